@@ -61,6 +61,8 @@ _REMEDIES = {
     errno.EROFS: f"The folder cannot be written to. Choose another one {_AGAIN}",
     errno.EACCES: f"It may not be read or written. Give the user who runs this the right {_AGAIN}",
     errno.EPERM: f"It may not be read or written. Give the user who runs this the right {_AGAIN}",
+    errno.ENAMETOOLONG: f"No file can be called that here. Choose a shorter name {_AGAIN}",
+    errno.ELOOP: f"Links lead in a circle. Choose another folder {_AGAIN}",
     errno.ENOTDIR: f"A file lies where a folder should be. Choose another folder {_AGAIN}",
     errno.EEXIST: f"A file lies where a folder should be. Choose another folder {_AGAIN}",
     errno.EISDIR: f"A folder lies where a file should be. Name the file, or a pattern in quotes (DIR/*.bz2) {_AGAIN}",

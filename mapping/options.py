@@ -45,6 +45,10 @@ def numbers(type_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
         raise ValueError("Give whole numbers, such as 10,100.") from None
 
 
+def _texts(value: Any) -> Collection[str]:
+    return (value,) if isinstance(value, str) else value or ()
+
+
 @dataclass(frozen=True, slots=True)
 class Like:
     """Checks that a text, or each of several, has a form; the message shows an example."""
@@ -53,25 +57,88 @@ class Like:
     example: str
 
     def __call__(self, type_: Any, value: Any) -> None:
-        for text in (value,) if isinstance(value, str) else value or ():
-            if re.fullmatch(self.pattern, text) is None:
+        for text in _texts(value):
+            if len(text) > LONGEST_NAME or re.fullmatch(self.pattern, text, re.ASCII) is None:
                 raise ValueError(f"Write it like {self.example}.")
 
 
-AtLeast0 = Annotated[int, Parameter(metavar="N", validator=Number(gte=0))]
-AtLeast1 = Annotated[int, Parameter(metavar="N", validator=Number(gte=1))]
+@dataclass(frozen=True, slots=True)
+class Short:
+    """Checks that a text, or each of several, has no more than so many characters, and no NUL."""
+
+    most_chars: int
+
+    def __call__(self, type_: Any, value: Any) -> None:
+        for text in _texts(value):
+            if len(text) > self.most_chars:
+                raise ValueError(f"It has {len(text):,} characters; give {self.most_chars:,} at most.")
+            if "\0" in text:
+                raise ValueError("It holds the character NUL; leave that out.")
+        if len(_texts(value)) > MOST_PARTS:
+            raise ValueError(f"These are {len(_texts(value)):,}; give {MOST_PARTS:,} at most.")
+
+
+def path_like(type_: Any, value: Any) -> None:
+    """Checks that a text, or each of several, can be a path: it says something, and is no longer than paths are."""
+    for text in _texts(value):
+        if not text.strip():
+            raise ValueError("Name a file or a folder.")
+        if "\0" in text:
+            raise ValueError("A path cannot hold the character NUL.")
+        n_bytes = len(text.encode("utf-8", "replace"))
+        longest = max(len(part.encode("utf-8", "replace")) for part in text.split("/"))
+        if n_bytes > LONGEST_PATH or (longest > LONGEST_PART and "://" not in text):
+            raise ValueError(f"A path has at most {LONGEST_PATH:,} bytes, a name in it {LONGEST_PART}.")
+
+
+def name_like(type_: Any, value: str | None) -> None:
+    """Checks that a text can begin the name of a file."""
+    if value is None:
+        return
+    path_like(type_, value)
+    if "/" in value or not value.strip(". ") or len(value.encode("utf-8", "replace")) > LONGEST_PART - 100:
+        raise ValueError(f"Give what a file's name may begin with: no slash, {LONGEST_PART - 100} bytes at most.")
+
+
+LARGEST = 1 << 53
+"""Of whole numbers: JSON, in which manifests have them, is exact up to here."""
+LONGEST_NAME = 200
+LONGEST_TEXT = 100_000
+"""Of what is typed: Linux passes on 131,072 bytes, its closing NUL among them (MAX_ARG_STRLEN)."""
+LONGEST_PATH, LONGEST_PART = 4095, 255
+"""Bytes of a path and of a name in it: PATH_MAX, less its closing NUL, and NAME_MAX of Linux."""
+MOST_PARTS = 10_000
+"""Of what is listed."""
+
+AtLeast0 = Annotated[int, Parameter(metavar="N", validator=Number(gte=0, lte=LARGEST))]
+AtLeast1 = Annotated[int, Parameter(metavar="N", validator=Number(gte=1, lte=LARGEST))]
+Tokens = Annotated[int, Parameter(metavar="N", validator=Number(gte=2, lte=LARGEST))]
+Threads = Annotated[int, Parameter(metavar="N", validator=Number(gte=1, lte=1024))]
+Megabytes = Annotated[int, Parameter(metavar="N", validator=Number(gte=1, lte=1 << 26))]
+Bleu = Annotated[float, Parameter(metavar="BLEU", validator=Number(gte=0, lte=1))]
 Share = Annotated[float, Parameter(metavar="SHARE", validator=Number(gte=0, lte=1))]
 Probability = Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lte=1))]
-Seconds = Annotated[float, Parameter(metavar="SECONDS", validator=Number(gt=0))]
-File = Annotated[str, Parameter(metavar="FILE")]
-FileOrPipe = Annotated[str, Parameter(metavar="FILE", allow_leading_hyphen=True)]  # - for the standard input or output
-FolderPath = Annotated[str, Parameter(metavar="DIR")]
-Release = Annotated[str, Parameter(metavar="RELEASE")]
-Name = Annotated[str, Parameter(metavar="NAME")]
-Words = Annotated[tuple[str, ...], Parameter(metavar="A,B", converter=listed, n_tokens=1, accepts_keys=False)]
+Seconds = Annotated[float, Parameter(metavar="SECONDS", validator=Number(gt=0, lte=1_000_000))]
+File = Annotated[str, Parameter(metavar="FILE", validator=path_like)]
+Files = Annotated[tuple[str, ...], Parameter(metavar="FILE", validator=path_like)]
+FileOrPipe = Annotated[File, Parameter(allow_leading_hyphen=True)]  # - for the standard input or output
+FolderPath = Annotated[File, Parameter(metavar="DIR")]
+Release = Annotated[File, Parameter(metavar="RELEASE")]
+Releases = Annotated[Files, Parameter(metavar="RELEASE")]
+Name = Annotated[str, Parameter(metavar="NAME", validator=Short(LONGEST_NAME))]
+Title = Annotated[str, Parameter(validator=Short(LONGEST_PATH))]
+Text = Annotated[str, Parameter(metavar="TEXT", validator=Short(LONGEST_TEXT))]
+Rule = Annotated[str, Parameter(metavar="RULE", validator=Short(1000))]
+Language = Annotated[str, Parameter(metavar="CODE", validator=Like(r"[a-z]{2,3}(-[a-z-]+)?", "de"))]
+Words = Annotated[
+    tuple[str, ...],
+    Parameter(metavar="A,B", converter=listed, n_tokens=1, accepts_keys=False, validator=Short(LONGEST_NAME)),
+]
 Ranks = Annotated[
     tuple[int, ...],
-    Parameter("--k", metavar="K,…", converter=numbers, n_tokens=1, accepts_keys=False, validator=Number(gte=1)),
+    Parameter(
+        "--k", metavar="K,…", converter=numbers, n_tokens=1, accepts_keys=False, validator=Number(gte=1, lte=LARGEST)
+    ),
 ]
 
 FoundForm = Literal["kilt", "trec", "ctxs"]
@@ -109,7 +176,7 @@ def check_options(options: Any) -> None:
             try:
                 validator(type(value), value)
             except ValueError as error:
-                raise SetupError(f"{flag} is {_typed(value)}. {error}") from error
+                raise SetupError(f"{flag} is {_typed(value) or 'empty'}. {error}") from error
 
 
 def flag_of(name: str, hint: Any) -> str:

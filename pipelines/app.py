@@ -14,7 +14,7 @@ from cyclopts.exceptions import MissingArgumentError, UnknownOptionError, Valida
 from kbsource import __version__
 from kbsource.errors import SetupError
 from kbsource.files import use_options
-from mapping.options import DEFAULTS, without_unknown
+from mapping.options import DEFAULTS, LONGEST_PATH, Short, without_unknown
 from pipelines.commands import GROUPS
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 from pipelines.terminal import Summary, nearest, text_width
@@ -32,7 +32,10 @@ class _Common(NamedTuple):
 def _common(
     *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
     json: Annotated[bool, Parameter(group=_COMMON)] = False,
-    storage: Annotated[tuple[str, ...], Parameter(group=_COMMON, metavar="KEY=VALUE", consume_multiple=False)] = (),
+    storage: Annotated[
+        tuple[str, ...],
+        Parameter(group=_COMMON, metavar="KEY=VALUE", consume_multiple=False, validator=Short(LONGEST_PATH)),
+    ] = (),
 ) -> _Common:
     """What every command takes.
 
@@ -89,7 +92,7 @@ def parse_command(given: Sequence[str]) -> Typed | None:
     try:
         return _parsed(given)
     except CycloptsError as error:
-        raise SetupError(_said(error)) from error
+        raise SetupError(parse_fault(error)) from error
 
 
 def _parsed(given: Sequence[str]) -> Typed | None:
@@ -160,7 +163,8 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> Summary:
     return Summary(stream=(f"# {profile} gets this line: {line}", script))
 
 
-def _said(error: CycloptsError) -> str:
+def parse_fault(error: CycloptsError) -> str:
+    """What is wrong with what was typed, as people are told."""
     error.verbose = False
     said = str(error)
     if isinstance(error, MissingArgumentError) and error.argument is not None and not error.argument.tokens:
@@ -172,7 +176,7 @@ def _said(error: CycloptsError) -> str:
             said = f"{error.keyword} needs a value."
     elif isinstance(error, ValidationError) and error.argument is not None and error.argument.tokens:
         typed = ",".join(token.value for token in error.argument.tokens)
-        said = f"{error.argument.name} is {typed}. {error.exception_message}"
+        said = f"{error.argument.name} is {typed or 'empty'}. {error.exception_message}"
     elif isinstance(error, UnknownOptionError):
         typed = error.token.keyword or error.token.value
         known = {"--json", "--storage", "--help", *(name for one in error.argument_collection for name in one.names)}

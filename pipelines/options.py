@@ -20,17 +20,22 @@ from mapping.options import (
     FLAT,
     AtLeast0,
     AtLeast1,
+    Bleu,
     Checked,
     File,
+    Files,
     FolderPath,
     Like,
     Name,
     Release,
+    Rule,
     Seconds,
     Share,
+    Threads,
     Words,
     check_options,
     listed,
+    name_like,
 )
 from mapping.passages.cut import CutOptions
 from mapping.passages.forms import FORMS, line_forms
@@ -42,6 +47,7 @@ from mapping.sources import all_sources
 from mapping.sources.source import HypothesisKind, SourceOptions, Split
 
 _MEBIBYTE = 1 << 20
+_MOST_MEMORY = 1 << 46
 _PLACES = frozenset(
     ("dump", "kb", "wikidata", "pageviews", "output", "page_props", "siteinfo", "relations", "key_columns", "types")
 )
@@ -49,7 +55,10 @@ _PLACES = frozenset(
 
 
 def _mebibytes(type_: Any, tokens: Sequence[Token]) -> int:
-    n_bytes = int(tokens[0].value) * _MEBIBYTE
+    try:
+        n_bytes = int(tokens[0].value) * _MEBIBYTE
+    except ValueError:
+        raise ValueError("Give a whole number of MB.") from None
     _enough(type_, n_bytes)
     return n_bytes
 
@@ -57,11 +66,11 @@ def _mebibytes(type_: Any, tokens: Sequence[Token]) -> int:
 def _enough(type_: Any, n_bytes: int) -> None:
     if n_bytes < 256 * _MEBIBYTE:
         raise ValueError("A worker needs at least 256 MB.")
+    if n_bytes > _MOST_MEMORY:
+        raise ValueError(f"No machine has as much; give at most {_MOST_MEMORY // _MEBIBYTE} MB.")
 
 
-Output = Annotated[
-    str, Parameter(metavar="DIR", help="New folder of what is made, or one left by a run that was killed.")
-]
+Output = Annotated[FolderPath, Parameter(help="New folder of what is made, or one left by a run that was killed.")]
 Memory = Annotated[
     int,
     Parameter(
@@ -85,13 +94,13 @@ USUAL_MEMORY = 4 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
+class RunOptions(Checked):
     """Where a job runs; any other option goes to Beam as it is."""
 
     runner: Name = "local"
     """local: one worker; local-multi: one a core; spark, flink, dataflow: a cluster, see docs/running.md; or a runner
     of Beam."""
-    workers: Annotated[int | None, Parameter(metavar="N")] = None
+    workers: Threads | None = None
     """Workers for local-multi; by default one per core."""
     beam_args: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
 
@@ -106,7 +115,7 @@ class RunOptions:
 class BuildOptions(Checked):
     """What is built, and how."""
 
-    dump: Annotated[tuple[str, ...], Parameter(metavar="DUMP")]
+    dump: Annotated[Files, Parameter(metavar="DUMP")]
     """Files of one dump, or patterns; quote patterns."""
     _: KW_ONLY
     output: Output
@@ -156,7 +165,7 @@ def _qualifiers(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...] | None:
 class WikidataOptions:
     """What the release of Wikidata is made of. Of ``sites`` and ``qualifiers`` None is all."""
 
-    dump: Annotated[tuple[str, ...], Parameter(metavar="DUMP")]
+    dump: Annotated[Files, Parameter(metavar="DUMP")]
     """JSON dump (.json.bz2, .json.gz, .json, .ndjson), one entity a line; files or patterns."""
     _: KW_ONLY
     output: Output
@@ -203,7 +212,7 @@ class WikidataOptions:
 class PageviewsOptions(Checked):
     """Which page views are summed."""
 
-    input: Annotated[tuple[str, ...], Parameter(metavar="VIEWS")]
+    input: Annotated[Files, Parameter(metavar="VIEWS")]
     """Files of page views (.bz2, .gz or plain), pageview_complete or pagecounts, or patterns."""
     _: KW_ONLY
     output: Output
@@ -257,12 +266,12 @@ class AlignOptions:
     kb: Release
     """FolderPath of the release."""
     _: KW_ONLY
-    inputs: Annotated[tuple[str, ...], Parameter("--input", metavar="FILE")]
+    inputs: Annotated[Files, Parameter("--input")]
     """Files of the dataset, in order; .gz and .bz2 too."""
     output: Output
     split: Split | None = None
     """Rules that records are filtered by; by default as the files' names say, else dev."""
-    threshold: Annotated[float, Parameter(metavar="BLEU", validator=Number(gte=0, lte=1))] = THRESHOLD
+    threshold: Bleu = THRESHOLD
     """Lowest score that is kept."""
     max_elements: AtLeast1 = 1
     """Paragraphs a span may cross."""
@@ -274,7 +283,7 @@ class AlignOptions:
     """Of paragraphs."""
     strips_section: Annotated[bool, Parameter("--strip-section")] = False
     """Section without the newline at its end."""
-    stem: Name | None = None
+    stem: Annotated[Name | None, Parameter(validator=name_like)] = None
     """Begins the name of the file that is written; by default the dataset's."""
     max_rejects: Share = 0.01
     """Highest share of the records that may be rejected."""
@@ -284,7 +293,7 @@ class AlignOptions:
     evidence_timeout_s: Annotated[Seconds, Parameter("--evidence-timeout")] = 60.0
     """Longest time for one piece of evidence, which is then tried once more and given up."""
     verify: Annotated[VerifyOptions | None, FLAT] = None
-    accept: Annotated[str | None, Parameter(metavar="RULE")] = None
+    accept: Rule | None = None
     """Spans that are kept, in place of --threshold: "bleu>=0.5", "bleu>=0.5 and entailment>=0.5"; signals bleu,
     entailment, neutral, contradiction, with and, or, not and brackets."""
     scratch: FolderPath | None = None
@@ -310,8 +319,6 @@ class MapOptions(AlignOptions):
                 f"--labels is for the test split, whose records have no answers; {self.split} has its own."
             )
         check_options(self)
-        if self.stem is not None and ("/" in self.stem or not self.stem.strip(". ")):
-            raise SetupError(f"--stem is {self.stem!r}; give what a file's name may begin with, without a slash.")
         self._check_acceptance()
 
     def _check_acceptance(self) -> None:
@@ -411,7 +418,7 @@ class QampariOptions:
     """A sentence proves a fact when its probability of entailment is above this."""
     sentences_before: AtLeast0 = N_BEFORE
     """Sentences of the same paragraph that a proof begins with."""
-    most_subjects: Annotated[int, Parameter(metavar="N")] = MOST_SUBJECTS
+    most_subjects: AtLeast1 = MOST_SUBJECTS
     """Properties and values with more subjects are passed over."""
     most_specific_types: bool = False
     """Of typed questions about one thing with the same answers keep the one with the most specific type."""
@@ -474,7 +481,7 @@ class AmberJobOptions:
     rules: Annotated[AmberOptions, FLAT] = AmberOptions()
     verify: Annotated[ModelOptions | None, FLAT] = None
     """A model is asked about every tuple; None for none."""
-    accept: Annotated[str | None, Parameter(metavar="RULE")] = None
+    accept: Rule | None = None
     """Tuples that are kept of those whose page names a value: "bleu>=0.3", "entailment>=0.5"; as for kbsource map."""
 
     def __post_init__(self) -> None:

@@ -21,6 +21,8 @@ Style = Literal["bold", "red", "green", "yellow"]
 _CODES: dict[Style, int] = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
 _CUT = "…"
 _NARROWEST, _WIDEST = 40, 100
+_LONGEST_WORD, _LONGEST_LINE = 200, 480
+"""Characters of what a message quotes, and of a line of it: a path fits, and a text is known again."""
 
 Row = tuple[str, Any]
 
@@ -64,7 +66,7 @@ class Summary:
             print_text(text)
         for fault in self.faults:
             named = fault if isinstance(fault, str) else f"{fault.file}, {fault.detail} ({fault.reason})"
-            print(named, file=sys.stderr)
+            print(told(named), file=sys.stderr)
         if self.next and not as_json:
             print_text(f"Next: {styled(self.next, 'bold')}")
 
@@ -124,6 +126,26 @@ def cut(line: str, columns: int | None) -> str:
     return line[:kept] + _CUT
 
 
+def told(message: str) -> str:
+    """A message for the standard error: what it quotes is cut in the middle, and of no effect on a terminal.
+
+    Further lines of a message are indented; a line break before anything else is part of what is quoted.
+
+    >>> told("no page a\\nb\\x1b[31m. Similar:\\n  Halvane"), len(told("9" * 5000))
+    ('no page a\\\\nb\\\\x1b[31m. Similar:\\n  Halvane', 200)
+    """
+    lines = re.split(r"\n(?= )", message)
+    words = (
+        re.sub(rf"\S{{{_LONGEST_WORD + 1},}}", lambda word: _ends_of(word[0], _LONGEST_WORD), line) for line in lines
+    )
+    shown = ("".join(one if one.isprintable() else repr(one)[1:-1] for one in line) for line in words)
+    return "\n".join(_ends_of(line, _LONGEST_LINE) for line in shown)
+
+
+def _ends_of(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most * 3 // 5]}{_CUT}{text[1 - most * 2 // 5 :]}"
+
+
 def _width(text: str) -> int:
     """The columns of a text: two for a wide character, none for one that is put upon another."""
     return sum(
@@ -156,7 +178,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("--limit-page", ["--limit-pages", "--output"])
     ' Did you mean --limit-pages?'
     """
-    near = get_close_matches(name, sorted(known), n=1)
+    near = get_close_matches(name, sorted(known), n=1) if len(name) <= _WIDEST else ()
     return f" Did you mean {near[0]}?" if near else ""
 
 

@@ -18,6 +18,7 @@ MAX_RANGE_BYTES = 32 << 20
 """32 MiB of bzip2 are about 400 MB of Wikidata's JSON."""
 MIN_RANGE_BYTES = 1 << 20
 RANGES_WANTED = 32
+MOST_RANGES = 10_000
 """Ranges that a middling dump is cut into, so that a handful of workers end at about the same time."""
 
 # What ends a file, its end tag or bracket and the white space around it, fits in many times over.
@@ -137,8 +138,19 @@ def from_root(paths: Sequence[str]) -> list[str]:
     return [absolute(path) for path in paths]
 
 
-def range_size(n_bytes: int) -> int:
-    """The bytes per range that suit a dump of that size; depends on nothing else."""
+def range_size(n_bytes: int, wanted: int | None = None) -> int:
+    """The bytes per range: those that are wanted, else what suits a dump of that size; depends on nothing else.
+
+    Raises:
+        SetupError: so small that to plan and to end the ranges would take longer than to read them.
+    """
+    if wanted is not None:
+        if (n_ranges := -(-n_bytes // wanted)) > MOST_RANGES:
+            raise SetupError(
+                f"--range-bytes is {wanted}: {n_bytes:,} bytes would be read in {n_ranges:,} pieces. Give at least "
+                f"{-(-n_bytes // MOST_RANGES)}, or leave it out."
+            )
+        return wanted
     return min(MAX_RANGE_BYTES, max(MIN_RANGE_BYTES, -(-n_bytes // RANGES_WANTED)))
 
 

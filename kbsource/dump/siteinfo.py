@@ -8,8 +8,8 @@ from __future__ import annotations
 import gzip
 import re
 from dataclasses import dataclass, replace
-from typing import Any
 
+import msgspec
 import orjson
 
 from kbsource.dump.compressed.bzip2 import Damage
@@ -164,7 +164,36 @@ def language_of_dbname(dbname: str) -> str:
     return dbname[: found.start()].replace("_", "-") if found else ""
 
 
-def read_siteinfo_json(path: str) -> dict[str, Any]:
+class _Entry(msgspec.Struct, frozen=True):
+    """A namespace, or another name of one; what ``formatversion`` 2 calls ``name`` or ``alias`` is ``*`` in 1."""
+
+    id: int | None = None
+    name: str | None = None
+    alias: str | None = None
+    star: str | None = msgspec.field(default=None, name="*")
+    canonical: str | None = None
+
+
+class _General(msgspec.Struct, frozen=True):
+    wikiid: str = ""
+    sitename: str = ""
+    base: str = ""
+    generator: str = ""
+
+
+class Siteinfo(msgspec.Struct, frozen=True):
+    """What is read of ``query`` in the answer of ``api.php?action=query&meta=siteinfo``."""
+
+    general: _General = _General()
+    namespaces: dict[int, _Entry] = {}
+    namespacealiases: tuple[_Entry, ...] = ()
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    query: Siteinfo
+
+
+def read_siteinfo_json(path: str) -> Siteinfo:
     """Reads the answer of ``api.php?action=query&meta=siteinfo``, plain or gzipped.
 
     Beside a dump it is called ``…-siteinfo-namespaces.json.gz``. Its aliases are the ones ``<siteinfo>`` leaves out.
@@ -178,39 +207,34 @@ def read_siteinfo_json(path: str) -> dict[str, Any]:
         value = orjson.loads(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data)
     except (ValueError, OSError, EOFError) as error:
         raise SetupError(f"{path} is no siteinfo JSON ({error}). Download it again or leave it out.") from error
-    if not isinstance(value, dict) or not isinstance(value.get("query"), dict):
-        raise SetupError(f'{path} is no answer of meta=siteinfo: it has no "query". Leave it out.')
-    return value
+    try:
+        return msgspec.convert(value, _Answer, str_keys=True).query
+    except msgspec.ValidationError as error:
+        raise SetupError(f"{path} is no answer of meta=siteinfo: {error}. Leave it out.") from error
 
 
-def siteinfo_database(data: dict[str, Any]) -> str | None:
-    """The database name of the wiki that an answer of the API is of; None where it does not say."""
-    general: dict[str, Any] = data["query"].get("general") or {}
-    return general.get("wikiid")
-
-
-def merge_siteinfo_json(site: Site, data: dict[str, Any]) -> Site:
+def merge_siteinfo_json(site: Site, data: Siteinfo) -> Site:
     """The site with what a siteinfo answer adds: names of namespaces, aliases, and facts that were missing.
 
     Both shapes of the answer are read (``formatversion`` 1 and 2).
     """
-    query: dict[str, Any] = data["query"]
-    general: dict[str, Any] = query.get("general") or {}
+    general = data.general
     namespaces = dict(site.namespaces)
     aliases = list(site.aliases)
-    for key, entry in (query.get("namespaces") or {}).items():
-        number = int(entry.get("id", key))
-        namespaces[number] = entry.get("name", entry.get("*", ""))
-        if canonical := entry.get("canonical"):
-            aliases.append((canonical, number))
-    for entry in query.get("namespacealiases") or ():
-        aliases.append((entry.get("alias", entry.get("*", "")), int(entry["id"])))
+    for key, entry in data.namespaces.items():
+        number = key if entry.id is None else entry.id
+        namespaces[number] = entry.name or entry.star or ""
+        if entry.canonical:
+            aliases.append((entry.canonical, number))
+    for entry in data.namespacealiases:
+        if entry.id is not None:
+            aliases.append((entry.alias or entry.star or "", entry.id))
     return replace(
         site,
-        dbname=site.dbname or general.get("wikiid", ""),
-        name=site.name or general.get("sitename", ""),
-        base_url=site.base_url or general.get("base", ""),
-        generator=site.generator or general.get("generator", ""),
+        dbname=site.dbname or general.wikiid,
+        name=site.name or general.sitename,
+        base_url=site.base_url or general.base,
+        generator=site.generator or general.generator,
         namespaces=namespaces,
         aliases=tuple(dict.fromkeys(aliases)),
     )

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from kbsource.columns import numbers
 from kbsource.identity import title_hash
-from kbsource.index.mapped_files import MappedStrings, open_mapped, title_keys, write_index_file
+from kbsource.index.mapped_files import MappedFile, MappedStrings, title_keys, write_index_file
 from kbsource.site import Site
 from kbsource.titles import clean_title, upper_first
 
@@ -123,9 +123,9 @@ class DefinitionStore:
     """
 
     def __init__(self, folder: str, site: Site) -> None:
-        texts = open_mapped(os.path.join(folder, TEXTS_FILE), TEXTS_SCHEMA)
-        self._texts = [MappedStrings(texts.get_batch(i)["text"]) for i in range(texts.num_record_batches)]
-        keys = open_mapped(os.path.join(folder, KEYS_FILE), KEYS_SCHEMA).get_batch(0)
+        texts = MappedFile(os.path.join(folder, TEXTS_FILE), TEXTS_SCHEMA)
+        self._texts = [MappedStrings(batch["text"], texts) for batch in texts.batches]
+        (keys,) = MappedFile(os.path.join(folder, KEYS_FILE), KEYS_SCHEMA).batches
         self._keys, self._places = numbers(keys["key"]), numbers(keys["place"])
         self._site = site
 

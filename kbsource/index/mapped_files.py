@@ -1,15 +1,22 @@
-"""Files of an index: Arrow IPC, uncompressed, mapped into memory, each row addressed by its number."""
+"""Files of an index: Arrow IPC, uncompressed, mapped into memory, each row addressed by its number.
+
+In a release ``checksums.arrow`` lies beside them, with the CRC-32 of every ``BLOCK_BYTES`` of each: a block is compared
+with it when something in it is first asked for. Indexes of a build, and releases of before 2026-12, have none.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
-from kbsource.errors import SetupError
+from kbsource.columns import numbers
+from kbsource.errors import DataError, SetupError
 from kbsource.files import Folder, check_regular
 
 if TYPE_CHECKING:
@@ -22,23 +29,141 @@ def local_index(folder: str) -> str:
     return Folder.of(folder).local_copy(Folder.of(folder).files("*"))
 
 
+CHECKSUMS_FILE = "checksums.arrow"
+BLOCK_SHIFT = 16
+BLOCK_BYTES = 1 << BLOCK_SHIFT
+"""What a checksum is of: as much as Linux maps at once where one byte is asked for. To compare it takes 15 µs."""
+CHECKSUMS_SCHEMA = pa.schema(
+    [
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("crc32", pa.list_(pa.field("item", pa.uint32(), nullable=False)), nullable=False),
+    ],
+    metadata={"format": "kbsource-index-checksums-1"},
+)
+# An Arrow file ends with its footer, the length of that, and a magic. Source: Arrow's columnar format, IPC file format.
+_LENGTH_BYTES, _MAGIC_BYTES = 4, 6
+
+
+def summed_blocks(file: BinaryIO, checksums: list[int]) -> Iterator[bytes]:
+    """The blocks of a file; their checksums are appended to a list."""
+    while block := file.read(BLOCK_BYTES):
+        checksums.append(zlib.crc32(block))
+        yield block
+
+
+def checksums_file(checksums: Mapping[str, Sequence[int]]) -> bytes:
+    """The content of ``checksums.arrow``: of the blocks of files of an index, by name."""
+    columns = zip((checksums, checksums.values()), CHECKSUMS_SCHEMA, strict=True)
+    arrays = [pa.array(list(values), field.type) for values, field in columns]
+    content = pa.BufferOutputStream()
+    with pa.ipc.new_file(content, CHECKSUMS_SCHEMA) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=CHECKSUMS_SCHEMA))
+    return bytes(content.getvalue())
+
+
+class Blocks:
+    """The blocks of a mapped file, each of which is compared with its checksum once."""
+
+    __slots__ = ("_checksums", "_content", "_path", "seen")
+
+    def __init__(self, path: str, content: memoryview, checksums: memoryview) -> None:
+        self._path, self._content, self._checksums = path, content, checksums
+        self.seen = bytearray(-(-len(content) // BLOCK_BYTES))  #: by number of the block, whether it was compared
+        if len(self.seen) != len(checksums):
+            raise self._damage(f"{len(content)} bytes, others were written")
+
+    def see(self, start: int, end: int) -> None:
+        """Compares the blocks in which some bytes lie.
+
+        Raises:
+            DataError: one is not as it was written.
+        """
+        for number in range(start >> BLOCK_SHIFT, (end + BLOCK_BYTES - 1) >> BLOCK_SHIFT):
+            if not self.seen[number]:
+                self.compare(number)
+
+    def compare(self, number: int) -> None:
+        """Compares a block, as ``see`` does."""
+        start = number << BLOCK_SHIFT
+        block = self._content[start : start + BLOCK_BYTES]
+        if zlib.crc32(block) != self._checksums[number]:
+            raise self._damage(f"bytes {start} to {start + len(block)} have another checksum")
+        self.seen[number] = 1
+
+    def _damage(self, seen: str) -> DataError:
+        return DataError(
+            f"{self._path} is not as it was written ({seen}); fetch or make the release again, and check it with "
+            "kbsource verify."
+        )
+
+
+class MappedNumbers:
+    """Random access to a column of numbers of a mapped batch, by places from 0."""
+
+    __slots__ = ("_blocks", "_start", "_values", "_width")
+
+    def __init__(self, array: pa.Array, file: MappedFile) -> None:
+        self._values = numbers(array)
+        self._width = self._values.itemsize
+        self._blocks = file.blocks
+        self._start = file.place_of(array.buffers()[1]) + array.offset * self._width
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, i: int) -> int:
+        blocks = self._blocks
+        # A number lies in one block: buffers begin at multiples of eight bytes.
+        if blocks is not None and not blocks.seen[number := (self._start + i * self._width) >> BLOCK_SHIFT]:
+            blocks.compare(number)
+        return self._values[i]
+
+    def part(self, start: int, end: int) -> memoryview:
+        """The numbers in [start, end)."""
+        if self._blocks is not None:
+            self._blocks.see(self._start + start * self._width, self._start + end * self._width)
+        return self._values[start:end]
+
+    def find(self, value: int) -> int:
+        """The place of the first number that is not lower, among numbers that ascend, as ``bisect_left`` has it.
+
+        Whatever was met on the way there, the numbers on both sides of a place say whether it is the right one.
+        """
+        values = self._values
+        at = bisect_left(values, value)
+        if self._blocks is not None and not (
+            (at == 0 or self[at - 1] < value) and (at == len(values) or value <= self[at])
+        ):
+            at = bisect_left(self.part(0, len(values)), value)
+        return at
+
+
 class MappedStrings:
-    """Random access to one string column of a mapped batch, straight from its buffers."""
+    """Random access to a column of strings of a mapped batch, straight from its buffers."""
 
-    __slots__ = ("_data", "_offsets", "_validity")
+    __slots__ = ("_blocks", "_data", "_offsets", "_starts", "_validity")
 
-    def __init__(self, array: pa.Array) -> None:
-        validity, offsets, data = array.buffers()
+    def __init__(self, array: pa.Array, file: MappedFile) -> None:
+        buffers = validity, offsets, data = array.buffers()
         self._validity = None if validity is None else memoryview(validity)
         self._offsets = memoryview(offsets).cast("B").cast("i")
         self._data = memoryview(b"" if data is None else data).cast("B")
+        self._blocks, self._starts = file.blocks, [file.place_of(buffer) for buffer in buffers]
 
     def raw(self, i: int) -> bytes:
-        return bytes(self._data[self._offsets[i] : self._offsets[i + 1]])
+        offsets = self._offsets
+        if self._blocks is not None:
+            _, own, data = self._starts
+            self._blocks.see(own + i * 4, own + i * 4 + 8)
+            self._blocks.see(data + offsets[i], data + offsets[i + 1])
+        return bytes(self._data[offsets[i] : offsets[i + 1]])
 
     def get(self, i: int) -> str | None:
-        if self._validity is not None and not self._validity[i >> 3] >> (i & 7) & 1:
-            return None
+        if self._validity is not None:
+            if self._blocks is not None:
+                self._blocks.see(self._starts[0] + (i >> 3), self._starts[0] + (i >> 3) + 1)
+            if not self._validity[i >> 3] >> (i & 7) & 1:
+                return None
         return str(self.raw(i), "utf-8")
 
     def text(self, i: int) -> str:
@@ -70,19 +195,71 @@ def read_index_file(path: str) -> Iterator[pa.RecordBatch]:
             yield reader.get_batch(number)
 
 
-def open_mapped(path: str, schema: pa.Schema) -> pa.ipc.RecordBatchFileReader:
-    """Opens a memory-mapped Arrow file and checks that it is what its name says.
+class MappedFile:
+    """An index file, mapped into memory. Of one with checksums, what says where its rows lie is compared at once."""
 
-    Raises:
-        SetupError: the file is missing, a pipe, damaged, or of another format or version.
-    """
-    try:
-        check_regular(path)
-        reader = pa.ipc.open_file(pa.memory_map(path, "rb"))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise SetupError(f"{path}: not a readable index file ({error}); build the release again") from error
+    def __init__(self, path: str, schema: pa.Schema) -> None:
+        """Opens a file and checks that it is what its name says.
+
+        Raises:
+            SetupError: it is missing, a pipe, damaged, or of another format or version.
+        """
+        try:
+            check_regular(path)
+            self._content = pa.memory_map(path, "rb").read_buffer()
+            self.blocks = _blocks(path, memoryview(self._content))
+            #: as they lie there: what is compared is what ``MappedNumbers`` and ``MappedStrings`` give, and ``whole``
+            self.batches = _batches(path, self._content, schema)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise SetupError(f"{path}: not a readable index file ({error}); build the release again") from error
+        if self.blocks is not None:
+            end = 0
+            for batch in self.batches:
+                start, next_end = self._body(batch)
+                self.blocks.see(end, start)
+                end = next_end
+
+    def place_of(self, buffer: pa.Buffer | None) -> int:
+        """Where a buffer of a batch begins in the file; 0 where it is empty."""
+        return buffer.address - self._content.address if buffer else 0
+
+    def whole(self) -> Iterator[pa.RecordBatch]:
+        """The batches in order, each once all of it was compared.
+
+        Raises:
+            DataError: something in it is not as it was written.
+        """
+        for batch in self.batches:
+            if self.blocks is not None:
+                self.blocks.see(*self._body(batch))
+            yield batch
+
+    def _body(self, batch: pa.RecordBatch) -> tuple[int, int]:
+        """Where the buffers of a batch lie."""
+        buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer]
+        places = [self.place_of(buffer) for buffer in buffers]
+        ends = [place + buffer.size for place, buffer in zip(places, buffers, strict=True)]
+        return min(places, default=0), max(ends, default=0)
+
+
+def _blocks(path: str, content: memoryview) -> Blocks | None:
+    """The blocks of a file with those of its footer compared; None where it has no checksums."""
+    beside = os.path.join(os.path.dirname(path), CHECKSUMS_FILE)
+    if not os.path.exists(beside):
+        return None
+    (batch,) = _batches(beside, pa.py_buffer(Folder.of(beside).read()), CHECKSUMS_SCHEMA)
+    checksums = dict(zip(batch["file"].to_pylist(), batch["crc32"], strict=True)).get(os.path.basename(path))
+    blocks = Blocks(path, content, memoryview(b"") if checksums is None else numbers(checksums.values))
+    end = len(content) - _MAGIC_BYTES
+    blocks.see(end - _LENGTH_BYTES, len(content))
+    blocks.see(end - _LENGTH_BYTES - int.from_bytes(content[end - _LENGTH_BYTES : end], "little"), end)
+    return blocks
+
+
+def _batches(path: str, content: pa.Buffer, schema: pa.Schema) -> list[pa.RecordBatch]:
+    reader = pa.ipc.open_file(content)
     if not reader.schema.equals(schema, check_metadata=True):
         found = (reader.schema.metadata or {}).get(b"format", b"none").decode("utf-8", "replace")
         wanted = schema.metadata[b"format"].decode()
         raise SetupError(f"{path}: index format {found!r}, this version reads {wanted!r}; build the release again")
-    return reader
+    return [reader.get_batch(number) for number in range(reader.num_record_batches)]

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from kbsource.columns import numbers
 from kbsource.errors import SetupError
-from kbsource.index.mapped_files import open_mapped, write_index_file
+from kbsource.index.mapped_files import MappedFile, write_index_file
 from kbsource.runtime.sorted_runs import SortedRuns
 
 FILE = "page_props.arrow"
@@ -251,7 +251,7 @@ class PageProps:
         Raises:
             SetupError: the file is missing, damaged, or of another version.
         """
-        return cls(open_mapped(os.path.join(folder, FILE), SCHEMA).get_batch(0))
+        return cls(*MappedFile(os.path.join(folder, FILE), SCHEMA).batches)
 
     def _at(self, page_id: int) -> int:
         i = bisect_left(self._page_ids, page_id)

@@ -24,13 +24,12 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from kbsource.columns import numbers
 from kbsource.identity import title_hash
-from kbsource.index.mapped_files import MappedStrings, open_mapped
+from kbsource.index.mapped_files import MappedFile, MappedNumbers, MappedStrings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,26 +121,26 @@ class _TitleBatch:
         "title",
     )
 
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self.key = numbers(batch["key"])
-        self.page_id = numbers(batch["page_id"])
-        self.title = MappedStrings(batch["title"])
-        self.target_title = MappedStrings(batch["target_title"])
-        self.fragment = MappedStrings(batch["fragment"])
-        self.target_row = numbers(batch["target_row"])
-        self.final_row = numbers(batch["final_row"])
-        self.hops = numbers(batch["hops"])
-        self.status = numbers(batch["status"])
+    def __init__(self, batch: pa.RecordBatch, file: MappedFile) -> None:
+        self.key = MappedNumbers(batch["key"], file)
+        self.page_id = MappedNumbers(batch["page_id"], file)
+        self.title = MappedStrings(batch["title"], file)
+        self.target_title = MappedStrings(batch["target_title"], file)
+        self.fragment = MappedStrings(batch["fragment"], file)
+        self.target_row = MappedNumbers(batch["target_row"], file)
+        self.final_row = MappedNumbers(batch["final_row"], file)
+        self.hops = MappedNumbers(batch["hops"], file)
+        self.status = MappedNumbers(batch["status"], file)
 
 
 class _ArticleBatch:
     __slots__ = ("offsets", "page_id", "redirects", "row")
 
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self.page_id = numbers(batch["page_id"])
-        self.row = numbers(batch["row"])
-        self.offsets = numbers(batch["redirects"].offsets)
-        self.redirects = numbers(batch["redirects"].values)
+    def __init__(self, batch: pa.RecordBatch, file: MappedFile) -> None:
+        self.page_id = MappedNumbers(batch["page_id"], file)
+        self.row = MappedNumbers(batch["row"], file)
+        self.offsets = MappedNumbers(batch["redirects"].offsets, file)
+        self.redirects = MappedNumbers(batch["redirects"].values, file)
 
 
 class Unresolved:
@@ -162,11 +161,11 @@ class TitleIndex:
     Safe to open in many processes at once: they share the mapped pages.
     """
 
-    def __init__(self, titles: pa.ipc.RecordBatchFileReader, articles: pa.ipc.RecordBatchFileReader, cache_size: int):
-        self._title_batches = [titles.get_batch(i) for i in range(titles.num_record_batches)]
-        self._article_batches = [articles.get_batch(i) for i in range(articles.num_record_batches)]
-        self._titles = [_TitleBatch(batch) for batch in self._title_batches]
-        self._articles = [_ArticleBatch(batch) for batch in self._article_batches]
+    def __init__(self, titles: MappedFile, articles: MappedFile, cache_size: int):
+        #: gives the batches of titles.arrow in order, mapped
+        self.title_batches = titles.whole
+        self._titles = [_TitleBatch(batch, titles) for batch in titles.batches]
+        self._articles = [_ArticleBatch(batch, articles) for batch in articles.batches]
         self._first_keys = [batch.key[0] for batch in self._titles]
         self._first_ids = [batch.page_id[0] for batch in self._articles]
         self.n_titles = sum(len(batch.key) for batch in self._titles)
@@ -185,8 +184,8 @@ class TitleIndex:
             SetupError: a file is missing, damaged, or of another version.
         """
         return cls(
-            open_mapped(os.path.join(folder, TITLES_FILE), TITLES_SCHEMA),
-            open_mapped(os.path.join(folder, ARTICLES_FILE), ARTICLES_SCHEMA),
+            MappedFile(os.path.join(folder, TITLES_FILE), TITLES_SCHEMA),
+            MappedFile(os.path.join(folder, ARTICLES_FILE), ARTICLES_SCHEMA),
             cache_size,
         )
 
@@ -202,7 +201,7 @@ class TitleIndex:
         number = max(position - 1, 0)
         if number == len(self._titles):
             return -1
-        i = bisect_left(self._titles[number].key, key)
+        i = self._titles[number].key.find(key)
         raw = title.encode("utf-8", "surrogatepass")
         while number < len(self._titles):
             batch = self._titles[number]
@@ -245,7 +244,7 @@ class TitleIndex:
         return self._titles[row >> BATCH_SHIFT].title.text(row & (BATCH_ROWS - 1))
 
     def _page_id_at(self, row: int) -> int:
-        return int(self._titles[row >> BATCH_SHIFT].page_id[row & (BATCH_ROWS - 1)])
+        return self._titles[row >> BATCH_SHIFT].page_id[row & (BATCH_ROWS - 1)]
 
     def _resolve(self, title: str) -> Resolution:
         """Gives where a title in normal form leads; the answers are cached (``resolve``)."""
@@ -274,7 +273,7 @@ class TitleIndex:
         if number < 0:
             return None
         batch = self._articles[number]
-        i = bisect_left(batch.page_id, page_id)
+        i = batch.page_id.find(page_id)
         if i == len(batch.page_id) or batch.page_id[i] != page_id:
             return None
         return batch, i
@@ -290,7 +289,7 @@ class TitleIndex:
         if found is None:
             return ()
         batch, i = found
-        rows = batch.redirects[batch.offsets[i] : batch.offsets[i + 1]]
+        rows = batch.redirects.part(batch.offsets[i], batch.offsets[i + 1])
         return tuple(sorted(self.title_at(row) for row in rows))
 
     def has_articles(self, page_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -305,19 +304,12 @@ class TitleIndex:
         batch_of = np.searchsorted(np.array(self._first_ids, np.int64), page_ids, side="right") - 1
         for number in np.unique(batch_of[batch_of >= 0]).tolist():
             chosen = np.flatnonzero(batch_of == number)
-            ids = np.asarray(self._articles[number].page_id)
+            batch = self._articles[number]
+            ids, own_rows = (np.asarray(column.part(0, len(column))) for column in (batch.page_id, batch.row))
             at = np.minimum(np.searchsorted(ids, page_ids[chosen]), len(ids) - 1)
             found = ids[at] == page_ids[chosen]
-            rows[chosen[found]] = np.asarray(self._articles[number].row)[at[found]]
+            rows[chosen[found]] = own_rows[at[found]]
         return rows
-
-    def title_batches(self) -> Iterator[Any]:
-        """Gives the batches of titles.arrow in order, mapped."""
-        return iter(self._title_batches)
-
-    def article_batches(self) -> Iterator[Any]:
-        """Gives the batches of articles.arrow in order, mapped."""
-        return iter(self._article_batches)
 
     def __iter__(self) -> Iterator[TitleEntry]:
         """Gives every entry in the order of the index, which is none that a reader would see."""

@@ -3,7 +3,7 @@
 ::
 
     pages/pages-00000-of-00012.parquet      a table, here with one row per article
-    index/*.arrow                           of pages: title index and page locations, memory-mapped
+    index/*.arrow                           of pages: title index and page locations, memory-mapped, with checksums
     manifest.json                           written last: without it there is no release
     README.md, LICENSE, …                   what is added on purpose, see ``EXTRA``
     BUILDING, _staging/                     only while the release is made

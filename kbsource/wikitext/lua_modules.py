@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import html
 import re
 import time as clock
 import unicodedata
@@ -13,12 +12,13 @@ import zlib
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from kbsource.languages import edition_code, interwiki_prefixes, language_codes
+from kbsource.numerals import unescape
 from kbsource.site import CANONICAL_NAMESPACES, TEMPLATE, Site
 from kbsource.titles import clean_title, is_valid_title, normalise_title, split_namespace, upper_first
-from kbsource.wikitext.frames import BoundError, Definitions, Frame
+from kbsource.wikitext.frames import Argument, BoundError, Definitions, Frame
 from kbsource.wikitext.functions import foreign
 from kbsource.wikitext.functions.arguments import PageFacts
 from kbsource.wikitext.functions.clock import read_moment, write_moment
@@ -29,10 +29,14 @@ from kbsource.wikitext.functions.numbers import format_number, local_digits, unf
 MODULE = 828
 INSTRUCTIONS_A_UNIT = 100
 """Lua instructions that are a unit of the page's work, so that a page runs as many as take about a second."""
+MAX_BYTES = 2 << 20
+"""Bytes of a text that passes between a module and the library: $wgMaxArticleSize, as in Scribunto."""
 STOP = b"\0stop\0"
 """What the sandbox is answered when the page has nothing left."""
-MAX_SECONDS = 3.0
-"""Seconds of CPU that one run may take, the last resort: only work on giant strings escapes the counts for so long."""
+FAULT = b"\0fault\0"
+"""What it is answered, with a message, where a function is given what it does not take."""
+MAX_SECONDS = 20.0
+"""Seconds of CPU that one run may take, the last resort: many times what the counts allow."""
 _UNITS_A_LOOK_UP = 100
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _REFERENCE = re.compile(r"&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
@@ -78,6 +82,89 @@ def _language_names(inside: str) -> dict[str, str]:
 Value = str | int | float | bytes | bool | None
 
 
+class Question(NamedTuple):
+    """What the library may ask."""
+
+    #: kinds of the values given, a letter each: ``s`` text, ``n`` number, ``b`` yes or no, ``v`` any of them or
+    #: nothing; behind the last ``*``, where it may be there any number of times
+    takes: str
+    answer: Callable[..., Value | tuple[Value, ...]]
+    bytes_a_unit: int = 1024  #: of what is given, that are a unit of the page's work
+
+
+class ArgumentError(Exception):
+    """A function of the library was given what it does not take: an error in Lua."""
+
+
+_KINDS = {"s": "string", "n": "number", "b": "boolean", "v": "string"}
+_LARGEST = 2.0**53
+_DECIMAL = re.compile(rb"\s{0,9}[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?\s{0,9}")
+_MAX_MARKS = 1000  # side by side; they are brought in order, in time that grows with the square of their number
+
+
+def _taken(value: object, kind: str) -> Value:
+    """A value as a question takes it, numbers and texts turned into each other as Lua does.
+
+    Raises:
+        ArgumentError: it is of another kind, or larger than may be.
+    """
+    if kind == "v" and (value is None or isinstance(value, bool | int | float)):
+        return value
+    if kind == "b" and isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if kind == "n" and value == value:
+            return min(max(value, -_LARGEST), _LARGEST)
+        if kind == "s":
+            return f"{value:.14g}"
+    if isinstance(value, bytes) and kind in "sv":
+        if len(value) > MAX_BYTES:
+            raise ArgumentError(f"string of more than {MAX_BYTES} bytes")
+        return _orderly(value.decode("utf-8", "replace"))
+    if isinstance(value, bytes) and kind == "n" and _DECIMAL.fullmatch(value):
+        return _taken(float(value), kind)
+    raise ArgumentError(f"{_KINDS[kind]} expected, got {_named(value)}")
+
+
+def _orderly(text: str) -> str:
+    """A text that can be brought into a normal form in time.
+
+    Raises:
+        ArgumentError: it has too many combining marks side by side.
+    """
+    if len(text) > _MAX_MARKS and not text.isascii():
+        marks = [letter for letter in set(text) if unicodedata.combining(unicodedata.normalize("NFKD", letter)[0])]
+        if marks and re.search(f"[{re.escape(''.join(marks))}]{{{_MAX_MARKS}}}", text):
+            raise ArgumentError(f"more than {_MAX_MARKS} combining marks side by side")
+    return text
+
+
+def _all_taken(values: tuple[object, ...], kinds: str) -> list[Value]:
+    """The values as a question takes them."""
+    if kinds.endswith("*"):
+        kinds = kinds[:-2] + kinds[-2] * (len(values) - len(kinds) + 2)
+    if len(values) != len(kinds):
+        raise ArgumentError(f"{len(kinds)} values expected, got {len(values)}")
+    return [_taken(value, kind) for value, kind in zip(values, kinds, strict=True)]
+
+
+def _encoded(answer: Value | tuple[Value, ...]) -> Value | tuple[Value, ...]:
+    """An answer as Lua has it."""
+    if isinstance(answer, tuple):
+        return tuple(value.encode("utf-8", "replace") if isinstance(value, str) else value for value in answer)
+    encoded = answer.encode("utf-8", "replace") if isinstance(answer, str) else answer
+    if isinstance(encoded, bytes) and len(encoded) > 2 * MAX_BYTES:
+        raise ArgumentError(f"its result has more than {2 * MAX_BYTES} bytes")
+    return encoded
+
+
+def _named(value: object) -> str:
+    """What Lua calls the type of a value."""
+    if isinstance(value, bool) or value is None:
+        return "nil" if value is None else "boolean"
+    return "string" if isinstance(value, bytes) else "nan" if value != value else "number"
+
+
 class Host:
     """Answers the questions of one run of a module."""
 
@@ -89,20 +176,25 @@ class Host:
         self._definitions = definitions
         self._modules = modules
         self._exists = exists
+        self._children: list[Frame] = []
         self.bound: BoundError | None = None  #: why the page may run no further
         self._last = clock.thread_time() + MAX_SECONDS
 
-    def __call__(self, question: bytes, *values: bytes | float | bool | None) -> Value | tuple[Value, ...]:
-        """Answers a question; texts come and go as UTF-8. Nothing is raised through Lua."""
-        given = [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in values]
+    def __call__(self, name: bytes, *values: object) -> Value | tuple[Value, ...]:
+        """Answers a question; texts come and go as UTF-8. Nothing is raised through Lua.
+
+        What is given is paid for by its size, before anything is done with it.
+        """
+        question = _QUESTIONS[name.decode()]
         try:
-            answer = _QUESTIONS[question.decode()](self, *given)
+            n_bytes = sum(len(value) for value in values if isinstance(value, bytes))
+            self._frame.spend(1 + n_bytes // question.bytes_a_unit)
+            return _encoded(question.answer(self, *_all_taken(values, question.takes)))
+        except ArgumentError as error:
+            return FAULT, f"bad argument to '{name.decode()}' ({error})".encode()
         except (BoundError, RecursionError) as error:
             self.bound = error if isinstance(error, BoundError) else BoundError("depth")
             return STOP
-        if isinstance(answer, tuple):
-            return tuple(value.encode("utf-8", "replace") if isinstance(value, str) else value for value in answer)
-        return answer.encode("utf-8", "replace") if isinstance(answer, str) else answer
 
     def _spend(self, instructions: float) -> None:
         self._frame.spend(int(instructions) // INSTRUCTIONS_A_UNIT)
@@ -111,9 +203,20 @@ class Host:
 
     # Frames.
 
-    def _frame_of(self, number: int) -> Frame:
-        parent = self._frame.parent
-        return parent if number and parent is not None else self._frame
+    def _frame_of(self, number: float) -> Frame:
+        """The frame of the module, of the template that invokes it (1), or a child that was made (from 2 on)."""
+        frames = [self._frame, self._frame.parent or self._frame, *self._children]
+        if not 0 <= number < len(frames):
+            raise ArgumentError("no such frame")
+        return frames[int(number)]
+
+    def _child(self, number: float, title: str, *flat: str) -> int:
+        self._frame.spend(_UNITS_A_LOOK_UP)
+        frame = self._frame_of(number)
+        arguments: dict[str, Argument] = dict(zip(flat[::2], flat[1::2], strict=True))
+        child = Frame(frame.engine, title or frame.title, names=frame.names, arguments=arguments, parent=frame)
+        self._children.append(child)
+        return len(self._children) + 1
 
     def _arguments(self, number: int) -> bytes:
         arguments = self._frame_of(number).arguments
@@ -140,11 +243,11 @@ class Host:
     # Pages.
 
     def _module(self, written: str) -> tuple[bytes | None, str]:
-        number, name = split_namespace(clean_title(str(written)), self._site)
+        number, name = split_namespace(clean_title(written), self._site)
         if number != MODULE:
             return None, f"module '{written}' not found"
         found = self._modules.compiled(upper_first(name, self._site.lang))
-        self._frame.spend(1 + len(found[0] or b"") // 4096)
+        self._frame.spend(len(found[0]) // 4096 if found[0] is not None else _UNITS_A_LOOK_UP)
         return found
 
     def _namespaces(self) -> str:
@@ -166,7 +269,7 @@ class Host:
 
         Source: MediaWikiTitleCodec::splitTitleString of MediaWiki 1.39.
         """
-        text, _, fragment = clean_title(html.unescape(written)).partition("#")
+        text, _, fragment = clean_title(unescape(written)).partition("#")
         text = text.strip(" ")
         prefix, colon, rest = text.lstrip(": ").partition(":")
         prefix = prefix.strip(" ").lower()
@@ -252,15 +355,19 @@ class Host:
     def _format_date(self, form: str, written: Value, lang: str) -> str | None:
         text = str(written)
         facts = PageFacts(lang)
-        if read_moment(text, facts) is None:
+        found = read_moment(text, facts)
+        if found is None:
             facts = PageFacts(lang, "", self._frame.timestamp)
-            if read_moment(text, facts) is None:
+            found = read_moment(text, facts)
+            if found is None:
                 return None
+        if not (found[0].month and found[0].day):  # a module reckons with days
+            text = found[1].replace(tzinfo=None).isoformat(" ")
         return write_moment(form, text, facts, lang)
 
     def _decode(self, text: str, is_any: Value) -> str:
         pattern = _ANY_REFERENCE if is_any else _REFERENCE
-        return pattern.sub(lambda found: html.unescape(found[0]), text)
+        return pattern.sub(lambda found: unescape(found[0]), text)
 
     def _part(self, text: str, first: float, last: float) -> str:
         start, end = int(first), int(last)
@@ -301,65 +408,77 @@ def _digest(name: str, text: str) -> str | None:
     return hashlib.new(name.replace("sha3-", "sha3_"), data, usedforsecurity=False).hexdigest()
 
 
-_QUESTIONS: dict[str, Callable[..., Value | tuple[Value, ...]]] = {
-    "spend": Host._spend,
-    "arguments": Host._arguments,
-    "has_parent": Host._has_parent,
-    "frame_title": Host._frame_title,
-    "preprocess": Host._preprocess,
-    "expand": Host._expand,
-    "module": Host._module,
-    "library": lambda host, name: host._modules.library(name),
-    "namespaces": Host._namespaces,
-    "namespace": Host._namespace,
-    "title": Host._title,
-    "page_title": Host._page_title,
-    "exists": Host._there,
-    "content": Host._content,
-    "url": Host._url,
-    "interwiki": Host._interwiki_rows,
-    "is_local": lambda host, prefix: not prefix or _is_of_wikimedia(_interwiki(host._site.edition).get(prefix, "")),
-    "now": Host._now,
-    "date": Host._date,
-    "format_date": Host._format_date,
-    "plural": lambda host, lang, number, *forms: plural_form(number, forms, lang),
-    "language_name": lambda host, code, inside: _language_names(inside).get(code.lower()),
-    "decode": Host._decode,
-    "sub": Host._part,
-    "site_name": lambda host: host._site.name,
-    "host": lambda host: f"//{host._site.host}",
-    "wiki_id": lambda host: host._site.dbname,
-    "version": lambda host: host._site.generator.removeprefix("MediaWiki ") or "1.39",
-    "code": lambda host: host._site.lang,
-    "hash_names": lambda host: " ".join(_HASHES),
-    "hash": lambda host, name, text: _digest(name, text),
-    "message": lambda host, key, lang: message(key, lang),
-    "fallbacks": lambda host, lang: " ".join(fallbacks(lang)),
-    "language_names": lambda host, inside: "".join(
-        f"{code}\t{name}\n" for code, name in _language_names(inside).items()
+_QUESTIONS = {
+    "spend": Question("n", Host._spend),
+    "arguments": Question("n", Host._arguments),
+    "has_parent": Question("", Host._has_parent),
+    "frame_title": Question("n", Host._frame_title),
+    "child": Question("nss*", Host._child, 64),
+    "preprocess": Question("ns", Host._preprocess, 64),
+    "expand": Question("nss*", Host._expand, 64),
+    "module": Question("s", Host._module, 64),
+    "library": Question("s", lambda host, name: host._modules.library(name)),
+    "namespaces": Question("", Host._namespaces),
+    "namespace": Question("s", Host._namespace, 64),
+    "title": Question("sn", Host._title, 8),
+    "page_title": Question("", Host._page_title),
+    "exists": Question("s", Host._there, 64),
+    "content": Question("s", Host._content, 64),
+    "url": Question("sss", Host._url, 8),
+    "interwiki": Question("", Host._interwiki_rows),
+    "is_local": Question(
+        "s", lambda host, prefix: not prefix or _is_of_wikimedia(_interwiki(host._site.edition).get(prefix, ""))
     ),
-    "upper_first": lambda host, text, lang: upper_first(text, lang),
-    "grammar": lambda host, word, case, lang: inflect(word, case, lang),
-    "is_rtl": lambda host, lang: foreign.is_right_to_left(lang),
-    "category": lambda host, code: unicodedata.category(chr(int(code))) if 0 <= code < 0x110000 else "Cn",
-    "same": lambda host, text: text,
-    "length": lambda host, text: len(text),
-    "upper": lambda host, text: host._one_to_one(text, is_upper=True),
-    "lower": lambda host, text: host._one_to_one(text, is_upper=False),
-    "normalise": lambda host, form, text: unicodedata.normalize(form, text),
-    "format_number": lambda host, number, lang, is_grouped: (format_number if is_grouped else local_digits)(
-        number, lang
+    "now": Question("", Host._now),
+    "date": Question("sn", Host._date, 2),
+    "format_date": Question("sss", Host._format_date, 2),
+    "plural": Question("sss*", lambda host, lang, number, *forms: plural_form(number, forms, lang), 64),
+    "language_name": Question("ss", lambda host, code, inside: _language_names(inside).get(code.lower()), 64),
+    "decode": Question("sb", Host._decode, 8),
+    "sub": Question("snn", Host._part),
+    "site_name": Question("", lambda host: host._site.name),
+    "host": Question("", lambda host: f"//{host._site.host}"),
+    "wiki_id": Question("", lambda host: host._site.dbname),
+    "version": Question("", lambda host: host._site.generator.removeprefix("MediaWiki ") or "1.39"),
+    "code": Question("", lambda host: host._site.lang),
+    "hash_names": Question("", lambda host: " ".join(_HASHES)),
+    "hash": Question("ss", lambda host, name, text: _digest(name, text), 128),
+    "message": Question("ss", lambda host, key, lang: message(key, lang), 64),
+    "fallbacks": Question("s", lambda host, lang: " ".join(fallbacks(lang)), 64),
+    "language_names": Question(
+        "s",
+        lambda host, inside: "".join(f"{code}\t{name}\n" for code, name in _language_names(inside).items()),
     ),
-    "plain_number": lambda host, text, lang: unformat_number(text, lang),
+    "upper_first": Question("ss", lambda host, text, lang: upper_first(text, lang), 64),
+    "grammar": Question("sss", lambda host, word, case, lang: inflect(word, case, lang), 64),
+    "is_rtl": Question("s", lambda host, lang: foreign.is_right_to_left(lang)),
+    "category": Question(
+        "n", lambda host, code: unicodedata.category(chr(int(code))) if 0 <= code < 0x110000 else "Cn"
+    ),
+    "same": Question("s", lambda host, text: text),
+    "length": Question("s", lambda host, text: len(text)),
+    "upper": Question("s", lambda host, text: host._one_to_one(text, is_upper=True), 32),
+    "lower": Question("s", lambda host, text: host._one_to_one(text, is_upper=False), 32),
+    "normalise": Question("ss", lambda host, form, text: unicodedata.normalize(form, text), 8),
+    "format_number": Question(
+        "ssb",
+        lambda host, number, lang, is_grouped: (format_number if is_grouped else local_digits)(number, lang),
+        16,
+    ),
+    "plain_number": Question("ss", lambda host, text, lang: unformat_number(text, lang), 64),
 }
 
 
-MAX_MEMORY = 24 << 20
-"""Bytes that a module may take; what MediaWiki allows is twice as much, for all modules of a page together."""
+MAX_MEMORY = 32 << 20
+"""Bytes that a module may take; what MediaWiki allows is half as much again, for all modules of a page together.
+
+Of them 24 MiB are the module's: the sandbox asks nothing where an answer could find no room.
+"""
 MAX_NESTED = 10
 """Modules at work, each called by wikitext of the one before."""
 _UNITS_A_RUN = 250  # of making a state and loading the library
 _MAX_REMEMBERED_BYTES = 32 << 20
+_BYTES_A_NAME = 512
 _LOADED_AT_ONCE = ("sandbox", "patterns", "frame")  # the other parts of the library when they are asked for
 _COMPILE = b"""function(source, name)
     local compiled, problem = loadstring(source, name)
@@ -397,14 +516,15 @@ class LuaModules:
         found = self._compiled.get(name)
         if found is None:
             source = self._definitions.module(name)
-            if source is None or source.startswith(_BYTECODE):
+            if source is None or source.startswith(_BYTECODE) or len(source) > MAX_BYTES:
                 found = (None, f"module '{name}' not found")
             else:
                 found = self._compile(source, f"=Module:{name}")
-            self._n_bytes += len(found[0] or b"")
+            n_bytes = _BYTES_A_NAME + len(name) + len(found[0] or b"")
+            self._n_bytes += n_bytes
             if self._n_bytes > _MAX_REMEMBERED_BYTES:
                 self._compiled.clear()
-                self._n_bytes = len(found[0] or b"")
+                self._n_bytes = n_bytes
             self._compiled[name] = found
         return found
 

@@ -59,6 +59,7 @@ from kbsource.wikitext.templates import (
 from kbsource.wikitext.walk import Walker, expand_braces, match_brackets, without_stray_marks
 
 _NOTHING = f"{CUT}{LINE} \n"
+_BLANK_NAME = f"{CUT}{PIPE}: _\n"  # what no template's name is made of
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}]")  # what _settle looks for
@@ -183,7 +184,8 @@ class PagePreparation:
         template = split_template(inner, self._facts.code)
         if template is None:
             self.losses["broken_markup"] += 1
-            return CUT
+            text = inner if inner.partition("|")[0].strip(_BLANK_NAME) else CUT
+            return _as_argument(text) if depth else text
         if PIPE in inner or EQUALS in inner:
             template = template._replace(
                 positional=tuple(map(unmark_separators, template.positional)),
@@ -291,21 +293,26 @@ class PagePreparation:
         return cells + values
 
     def assemble(
-        self, cells: list[TextCell], places: dict[str, int]
+        self, cells: list[TextCell], places: dict[str, int], hidden_places: set[str]
     ) -> tuple[tuple[ParsedTable, ...], tuple[ParsedInfobox, ...]]:
-        """The tables and infoboxes with the texts of their fragments, each with its place in the body."""
+        """The tables and infoboxes with the texts of their fragments, each with its place in the body.
+
+        Those at ``hidden_places`` are left out, with the tables in them, which follow them and have no place.
+        """
         taken = iter(cells)
         tables: list[ParsedTable] = []
         place = 0
+        is_hidden = False
         for number, table in enumerate(self._tables):
             place = places.get(f"T{number}", place)
+            is_hidden = f"T{number}" in hidden_places or (is_hidden and f"T{number}" not in places)
             caption = None if table.caption is None else next(taken).text or None
             rows = [
                 tuple([ParsedCell(next(taken), cell.is_header, cell.colspan, cell.rowspan) for cell in row])
                 for row in table.rows
             ]
             kept = tuple([row for row in rows if row])
-            if kept or caption:
+            if (kept or caption) and not is_hidden:
                 tables.append(ParsedTable(place, caption, kept))
         infoboxes: list[ParsedInfobox] = []
         for number, (name, fields) in enumerate(self._infoboxes):
@@ -423,7 +430,7 @@ class WikitextParser:
             cells = build_cells(shown, end + len(FRAGMENT), links[n_links:])
             shown, links = shown[:end], links[:n_links]
         blocks = build_blocks(shown, links, title=title)
-        tables, infoboxes = work.assemble(cells, blocks.places)
+        tables, infoboxes = work.assemble(cells, blocks.places, walked.hidden_places)
         return ParsedText(
             elements=tuple(blocks.elements),
             anchors=tuple(blocks.anchors),

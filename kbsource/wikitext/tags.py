@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
 from functools import cache, lru_cache
 
+from kbsource.numerals import unescape
 from kbsource.wikitext.functions.numbers import raise_text
 from kbsource.wikitext.markers import CUT, LITERAL_OF, PRE, literal, unliteral
 
@@ -49,11 +49,13 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
     """
     if "<" not in text:
         return text
-    if "</sup" in text or "</SUP" in text:
+    closed = {name.lower() for name in _CLOSED.findall(text)}
+    if "sup" in closed:
         text = _RAISED.sub(_raised, text)
-    if "</h" in text or "</H" in text:
+    if not _HEADINGS.isdisjoint(closed):
         text = _HEADING_OF_LINES.sub(lambda heading: heading[0].replace("\n", " "), text)
-    text = _TAGGED_LINE.sub(_unbroken, f"\n{text}")
+    if not closed <= _RAISING:
+        text = _TAGGED_TERM.sub(_with_plain_colons, f"\n{text}")[1:]
     list_markers: list[str] = []
 
     def replace(match: re.Match[str]) -> str:
@@ -70,7 +72,7 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
                 list_markers.append("*" if name == "ul" else "#")
             return "\n"
         if name in _BLOCK:
-            return "\n\n"
+            return CUT if _is_in_heading(match) else "\n\n"
         if name == "hr":
             return "\n----\n"
         if name in ("li", "dt", "dd"):
@@ -93,20 +95,30 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
             return ""
         return _LESS_THAN + match.group()[1:]
 
-    return _TAG.sub(replace, text)[1:].replace("<", _LESS_THAN)
+    return _TAG.sub(replace, text).replace("<", _LESS_THAN)
 
 
-# A heading with tags in it; a term that has some.
-_TAGGED_LINE = re.compile(r"\n(?:=[^\n<]*<[^\n]*=[ \t\x02]*(?=\n|\Z)|[*#:]*;[^\n<]*<[^\n]*)")
-_HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
+_CLOSED = re.compile(r"</([A-Za-z][A-Za-z0-9]*)")
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_RAISING = frozenset({"sup", "sub"})  # what these hold has no colon that would part a term
+_LONGEST_HEADING = 1000  # with tags in it
+_TAGGED_TERM = re.compile(r"\n;[^\n<]*<[^\n]*")
+_HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<\x06]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
 _TAG_OR_COLON = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?>|:")
 
 
-def _unbroken(match: re.Match[str]) -> str:
-    """A heading without the block tags that would break its line; a term whose colons within tags are plain ones."""
-    line = match[0]
-    if line[1] == "=":
-        return _TAG.sub(lambda tag: CUT if tag[2].lower() in _BLOCK else tag[0], line)
+def _is_in_heading(tag: re.Match[str]) -> bool:
+    """Whether a tag stands in a heading, whose line it does not break."""
+    text = tag.string
+    start = text.rfind("\n", max(tag.start() - _LONGEST_HEADING, 0), tag.start()) + 1
+    if text[start : start + 1] != "=":
+        return False
+    end = text.find("\n", tag.end(), tag.end() + _LONGEST_HEADING)
+    return text[start : end if end >= 0 else len(text)].rstrip(f" \t{CUT}")[-1:] == "="
+
+
+def _with_plain_colons(term: re.Match[str]) -> str:
+    """A term whose colons between tags are text: they part it from no definition."""
     depth = 0
 
     def replace(found: re.Match[str]) -> str:
@@ -117,7 +129,7 @@ def _unbroken(match: re.Match[str]) -> str:
             depth = max(depth - 1, 0) if found[1] else depth + (found[0][-2] != "/")
         return found[0]
 
-    return _TAG_OR_COLON.sub(replace, line)
+    return _TAG_OR_COLON.sub(replace, term[0])
 
 
 def _raised(match: re.Match[str]) -> str:
@@ -128,7 +140,7 @@ def _raised(match: re.Match[str]) -> str:
     content, start = match[1], match.start()
     before = match.string[start - 1 : start]
     shown = _INNER_TAG.sub("", content)
-    plain = unliteral(html.unescape(shown)).replace("''", "").replace("\u2013", "-").strip()
+    plain = unliteral(unescape(shown)).replace("''", "").replace("\u2013", "-").strip()
     if not plain or plain.casefold() in _HIGH_WORDS or any(mark in plain for mark in "[]{}|"):
         return match.group()
     raised = raise_text("".join(plain.split()))
@@ -158,7 +170,7 @@ def _decode(reference: str) -> str:
         number = int(reference[2 + is_hex : -1].lstrip("0"), 16 if is_hex else 10)
         decoded = chr(number) if any(low < number < high for low, high in _ALLOWED) else reference
     else:
-        decoded = "\u200f" if reference in _RIGHT_TO_LEFT else html.unescape(reference)
+        decoded = "\u200f" if reference in _RIGHT_TO_LEFT else unescape(reference)
     if len(decoded) > 1 and decoded[-1] == ";":  # so end also &notin-like prefixes that html.unescape takes
         return _AMPERSAND + reference[1:]
     return " " if decoded in "\u00a0\n\t" else LITERAL_OF.get(decoded, decoded)
@@ -291,6 +303,9 @@ def _end_of_comment(out: list[str], text: str, position: int, losses: Counter[st
     return line.end()
 
 
+_NOWIKI = re.compile(r"<nowiki>((?:[^<]|<(?!/nowiki>))*+)</nowiki>", re.IGNORECASE)
+
+
 def _kept(tag: str, attributes: str, content: str) -> str:
     if tag in _LITERAL_TAGS:
         return CUT + literal(decode_references(content)) + CUT
@@ -301,6 +316,6 @@ def _kept(tag: str, attributes: str, content: str) -> str:
         return CUT + literal(tex and f"${tex}$") + CUT
     if tag != "pre" and _LANGUAGE_ATTRIBUTE.search(attributes):
         return CUT + literal(content.strip()) + CUT
-    content = content.replace("<nowiki>", "").replace("</nowiki>", "").strip("\n")
+    content = _NOWIKI.sub(r"\1", content).strip("\n")
     lines = (decode_references(content) if tag == "pre" else content).split("\n")
     return "\n\n" + "\n".join(PRE + literal(line) for line in lines) + "\n\n"

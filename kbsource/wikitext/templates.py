@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from kbsource.errors import SetupError
 from kbsource.languages import language
+from kbsource.numerals import unescape
 from kbsource.site import Site
 from kbsource.titles import clean_title, upper_first
 from kbsource.wikitext.functions import clock, conditions, convert, dates, foreign, inline, places, quantities
@@ -353,7 +354,10 @@ def normalise_template_name(name: str, lang: str) -> str:
 
     A name with another namespace (``User:X/Y``) keeps it.
     """
+    name = unescape(name) if "&" in name else name
     title = clean_title(without_marks(name).strip()).lstrip(":").lstrip(" ")
+    if "#" in title and title[0] != "#":  # a section's name; parser functions begin with the sign
+        title = title.partition("#")[0].rstrip(" ")
     prefix, colon, rest = title.partition(":")
     while colon:
         folded = prefix.strip().casefold()

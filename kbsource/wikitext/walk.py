@@ -15,12 +15,14 @@ from mwparserfromhell.nodes import ExternalLink, Node, Text, Wikilink
 from kbsource.titles import Target, TargetParser
 from kbsource.wikitext.markers import (
     ANY_CONTROL,
+    CURRENCY,
     CUT,
     FRAGMENT,
     HEADING,
     LITERAL_OF,
     NUMBER,
     PIPE,
+    PLACE,
     TEMPLATE_LINK,
     TRAIL_STOP,
     literal,
@@ -249,7 +251,6 @@ def _apply(text: str, edits: list[_Edit]) -> str:
 # Two patterns that begin with plain characters are searched four times as fast as one that is a choice.
 _OPENERS = re.compile(r"(\{\{+)")
 _CLOSERS = re.compile(r"(\}\}+)")
-_CURRENCY = frozenset("$£€¥₹₽₩")
 _BARS = frozenset({"|", PIPE})
 MAX_DEPTH = 100  # MediaWiki's own limit on nested templates ($wgMaxTemplateDepth)
 
@@ -302,7 +303,7 @@ def expand_braces(
                     out = parent
                     if opened:  # of {{{!}} one begins a table
                         out.append("{" if result[:1] in _BARS else LITERAL_OF["{"])
-                    elif result == CUT and out and out[-1][-1:] in _CURRENCY:
+                    elif result == CUT and out and out[-1][-1:] in CURRENCY:
                         result = NUMBER
                     out.append(result)
             if run == 1:  # and of {{!}}} one ends it
@@ -327,12 +328,13 @@ A bare tuple: there are more of them than of anything else.
 
 
 class Walked(NamedTuple):
-    """Plain text (newlines kept, literal characters as what they stand for) with its links in order, and the
-    categories met: whether only templates put the page there, by name."""
+    """Plain text (newlines kept, literal characters as what they stand for) with its links in order, the categories
+    met (whether only templates put the page there, by name), and the tables in captions (``T3``), which nobody sees."""
 
     text: str
     links: list[Link]
     categories: dict[str, bool]
+    hidden_places: set[str]
 
 
 _HIDDEN = frozenset({"file", "category", "interlanguage"})
@@ -355,6 +357,7 @@ _PLAIN_INSIDE = re.compile(r"\[\[[^\[\]]*(?:\[\[(?!//|[\w+.-]+:)[^\[\]]*\]\][^\[
 NO_TRAIL = frozenset(" \n,.;:()|")
 _LOSS_OF = {"interwiki": "interwiki_link", "invalid": "invalid_link"}
 # Newlines in a label, with the marks of the lines they began and the blanks around them.
+_PLACE = re.compile(f"{PLACE}(T[0-9]+)")
 _LINES_IN_LABEL = re.compile("(?: *\n(?:\x04[^\x04]*\x04|\x06[TI][0-9]+\n?|\x07)?)+ *")
 
 
@@ -379,6 +382,7 @@ class Walker:
         self._ends_in_space = False
         self._links: list[Link] = []
         self._categories: dict[str, bool] = {}
+        self._hidden_places: set[str] = set()
         self._parts_words = False  # a file that stands by itself was passed right behind a word
 
     def walk(self, cut: CutText) -> Walked:
@@ -459,7 +463,7 @@ class Walker:
         if self._parts_words and gap[:1].isalnum():
             gap = f" {gap}"
         self._add_text(gap.removeprefix(TRAIL_STOP))
-        return Walked(unliteral("".join(self._out)), links, self._categories)
+        return Walked(unliteral("".join(self._out)), links, self._categories, self._hidden_places)
 
     def _extend_link(self, n_chars: int) -> None:
         start, end, target, written, is_made = self._links[-1]
@@ -507,6 +511,8 @@ class Walker:
             self._categories[name] = is_made and self._categories.get(name, True)
             return
         self._losses[target.kind] += 1
+        if options and PLACE in options:
+            self._hidden_places.update(_PLACE.findall(options))
         if options and self._out and self._out[-1][-1:].isalnum() and target.kind == "file":
             self._parts_words = not _APART.isdisjoint(map(str.strip, options.split("|")))
 

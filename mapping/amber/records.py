@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from cyclopts import Parameter
-
 from kbsource.errors import SetupError
 from kbsource.files import Folder
 from kbsource.rows import Columns, Row
-from mapping.options import Checked, Like
+from mapping.options import Checked, Language
 
 OUTCOMES: dict[str, str] = {
     "set": "a set of the release",
@@ -47,7 +45,7 @@ ITEM, QUANTITY = "wikibase-item", "quantity"
 class AmberOptions(Checked):
     """Rules that can be chosen."""
 
-    lang: Annotated[str, Parameter(metavar="CODE", validator=Like(r"[a-z]{2,3}(-[a-z-]+)?", "de"))] = "en"
+    lang: Language = "en"
     """Language of names; numbers are said in words in English alone."""
     gap_on: GapScale = "log10"
     """Popularities that head and tail must differ in by a tenth: log10: logarithms of the views, as the authors' code;
@@ -239,7 +237,11 @@ ANY = "all"
 """Of templates: for values of any type."""
 _KEYS = {"types", "qa_templates", "fc_templates"}
 _RELEASED = "released"
-_ID = {"item": re.compile(r"Q[1-9]\d*"), "property": re.compile(r"P[1-9]\d*"), "name": re.compile(r"[\w-]+")}
+_ID = {
+    "item": re.compile("Q[1-9][0-9]{0,17}"),
+    "property": re.compile("P[1-9][0-9]{0,17}"),
+    "name": re.compile(r"[\w-]{1,100}"),
+}
 _REMEDY = "Compare it with mapping/amber/collections.json."
 
 
@@ -262,7 +264,7 @@ def load_collections(path: str | None, names: Sequence[str], templates: Template
             content = file.read()
     try:
         data = json.loads(content) if path.endswith(".json") else _from_yaml(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SetupError(f"{path} is neither JSON nor YAML: {error}. {_REMEDY}") from error
     reader = _Reader(path)
     found = {name: reader.collection(name, one, templates) for name, one in reader.entries("", data, "name")}
@@ -292,11 +294,14 @@ class _Reader:
             one: self._texts(f"{name}.types.{one}", many, "property")
             for one, many in self.entries(f"{name}.types", own["types"], "item")
         }
-        qa, fc = dict(own["qa_templates"]), dict(own["fc_templates"])
-        if templates == _RELEASED:
-            published = own.get(_RELEASED, {})
-            qa |= {one: {**qa.get(one, {}), **typed} for one, typed in published.get("qa_templates", {}).items()}
-            fc |= published.get("fc_templates", {})
+        qa, fc = self._by_property(name, own, "qa_templates"), self._by_property(name, own, "fc_templates")
+        if templates == _RELEASED and _RELEASED in own:
+            place = f"{name}.{_RELEASED}"
+            published = {"qa_templates": {}, "fc_templates": {}} | dict(self.entries(place, own[_RELEASED], "name"))
+            for one, typed in self._by_property(place, published, "qa_templates").items():
+                corrected = dict(self.entries(f"{name}.qa_templates.{one}", qa[one], "name")) if one in qa else {}
+                qa[one] = corrected | dict(self.entries(f"{place}.qa_templates.{one}", typed, "name"))
+            fc |= self._by_property(place, published, "fc_templates")
         collection = Collection(
             name,
             types,
@@ -308,6 +313,9 @@ class _Reader:
             if missing := sorted(collection.property_ids - known.keys()):
                 self._fail(f"{name}.{kind}", f"templates of {missing[0]}, which is a property of types", "none")
         return collection
+
+    def _by_property(self, name: str, own: Mapping[str, Any], kind: str) -> dict[str, Any]:
+        return dict(self.entries(f"{name}.{kind}", own[kind], "property")) if own[kind] != {} else {}
 
     def entries(self, place: str, data: Any, kind: str) -> Iterator[tuple[str, Any]]:
         if not isinstance(data, Mapping) or not data:
@@ -339,5 +347,8 @@ class _Reader:
         return tuple(data)
 
     def _fail(self, place: str, expected: str, found: Any) -> None:
-        shown = str(found)[:80]
+        try:
+            shown = str(found)[:80]
+        except ValueError:  # Python writes no number of more than 4,300 digits
+            shown = "a number of thousands of digits"
         raise SetupError(f"{self._path}: {place or 'top level'}: expected {expected}; found {shown!r}. {_REMEDY}")

@@ -82,7 +82,7 @@ _ID_CHARS = 16
 class TaskOptions(Checked):
     """Which tasks are made."""
 
-    wrong_share: Annotated[Share, Parameter(validator=Number(lt=1))] = 0.1
+    wrong_share: Annotated[Share, Parameter(validator=Number(gte=0, lt=1))] = 0.1
     """Wrong answers among those to judge."""
     n_train_paraphrases: Annotated[AtLeast0, Parameter("--train-paraphrases")] = 3000
     """Training questions to write anew, beside all of dev and test."""

@@ -27,7 +27,7 @@ from kbsource.release.kind import ListingKind
 from kbsource.release.manifest import FileEntry, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_lines
-from mapping.options import AtLeast1, Checked, Name, Share
+from mapping.options import AtLeast1, Checked, Language, Name, Share
 from mapping.sources.campaign import judgement_rows
 from mapping.sources.raw_records import Json, check_shape
 
@@ -88,7 +88,7 @@ class CandidateOptions(Checked):
     """Passages of a question."""
     least_overlap: Share = 0.1
     """Least share of the tokens of a gold answer that a passage must hold."""
-    language: Annotated[str, Parameter("--lang", metavar="CODE")] = "en"
+    language: Annotated[Language, Parameter("--lang")] = "en"
     """Whose stop words are no tokens."""
     stop_words: Annotated[bool, Parameter("--count-stop-words")] = False
     """Count stop words too."""

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from kbsource.errors import SetupError
 from kbsource.files import Folder
-from mapping.options import Like, Name, Words, check_options
+from mapping.options import File, Like, Name, Words, check_options
 
 DEFAULT_MODEL = "ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"
 """Source: the released code of QAMPARI (2022), which validates with this cross-encoder."""
@@ -86,7 +86,7 @@ class EntailmentModel(Protocol):
 class ModelOptions:
     """Which model, and how it is run."""
 
-    model: Annotated[str, Parameter(metavar="MODEL")]
+    model: Annotated[File, Parameter(metavar="MODEL")]
     """Ask an NLI model: folder of a Hugging Face cross-encoder with safetensors weights, or its name on the hub."""
     _: KW_ONLY
     revision: Name | None = None
@@ -121,7 +121,7 @@ class ModelOptions:
 class UsualModelOptions(ModelOptions):
     """The same where there is a model in any case."""
 
-    model: Annotated[str, Parameter(metavar="MODEL")] = DEFAULT_MODEL
+    model: Annotated[File, Parameter(metavar="MODEL")] = DEFAULT_MODEL
     """NLI model: folder of a Hugging Face cross-encoder with safetensors weights, or its name on the hub."""
 
 

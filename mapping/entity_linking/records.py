@@ -14,13 +14,11 @@ from itertools import accumulate, takewhile
 from typing import Annotated, NamedTuple
 
 import pyarrow as pa
-from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
 from kbsource.rows import Int32, Row
-from mapping.options import AtLeast1, Checked, Probability
+from mapping.options import AtLeast1, Checked, Probability, Tokens
 from mapping.sources.mentions import END_TAG, START_TAG, window_sizes
 
 
@@ -32,7 +30,7 @@ class ContextOptions(Checked):
     """Tokens of context on either side of a mention, at most."""
     context_chars: AtLeast1 | None = None
     """Characters of context on either side too, in whole tokens; 250 is the published size."""
-    max_tokens: Annotated[int, Parameter(metavar="N", validator=Number(gte=2))] = 256
+    max_tokens: Tokens = 256
     """Tokens of the input; the two tags alone are 2."""
 
 

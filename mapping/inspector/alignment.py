@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
@@ -15,6 +16,7 @@ from starlette.responses import Response
 
 from kbsource.errors import DataError, SetupError
 from kbsource.files import Folder, join
+from kbsource.release.manifest import FileEntry
 from mapping.decide import REASONS
 from mapping.document import (
     Block,
@@ -375,15 +377,25 @@ def _found(evidences: Mapping[str, int]) -> Sequence[Share | None]:
 
 
 class KiltLines:
-    """Lines of a KILT file by number. Memory: eight bytes for each of them; the file is read once to find them."""
+    """Lines of a KILT file by number. Memory: eight bytes for each of them; the file is read once to find them.
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        found, at = [np.zeros(1, dtype=np.int64)], 0
-        with Folder.of(path).open() as file:
+    Raises:
+        DataError: the file is not as it was written.
+    """
+
+    def __init__(self, folder: str, entry: FileEntry) -> None:
+        self._path = join(folder, entry.file)
+        found, at, digest = [np.zeros(1, dtype=np.int64)], 0, hashlib.sha256()
+        with Folder.of(self._path).open() as file:
             while block := file.read(_BLOCK_BYTES):
                 found.append(np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")) + (at + 1))
                 at += len(block)
+                digest.update(block)
+        if digest.hexdigest() != entry.sha256:
+            raise DataError(
+                f"{self._path} is not as it was written (sha256); fetch or make the release again, and check it with "
+                "kbsource verify."
+            )
         self._starts = np.concatenate(found)
 
     def record(self, number: int) -> dict[str, Any] | None:
@@ -408,9 +420,9 @@ class KiltLines:
 
 def _lines(part: Opened) -> KiltLines | None:
     """The file of an alignment that says most of its records: with inputs, and with answers; None without any."""
-    files = [entry.file for entry in part.manifest.files if entry.file.endswith("-kilt.jsonl")]
-    file = min(files, key=lambda file: ("_id" in file, "_without_answers" in file), default=None)
-    return None if file is None else part.kept("lines", lambda: KiltLines(join(part.path, file)))
+    files = [entry for entry in part.manifest.files if entry.file.endswith("-kilt.jsonl")]
+    entry = min(files, key=lambda one: ("_id" in one.file, "_without_answers" in one.file), default=None)
+    return None if entry is None else part.kept("lines", lambda: KiltLines(part.path, entry))
 
 
 def add_inputs(opened: Opened, rows: list[Row]) -> None:

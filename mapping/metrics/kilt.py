@@ -461,7 +461,9 @@ class _System:
                 self._reject(raw, RecordError("unknown_id", f"{record_id!r} is not in {self._files.gold}"), record_id)
         scores = self._scores
         scores.names = tuple(rows[0]) if rows else ()
-        scores.values = np.array([list(row.values()) for row in rows], dtype=np.float64).reshape(len(rows), -1)
+        scores.values = np.array([list(row.values()) for row in rows], dtype=np.float64).reshape(
+            len(rows), len(scores.names)
+        )
         if self._crosswalk is not None:
             scores.moved = self._crosswalk.moved
         if self._options.resamples and rows:

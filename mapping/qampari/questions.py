@@ -113,7 +113,7 @@ def load_relations(path: str | None = None) -> Relations:
         raise SetupError(f"{file}: no such file.") from error
     except OSError as error:
         raise SetupError(f"{file} cannot be read: {error.strerror}. Give a file of relations.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise SetupError(f"{file} is no TOML: {error}. Compare it with mapping/qampari/relations.toml.") from error
     return _Reader(str(file)).relations(data)
 

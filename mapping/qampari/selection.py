@@ -19,7 +19,7 @@ from cyclopts import Parameter
 from kbsource.errors import SetupError
 from kbsource.identity import stable_sha256
 from kbsource.runtime.chunks import rows_batch
-from mapping.options import AtLeast0, Share, check_options
+from mapping.options import AtLeast0, AtLeast1, Share, check_options
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.sources.source import Split
 
@@ -49,9 +49,9 @@ Mixed = Literal["train", "drop"]
 class AnswerFilter:
     """Which questions have enough answers, and enough of them with evidence."""
 
-    least: Annotated[int, Parameter("--least-answers", metavar="N")] = 5
+    least: Annotated[AtLeast1, Parameter("--least-answers")] = 5
     """Validated answers that a question needs."""
-    most: Annotated[int, Parameter("--most-answers", metavar="N")] = 200
+    most: Annotated[AtLeast1, Parameter("--most-answers")] = 200
     """Validated answers that it may have."""
     share: Annotated[Share, Parameter("--least-share")] = 0.8
     """Share of all answers that must be validated."""

@@ -15,12 +15,10 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
-
-from cyclopts import Parameter
-from cyclopts.validators import Number
+from typing import Literal
 
 from kbsource.identity import stable_sha256
+from mapping.options import Tokens
 from mapping.records import Evidence, Example, Output, PageKey
 from mapping.sources.raw_records import RawRecord
 from mapping.sources.source import SourceOptions, Split
@@ -106,7 +104,7 @@ class LinkingOptions(SourceOptions):
     window: Literal["right", "released", "whole"] = "right"
     """How the context is cut: right balances both sides, released keeps too little of the right one, whole cuts
     nothing, as in the published AIDA file."""
-    max_tokens: Annotated[int, Parameter(metavar="N", validator=Number(gte=2))] = 256
+    max_tokens: Tokens = 256
     """Tokens of the input; the two tags alone are 2."""
     blank_lines: Literal["skip", "released"] = "skip"
     """Blank lines of the TSV in the context; released makes second spaces of them."""

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from kbsource.errors import SetupError
 from kbsource.files import base_name
 from kbsource.records import BadRecord
-from mapping.options import Checked
+from mapping.options import Checked, path_like
 from mapping.records import Example, iter_evidence
 from mapping.sources.raw_records import FAULTS
 
@@ -58,7 +58,7 @@ class SourceOptions(Checked):
 
 def references_option(flag: str, help: str, metavar: str = "PATH") -> Parameter:
     """What the files are that hold the evidence texts of a dataset; ``PATH`` is a file or a folder."""
-    return Parameter(flag, help=help, metavar=metavar)
+    return Parameter(flag, help=help, metavar=metavar, validator=path_like)
 
 
 Options = TypeVar("Options", bound=SourceOptions)

@@ -13,12 +13,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder
 from mapping.entail.signal import UsualModelOptions
-from mapping.options import FLAT, AtLeast1, File, FileOrPipe, FolderPath, Release
+from mapping.options import FLAT, AtLeast1, Bleu, File, FileOrPipe, FolderPath, Release, Text, Title
 from mapping.search.numbering import Numbering
 from pipelines.terminal import Row, Summary, command_line, facts_table, text_width
 
@@ -53,14 +52,14 @@ def locate(
     release: Release,
     /,
     *,
-    title: str | None = None,
-    url: str | None = None,
-    page_id: Annotated[str | None, Parameter("--id", metavar="ID")] = None,
-    qid: Annotated[str | None, Parameter(metavar="QID")] = None,
+    title: Title | None = None,
+    url: Title | None = None,
+    page_id: Annotated[Title | None, Parameter("--id", metavar="ID")] = None,
+    qid: Annotated[Title | None, Parameter(metavar="QID")] = None,
     input: FileOrPipe | None = None,
-    evidence: Annotated[str | None, Parameter(metavar="TEXT")] = None,
+    evidence: Text | None = None,
     max_elements: AtLeast1 = 1,
-    threshold: Annotated[float, Parameter(metavar="BLEU", validator=Number(gte=0, lte=1))] = 0.5,
+    threshold: Bleu = 0.5,
     numbering: Numbering = "elements",
     title_map: File | None = None,
 ) -> Summary:
@@ -303,8 +302,8 @@ _JUDGED_TOGETHER = 512
 
 def nli(
     *,
-    premise: Annotated[str | None, Parameter(metavar="TEXT")] = None,
-    hypothesis: Annotated[str | None, Parameter(metavar="TEXT")] = None,
+    premise: Text | None = None,
+    hypothesis: Text | None = None,
     input: FileOrPipe | None = None,
     model: Annotated[UsualModelOptions, FLAT] = UsualModelOptions(),
     export_onnx: FolderPath | None = None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from kbsource.files import Folder
-from mapping.options import FLAT
+from mapping.options import FLAT, Files
 from pipelines.options import BuildOptions, PageviewsOptions, RunOptions, WikidataOptions
 from pipelines.progress import Progress, clock, size
 from pipelines.terminal import Row, Style, Summary, command_line, styled
@@ -31,7 +31,7 @@ _REMEDIES = {
 _STYLES: dict[str, Style] = {"error": "red", "warning": "yellow", "info": "bold"}
 
 
-def check_dump(dump: Annotated[tuple[str, ...], Parameter(metavar="DUMP")], /, *, deep: bool = False) -> Summary:
+def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bool = False) -> Summary:
     """Say whether a dump is complete and sound.
 
     Nothing is built: sizes and checksums, head and end of every file, parts that belong together, index. Every finding

@@ -18,7 +18,7 @@ from cyclopts.validators import Number
 
 from kbsource.errors import SetupError, counted
 from kbsource.files import Folder
-from mapping.options import AtLeast1, File, FolderPath, Release
+from mapping.options import AtLeast1, File, FolderPath, Megabytes, Name, Release, Releases, Threads, Title
 from pipelines.extras import missing_extra
 from pipelines.progress import Progress, size
 from pipelines.terminal import Row, Summary, command_line, facts_table, print_text, styled, table_text, text_width
@@ -119,7 +119,7 @@ _MISSES = {
 
 
 def show(
-    release: Release, page: Annotated[str | None, Parameter(metavar="PAGE")] = None, /, *, full: bool = False
+    release: Release, page: Annotated[Title | None, Parameter(metavar="PAGE")] = None, /, *, full: bool = False
 ) -> Summary:
     """Show a page of a release, or a row of another kind.
 
@@ -169,11 +169,11 @@ def _rows_summary(path: str, kind: Kind[Any], asked: str) -> Summary:
     from mapping.amber.kind import AMBER_SETS
 
     table, column = kind.shown_by or ("", "")
-    found = list(rows_with(path, table, column, asked))
+    found = list(rows_with(path, kind.tables, table, column, asked))
     if not found:
         return Summary(faults=[f"kbsource show: {path} has no row whose {column} is {asked!r}."])
     if kind is AMBER_SETS:
-        text = set_text(found, rows_with(path, "set_queries", "name", asked))
+        text = set_text(found, rows_with(path, kind.tables, "set_queries", "name", asked))
     else:
         text = "\n\n".join(facts_table(row.items()) for row in found)
     return Summary(text=text, values=found, next=command_line("inspect", path))
@@ -321,7 +321,7 @@ def verify(
     passages: Release | None = None,
     old: Release | None = None,
     new: Release | None = None,
-    memory: Annotated[AtLeast1, Parameter(metavar="MB")] = 1000,
+    memory: Annotated[Megabytes, Parameter(metavar="MB")] = 1000,
 ) -> Summary:
     """Recompute everything that a release claims.
 
@@ -379,10 +379,10 @@ _WAITING = 64
 
 
 def inspect(
-    releases: Annotated[tuple[Release, ...], Parameter(metavar="RELEASE")],
+    releases: Releases,
     /,
     *,
-    host: Annotated[str, Parameter(metavar="HOST")] = "127.0.0.1",
+    host: Annotated[Name, Parameter(metavar="HOST")] = "127.0.0.1",
     port: Annotated[int | None, Parameter(metavar="PORT", validator=Number(gte=0, lte=65535))] = None,
     open: bool = False,
 ) -> Summary:
@@ -457,7 +457,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
 
 
 def report(
-    releases: Annotated[tuple[Release, ...], Parameter(metavar="RELEASE")],
+    releases: Releases,
     /,
     *,
     output: File | None = None,
@@ -550,8 +550,8 @@ def diff(
     /,
     *,
     output: FolderPath,
-    memory_mb: Annotated[int, Parameter(metavar="N", validator=Number(gte=100))] = 1000,
-    threads: AtLeast1 | None = None,
+    memory_mb: Annotated[Megabytes, Parameter(validator=Number(gte=100, lte=1 << 26))] = 1000,
+    threads: Threads | None = None,
 ) -> Summary:
     """Say what became of every page of a release in a later one.
 

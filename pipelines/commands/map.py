@@ -27,7 +27,7 @@ from cyclopts import App, Argument, ArgumentCollection, CycloptsError, Parameter
 
 from kbsource.errors import SetupError
 from kbsource.files import Folder, join
-from mapping.options import DEFAULTS, FLAT, File, FolderPath, Release
+from mapping.options import DEFAULTS, FLAT, File, FolderPath, Release, path_like
 from mapping.sources import all_sources
 from mapping.sources.source import SPLITS, SourceOptions, Split
 from pipelines.commands.dumps import Run, made_summary
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     import yaml
 
 
-LABELS = Parameter(help="Answers of a test file without, by id; it is written with them too.", metavar="FILE")
+LABELS = Parameter(
+    help="Answers of a test file without, by id; it is written with them too.", metavar="FILE", validator=path_like
+)
 _SPLIT_WORDS: dict[str, Split] = {
     "train": "train",
     "training": "train",

@@ -12,7 +12,7 @@ from kbsource.files import Folder
 from mapping.annotation.crowd import TaskOptions
 from mapping.annotation.tasks import CandidateOptions, TaskForm
 from mapping.contexts.export import ContextsOptions
-from mapping.options import FLAT, AtLeast1, File, FolderPath, Release
+from mapping.options import FLAT, AtLeast1, File, Files, FolderPath, Release
 from pipelines.terminal import Row, Summary, command_line
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def qampari_contexts(
     /,
     *,
     output: FolderPath,
-    retrieved: tuple[File, ...] = (),
+    retrieved: Files = (),
     kb: Release | None = None,
     options: Annotated[ContextsOptions, FLAT] = ContextsOptions(),
 ) -> Summary:
@@ -189,7 +189,7 @@ def _rejected(output: str) -> list[BadRecord]:
 @campaign_app.command
 def candidates(
     gold: File,
-    runs: Annotated[tuple[str, ...], Parameter(metavar="RUN")],
+    runs: Annotated[Files, Parameter(metavar="RUN")],
     /,
     *,
     output: File,
@@ -245,9 +245,7 @@ def tasks(candidates: File, /, *, output: FolderPath, form: TaskForm = "jsonl") 
 
 
 @campaign_app.command(name="import")
-def take_in(
-    tasks: FolderPath, judgements: Annotated[tuple[str, ...], Parameter(metavar="FILE")], /, *, output: FolderPath
-) -> Summary:
+def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> Summary:
     """What people said.
 
     Takes in what people said of the tasks, with the place of every highlight in its passage. What cannot be used is

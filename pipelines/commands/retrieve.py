@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
-
 from kbsource.errors import SetupError, counted
 from kbsource.files import Folder
 from mapping.entity_linking.records import LinkerOptions
-from mapping.options import FLAT, AtLeast1, File, FolderPath, FoundForm, Release
+from mapping.options import FLAT, AtLeast1, File, FolderPath, FoundForm, Release, Text
 from pipelines.terminal import Summary, command_line, table_text
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ _TOP, _SHOWN = 100, 10
 
 def search(
     passages: Release,
-    query: str | None = None,
+    query: Text | None = None,
     /,
     *,
     index: FolderPath,
@@ -93,7 +91,7 @@ def search(
 
 def link(
     release: Release,
-    text: Annotated[str | None, Parameter(metavar="TEXT")] = None,
+    text: Text | None = None,
     /,
     *,
     queries: File | None = None,

@@ -21,7 +21,7 @@ from kbsource.dump.check import CheckReport, DumpFinding, check_dump
 from kbsource.dump.digests import HashedFile, hash_file, write_hashes
 from kbsource.dump.ranges import DumpRange, expand_inputs, from_root, plan_ranges, range_size, size_of
 from kbsource.dump.rejects import check_rejects
-from kbsource.dump.siteinfo import merge_siteinfo_json, read_siteinfo_json, siteinfo_database
+from kbsource.dump.siteinfo import merge_siteinfo_json, read_siteinfo_json
 from kbsource.dump.sql import page_props_database
 from kbsource.errors import DataError, SetupError
 from kbsource.files import Folder, absolute, base_name, join
@@ -101,7 +101,7 @@ def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
     _check_same_wiki("--page-props", props, database, site)
     if options.siteinfo is not None:
         siteinfo = read_siteinfo_json(options.siteinfo)
-        _check_same_wiki("--siteinfo", options.siteinfo, siteinfo_database(siteinfo), site)
+        _check_same_wiki("--siteinfo", options.siteinfo, siteinfo.general.wikiid, site)
         site = merge_siteinfo_json(site, siteinfo)
     wikidata = None if options.wikidata is None else WikidataTables.open(options.wikidata)
     if wikidata is not None:
@@ -110,9 +110,7 @@ def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
     hashed = {input_.path: input_.hashed for input_ in report.inputs}
     if props is not None:
         hashed[absolute(props)] = hash_file(absolute(props))
-    range_bytes = options.range_bytes or range_size(n_bytes)
-    if options.limit_pages is not None:
-        range_bytes = max(n_bytes, 1)
+    range_bytes = max(n_bytes, 1) if options.limit_pages is not None else range_size(n_bytes, options.range_bytes)
     return BuildInputs(
         site=site,
         schema_version=report.header.schema_version or "",

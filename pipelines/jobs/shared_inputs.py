@@ -79,7 +79,7 @@ def line_files(
     paths = from_root(expand_paths(patterns))
     if check is not None:
         check([base_name(path) for path in paths])
-    n_bytes = range_bytes or range_size(size_of(paths))
+    n_bytes = range_size(size_of(paths), range_bytes)
     plan(paths, range_bytes=n_bytes)  # what cannot be read is refused before it is hashed
     hashed = hash_inputs(paths, progress)
     ranges = plan(paths, range_bytes=n_bytes, files=CheckedFiles(hashed))

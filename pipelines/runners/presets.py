@@ -38,8 +38,6 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
     if workers is not None and runner != "local-multi":
         instead = "give that one" if runner == "local" else "give Beam's own flag for the number of workers"
         raise SetupError(f"--workers is for --runner local-multi, not for {runner}; {instead}.")
-    if workers is not None and workers < 1:
-        raise SetupError(f"--workers is {workers}; give at least 1, or leave it out for one per core.")
     if runner == "local":
         return [*_LOCAL, *beam_args]
     if runner == "local-multi":

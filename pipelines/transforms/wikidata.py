@@ -57,7 +57,7 @@ class ReadWikidata(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         super().__init__()
         patterns = [dump] if isinstance(dump, str) else list(dump)
         paths = from_root(expand_paths(patterns))
-        self._ranges = plan_lines(paths, range_bytes=range_bytes or range_size(size_of(paths)))
+        self._ranges = plan_lines(paths, range_bytes=range_size(size_of(paths), range_bytes))
         self._reader = EntityReader(
             languages=tuple(languages),
             sites=None if sites is None else frozenset(sites),

@@ -101,7 +101,7 @@ class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not t
         super().__init__()
         patterns = [dump] if isinstance(dump, str) else list(dump)
         paths = from_root(expand_inputs(patterns))
-        self._ranges = plan_ranges(paths, range_bytes=range_bytes or range_size(size_of(paths)))
+        self._ranges = plan_ranges(paths, range_bytes=range_size(size_of(paths), range_bytes))
         self.site = read_header(paths[0]).site
         self._scanning = Scanning(self.site, as_of, Selection(max_pages, titles, has_definitions), folder)
 

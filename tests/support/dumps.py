@@ -186,6 +186,6 @@ def _crc(data: bytes) -> int:
     return crc ^ 0xFFFFFFFF
 
 
-def flip(data: bytes, place: int) -> bytes:
-    """Gives the data with one byte inverted."""
-    return data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :]
+def flip(data: bytes, place: int, *, bits: int = 0xFF) -> bytes:
+    """Gives the data with one byte inverted, or some bits of it."""
+    return data[:place] + bytes([data[place] ^ bits]) + data[place + 1 :]

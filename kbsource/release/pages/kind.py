@@ -12,6 +12,7 @@ import pyarrow as pa
 from kbsource.columns import schema_of
 from kbsource.errors import SetupError
 from kbsource.files import join
+from kbsource.index.mapped_files import CHECKSUMS_FILE
 from kbsource.index.title_index import (
     ARTICLE,
     ARTICLES_FILE,
@@ -393,17 +394,17 @@ def index_views(checking: Checking[PagesManifest]) -> Iterator[str]:
     import numpy as np
     from duckdb.func import PythonUDFType
 
-    from kbsource.index.mapped_files import open_mapped, title_keys
+    from kbsource.index.mapped_files import MappedFile, title_keys
 
-    if not {_TITLES, _ARTICLES} <= checking.sound:
-        return  # the damaged file is already named
     folder, db = _index_files(checking, TITLES_FILE, ARTICLES_FILE), checking.db
+    if folder is None:
+        return
     for view, file, schema, number in (
         ("titles", TITLES_FILE, TITLES_SCHEMA, "row"),
         ("articles", ARTICLES_FILE, ARTICLES_SCHEMA, "number"),
     ):
         try:
-            table = open_mapped(join(folder, file), schema).read_all()
+            table = pa.Table.from_batches(MappedFile(join(folder, file), schema).whole(), schema)
         except SetupError as error:
             checking.found.add(index_path(file), "unreadable", str(error))
             return
@@ -460,36 +461,43 @@ def _hashed(title_keys: Callable[[Any], Any]) -> Callable[[Any], Any]:
     )
 
 
-def _index_files(checking: Checking[PagesManifest], *names: str) -> str:
+def _index_files(checking: Checking[PagesManifest], *names: str) -> str | None:
+    """A local folder with files of the index; None where one of them is damaged, which is named then."""
+    checksums = {index_path(CHECKSUMS_FILE)} & {entry.file for entry in checking.manifest.files}
+    if not {*map(index_path, names), *checksums} <= checking.sound:
+        return None
     return index_folder(checking.path, checking.manifest, files=names)
 
 
 def check_locations(checking: Checking[PagesManifest]) -> Mapping[str, int]:
     """Makes the locations of pages and items again, compares them with the index, and counts anchors."""
-    from kbsource.runtime.sorted_runs import rebatched
-
     if "pages" not in checking.given:
         return {}
     elements = (batch["anchors"].flatten() for _, batch in checking.batches("pages", [f"anchors.{_ITEM}element"]))
     counts = {"anchors": sum(map(len, elements))}
-    files = [index_path(file) for file in (PAGES_FILE, QIDS_FILE)]
-    if not {*files} <= checking.sound:
+    folder = _index_files(checking, PAGES_FILE, QIDS_FILE)
+    if folder is None:
         return counts
     try:
-        locations = Locations(_index_files(checking, PAGES_FILE, QIDS_FILE))
+        _compare_locations(checking, Locations(folder))
     except SetupError as error:
-        checking.found.add(files[0], "unreadable", str(error))
-        return counts
+        checking.found.add(index_path(PAGES_FILE), "unreadable", str(error))
+    return counts
+
+
+def _compare_locations(checking: Checking[PagesManifest], locations: Locations) -> None:
+    from kbsource.runtime.sorted_runs import rebatched
+
     for file, stored, query, schema in (
         (
-            files[0],
+            PAGES_FILE,
             locations.pages(),
             r"""select page_id, regexp_extract(_file, '-(\d+)-of-', 1)::int as shard, _row::int as row from pages
             order by all""",
             PAGES_SCHEMA,
         ),
         (
-            files[1],
+            QIDS_FILE,
             locations.qids(),
             "select try_cast(qid[2:] as bigint) as number, page_id from pages where qid is not null order by all",
             QIDS_SCHEMA,
@@ -497,8 +505,8 @@ def check_locations(checking: Checking[PagesManifest]) -> Mapping[str, int]:
     ):
         rows = checking.db.sql(query).to_arrow_reader(BATCH_ROWS)
         batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
-        checking.same(file, "index_disagrees", stored, rebatched(batches, BATCH_ROWS), lambda batch: batch[0][0])
-    return counts
+        made = rebatched(batches, BATCH_ROWS)
+        checking.same(index_path(file), "index_disagrees", stored, made, lambda batch: batch[0][0])
 
 
 PAGES_RELEASE: Kind[PagesManifest] = Kind(

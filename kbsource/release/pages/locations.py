@@ -10,14 +10,16 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
-from kbsource.columns import numbers
 from kbsource.files import Folder, base_name, join
-from kbsource.index.mapped_files import open_mapped
-from kbsource.release.layout import INDEX
+from kbsource.index.mapped_files import CHECKSUMS_FILE, MappedFile, MappedNumbers
+from kbsource.index.title_index import BATCH_ROWS
+from kbsource.release.layout import INDEX, index_path
 from kbsource.release.manifest import Manifest
+from kbsource.release.reader import check_hashes
 
 PAGES_FILE = "pages.arrow"
 QIDS_FILE = "qids.arrow"
@@ -35,34 +37,45 @@ QIDS_SCHEMA = _schema(("qid", pa.int64()), ("page_id", pa.int64()))
 
 
 def index_folder(path: str, manifest: Manifest, *, files: Iterable[str] | None = None) -> str:
-    """A local folder with the index files of a release, see ``Folder.local_copy``.
+    """A local folder with the index files of a release, see ``Folder.local_copy``; with checksums where it has some.
 
     Args:
         files: paths in the release of those that are needed; None for all.
 
     Raises:
-        DataError: a file of a remote release is missing.
+        DataError: a file of a remote release is missing, or the checksums are not those that were written.
     """
     names = [base_name(file) for file in (files or (entry.file for entry in manifest.files))]
-    return Folder.of(join(path, INDEX)).local_copy(names, version=" ".join(entry.sha256 for entry in manifest.files))
+    checksums = [entry for entry in manifest.files if entry.file == index_path(CHECKSUMS_FILE)]
+    names += [CHECKSUMS_FILE for _ in checksums if CHECKSUMS_FILE not in names]
+    version = " ".join(entry.sha256 for entry in manifest.files)
+    local = Folder.of(join(path, INDEX)).local_copy(names, version=version)
+    check_hashes(local, [replace(entry, file=CHECKSUMS_FILE) for entry in checksums])
+    return local
 
 
 class _SortedFile:
     """Lookups by the first column of a mapped file that is sorted by it."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
-        reader = open_mapped(path, schema)
-        self.batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
-        self._columns = [[numbers(column) for column in batch.columns] for batch in self.batches]
+        file = MappedFile(path, schema)
+        self.batches = file.whole
+        self._columns = [[MappedNumbers(column, file) for column in batch.columns] for batch in file.batches]
         self._first = [columns[0][0] for columns in self._columns]
+
+    def __len__(self) -> int:
+        return sum(len(columns[0]) for columns in self._columns)
+
+    def key(self, number: int) -> int:
+        return self._columns[number // BATCH_ROWS][0][number % BATCH_ROWS]
 
     def get(self, key: int) -> tuple[int, ...] | None:
         number = bisect_right(self._first, key) - 1
         if number < 0:
             return None
-        columns = self._columns[number]
-        i = bisect_right(columns[0], key) - 1
-        return tuple(column[i] for column in columns[1:]) if columns[0][i] == key else None
+        keys, *columns = self._columns[number]
+        i = keys.find(key)
+        return tuple(column[i] for column in columns) if i < len(keys) and keys[i] == key else None
 
 
 class Locations:
@@ -88,10 +101,19 @@ class Locations:
         found = self._qids.get(int(number)) if qid[:1] in ("Q", "q") and number.isdecimal() else None
         return None if found is None else found[0]
 
+    @property
+    def n_pages(self) -> int:
+        """The number of pages."""
+        return len(self._pages)
+
+    def page_id(self, number: int) -> int:
+        """The id of a page by its place among all ids, from 0."""
+        return self._pages.key(number)
+
     def pages(self) -> Iterator[pa.RecordBatch]:
         """The batches of pages.arrow."""
-        return iter(self._pages.batches)
+        return self._pages.batches()
 
     def qids(self) -> Iterator[pa.RecordBatch]:
         """The batches of qids.arrow."""
-        return iter(self._qids.batches)
+        return self._qids.batches()

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from kbsource.columns import batch_of, timestamp_seconds
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import CHUNK_BYTES, Folder, join
-from kbsource.index.mapped_files import write_index_file
+from kbsource.files import Folder, join
+from kbsource.index.mapped_files import CHECKSUMS_FILE, checksums_file, summed_blocks, write_index_file
 from kbsource.index.title_index import BATCH_ROWS
 from kbsource.records import CellLink, Page
 from kbsource.release.layout import index_path
@@ -255,10 +255,14 @@ def _distinct(batches: Iterable[pa.RecordBatch], what: str) -> Iterator[pa.Recor
 
 
 def publish_index(folder: str, files: Sequence[str], output: str) -> tuple[FileEntry, ...]:
-    """Copies index files of a local folder into the release, and gives their manifest entries, by name."""
-    entries = []
+    """Copies index files of a local folder into the release, with their checksums, and gives their manifest entries, by
+    name."""
+    entries: dict[str, FileEntry] = {}
+    checksums: dict[str, list[int]] = {}
     for name in sorted(files):
         with open(os.path.join(folder, name), "rb") as source:
-            blocks = iter(lambda: source.read(CHUNK_BYTES), b"")
-            entries.append(write_lines(blocks, index_path(name), output=output))
-    return tuple(replace(entry, rows=None) for entry in entries)
+            blocks = summed_blocks(source, checksums.setdefault(name, []))
+            entries[name] = write_lines(blocks, index_path(name), output=output)
+    content = checksums_file(checksums)
+    entries[CHECKSUMS_FILE] = write_lines([content], index_path(CHECKSUMS_FILE), output=output)
+    return tuple(replace(entry, rows=None) for _, entry in sorted(entries.items()))

@@ -6,15 +6,16 @@ Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions and Help:M
 
 from __future__ import annotations
 
-import html
 import re
 import urllib.parse
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
+from kbsource.numerals import read_int, unescape
 from kbsource.site import CANONICAL_NAMESPACES, Site
 from kbsource.titles import split_namespace, upper_first
-from kbsource.wikitext.functions.arguments import PageFacts, Template
+from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
 from kbsource.wikitext.functions.inflection import inflect, plural_form
 from kbsource.wikitext.functions.numbers import evaluate, number_text
 from kbsource.wikitext.markers import without_marks
@@ -43,7 +44,7 @@ _WHITE_SPACE = " \t\n\r\0\x0b"  # that PHP strips; no no-break space is one
 
 
 def _decoded(reference: re.Match[str]) -> str:
-    return html.unescape(reference[0])
+    return unescape(reference[0])
 
 
 def is_error(text: str) -> bool:
@@ -97,6 +98,11 @@ def if_error(first: str, parts: Parts, read: Read) -> str:
     return nth(parts, 1, read) if len(parts) > 1 else first
 
 
+@cache
+def _default_words() -> frozenset[str]:
+    return frozenset(read_rules("magic")["default_words"])
+
+
 def switch(first: str, parts: Parts, read: Read) -> str:
     """The value of the case that equals the first argument, falling through cases without a value."""
     is_found = is_default = False
@@ -106,15 +112,15 @@ def switch(first: str, parts: Parts, read: Read) -> str:
         if key is None:
             last = read(value).strip()
             is_found = is_found or is_same(last, first)
-            is_default = is_default or last == "#default"
+            is_default = is_default or last.casefold() in _default_words()
             continue
         name = read(key).strip()
         if is_found or is_same(name, first):
             return read(value).strip()
-        if name == "#default" or is_default:
+        if is_default or name.casefold() in _default_words():
             default = value
             is_default = False
-    if parts and parts[-1][0] is None and last != "#default":
+    if parts and parts[-1][0] is None and last.casefold() not in _default_words():
         return last
     return read(default).strip() if default is not None else ""
 
@@ -179,7 +185,7 @@ def pad(template: Template, page: PageFacts, *, left: bool) -> str:
     """The argument filled up to a length with zeros or another text."""
     values = template.padded(3)
     text, filler = values[0], without_marks(values[2]) or "0"
-    wanted = min(int(values[1]), _LONGEST_PADDING) if values[1].isdecimal() and len(values[1]) < 9 else 0
+    wanted = min(read_int(values[1]) or 0, _LONGEST_PADDING)
     missing = wanted - len(text)
     if missing <= 0:
         return text
@@ -230,8 +236,8 @@ def namespace_name(template: Template, page: PageFacts, *, is_encoded: bool = Fa
     """The name of a namespace by its number or one of its names; what is none as it is."""
     written = template.argument(1)
     plain = written.replace("_", " ").casefold()
-    is_number = len(written) <= _LONGEST_NUMBER and written.removeprefix("-").isdecimal()
-    number = int(written) if is_number else page.site.namespace_by_name.get(plain)
+    number = read_int(written)
+    number = page.site.namespace_by_name.get(plain) if number is None else number
     if number is None:
         return written
     name = namespace_text(number, page.site)
@@ -262,7 +268,8 @@ def _encoded(title: str) -> str:
 def fact_of_site(template: Template, page: PageFacts, *, fact: str) -> str:
     """What the wiki says about itself: ``name``, ``server``, ``host`` or ``lang``."""
     site = page.site
-    return {"name": site.name or "Wikipedia", "server": f"//{site.host}", "host": site.host, "lang": page.lang}[fact]
+    server = f"{'http:' if site.base_url.startswith('http:') else ''}//{site.host}"
+    return {"name": site.name or "Wikipedia", "server": server, "host": site.host, "lang": page.lang}[fact]
 
 
 def anchor_encoded(template: Template, page: PageFacts) -> str:
@@ -270,11 +277,12 @@ def anchor_encoded(template: Template, page: PageFacts) -> str:
     return "_".join(template.argument(1).replace("_", " ").split())
 
 
-def page_address(template: Template, page: PageFacts) -> str:
-    """The address of a page with its query: ``{{fullurl:X|action=edit}}``."""
+def page_address(template: Template, page: PageFacts, *, is_local: bool = False) -> str:
+    """The address of a page with its query, ``{{fullurl:X|action=edit}}``; a local one begins behind the host."""
     values = template.padded(2)
-    query = f"&{values[1]}" if values[1] else ""
-    return f"//{page.site.host}/w/index.php?title={_encoded(values[0])}{query}"
+    title = _encoded(values[0])
+    path = f"/w/index.php?title={title}&{values[1]}" if values[1] else f"/wiki/{title}"
+    return path if is_local else f"//{page.site.host}{path}"
 
 
 def url_encoded(template: Template, page: PageFacts) -> str:
@@ -303,21 +311,56 @@ def part_of_text(template: Template, page: PageFacts) -> str:
     """A piece of a text by start and length: ``{{#sub:text|2|3}}``; negative ones count from the end."""
     values = template.padded(3)
     text = values[0]
-    start, size = (_small_number(value, 8) for value in values[1:3])
+    start, size = (read_int(value) or 0 for value in values[1:3])
     return text[start:][: size or None]
+
+
+def place_of_text(template: Template, page: PageFacts) -> str:
+    """Where the second text begins in the first, from a place on: ``{{#pos:abcabc|c|4}}``; empty where it does not."""
+    text, wanted, start = _searched(template)
+    place = text.find(wanted, max(start, 0)) if start <= len(text) else -1
+    return str(place) if place >= 0 else ""
+
+
+def last_place_of_text(template: Template, page: PageFacts) -> str:
+    """Where the second text begins in the first for the last time; -1 where it does not."""
+    text, wanted, _ = _searched(template)
+    return str(text.rfind(wanted))
+
+
+def count_of_text(template: Template, page: PageFacts) -> str:
+    """How often the second text is in the first."""
+    text, wanted, _ = _searched(template)
+    return str(text.count(wanted))
+
+
+def exploded(template: Template, page: PageFacts) -> str:
+    """A piece of a text between the places of another one: ``{{#explode:a-b-c|-|1}}``; below 0 from the end."""
+    text, separator, number = _searched(template)
+    limit = read_int(template.argument(4)) or 0
+    pieces = text.split(separator, limit - 1 if limit > 0 else -1)
+    return pieces[number] if -len(pieces) <= number < len(pieces) else ""
+
+
+def _searched(template: Template) -> tuple[str, str, int]:
+    """A text, what is looked for in it, a blank where nothing is named, and a number."""
+    text, wanted, number = template.padded(3)[:3]
+    if max(len(text), len(wanted)) > _LONGEST_REPLACED:
+        return "", " ", 0
+    return text, wanted or " ", read_int(number) or 0
+
+
+def url_decoded(template: Template, page: PageFacts) -> str:
+    """The argument with what its percent escapes stand for."""
+    return without_marks(urllib.parse.unquote_plus(template.argument(1)))
 
 
 def title_parts(template: Template, page: PageFacts) -> str:
     """Some of the parts of a title between its slashes: ``{{#titleparts:A/B/C|2|1}}``; the last may hold slashes."""
     values = template.padded(3)
     parts = values[0].split("/", _MOST_PARTS - 1)
-    count, first = (_small_number(value, 5) for value in values[1:3])
+    count, first = (read_int(value) or 0 for value in values[1:3])
     return "/".join(parts[first - (first > 0) :][: count or None])
-
-
-def _small_number(written: str, n_chars: int) -> int:
-    """The whole number that is written in at most so many characters, else 0."""
-    return int(written) if written.removeprefix("-").isdecimal() and len(written) <= n_chars else 0
 
 
 def message(template: Template, page: PageFacts) -> str:

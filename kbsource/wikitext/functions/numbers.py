@@ -6,6 +6,7 @@ import math
 import operator
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ _SPACES_AND_MARKS = str.maketrans({NBSP: None, "\u202f": None, "\u2009": None, "
 # White space, and the marks that the parser leaves where it cut a reference or a comment.
 _BLANKS = " \t\n\u00a0\u2009\u202f\x01\x02"
 _LONGEST = 48  # characters; no number of an article is longer
+_EXACT_DIGITS = 15  # of a float
 _LARGEST = 1e80  # more than there are atoms; keeps every conversion within floats
 _PLAIN = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,3}))?")
 _FRACTION = re.compile(r"([+-]?)(?:(\d+)(?:[ +]|-)?)??(\d+) ?(?:/{1,2}|⁄) ?(\d+)")
@@ -103,11 +105,13 @@ def format_number(text: str, lang: str) -> str:
 
 def _formatted(found: re.Match[str], lang: str) -> str:
     sign, digits, exponent = found.groups()
-    if exponent:
-        value = float(digits + exponent)
+    if exponent or len(digits) > _EXACT_DIGITS:  # a float: of the digits the first 17 count
+        value = float(digits + (exponent or ""))
         if value > _LARGEST:
             return found[0]
-        digits = f"{value:.3f}".rstrip("0").rstrip(".")
+        places = 3 if exponent else len(digits.partition(".")[2])
+        rounded = f"{Decimal(repr(value)):.{places}f}"
+        digits = rounded.rstrip("0").rstrip(".") if exponent and places else rounded
     return (MINUS if sign else "") + group_digits(digits, lang)
 
 

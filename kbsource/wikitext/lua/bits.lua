@@ -2,7 +2,7 @@
 --
 -- Source: §6.7 of the reference manual of Lua 5.2; LuaBit 0.4, which Scribunto has for "bit".
 local kit = ...
-local ask, charge = kit.ask, kit.charge
+local ask = kit.ask
 local floor = math.floor
 local WORD = 4294967296
 
@@ -128,7 +128,6 @@ function hash.hashValue(algorithm, value)
         local wrong = ({ algorithm, value })[place]
         error("bad argument #" .. place .. " to 'hashValue' (string expected, got " .. type(wrong) .. ')', 2)
     end
-    charge(#value)
     return ask('hash', algorithm, value) or error('Unknown hashing algorithm: ' .. algorithm, 2)
 end
 

@@ -29,7 +29,7 @@ end
 function language.fetchLanguageNames(inside)
     check('fetchLanguageNames', 1, inside, 'string', true)
     local out = {}
-    for code, name in ask('language_names', inside or ''):gmatch('([^\t]*)\t([^\n]*)\n') do
+    for code, name in kit.rows(ask('language_names', inside or ''), '([^\t]*)\t([^\n]*)\n') do
         out[code] = name
     end
     return out
@@ -39,7 +39,7 @@ language.isSupportedLanguage = language.isKnownLanguageTag
 function language.getFallbacksFor(code, mode)
     check('getFallbacksFor', 1, code, 'string')
     local out = {}
-    for other in ask('fallbacks', code):gmatch('%S+') do
+    for other in kit.rows(ask('fallbacks', code), '%S+') do
         out[#out + 1] = other
     end
     if code ~= 'en' and mode ~= language.FALLBACK_STRICT and out[#out] ~= 'en' and language.isValidBuiltInCode(code) then

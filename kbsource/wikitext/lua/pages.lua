@@ -11,7 +11,7 @@ local function read_namespaces()
     end
     namespaces = {}
     local numbers = {}
-    for number, name, canonical in ask('namespaces'):gmatch('(%-?%d+)\t([^\t\n]*)\t([^\t\n]*)\n') do
+    for number, name, canonical in kit.rows(ask('namespaces'), '(%-?%d+)\t([^\t\n]*)\t([^\t\n]*)\n') do
         local id = tonumber(number)
         local talk = id > 0 and id % 2 == 1
         namespaces[id] = { id = id, name = name, displayName = name, canonicalName = canonical, isTalk = talk, isSubject = not talk,
@@ -71,6 +71,7 @@ setmetatable(site, {
     end,
 })
 site.scriptPath, site.stylePath = '/w', '/w/skins'
+local interwiki_meta = { __index = { isProtocolRelative = false, isTranscludable = false, isExtraLanguageLink = false } }
 function site.interwikiMap(filter)
     if filter ~= nil and type(filter) ~= 'string' then
         error("bad argument #1 to 'interwikiMap' (string expected, got " .. type(filter) .. ')', 2)
@@ -78,10 +79,9 @@ function site.interwikiMap(filter)
         error("bad argument #1 to 'interwikiMap' (unknown filter '" .. filter .. "')", 2)
     end
     local out = {}
-    for prefix, url, is_local, is_own in ask('interwiki'):gmatch('([^\t\n]*)\t([^\t\n]*)\t(.)(.)\n') do
+    for prefix, url, is_local, is_own in kit.rows(ask('interwiki'), '([^\t]*)\t([^\t]*)\t(.)(.)\n') do
         if filter == nil or (filter == 'local') == (is_local == '+') then
-            out[prefix] = { prefix = prefix, url = url, isLocal = is_local == '+', isCurrentWiki = is_own == '+', isProtocolRelative = false,
-                isTranscludable = false, isExtraLanguageLink = false }
+            out[prefix] = setmetatable({ prefix = prefix, url = url, isLocal = is_local == '+', isCurrentWiki = is_own == '+' }, interwiki_meta)
         end
     end
     return out

@@ -1,17 +1,20 @@
 -- What a module may use of Lua itself, and what all of it costs. Called with what the others share, and the host.
 --
--- Costs are counted in instructions. A hook counts what runs; what C functions do is charged before they do it; what is
--- allocated is charged as it grows, which is exact because nothing is collected but at a hook.
+-- Costs are counted in instructions. A hook counts what runs; what C functions do is charged before they do it, or by
+-- what they made; what is allocated is charged as it grows, which is exact because nothing is collected unseen. The host
+-- charges for what it is asked.
 local kit, host = ...
 local rawnext, rawpcall, rawset, rawget, type, error = next, pcall, rawset, rawget, type, error
-local select, unpack, tonumber, getmetatable, setmetatable = select, unpack, tonumber, getmetatable, setmetatable
-local collect, sethook, floor, abs = collectgarbage, debug.sethook, math.floor, math.abs
-local string_rep, string_find, string_len = string.rep, string.find, string.len
+local select, raw_unpack, tonumber, getmetatable, setmetatable = select, unpack, tonumber, getmetatable, setmetatable
+local collect, sethook, getlocal, floor, abs, max, min = collectgarbage, debug.sethook, debug.getlocal, math.floor, math.abs, math.max, math.min
+local string_rep, string_find, string_len, string_sub, string_lower = string.rep, string.find, string.len, string.sub, string.lower
 
-local PERIOD = 1000 -- instructions between two looks at what was spent
+local PERIOD = 1000 -- instructions between two looks at what was spent, on the average
+local SHORT_PERIOD = 100 -- the same where there may be strings so long that one instruction on them is much work
 local INSTRUCTIONS_A_KILOBYTE = 25 -- what an allocated kilobyte is charged
 local LARGE = 8192 -- kilobytes from which every period costs more, as instructions on long strings do
 local collect_at = 4096 -- kilobytes
+local ROOM_FROM = 24 * 1024 -- kilobytes that may be taken when the host is asked, so that its answer has room
 local stopped = false
 local pending = 0
 local live = 0 -- kilobytes after the last look
@@ -21,16 +24,49 @@ local function stop()
     error('stopped', 0)
 end
 
--- Asks the host; it gives a text that no module can make where the page has nothing left.
-local STOP = '\0stop\0'
+-- Charges what was allocated since the last time; gives the kilobytes.
+local function weigh_growth()
+    local now = collect('count')
+    local grown = max(now - live, 0)
+    pending = pending + floor(grown * INSTRUCTIONS_A_KILOBYTE)
+    live = now
+    return grown
+end
+
+local function tidy()
+    weigh_growth()
+    collect('collect')
+    collect('stop') -- a full collection starts the automatic one again
+    live = collect('count')
+    collect_at = live * 2 + 4096
+end
+
+-- Asks the host; it gives texts that no module can make where the page has nothing left, or it takes no such values.
+local STOP, FAULT = '\0stop\0', '\0fault\0'
 local function answer(first, ...)
     if first == STOP then
         stop()
+    elseif first == FAULT then
+        error((...), 0)
     end
     return first, ...
 end
-local function ask(...)
-    return answer(host(...))
+-- Nothing may fail for want of memory while the host is at work, and no table or function leaves this state.
+local passes = { string = true, number = true, boolean = true, ['nil'] = true }
+local function ask(name, ...)
+    local given = { ... }
+    for i = 1, select('#', ...) do
+        if not passes[type(given[i])] then
+            error("bad argument to '" .. name .. "' (string or number expected, got " .. type(given[i]) .. ')', 0)
+        end
+    end
+    if collect('count') > ROOM_FROM then
+        tidy()
+        if collect('count') > ROOM_FROM then
+            stop()
+        end
+    end
+    return answer(host(name, ...))
 end
 
 local function flush()
@@ -40,29 +76,64 @@ local function flush()
 end
 
 local function charge(n)
-    pending = pending + n
+    pending = pending + (n < 1e15 and n or 1e15) -- which is for what is no number as well
     if pending > 10000 then
         flush()
     end
+end
+
+-- Instructions on long strings are much work that takes no memory: sums of digits, comparisons, joining again what is
+-- there. They cannot be counted; what the function that runs has at hand tells of them, looked at often enough.
+local SHORT = 16384 -- bytes; an instruction on a shorter string is not much work, unless it is read as a number
+local EXPOSURE = 2 ^ 30 -- instructions times bytes of the longest string there may be, after which it is time to look
+local period, longest, unseen = PERIOD, 0, 0
+local n_next = PERIOD -- instructions until the next look
+local step = 1
+local function is_number(s)
+    local head = string_lower(string_sub(s, 1, 64))
+    return string_find(head, '^[%s%d.+-]*$') or string_find(head, '^%s*[+-]?0x') or string_find(head, '^%s*[+-]?nan%(')
+end
+local function weigh_strings(n)
+    local cost, other = 0, nil
+    for i = 1, 250 do
+        local name, value = getlocal(3, i)
+        if not name then
+            break
+        elseif type(value) == 'string' and string_len(value) > 256 then
+            local size = string_len(value)
+            if is_number(value) then
+                cost = max(cost, size / 16)
+            elseif size > SHORT then
+                if other and other ~= value
+                    and (string_sub(other, 1, 64) == string_sub(value, 1, 64) or string_sub(other, -64) == string_sub(value, -64)) then
+                    cost = max(cost, min(size, string_len(other)) / 256)
+                end
+                other = value
+            end
+        end
+    end
+    pending = pending + floor(n * cost)
 end
 
 local function look()
     if stopped then
         error('stopped', 0)
     end
-    local now = collect('count')
-    local grown = now - live
-    if now > collect_at then
-        collect('collect')
-        collect('stop') -- a full collection starts the automatic one again
-        now = collect('count')
-        collect_at = now * 2 + 4096
+    local n = n_next
+    unseen = unseen + n
+    longest = max(longest, weigh_growth() * 1024) -- none is longer than what was allocated at once
+    if unseen * longest > EXPOSURE then
+        weigh_strings(unseen)
+        unseen = 0
+        period = longest > 2 ^ 19 and SHORT_PERIOD or PERIOD
     end
-    live = now
-    charge(PERIOD + (grown > 0 and floor(grown * INSTRUCTIONS_A_KILOBYTE) or 0) + (now > LARGE and floor((now - LARGE) / 4) or 0))
-    if now > 2048 then
-        flush() -- which looks at the clock: strings that are there already can be made again without new memory
+    if live > collect_at then
+        tidy()
     end
+    charge(n + (live > LARGE and floor((live - LARGE) / 4 * n / PERIOD) or 0))
+    step = step * 16807 % 2147483647 -- so that no loop is in step with the looks
+    n_next = period / 2 + step % period
+    sethook(look, '', n_next)
 end
 
 local function begin()
@@ -213,6 +284,16 @@ function string.rep(s, n)
     end
     return string_rep(s, n)
 end
+local function priced(out)
+    charge(floor(string_len(out) / 8))
+    return out
+end
+for i, name in ipairs({ 'upper', 'lower', 'reverse', 'format' }) do
+    local f = string[name]
+    string[name] = function(...)
+        return priced(f(...))
+    end
+end
 string.dump = nil
 string.gfind = nil
 
@@ -229,14 +310,32 @@ function table.remove(t, ...)
     end
     return remove(t, ...)
 end
-function table.sort(t, order)
-    local n = type(t) == 'table' and #t or 0
-    charge(n * 10)
-    return sort(t, order)
+-- An order in Lua, so that what C compares is counted.
+local function is_less(a, b)
+    if type(a) == 'string' and type(b) == 'string' then
+        charge(floor(min(string_len(a), string_len(b)) / 64))
+    end
+    return a < b
 end
-function table.concat(t, ...)
-    charge(type(t) == 'table' and #t * 4 or 0)
-    return concat(t, ...)
+function table.sort(t, order)
+    charge(type(t) == 'table' and #t * 10 or 0)
+    return sort(t, order == nil and is_less or order)
+end
+function table.concat(t, separator, first, last)
+    if type(t) == 'table' then
+        local n = (tonumber(last) or #t) - (tonumber(first) or 1)
+        charge(n > 0 and floor(min(n, #t) * (4 + string_len(tostring(separator or '')) / 64)) or 0)
+    end
+    return priced(concat(t, separator, first, last))
+end
+local MAX_VALUES = 8000 -- side by side. Source: LUAI_MAXCSTACK of Lua 5.1
+function unpack(t, first, last)
+    local n = (tonumber(last) or type(t) == 'table' and #t or 0) - (tonumber(first) or 1)
+    if not (n < MAX_VALUES) then -- C counts them in too small a number
+        error('too many results to unpack', 2)
+    end
+    charge(max(n, 0))
+    return raw_unpack(t, first, last)
 end
 function table.maxn(t)
     charge(floor(live))

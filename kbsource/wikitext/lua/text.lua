@@ -1,6 +1,6 @@
 -- mw.text.
 local kit = ...
-local ask, charge, ustring = kit.ask, kit.charge, kit.ustring
+local ask, ustring = kit.ask, kit.ustring
 local text = {}
 
 local function given(value, name)
@@ -79,7 +79,6 @@ function text.encode(s, set)
 end
 function text.decode(s, named)
     s = given(s, 'decode')
-    charge(#s * 10)
     return s:find('&', 1, true) and ask('decode', s, named and true or false) or s
 end
 

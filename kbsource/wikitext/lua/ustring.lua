@@ -1,6 +1,6 @@
 -- mw.ustring: the string functions on code points instead of bytes.
 local kit = ...
-local ask, points_of, charge = kit.ask, kit.points_of, kit.charge
+local ask, points_of = kit.ask, kit.points_of
 local find_c = kit.of_bytes.find
 local byte_format, byte_rep, char, floor, len, sub = string.format, string.rep, string.char, math.floor, string.len, string.sub
 
@@ -22,7 +22,6 @@ function ustring.len(s)
     if not s:find('[\128-\255]') then
         return len(s)
     end
-    charge(floor(len(s) / 16))
     return ask('length', s)
 end
 
@@ -31,7 +30,6 @@ function ustring.sub(s, i, j)
     if not s:find('[\128-\255]') then
         return sub(s, i or 1, j or -1)
     end
-    charge(floor(len(s) / 16))
     return ask('sub', s, i or 1, j or -1)
 end
 
@@ -41,14 +39,12 @@ local function folding(name)
         if not s:find('[\128-\255]') then
             return string[name](s)
         end
-        charge(floor(len(s) / 8))
         return ask(name, s)
     end
 end
 ustring.upper, ustring.lower = folding('upper'), folding('lower')
 for i, form in ipairs({ 'NFC', 'NFD', 'NFKC', 'NFKD' }) do
     ustring['to' .. form] = function(s)
-        charge(floor(len(s) / 8))
         return ask('normalise', form, text(s, 'to' .. form))
     end
 end

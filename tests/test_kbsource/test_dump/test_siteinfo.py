@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 
 import pytest
 
@@ -144,7 +145,8 @@ def test_siteinfo_json_adds_names_and_aliases(version: int) -> None:
             "namespacealiases": [{"id": 10, alias: "V"}],
         }
     }
-    site = merge_siteinfo_json(Site(lang="de", name="Wikipedia"), data)
+    stored({"info": json.dumps(data).encode()})
+    site = merge_siteinfo_json(Site(lang="de", name="Wikipedia"), read_siteinfo_json("info"))
     assert (site.dbname, site.name) == ("xxwiki", "Wikipedia")
     assert [split_namespace(f"{prefix}:A", site)[0] for prefix in ("Vorlage", "template", "v", "W")] == [10, 10, 10, 0]
 
@@ -155,7 +157,25 @@ def test_real_siteinfo_json() -> None:
     assert site.namespaces[2] == "Utilisader"
 
 
-@pytest.mark.parametrize("data", [b"{", b"[]", b'{"a": 1}', b"\x1f\x8b\x08broken"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{",
+        b"[]",
+        b"7",
+        b'{"a": 1}',
+        b'{"query": 7}',
+        b'{"query": {"general": 7}}',
+        b'{"query": {"general": {"wikiid": 7}}}',
+        b'{"query": {"namespaces": {"x": {"id": 0}}}}',
+        b'{"query": {"namespaces": {"0": 7}}}',
+        b'{"query": {"namespacealiases": [7]}}',
+        b'{"query": {"namespacealiases": [{"id": "' + b"9" * 5000 + b'"}]}}',
+        b"[" * 100_000,
+        b"\x1f\x8b\x08broken",
+    ],
+    ids=lambda data: data[:60].decode("latin-1"),
+)
 def test_what_is_no_siteinfo_json_is_refused(data: bytes) -> None:
     stored({"info": data})
     with pytest.raises(SetupError, match="info"):

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from kbsource.columns import batch_of, schema_of
 from kbsource.errors import SetupError
+from kbsource.index.mapped_files import CHECKSUMS_FILE, checksums_file, summed_blocks
 from kbsource.index.title_index import ARTICLES_SCHEMA, TITLES_SCHEMA
 from kbsource.index.title_index_build import build_title_index
 from kbsource.records import BadRecord, CellLink, Page
@@ -80,7 +81,14 @@ class Release:
         (self.path / "manifest.json").write_bytes(replace(self.manifest, **changes).to_bytes())
 
     def accept(self, file: str, **changes: int) -> None:
-        """Puts size and hash of a changed file into the manifest."""
+        """Puts size and hash of a changed file into the manifest, and checksums of an index beside it."""
+        if file.startswith("index/") and not file.endswith(CHECKSUMS_FILE):
+            checksums: dict[str, list[int]] = {}
+            for path in sorted({*(self.path / "index").iterdir()} - {self.path / "index" / CHECKSUMS_FILE}):
+                with path.open("rb") as source:
+                    list(summed_blocks(source, checksums.setdefault(path.name, [])))
+            (self.path / "index" / CHECKSUMS_FILE).write_bytes(checksums_file(checksums))
+            self.accept(f"index/{CHECKSUMS_FILE}")
         content = (self.path / file).read_bytes()
         facts = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), **changes}
         manifest = self.manifest
@@ -118,14 +126,14 @@ def test_a_sound_release_has_no_findings(release: Release) -> None:
     seen: list[tuple[int, int]] = []
     report = verify(str(release.path), [PAGES_RELEASE], on_progress=lambda done, total: seen.append((done, total)))
     assert report.findings == ()
-    assert (report.n_files, report.counts) == (9, {"pages": 20, "anchors": 400, "redirects": 3})
+    assert (report.n_files, report.counts) == (10, {"pages": 20, "anchors": 400, "redirects": 3})
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[-1][0] == seen[-1][1]
 
 
 def test_a_changed_byte_in_any_file_is_found_and_the_file_named(original: Path, tmp_path: Path) -> None:
     files = sorted(path.relative_to(original) for path in original.rglob("*") if path.is_file())
-    assert len(files) == 10
+    assert len(files) == 11
     for file in files:
         content = (original / file).read_bytes()
         for place in (0, len(content) // 3, len(content) // 2, len(content) - 1):
@@ -144,6 +152,14 @@ def test_missing_added_and_shortened_files_are_named(release: Release) -> None:
     with (release.path / "index" / "qids.arrow").open("ab") as file:
         file.write(b"more")
     assert release.rules() == {(SHARD_0, "missing"), ("pages/more.parquet", "unlisted"), ("index/qids.arrow", "size")}
+
+
+def test_checksums_that_are_not_those_of_their_files_are_found(release: Release) -> None:
+    name = f"index/{CHECKSUMS_FILE}"
+    (release.path / name).write_bytes(checksums_file({"titles.arrow": [1], "articles.arrow": []}))
+    release.accept(name)
+    wanted = {"index/titles.arrow", "index/pages.arrow"}
+    assert release.rules() == {(file, "unreadable") for file in wanted}
 
 
 def test_no_manifest_is_nothing_to_verify(release: Release) -> None:

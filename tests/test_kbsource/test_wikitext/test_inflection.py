@@ -37,7 +37,7 @@ def test_a_form_is_one_of_the_forms(written: str, lang: str) -> None:
 
 
 @settings(max_examples=examples(60))
-@given(st.integers(-(10**30), 10**30), st.integers(0, 999), st.sampled_from(["en", "simple", *sorted(FORMS)]))
+@given(st.integers(-(10**12) + 1, 10**12 - 1), st.integers(0, 999), st.sampled_from(["en", "simple", *sorted(FORMS)]))
 def test_what_is_formatted_is_read_again(whole: int, decimals: int, lang: str) -> None:
     form = number_form(lang)
     for text in (str(whole), f"{whole}.{decimals:03d}"):

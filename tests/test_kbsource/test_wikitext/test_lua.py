@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -13,7 +14,11 @@ import pytest
 
 pytest.importorskip("lupa")
 
-from tests.support.wikitexts import outcome, parsed, said
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbsource.wikitext import lua_modules
+from tests.support.wikitexts import outcome, parsed, run, said
 
 ARGUMENTS = """
 local p = {}
@@ -299,11 +304,43 @@ HOSTILE = {
     "case folding": "local s = ('ā'):rep(1e5) while true do mw.ustring.upper(s) end",
     "character references": "local s = ('&amp;'):rep(1e5) while true do mw.text.decode(s) end",
     "a large result": "return ('x'):rep(3e6)",
+    "normal form of a bomb": "local s = ('\\239\\183\\186'):rep(6e5) while true do pcall(mw.ustring.toNFKD, s) end",
+    "normal form of marks": "local s = ('\\204\\129\\204\\163'):rep(4e5) while true do pcall(mw.ustring.toNFC, s) end",
+    "a title of marks": "local s = ('\\204\\129\\204\\163'):rep(4e5) while true do pcall(mw.title.new, s) end",
+    "a huge form of dates": "local s = ('%c'):rep(1e6) while true do os.date(s) end",
+    "a huge form of moments": "local s, l = ('r'):rep(1e6), mw.getContentLanguage() "
+    "while true do l:formatDate(s, '2009-02-14') end",
+    "a huge moment": "local s, l = ('1 '):rep(1e6), mw.getContentLanguage() "
+    "while true do pcall(l.formatDate, l, 'Y', s) end",
+    "a huge number": "while true do frame:callParserFunction('formatnum', ('1'):rep(1e6)) end",
+    "a huge formatted number": "local s, l = ('1,'):rep(1e6), mw.getContentLanguage() "
+    "while true do l:parseFormattedNumber(s) end",
+    "sorting two long strings": "local s = ('x'):rep(4e6) local a, b, t = s .. 'y', s .. 'z', {} "
+    "for i = 1, 1000 do t[i] = i % 2 == 0 and a or b end while true do table.sort(t) t[1], t[500] = t[500], t[1] end",
+    "comparing two long strings": "local s = ('x'):rep(4e6) local a, b = s .. 'y', s .. 'z' "
+    "while true do local c = a < b end",
+    "sums of long digits": "local s = ('1'):rep(4e6) while true do local c = s + 1 end",
+    "sums of many digits": "local s = ('1'):rep(1e3) while true do local c = s + 1 end",
+    "sums of blanks": "local t = { (' '):rep(4e6) .. '1' } while true do local c = t[1] + 1 end",
+    "numbers of long digits": "local s = ('1'):rep(4e6) while true do tonumber(s) math.floor(s) end",
+    "joining again": "local s = ('x'):rep(4e6) local t = s .. 'y' while true do local c = s .. 'y' end",
+    "letters turned": "local s = ('x'):rep(1e6) while true do s:upper() s:reverse(); ('%q'):format(s) end",
+    "long separators": "local t, s = {}, ('x'):rep(4e3) for i = 1, 1000 do t[i] = '' end "
+    "while true do table.concat(t, s) end",
+    "braces": "while true do frame:preprocess(('{{'):rep(2e5) .. ('}}'):rep(2e5)) end",
+    "braces in a row": "while true do frame:preprocess(('{'):rep(1e6)) end",
+    "tags": "while true do frame:preprocess(('<b>'):rep(3e5)) end",
+    "references": "while true do frame:preprocess(('<ref>'):rep(2e5)) end",
+    "modules that are not there": "local n = 0 while true do n = n + 1 pcall(require, 'Module:X' .. n) end",
+    "long names of modules": "local s, n = 'Module:' .. ('x'):rep(1e6), 0 "
+    "while true do n = n + 1 pcall(require, s .. n) end",
+    "what is no number of charges": "table.insert({}, 0 / 0, 1) while true do end",
 }
 
 
 @pytest.mark.parametrize("lua", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_module_costs_its_page_and_no_more(lua: str) -> None:
+def test_hostile_module_costs_its_page_and_no_more(lua: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lua_modules, "MAX_SECONDS", math.inf)  # so that no clock decides
     module = f"local p = {{}}\nfunction p.f(frame)\n{lua}\nend\nfunction p.g() return 'fine' end\nreturn p"
     templates = {"Zzz run": "{{#invoke:M|f}}", "Zzz fine": "{{#invoke:M|g}}"}
     started = time.process_time()
@@ -312,6 +349,102 @@ def test_hostile_module_costs_its_page_and_no_more(lua: str) -> None:
     assert [element.text for element in page.elements[1:]] == ["before after"]
     assert [use.outcome for use in page.templates] == ["bound"]
     assert parsed("{{Zzz fine}}", {"M": module}, templates).elements[1].text == "fine"
+
+
+@pytest.mark.parametrize(
+    "lua",
+    [
+        "return unpack({}, 0, 2^31-1)",
+        "return unpack({}, -2^31, 2^31-1)",
+        "return unpack({}, 1, 2^53)",
+        "return unpack({}, 0 / 0)",
+        "return table.concat({}, '', 1, 2^31-1)",
+        "return table.concat({}, '', -2^31, 2^31-1)",
+        "return select(2^31, 1)",
+        "return select(-2^31, 1)",
+        "return ('x'):rep(1e4):byte(1, 2^31-1)",
+        "return mw.ustring.codepoint(('ā'):rep(1e4), 1, -1)",
+        "return ('%99999999d'):format(1)",
+        "return string.char(2^31)",
+    ],
+)
+def test_a_count_beyond_all_bounds_is_an_error(lua: str) -> None:
+    script = f"from tests.support.wikitexts import outcome\nprint(outcome({lua!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=Path(__file__).parents[3], timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "unknown\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("lua", "expected"),
+    [
+        ("mw.ustring.len({})", "bad argument #1 to 'len' (string expected, got table)"),
+        ("mw.ustring.sub('ā', {})", "bad argument to 'sub' (string or number expected, got table)"),
+        ("mw.ustring.sub('ā', true)", "bad argument to 'sub' (number expected, got boolean)"),
+        ("mw.ustring.sub('ā', 0 / 0)", "bad argument to 'sub' (number expected, got nan)"),
+        ("mw.ustring.sub('ā', ('1'):rep(5000))", "bad argument to 'sub' (number expected, got string)"),
+        ("mw.ustring.toNFC(('x'):rep(3e6))", "bad argument to 'normalise' (string of more than 2097152 bytes)"),
+        ("os.date('%c', tostring)", "bad argument to 'date' (string or number expected, got function)"),
+        ("os.date({}, 1)", "attempt to call method 'sub' (a nil value)"),
+    ],
+)
+def test_values_of_the_wrong_kind_are_errors_of_lua(lua: str, expected: str) -> None:
+    assert said(f"local ok, problem = pcall(function() return {lua} end) return tostring(problem)").endswith(expected)
+
+
+def test_numbers_of_arguments_may_be_of_any_length() -> None:
+    lua = (
+        "return frame:expandTemplate{ title = 'Zzz run', args = { [('9'):rep(5000)] = 'a', [('1'):rep(5000)] = 'b' } }"
+    )
+    assert outcome(lua) == "bound"  # of a template that uses itself
+
+
+# Calls of everything that a module reaches, chosen by numbers, with values of every kind. What takes them may refuse
+# them, in Lua.
+_REACHED = r"""
+local functions, known = {}, {}
+local function find(t)
+    if type(t) ~= 'table' or known[t] then return end
+    known[t] = true
+    local keys = {}
+    for key in pairs(t) do keys[#keys + 1] = type(key) == 'string' and key or nil end
+    table.sort(keys)
+    for _, key in ipairs(keys) do
+        if type(t[key]) == 'function' then functions[#functions + 1] = t[key] else find(t[key]) end
+    end
+    find(getmetatable(t))
+end
+for part in ('text uri html title site wikibase language message ustring hash'):gmatch('%a+') do
+    part = mw[part] -- loads it
+end
+local title, language = mw.title.new('Talk:a/b#c'), mw.language.new('ru')
+find(_G) find(frame) find(language) find(mw.html.create('b')) find(title) find(mw.message.new('and'))
+for _, name in ipairs({ 'getContent', 'fullUrl', 'inNamespace', 'inNamespaces', 'isSubpageOf', 'subPageTitle' }) do
+    functions[#functions + 1] = title[name]
+end
+local odd = setmetatable({}, { __index = function(_, key) return key end, __tostring = function() return 5 end })
+local values = { false, true, 0, -1, 1.5, 2^31, -2^31, 2^53, 1e308, 1/0, -1/0, 0/0, '', 'x', 'āb', '\255', '\0', '5',
+    ('9'):rep(5000), ('x'):rep(1e5), ('{'):rep(2e4), ('&#9'):rep(5e3), '&#' .. ('9'):rep(5000) .. ';', '%', '[', '%1',
+    '*t', 'Talk:x', 'Module:M', 'de', 'NFC', {}, { 1, 2, 'x' }, { {} }, { [1e9] = 1 }, { title = 'x', args = { {} } },
+    { name = '#if', args = { 1 } }, odd, tostring, function() return {} end, coroutine.create(find), frame, title,
+    language, mw.html.create('b'), { text = {} }, { name = {}, args = 5 }, mw.message.new('x') }
+for _, call in ipairs(CALLS) do
+    local given = {}
+    for i = 2, #call do given[i - 1] = values[call[i] % (#values + 1)] end
+    pcall(functions[call[1] % #functions + 1], unpack(given, 1, #call - 1))
+end
+return #functions
+"""
+
+
+@settings(max_examples=60, deadline=None)
+@given(calls=st.lists(st.lists(st.integers(0, 9999), min_size=1, max_size=5), min_size=1, max_size=20))
+def test_nothing_that_is_given_is_an_error_of_python(calls: list[list[int]]) -> None:
+    written = ", ".join("{" + ", ".join(map(str, call)) + "}" for call in calls)
+    page = run(_REACHED.replace("CALLS", "{" + written + "}"))
+    assert page.templates[0].outcome in ("invoked", "bound", "unknown")
+    assert page.templates[0].outcome != "invoked" or int(page.elements[1].text[1:-1]) > 200
 
 
 @pytest.mark.parametrize(

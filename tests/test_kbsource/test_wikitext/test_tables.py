@@ -32,6 +32,17 @@ def test_a_table_of_templates_for_pipes() -> None:
     assert texts(table) == [["a"], ["b", "c", "d", "e"]]
 
 
+def test_tables_in_captions_of_files_are_left_out_with_them() -> None:
+    inner = "{|\n| b\n{|\n| c\n|}\n|}"
+    (table, nested) = parse(f"a\n[[File:x.png|thumb|\n{inner}\n]]\n{{|\n| d\n{{|\n| e\n|}}\n|}}").tables
+    assert [texts(table), texts(nested)] == [[["d"]], [["e"]]]
+
+
+def test_a_second_caption_is_a_line_of_the_first() -> None:
+    (table,) = parse('{|\n|+ style="x"| a\n|+ b\nc\n| d\n|}').tables
+    assert table.caption == "a\nb\nc"
+
+
 def test_links_in_cells_have_offsets_in_the_cell() -> None:
     (table,) = parse("{|\n| see [[Ann|her]] and [[bus]]es\n* [[x]]\n* y\n|}").tables
     content = table.rows[0][0].content

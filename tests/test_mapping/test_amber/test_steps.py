@@ -199,6 +199,12 @@ def test_released_templates_keep_their_slips() -> None:
         ({"fc_templates": {"P54": ["$entity plays."]}}, "expected $object in it"),
         ({"qa_templates": {"P54": {"Q1": ["$entity?"]}}}, "all among them"),
         ({"more": {}}, "expected fc_templates, qa_templates, types"),
+        ({"types": {"Q5": ["P" + "9" * 5000]}}, "expected the id of a Wikidata property; found 'P999"),
+        ({"qa_templates": 7}, "own.qa_templates: expected entries by property; found '7'"),
+        ({"fc_templates": ["P54"]}, "own.fc_templates: expected entries by property"),
+        ({"released": 7}, "own.released: expected entries by name; found '7'"),
+        ({"released": {"qa_templates": {"P54": 7}}}, "own.released.qa_templates.P54: expected entries by name"),
+        ({"qa_templates": {"P54": 7}, "released": {"qa_templates": {"P54": {"all": []}}}}, "own.qa_templates.P54: exp"),
     ],
 )
 def test_a_slip_in_a_file_of_types_is_named(tmp_path: Path, change: dict[str, object], said: str) -> None:
@@ -210,8 +216,25 @@ def test_a_slip_in_a_file_of_types_is_named(tmp_path: Path, change: dict[str, ob
     file = tmp_path / "types.yaml"
     file.write_text(json.dumps({"own": {**good, **change}}))
     with pytest.raises(SetupError, match=r"types.yaml.*own") as caught:
-        load_collections(str(file), (), "corrected")
+        load_collections(str(file), (), "released")
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("types.json", '{"own": ' + "[" * 100_000 + "]" * 100_000 + "}"),
+        ("types.yaml", "own: " + "[" * 100_000 + "]" * 100_000),
+        ("types.json", '{"own": ' + "9" * 5000 + "}"),
+        ("types.yaml", "own: " + "9" * 5000),
+        ("types.yaml", "own: 0x" + "f" * 5000),
+    ],
+    ids=["deep JSON", "deep YAML", "a long number in JSON", "in YAML", "in hexadecimals"],
+)
+def test_a_file_of_types_that_nobody_writes_is_refused(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(SetupError, match=r"types\.(json|yaml)"):
+        load_collections(str(tmp_path / name), (), "corrected")
 
 
 def test_an_unknown_collection_is_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from markupsafe import escape
 from starlette.testclient import TestClient
 
+from kbsource.release.manifest import FileEntry
 from mapping.inspector.alignment import KiltLines, threshold_shares
 from mapping.inspector.app import make_app
 from mapping.inspector.marking import shown
@@ -22,8 +24,10 @@ from tests.support.derived_releases import (
     write_alignments,
     write_pages_release,
 )
+from tests.support.dumps import flip
 from tests.support.inspected import client_of, listed
 from tests.support.pages import synthetic_pages
+from tests.support.verified import seal
 
 PAGES = list(synthetic_pages(3, n_paragraphs=3))
 TEXT = PAGES[0].elements[1].text
@@ -209,6 +213,7 @@ def test_records_of_a_file_in_another_order_are_not_shown_for_others(tmp_path: P
     folder = write_alignment(tmp_path / "a", [Record(id="1", input="First?"), Record(id="2", input="Second?")])
     file = folder / "fever-dev-kilt.jsonl"
     file.write_bytes(b"".join(reversed(file.read_bytes().splitlines(keepends=True))))
+    seal(folder)
     text = client_of(*opened(folder)).get("/r/a/tables/records").text
     assert ("First?" in text, "Second?" in text) == (False, False)
 
@@ -217,7 +222,17 @@ def test_damage_is_named(tmp_path: Path) -> None:
     folder = write_alignment(tmp_path / "a", RECORDS)
     client = TestClient(make_app(opened(folder)), base_url="http://127.0.0.1", raise_server_exceptions=False)
     lines = folder / "fever-dev-kilt.jsonl"
-    lines.write_bytes(lines.read_bytes().replace(b'"id": "1"', b'"id": "1\n'))
+    content = lines.read_bytes()
+    for place in range(content.index(b"First?"), content.index(b"First?") + 6):
+        lines.write_bytes(flip(content, place, bits=1))
+        answer = client.get("/r/a/tables/records/0")
+        assert answer.status_code == 500
+        assert "fever-dev-kilt.jsonl is not as it was written" in answer.text
+    lines.write_bytes(content)
+    assert "First?" in client.get("/r/a/tables/records/0").text
+    lines.write_bytes(content.replace(b'"id": "1"', b'"id": "1\n'))
+    seal(folder)
+    client = TestClient(make_app(opened(folder)), base_url="http://127.0.0.1", raise_server_exceptions=False)
     assert "line 1" in client.get("/r/a/tables/records/0").text
     lines.write_bytes(b"")
     table = folder / "alignments/alignments-00000-of-00002.parquet"
@@ -226,8 +241,9 @@ def test_damage_is_named(tmp_path: Path) -> None:
 
 
 def test_lines_are_found_by_their_number(tmp_path: Path) -> None:
-    path = tmp_path / "x-kilt.jsonl"
-    path.write_bytes(b"".join(b'{"id": "%d", "input": "%s"}\n' % (n, b"x" * n) for n in range(300)) + b"[]\n")
-    lines = KiltLines(str(path))
+    content = b"".join(b'{"id": "%d", "input": "%s"}\n' % (n, b"x" * n) for n in range(300)) + b"[]\n"
+    (tmp_path / "x-kilt.jsonl").write_bytes(content)
+    entry = FileEntry("x-kilt.jsonl", 301, len(content), hashlib.sha256(content).hexdigest())
+    lines = KiltLines(str(tmp_path), entry)
     assert [(lines.record(n) or {})["input"] for n in (0, 7, 299)] == ["", "x" * 7, "x" * 299]
     assert (lines.record(300), lines.record(301)) == (None, None)

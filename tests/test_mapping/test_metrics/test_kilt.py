@@ -447,6 +447,13 @@ def test_the_leaderboard(tmp_path: Path) -> None:
     ]
 
 
+def test_a_gold_file_without_a_record_that_can_be_used_has_no_scores(tmp_path: Path) -> None:
+    scores, rejected = evaluated(tmp_path, [{"id": "a", "output": 3}], [{"id": "a", "output": []}])
+
+    assert scores.first.records == 0
+    assert [one.reason for one in rejected] == ["wrong_type", "unknown_id"]
+
+
 def test_another_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="records of KILT with id and output"):
         evaluated(tmp_path, [{"id": "a", "input": "x"}], [{"id": "a", "output": []}])

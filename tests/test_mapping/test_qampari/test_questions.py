@@ -386,3 +386,7 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
         load_relations(str(tmp_path / "empty.toml"))
     with pytest.raises(SetupError, match="nowhere: no such file"):
         load_relations("nowhere")
+    for nonsense in ("a = " + "9" * 5000, "a = " + "[" * 100_000):
+        (tmp_path / "odd.toml").write_text(nonsense)
+        with pytest.raises(SetupError, match=r"odd\.toml is no TOML: "):
+            load_relations(str(tmp_path / "odd.toml"))

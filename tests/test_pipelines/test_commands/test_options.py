@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
+from mapping.annotation.tasks import CandidateOptions
 from mapping.sources import all_sources
 from pipelines.cli import COMMANDS, main
 from pipelines.commands.map import takers
-from pipelines.options import BuildOptions, MapOptions, PassagesOptions, WikidataOptions
+from pipelines.options import BuildOptions, MapOptions, PassagesOptions, RunOptions, WikidataOptions
 from tests.support.real_data import ROOT
 
 
@@ -26,8 +27,25 @@ def wikidata(**options: Any) -> WikidataOptions:
     return WikidataOptions(dump=("x.json",), output="out", **options)
 
 
+def candidates(**options: Any) -> CandidateOptions:
+    return CandidateOptions(**options)
+
+
+def run(**options: Any) -> RunOptions:
+    return RunOptions(runner="local-multi", **options)
+
+
 def align(**options: Any) -> MapOptions:
     return MapOptions("kb", dataset="jsonl", inputs=("x.jsonl",), output="out", split="dev", **options)
+
+
+COMMANDS_OF: dict[Callable[..., Any], list[str]] = {
+    build: ["build", "x", "--output", "out"],
+    run: ["build", "x", "--output", "out", "--runner", "local-multi"],
+    wikidata: ["wikidata", "x", "--output", "out"],
+    align: ["map", "jsonl", "kb", "--input", "x", "--output", "out"],
+    candidates: ["campaign", "candidates", "gold", "run", "--output", "out"],
+}
 
 
 @pytest.mark.parametrize(
@@ -37,28 +55,38 @@ def align(**options: Any) -> MapOptions:
         (build, "--max-rejects", "1.1", "Must be <= 1."),
         (build, "--page-timeout", "0.0", "Must be > 0."),
         (build, "--range-bytes", "0", "Must be >= 1."),
+        (build, "--limit-pages", "9" * 20, "Must be <= 9007199254740992."),
+        (build, "--siteinfo", "", "Name a file or a folder."),
+        (build, "--wikidata", "a/" * 3000, "A path has at most 4,095 bytes, a name in it 255."),
+        (build, "--only-titles", "a" * 256, "A path has at most 4,095 bytes, a name in it 255."),
+        (run, "--workers", "0", "Must be >= 1."),
         (build, "--as-of", "2019", "Write it like 2019-08-01T00:00:00Z."),
         (build, "--templates", "some", "Choose"),
         (wikidata, "--languages", "EN", "Write it like en,de."),
         (wikidata, "--qualifiers", "Q1", "Write it like P580,P582, or all, or none."),
         (align, "--threshold", "-0.1", "Must be >= 0."),
+        (align, "--stem", "../mine", "Give what a file's name may begin with: no slash, 155 bytes at most."),
+        (align, "--stem", "..", "Give what a file's name may begin with: no slash, 155 bytes at most."),
+        (align, "--stem", "ü" * 78, "Give what a file's name may begin with: no slash, 155 bytes at most."),
+        (candidates, "--lang", "../../etc", "Write it like de."),
+        (candidates, "--lang", "", "Write it like de."),
         (align, "--accept-fuzzy", "59.0", "Must be >= 60."),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_on_the_command_line_and_in_python(
     make: Callable[..., Any], flag: str, value: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = {build: ["build", "x"], wikidata: ["wikidata", "x"], align: ["map", "jsonl", "kb", "--input", "x"]}[make]
-    assert main([*command, "--output", "out", f"{flag}={value}"]) == 2
+    given = value if value else "empty"
+    assert main([*COMMANDS_OF[make], f"{flag}={value}"]) == 2
     typed = capsys.readouterr().err
-    field = {"--page-timeout": "page_timeout_s"}.get(flag, flag.removeprefix("--").replace("-", "_"))
-    given = (value,) if flag in ("--languages", "--qualifiers") else float(value) if "." in value else value
+    field = {"--page-timeout": "page_timeout_s", "--lang": "language"}.get(flag, flag[2:].replace("-", "_"))
+    number = float(value) if "." in value.strip("./") else int(value) if said.startswith("Must") else value
     with pytest.raises(SetupError) as caught:
-        make(**{field: int(value) if value == "0" else given})
+        make(**{field: (value,) if flag in ("--languages", "--qualifiers") else number})
 
     assert flag in typed
     assert said in typed
-    assert str(caught.value).startswith(f"{flag} is {value.removesuffix('.0')}. {said}")
+    assert str(caught.value).startswith(f"{flag} is {given.removesuffix('.0')}. {said}")
 
 
 def test_memory_is_typed_in_megabytes(capsys: pytest.CaptureFixture[str]) -> None:

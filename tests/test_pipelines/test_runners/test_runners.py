@@ -71,7 +71,6 @@ def test_a_stage_that_needs_beam_has_a_thread_for_each_process() -> None:
             r"spark-local: no preset \(local, local-multi, spark, flink, dataflow\) and no runner",
         ),
         ("local", 2, [], "--workers is for --runner local-multi, not for local; give that one"),
-        ("local-multi", 0, [], "--workers is 0"),
         ("spark", None, ["--output_executable_path=x.jar"], "run it with a job server"),
         ("spark", None, [], r"--spark_master_url=spark://HOST:PORT .*--job_endpoint=HOST:PORT"),
         ("spark", None, ["--spark_master_url=yarn"], r"spark-submit .*docs/running\.md"),
