@@ -49,14 +49,13 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
     """
     if "<" not in text:
         return text
-    if closers := _LOOKED_FOR.findall(text):
+    closed = {name.lower() for name in _CLOSED.findall(text)}
+    if "sup" in closed:
         text = _RAISED.sub(_raised, text)
-        if any(closer[0] in "hH" for closer in closers):
-            text = _HEADING_OF_LINES.sub(lambda heading: heading[0].replace("\n", " "), text)
-    if text[0] == ";":
+    if not _HEADINGS.isdisjoint(closed):
+        text = _HEADING_OF_LINES.sub(lambda heading: heading[0].replace("\n", " "), text)
+    if not closed <= _RAISING:
         text = _TAGGED_TERM.sub(_with_plain_colons, f"\n{text}")[1:]
-    else:
-        text = _TAGGED_TERM.sub(_with_plain_colons, text)
     list_markers: list[str] = []
 
     def replace(match: re.Match[str]) -> str:
@@ -99,10 +98,12 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
     return _TAG.sub(replace, text).replace("<", _LESS_THAN)
 
 
-_LOOKED_FOR = re.compile(r"</([sS][uU][pP]|[hH][1-6])")
+_CLOSED = re.compile(r"</([A-Za-z][A-Za-z0-9]*)")
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_RAISING = frozenset({"sup", "sub"})  # what these hold has no colon that would part a term
 _LONGEST_HEADING = 1000  # with tags in it
 _TAGGED_TERM = re.compile(r"\n;[^\n<]*<[^\n]*")
-_HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
+_HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<\x06]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
 _TAG_OR_COLON = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?>|:")
 
 
