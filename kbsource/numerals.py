@@ -11,13 +11,14 @@ MAX_DIGITS = 18
 _OVERLONG = re.compile(r"&#[0-9]{1000,};?")
 
 
-def read_int(text: str) -> int | None:
-    """The whole number that a text is, with a minus sign or without; None where it is none, or a longer one.
+def read_int(text: str, max_digits: int = MAX_DIGITS) -> int | None:
+    """The whole number that a text is, with a minus sign or without; None where it is none, or has more digits.
 
     >>> read_int("1066"), read_int("-5"), read_int("1e3"), read_int("9" * 5000)
     (1066, -5, None, None)
     """
-    return int(text) if len(text) <= MAX_DIGITS + 1 and text.removeprefix("-").isdecimal() else None
+    digits = text.removeprefix("-")
+    return int(text) if len(digits) <= max_digits and digits.isdecimal() else None
 
 
 def unescape(text: str) -> str:

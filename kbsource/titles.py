@@ -6,7 +6,6 @@ https://www.mediawiki.org/wiki/Manual:Page_title.
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 import urllib.parse
@@ -14,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kbsource.languages import edition_code, interwiki_prefixes, language_codes
+from kbsource.numerals import unescape
 from kbsource.site import CANONICAL_NAMESPACES, CATEGORY, FILE, SPECIAL, TALK, Site
 
 _SPACES = re.compile(r"[ _\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
@@ -238,7 +238,7 @@ class TargetParser:
 
 
 def _decode(reference: re.Match[str]) -> str:
-    return html.unescape(reference[0])
+    return unescape(reference[0])
 
 
 def permanent_url(site: Site, title: str, revision_id: int) -> str:

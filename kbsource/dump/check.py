@@ -6,7 +6,6 @@ The names of dump files tell page ids of parts, index files, the kind of dump.
 from __future__ import annotations
 
 import hashlib
-import html
 import posixpath
 import re
 from collections import Counter
@@ -23,6 +22,7 @@ from kbsource.dump.reader import describe_missing_end, read_range
 from kbsource.dump.siteinfo import DumpHeader, read_header
 from kbsource.errors import RecordError, SetupError, counted
 from kbsource.files import Folder, base_name, join
+from kbsource.numerals import read_int, unescape
 from kbsource.records import BadRecord, RawPage
 
 Severity = Literal["error", "warning", "info"]
@@ -255,8 +255,8 @@ def _check_content(
         else:
             count, first = rejects.get(record.reason, (0, record))
             rejects[record.reason] = (count + 1, first)
-            if record.key.isdigit():
-                comparison.add(int(record.key), None)
+            if (page_id := read_int(record.key)) is not None:
+                comparison.add(page_id, None)
     comparison.finish()
     message = (
         f"{counted(n_pages.total(), 'pages')}: {counted(n_pages['articles'], 'articles')}, "
@@ -295,7 +295,7 @@ class _IndexComparison:
             self._waiting = entry
             return
         self._waiting = None
-        if title is not None and title not in (entry.title, html.unescape(entry.title)):
+        if title is not None and title not in (entry.title, unescape(entry.title)):
             self._note("retitled", page_id)
 
     def finish(self) -> None:

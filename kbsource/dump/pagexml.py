@@ -5,7 +5,6 @@ Source: https://www.mediawiki.org/xml/export-0.11.xsd and its predecessors down 
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from kbsource.errors import RecordError
+from kbsource.numerals import unescape
 from kbsource.records import RawPage
 from kbsource.site import Site
 from kbsource.titles import split_namespace
@@ -75,7 +75,7 @@ def page_key(data: bytes) -> str:
     if found := _KEY_ID.search(head):
         return str(int(found[1]))
     found = _KEY_TITLE.search(head)
-    return html.unescape(found[1].decode("utf-8", "replace")) if found else ""
+    return unescape(found[1].decode("utf-8", "replace")) if found else ""
 
 
 class XmlPageReader:

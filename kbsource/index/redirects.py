@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import re
 import urllib.parse
@@ -17,6 +16,7 @@ from kbsource.columns import schema_of
 from kbsource.index.mapped_files import read_index_file
 from kbsource.index.title_index import ARTICLE, STATUSES, TITLES_FILE, TITLES_SCHEMA
 from kbsource.languages import language
+from kbsource.numerals import unescape
 from kbsource.records import RedirectRow
 from kbsource.runtime.sorted_runs import KeyRange, SortedRuns
 from kbsource.titles import clean_title
@@ -61,7 +61,7 @@ def parse_redirect(text: str, lang: str) -> tuple[str, str | None] | None:
     target = link[1]
     if "%" in target:
         target = urllib.parse.unquote(target)
-    target = html.unescape(target)
+    target = unescape(target)
     title, _, fragment = target.partition("#")
     title = clean_title(clean_title(title).lstrip(":"))
     if not title or _INVALID.search(title):

@@ -48,7 +48,7 @@ def cut_tables(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
     A table that is never closed ends before the next heading, or with the text. Rows that no ``{|`` stands before, as
     where a template opens the table, are a table all the same.
     """
-    if "{|" in text:
+    if "{" in text and "{|" in text:  # one character is found many times as fast as two
         text = _cut_opened(text, tables, losses)
     return _cut_orphans(text, tables, losses) if "\n|" in text or text[:1] == "|" else text
 

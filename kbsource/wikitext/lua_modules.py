@@ -18,7 +18,7 @@ from kbsource.languages import edition_code, interwiki_prefixes, language_codes
 from kbsource.numerals import unescape
 from kbsource.site import CANONICAL_NAMESPACES, TEMPLATE, Site
 from kbsource.titles import clean_title, is_valid_title, normalise_title, split_namespace, upper_first
-from kbsource.wikitext.frames import BoundError, Definitions, Frame
+from kbsource.wikitext.frames import Argument, BoundError, Definitions, Frame
 from kbsource.wikitext.functions import foreign
 from kbsource.wikitext.functions.arguments import PageFacts
 from kbsource.wikitext.functions.clock import read_moment, write_moment
@@ -176,6 +176,7 @@ class Host:
         self._definitions = definitions
         self._modules = modules
         self._exists = exists
+        self._children: list[Frame] = []
         self.bound: BoundError | None = None  #: why the page may run no further
         self._last = clock.thread_time() + MAX_SECONDS
 
@@ -202,9 +203,20 @@ class Host:
 
     # Frames.
 
-    def _frame_of(self, number: int) -> Frame:
-        parent = self._frame.parent
-        return parent if number and parent is not None else self._frame
+    def _frame_of(self, number: float) -> Frame:
+        """The frame of the module, of the template that invokes it (1), or a child that was made (from 2 on)."""
+        frames = [self._frame, self._frame.parent or self._frame, *self._children]
+        if not 0 <= number < len(frames):
+            raise ArgumentError("no such frame")
+        return frames[int(number)]
+
+    def _child(self, number: float, title: str, *flat: str) -> int:
+        self._frame.spend(_UNITS_A_LOOK_UP)
+        frame = self._frame_of(number)
+        arguments: dict[str, Argument] = dict(zip(flat[::2], flat[1::2], strict=True))
+        child = Frame(frame.engine, title or frame.title, names=frame.names, arguments=arguments, parent=frame)
+        self._children.append(child)
+        return len(self._children) + 1
 
     def _arguments(self, number: int) -> bytes:
         arguments = self._frame_of(number).arguments
@@ -239,11 +251,14 @@ class Host:
         return found
 
     def _namespaces(self) -> str:
-        numbers = sorted({0} | set(self._site.namespaces or CANONICAL_NAMESPACES))
+        site = self._site
+        aliases = dict.fromkeys((*site.aliases, *site.language_facts.namespace_aliases))
         rows = []
-        for number in numbers:
+        for number in sorted({0} | set(site.namespaces or CANONICAL_NAMESPACES)):
             canonical = CANONICAL_NAMESPACES.get(number, ("",))[0]
-            rows.append(f"{number}\t{self._site.namespaces.get(number, canonical)}\t{canonical}\n")
+            name = site.namespaces.get(number, canonical)
+            others = "|".join(alias for alias, of in aliases if of == number and alias not in (name, canonical))
+            rows.append(f"{number}\t{name}\t{canonical}\t{others}\n")
         return "".join(rows)
 
     def _namespace(self, name: str) -> int | None:
@@ -343,10 +358,14 @@ class Host:
     def _format_date(self, form: str, written: Value, lang: str) -> str | None:
         text = str(written)
         facts = PageFacts(lang)
-        if read_moment(text, facts) is None:
+        found = read_moment(text, facts)
+        if found is None:
             facts = PageFacts(lang, "", self._frame.timestamp)
-            if read_moment(text, facts) is None:
+            found = read_moment(text, facts)
+            if found is None:
                 return None
+        if not (found[0].month and found[0].day):  # a module reckons with days
+            text = found[1].replace(tzinfo=None).isoformat(" ")
         return write_moment(form, text, facts, lang)
 
     def _decode(self, text: str, is_any: Value) -> str:
@@ -397,6 +416,7 @@ _QUESTIONS = {
     "arguments": Question("n", Host._arguments),
     "has_parent": Question("", Host._has_parent),
     "frame_title": Question("n", Host._frame_title),
+    "child": Question("nss*", Host._child, 64),
     "preprocess": Question("ns", Host._preprocess, 64),
     "expand": Question("nss*", Host._expand, 64),
     "module": Question("s", Host._module, 64),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
 from functools import cache, lru_cache
 
+from kbsource.numerals import unescape
 from kbsource.wikitext.functions.numbers import raise_text
 from kbsource.wikitext.markers import CUT, LITERAL_OF, PRE, literal, unliteral
 
@@ -49,14 +49,13 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
     """
     if "<" not in text:
         return text
-    if closers := _LOOKED_FOR.findall(text):
+    closed = {name.lower() for name in _CLOSED.findall(text)}
+    if "sup" in closed:
         text = _RAISED.sub(_raised, text)
-        if any(closer[0] in "hH" for closer in closers):
-            text = _HEADING_OF_LINES.sub(lambda heading: heading[0].replace("\n", " "), text)
-    if text[0] == ";":
+    if not _HEADINGS.isdisjoint(closed):
+        text = _HEADING_OF_LINES.sub(lambda heading: heading[0].replace("\n", " "), text)
+    if not closed <= _RAISING:
         text = _TAGGED_TERM.sub(_with_plain_colons, f"\n{text}")[1:]
-    else:
-        text = _TAGGED_TERM.sub(_with_plain_colons, text)
     list_markers: list[str] = []
 
     def replace(match: re.Match[str]) -> str:
@@ -99,10 +98,12 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
     return _TAG.sub(replace, text).replace("<", _LESS_THAN)
 
 
-_LOOKED_FOR = re.compile(r"</([sS][uU][pP]|[hH][1-6])")
+_CLOSED = re.compile(r"</([A-Za-z][A-Za-z0-9]*)")
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_RAISING = frozenset({"sup", "sub"})  # what these hold has no colon that would part a term
 _LONGEST_HEADING = 1000  # with tags in it
 _TAGGED_TERM = re.compile(r"\n;[^\n<]*<[^\n]*")
-_HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
+_HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<\x06]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
 _TAG_OR_COLON = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?>|:")
 
 
@@ -139,7 +140,7 @@ def _raised(match: re.Match[str]) -> str:
     content, start = match[1], match.start()
     before = match.string[start - 1 : start]
     shown = _INNER_TAG.sub("", content)
-    plain = unliteral(html.unescape(shown)).replace("''", "").replace("\u2013", "-").strip()
+    plain = unliteral(unescape(shown)).replace("''", "").replace("\u2013", "-").strip()
     if not plain or plain.casefold() in _HIGH_WORDS or any(mark in plain for mark in "[]{}|"):
         return match.group()
     raised = raise_text("".join(plain.split()))
@@ -169,7 +170,7 @@ def _decode(reference: str) -> str:
         number = int(reference[2 + is_hex : -1].lstrip("0"), 16 if is_hex else 10)
         decoded = chr(number) if any(low < number < high for low, high in _ALLOWED) else reference
     else:
-        decoded = "\u200f" if reference in _RIGHT_TO_LEFT else html.unescape(reference)
+        decoded = "\u200f" if reference in _RIGHT_TO_LEFT else unescape(reference)
     if len(decoded) > 1 and decoded[-1] == ";":  # so end also &notin-like prefixes that html.unescape takes
         return _AMPERSAND + reference[1:]
     return " " if decoded in "\u00a0\n\t" else LITERAL_OF.get(decoded, decoded)

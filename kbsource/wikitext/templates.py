@@ -6,7 +6,6 @@ arguments alone: no template source is read, and "now" is the time of the revisi
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 from kbsource.errors import SetupError
 from kbsource.languages import language
+from kbsource.numerals import unescape
 from kbsource.site import Site
 from kbsource.titles import clean_title, upper_first
 from kbsource.wikitext.functions import clock, conditions, convert, dates, foreign, inline, places, quantities
@@ -354,7 +354,7 @@ def normalise_template_name(name: str, lang: str) -> str:
 
     A name with another namespace (``User:X/Y``) keeps it.
     """
-    name = html.unescape(name) if "&" in name else name
+    name = unescape(name) if "&" in name else name
     title = clean_title(without_marks(name).strip()).lstrip(":").lstrip(" ")
     if "#" in title and title[0] != "#":  # a section's name; parser functions begin with the sign
         title = title.partition("#")[0].rstrip(" ")

@@ -6,7 +6,6 @@ core, which is sooner than likely ones are found. One pass over the index serves
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 from kbsource.errors import SetupError
 from kbsource.files import Folder
 from kbsource.index.title_index import ARTICLE, TitleIndex
+from kbsource.numerals import unescape
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.pages.locations import Locations, index_folder
 from kbsource.site import Site
@@ -110,7 +110,7 @@ class Resolver:
             return found._replace(found_by="title_map", asked=asked)
         forms = [asked]
         if "&" in written:
-            forms.append(normalise_title(html.unescape(written), self._site))
+            forms.append(normalise_title(unescape(written), self._site))
         forms += [normalise_title(form.partition("#")[0], self._site) for form in forms if "#" in form]
         for form in forms:
             if form and (found := self._by_title(form)).page_id is not None:

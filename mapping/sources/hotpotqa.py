@@ -5,7 +5,6 @@ Source: https://hotpotqa.github.io (questions; ``wiki-readme.html`` for the abst
 
 from __future__ import annotations
 
-import html
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import orjson
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import glob, join
+from kbsource.numerals import unescape
 from mapping.records import Evidence, Example, Output, PageKey
 from mapping.sources.examples import Origin, RecordSource
 from mapping.sources.raw_records import Json, RawRecord, check_lines, is_integer, iter_array, list_at, text_at
@@ -140,7 +140,7 @@ def _evidence(title: str, sentence: int, context: dict[str, list[str]], origin: 
         if not any(map(str.isalnum, text)):
             origin.lose("unknown_sentence", f"sentence {sentence} of {title!r} is {text!r}")
             return None
-    return Evidence(PageKey("title", html.unescape(title)), text)
+    return Evidence(PageKey("title", unescape(title)), text)
 
 
 def _check_contexts(path: str) -> None:
@@ -180,7 +180,7 @@ def _fact(item: object) -> tuple[str, int]:
 
 def _key(title: str) -> str:
     """The title for comparison; questions and abstracts write ``&`` as ``&amp;``, not always both."""
-    return unicodedata.normalize("NFC", html.unescape(title))
+    return unicodedata.normalize("NFC", unescape(title))
 
 
 def _is_list_of_text(value: Any) -> bool:

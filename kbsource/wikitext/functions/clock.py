@@ -45,6 +45,9 @@ _FORMATS = {
 }
 _TODAY = {"now": 0, "today": 0, "midnight": 0, "tomorrow": 1, "yesterday": -1}
 _UNIX = re.compile(r"@(-?\d{1,11})")
+# Year, month and day, or month, day and year. Source: Date Formats of PHP.
+_SLASHES = re.compile(r"(?<![\d/])(?:(\d{4})/(\d{1,2})/(\d{1,2})|(\d{1,2})/(\d{1,2})/(\d{4}))(?![\d/])")
+_MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)")
 
 
@@ -119,6 +122,9 @@ def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | 
         return Date(moment.year, moment.month, moment.day), moment
     if stamp := _STAMP.fullmatch(text):
         text = "{}-{}-{} {}:{}:{}".format(*stamp.groups())
+    text = _SLASHES.sub(
+        lambda found: "{}-{}-{}".format(*(found.group(1, 2, 3) if found[1] else found.group(6, 4, 5))), text
+    )
     steps = _STEP.findall(text)
     text = _STEP.sub("", text)
     hours = _HOURS.search(text)
@@ -128,11 +134,13 @@ def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | 
         if page.date is None:
             return None
         date = Date(*page.date)
-        steps.append(("+", _TODAY.get(text, 0), "day"))
+        days = _TODAY.get(text, 0)
+        steps.append(("-" if days < 0 else "+", abs(days), "day"))
         if not hours and text in ("", "now"):
             hours = _HOURS.search(page.timestamp[11:19])
     else:
-        found = read_date(text, page.lang)
+        month = _MONTH.fullmatch(text)
+        found = Date(int(month[1]), int(month[2]), 0) if month else read_date(text, page.lang)
         if found is None:
             return None
         date = found

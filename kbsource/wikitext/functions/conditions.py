@@ -6,13 +6,13 @@ Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions and Help:M
 
 from __future__ import annotations
 
-import html
 import re
 import urllib.parse
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from kbsource.numerals import read_int, unescape
 from kbsource.site import CANONICAL_NAMESPACES, Site
 from kbsource.titles import split_namespace, upper_first
 from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
@@ -44,7 +44,7 @@ _WHITE_SPACE = " \t\n\r\0\x0b"  # that PHP strips; no no-break space is one
 
 
 def _decoded(reference: re.Match[str]) -> str:
-    return html.unescape(reference[0])
+    return unescape(reference[0])
 
 
 def is_error(text: str) -> bool:
@@ -185,7 +185,7 @@ def pad(template: Template, page: PageFacts, *, left: bool) -> str:
     """The argument filled up to a length with zeros or another text."""
     values = template.padded(3)
     text, filler = values[0], without_marks(values[2]) or "0"
-    wanted = min(int(values[1]), _LONGEST_PADDING) if values[1].isdecimal() and len(values[1]) < 9 else 0
+    wanted = min(read_int(values[1]) or 0, _LONGEST_PADDING)
     missing = wanted - len(text)
     if missing <= 0:
         return text
@@ -236,8 +236,8 @@ def namespace_name(template: Template, page: PageFacts, *, is_encoded: bool = Fa
     """The name of a namespace by its number or one of its names; what is none as it is."""
     written = template.argument(1)
     plain = written.replace("_", " ").casefold()
-    is_number = len(written) <= _LONGEST_NUMBER and written.removeprefix("-").isdecimal()
-    number = int(written) if is_number else page.site.namespace_by_name.get(plain)
+    number = read_int(written)
+    number = page.site.namespace_by_name.get(plain) if number is None else number
     if number is None:
         return written
     name = namespace_text(number, page.site)
@@ -311,7 +311,7 @@ def part_of_text(template: Template, page: PageFacts) -> str:
     """A piece of a text by start and length: ``{{#sub:text|2|3}}``; negative ones count from the end."""
     values = template.padded(3)
     text = values[0]
-    start, size = (_small_number(value, 8) for value in values[1:3])
+    start, size = (read_int(value) or 0 for value in values[1:3])
     return text[start:][: size or None]
 
 
@@ -337,7 +337,7 @@ def count_of_text(template: Template, page: PageFacts) -> str:
 def exploded(template: Template, page: PageFacts) -> str:
     """A piece of a text between the places of another one: ``{{#explode:a-b-c|-|1}}``; below 0 from the end."""
     text, separator, number = _searched(template)
-    limit = _small_number(template.argument(4), 5)
+    limit = read_int(template.argument(4)) or 0
     pieces = text.split(separator, limit - 1 if limit > 0 else -1)
     return pieces[number] if -len(pieces) <= number < len(pieces) else ""
 
@@ -347,7 +347,7 @@ def _searched(template: Template) -> tuple[str, str, int]:
     text, wanted, number = template.padded(3)[:3]
     if max(len(text), len(wanted)) > _LONGEST_REPLACED:
         return "", " ", 0
-    return text, wanted or " ", _small_number(number, 8)
+    return text, wanted or " ", read_int(number) or 0
 
 
 def url_decoded(template: Template, page: PageFacts) -> str:
@@ -359,13 +359,8 @@ def title_parts(template: Template, page: PageFacts) -> str:
     """Some of the parts of a title between its slashes: ``{{#titleparts:A/B/C|2|1}}``; the last may hold slashes."""
     values = template.padded(3)
     parts = values[0].split("/", _MOST_PARTS - 1)
-    count, first = (_small_number(value, 5) for value in values[1:3])
+    count, first = (read_int(value) or 0 for value in values[1:3])
     return "/".join(parts[first - (first > 0) :][: count or None])
-
-
-def _small_number(written: str, n_chars: int) -> int:
-    """The whole number that is written in at most so many characters, else 0."""
-    return int(written) if written.removeprefix("-").isdecimal() and len(written) <= n_chars else 0
 
 
 def message(template: Template, page: PageFacts) -> str:

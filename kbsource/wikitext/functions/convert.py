@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from kbsource.numerals import read_int
 from kbsource.wikitext.functions.arguments import PageFacts, Template, table
 from kbsource.wikitext.functions.numbers import (
     MINUS,
@@ -99,13 +100,13 @@ def read_options(named: dict[str, str], lang: str, abbr: str) -> Options:
     if named.get("abbr") == "mos":
         options.abbr = "on"
     options.is_american = named.get("sp", "").lower() == "us"
-    if named.get("sigfig", "").isdecimal():
-        options.significant = min(int(named["sigfig"]), 15)
+    if significant := read_int(named.get("sigfig", "")):
+        options.significant = min(max(significant, 0), 15)
     rounding = named.get("round", "")
     if rounding:
         options.round_to = {"5": 5.0, "10": 10.0, "25": 25.0, "50": 50.0, "half": 0.5, "0.5": 0.5}.get(rounding, 0.0)
-    if named.get("frac", "").isdecimal():
-        options.fraction = min(int(named["frac"]), 1000)
+    if fraction := read_int(named.get("frac", "")):
+        options.fraction = min(max(fraction, 0), 1000)
     options.comma = named.get("comma", "")
     options.spell = named.get("spell", "")
     return options
@@ -230,8 +231,7 @@ def _default_output(measure: Measure) -> str:
 
 def _precision(text: str) -> int | None:
     plain = plain_minus(text).strip()
-    digits = plain[1:] if plain.startswith("-") else plain
-    return int(plain) if digits.isdecimal() and digits.isascii() and len(digits) <= 2 else None
+    return read_int(plain, 2) if plain.isascii() else None
 
 
 _LONGEST_REPEATED = 64  # characters of a unit that may stand after each value; a longer one stands once

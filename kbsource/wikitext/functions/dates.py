@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+from kbsource.numerals import read_int
 from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, read_rules
 from kbsource.wikitext.functions.numbers import NBSP, group_digits, plain_minus
 
 _LONGEST = 80  # characters; no date is longer
 _YEAR = re.compile(r"(?<!\d)(\d{3,4})(?!\d)")
+_LONGEST_YEAR = 5  # digits
 _DAY = re.compile(r"(?<!\d)(\d{1,2})(?!\d)")
 _WORD = re.compile(r"[^\W\d_]+")
 _ISO = re.compile(r"(-?\d{1,4})-(\d{1,2})-(\d{1,2})(?:[T ].*)?", re.DOTALL)
@@ -102,7 +104,7 @@ def read_month(text: str, lang: str) -> int:
     """The number of a month written as a number or a name; 0 when it is none."""
     text = text.strip().rstrip(".")
     if text.isdecimal() and text.isascii():
-        number = int(text) if len(text) <= 2 else 0
+        number = read_int(text, 2) or 0
         return number if number <= 12 else 0
     return _month_numbers(lang).get(text.casefold(), 0)
 
@@ -157,7 +159,7 @@ def write_age(age: str, lang: str, *, is_dead: bool = False) -> str:
     forms = date_forms(lang)
     years = ""
     if forms.years:
-        number = int(age.rpartition("–")[2]) if age.rpartition("–")[2].isdecimal() else 0
+        number = read_int(age.rpartition("–")[2]) or 0
         tens, ones = number // 10 % 10, number % 10
         years = forms.years[0 if ones == 1 and tens != 1 else 1 if 2 <= ones <= 4 and tens != 1 else 2]
     return (forms.aged if is_dead else forms.age).format(age=age, years=years)
@@ -183,11 +185,11 @@ _SLOTS = {"ymd": (0, 1, 2), "dmy": (2, 1, 0), "mdy": (2, 0, 1)}
 def _take(values: list[str], lang: str, order: str) -> Date | None:
     """The date of up to three arguments in a given order; None when the year is no number."""
     year, month_text, day = ([*values[:3], "", "", ""][slot] for slot in _SLOTS[order])
-    year_text = plain_minus(year)
-    if not year_text.removeprefix("-").isdecimal() or len(year_text) > 6:
+    number = read_int(plain_minus(year), _LONGEST_YEAR)
+    if number is None:
         return None
     month = read_month(month_text, lang)
-    return checked_date(int(year_text), month, int(day) if day.isdecimal() and len(day) <= 2 else 0)
+    return checked_date(number, month, max(read_int(day, 2) or 0, 0))
 
 
 def _written(found: Date, template: Template, page: PageFacts) -> str:
@@ -282,20 +284,21 @@ def death_and_age(template: Template, page: PageFacts, *, order: str = "ymd", bi
 def death_year_and_age(template: Template, page: PageFacts) -> str:
     """``1999 (aged 48–49)`` from year of death and year of birth."""
     values = template.filled()
-    if len(values) < 2 or not (values[0].isdecimal() and values[1].isdecimal()):
+    years = [read_int(value, _LONGEST_YEAR) for value in values[:2]]
+    if len(years) < 2 or years[0] is None or years[1] is None:
         return template.shown()
     month = read_month(values[2], page.lang) if len(values) > 2 else 0
-    died, born = Date(int(values[0]), month), Date(int(values[1]))
+    died, born = Date(years[0], month), Date(years[1])
     return write_date(died, page.lang) + write_age(age_between(born, Date(died.year)), page.lang, is_dead=True)
 
 
 def birth_year_and_age(template: Template, page: PageFacts) -> str:
     """``1950 (age 65–66)``."""
-    year = template.argument(1)
-    if not year.isdecimal() or page.date is None:
+    year = read_int(template.argument(1), _LONGEST_YEAR)
+    if year is None or page.date is None:
         return template.shown()
     month = read_month(template.argument(2), page.lang)
-    born = Date(int(year), month)
+    born = Date(year, month)
     return write_date(born, page.lang) + _age_behind(born, page)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from kbsource.languages import language_codes
+from kbsource.numerals import read_int
 from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, link
 from kbsource.wikitext.functions.numbers import NBSP, raise_text
 from kbsource.wikitext.markers import literal
@@ -106,8 +107,8 @@ def circa(template: Template, page: PageFacts) -> str:
 
 def counted(template: Template, page: PageFacts, *, text: str = NBSP) -> str:
     """A text as often as the first argument says, at most 100 times: ``{{spaces|3}}``."""
-    count = template.argument(1, default="1")
-    return text * min(int(count), 100) if count.isdecimal() else text
+    count = read_int(template.argument(1, default="1"))
+    return text if count is None or count < 0 else text * min(count, 100)
 
 
 def raised(template: Template, page: PageFacts, *, default: str = "") -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
+from kbsource.numerals import read_int
 from kbsource.wikitext.functions.arguments import PageFacts, Template, link, read_rules, table
 from kbsource.wikitext.functions.numbers import (
     MINUS,
@@ -188,7 +189,7 @@ def percentage(template: Template, page: PageFacts) -> str:
     part, whole = parse_number(values[0], page.lang), parse_number(values[1], page.lang)
     if part is None or whole is None or not whole.value:
         return template.shown()
-    decimals = int(values[2]) if values[2].isdecimal() else 0
+    decimals = max(read_int(values[2]) or 0, 0)
     result = 100.0 * part.value / whole.value
     digits = round_digits(abs(result), min(decimals, 12))
     return f"{MINUS if result < 0 else ''}{group_digits(digits, page.lang)}%"
@@ -266,7 +267,7 @@ def ordinal(template: Template, page: PageFacts) -> str:
     text = template.argument(1)
     if not text.isdecimal():
         return text
-    number = int(text)
+    number = int(text[-2:])
     ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{group_digits(text, page.lang)}{ending}"
 
@@ -295,7 +296,7 @@ def population_density(template: Template, page: PageFacts) -> str:
     if people is None or area is None or unit is None or not area.value:
         return template.shown()
     wish = template.named.get("prec", "")
-    decimals = int(wish) if wish.isdecimal() and len(wish) == 1 else None
+    decimals = read_int(wish) if len(wish) == 1 else None
     in_units = [(area.value, unit)]
     if other is not None and other.kind == unit.kind:
         in_units.append((area.value * unit.scale / other.scale, other))
@@ -311,9 +312,10 @@ def significant(template: Template, page: PageFacts) -> str:
     """A number rounded to so many significant digits."""
     values = template.padded(2)
     number = parse_number(values[0], page.lang)
-    if number is None or not values[1].isdecimal() or len(values[1]) > 2:
+    n_digits = read_int(values[1], 2)
+    if number is None or n_digits is None or n_digits < 0:
         return values[0]
-    digits = round_significant(abs(number.value), int(values[1]))
+    digits = round_significant(abs(number.value), n_digits)
     return f"{MINUS if number.value < 0 else ''}{group_digits(digits, page.lang)}"
 
 
@@ -389,7 +391,7 @@ def element_symbol(template: Template, page: PageFacts) -> str:
     if not symbols:
         return template.shown()
     symbol = _element(symbols[0])
-    numbers.sort(key=int, reverse=True)
+    numbers.sort(key=lambda number: read_int(number) or 0, reverse=True)
     low = numbers[1] if len(numbers) > 1 else str(_atomic_numbers().get(symbol, ""))
     return f"{raise_text(numbers[0]) if numbers else ''}{low}{symbol}"
 

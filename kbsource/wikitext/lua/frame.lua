@@ -161,7 +161,7 @@ local function frame_of(id)
 end
 local current = frame_of(0)
 function mw.getCurrentFrame() return current end
-function frame_methods:getParent() return self.id == 0 and ask('has_parent') and frame_of(1) or nil end
+function frame_methods:getParent() return self.parent or self.id == 0 and ask('has_parent') and frame_of(1) or nil end
 function frame_methods:getTitle() return ask('frame_title', self.id) end
 function frame_methods:preprocess(given)
     local wikitext = type(given) == 'table' and given.text or given
@@ -213,24 +213,10 @@ end
 function frame_methods:newTemplateParserValue(given)
     return { expand = function() return self:expandTemplate(given) end }
 end
--- A child has arguments of its own; its wikitext cannot be expanded with them.
 function frame_methods:newChild(given)
-    local parent = self
-    local child = { args = given.args or {} }
-    function child:getParent() return parent end
-    function child:getTitle() return given.title or parent:getTitle() end
-    function child:expandTemplate(values) return parent:expandTemplate(values) end
-    function child:callParserFunction(...) return parent:callParserFunction(...) end
-    function child:extensionTag(...) return parent:extensionTag(...) end
-    child.argumentPairs, child.getArgument = frame_methods.argumentPairs, frame_methods.argument
-    child.newChild = frame_methods.newChild
-    function child:preprocess(values)
-        local wikitext = type(values) == 'table' and values.text or values
-        if tostring(wikitext):find('{{{', 1, true) then
-            error('parameters of a child frame are not worked out', 2)
-        end
-        return parent:preprocess(wikitext)
-    end
+    kit.util.checkType('frame:newChild', 1, given, 'table')
+    local child = frame_of(ask('child', self.id, tostring(given.title or ''), flattened('frame:newChild', given.args)))
+    rawset(child, 'parent', self)
     return child
 end
 mw.ext.ParserFunctions = {

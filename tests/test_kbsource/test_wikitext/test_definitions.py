@@ -152,6 +152,27 @@ def test_broken_definitions_end(definition: str) -> None:
     check_laws(parser({"A": definition}).parse("a {{A}} b", title="T"))
 
 
+@pytest.mark.parametrize(
+    "wikitext",
+    [
+        "&#{}; [[&#{};]] [[Category:&#{};]] [[a#&#{};|b]] {{:&#{};}} {{A&#{};}} <ref name={}>a</ref>",
+        "[[{}]] [[File:x.jpg|{}px|upright={}]] [[:en:{}]] [[Special:Redirect/page/{}]] RFC {} ISBN {} http://x:{}/ x",
+        "<ol start={}><li>x</ol> <h{}>x</h{}> {{{{{{{}|x}}}}}} <span style='width:{}px'>x</span>",
+        "{|\n| colspan={} rowspan='{}' | a\n|}\n<table><td colspan={}>x",
+        "{{A|{}=x|1={}}} {{#ifexist:&#{};|a|b}} {{#titleparts:a/b|{}|{}}} {{#sub:abc|{}|-{}}} {{ns:{}}}",
+        "{{padleft:x|{}}} {{#explode:a b| |{}|{}}} {{#pos:abc|c|{}}} {{plural:{}|a|b}} {{formatnum:{}}}",
+        "{{#expr:{}+{}}} {{#expr:1 round {}}} {{#ifexpr:{}|a|b}} {{#ifeq:{}|{}0|a|b}} {{#switch:{}|{}0=a|b}}",
+        "{{#time:Y|{}}} {{#time:Y|@{}}} {{#time:Y|+{} days}} {{#formatdate:{}-01-01}}",
+        "{{ordinal|{}}} {{century|{}}} {{convert|{}|km|mi|{}}} {{birth date|{}|{}|{}}} {{death year and age|{}|{}}}",
+    ],
+)
+@pytest.mark.parametrize("number", ["9" * 5000, "0" * 5000, "\u0669" * 5000])
+def test_numbers_of_any_length_are_read(wikitext: str, number: str) -> None:
+    wikitext = wikitext.replace("{}", number)
+    check_laws(parser({"A": "{{{1}}}"}).parse(wikitext, title="T"))
+    check_laws(parser({"A": "{{{1}}}", "B": wikitext}).parse("{{B}}", title="T"))
+
+
 def test_a_switch_of_500_arms() -> None:
     arms = "".join(f"|K{number}=value {number}" for number in range(500))
     cases = parser({"S": f"{{{{#switch:{{{{{{1}}}}}}{arms}|#default=none}}}}"})
@@ -230,6 +251,21 @@ def test_calls_of_modules_that_are_not_run_are_counted_each_time() -> None:
     assert dict(map(astuple, parser(definitions).parse(uses, title="T").losses)) == {"module": 6}
     fails = parser(definitions, invoke=lambda module, function, frame: "x" if function == "f" else None)
     assert dict(map(astuple, fails.parse(uses, title="T").losses)) == {"module": 2}
+
+
+def test_names_of_the_wiki_are_those_of_the_dump() -> None:
+    names = {0: "", 1: "Kölm", 2: "Dalībnīks", 10: "Taiss", 100: "Portals"}
+    own = Site(lang="ltg", name="Vikipedeja", base_url="https://ltg.wikipedia.org/wiki/Saime", namespaces=names)
+    parser = WikitextParser(
+        own, definitions=Dictionary({"Wiki": "{{SITENAME}}, {{ns:User}}, {{#ifexist:Riga|1|0}}"}), exists=IS_RIGA
+    )
+    page = (
+        "{{wiki}}; {{SITENAME}}, {{SERVERNAME}}, {{ns:user}}, {{ns:Taiss}}, {{ns:100}}, {{NAMESPACE}}, "
+        "{{TALKPAGENAME}}, {{PAGENAME}}, {{#ifexist:Riga|1|0}}, {{#ifexist:Nowhere|1|0}}"
+    )
+    shown_on = [parser.parse(page, title=title).elements[1].text for title in ("Ryga", "Portals:Ryga")]
+    both = "Vikipedeja, Dalībnīks, 1; Vikipedeja, ltg.wikipedia.org, Dalībnīks, Taiss, Portals,"
+    assert shown_on == [f"{both} Kölm:Ryga, Ryga, 1, 0", f"{both} Portals, Portal talk:Ryga, Ryga, 1, 0"]
 
 
 def test_names_may_have_the_prefix_of_the_wiki() -> None:

@@ -393,6 +393,13 @@ def test_values_of_the_wrong_kind_are_errors_of_lua(lua: str, expected: str) -> 
     assert said(f"local ok, problem = pcall(function() return {lua} end) return tostring(problem)").endswith(expected)
 
 
+def test_numbers_of_arguments_may_be_of_any_length() -> None:
+    lua = (
+        "return frame:expandTemplate{ title = 'Zzz run', args = { [('9'):rep(5000)] = 'a', [('1'):rep(5000)] = 'b' } }"
+    )
+    assert outcome(lua) == "bound"  # of a template that uses itself
+
+
 # Calls of everything that a module reaches, chosen by numbers, with values of every kind. What takes them may refuse
 # them, in Lua.
 _REACHED = r"""

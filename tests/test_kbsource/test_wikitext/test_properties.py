@@ -26,7 +26,8 @@ def test_empty_brackets_go_wherever_the_pattern_finds_them(text: str) -> None:
 MARKUP = """[[ ]] [ ] {{ }} {{{ }}} {| |} |- | || ! !! '' ''' ''''' == === * # : ; < > <ref> </ref> <ref/> <!-- -->
     <nowiki> </nowiki> <br> <div> </div> <table> <td> <li> & &lt; &#91; &nbsp; http://x.y [http://x.y File:a.jpg|
     Category:b fr:c word Word, é 漢字 𝒳 _ __TOC__ ~~~~ ---- infobox {{Infobox|a= {{convert|5|km}} {{nowrap| =
-    <math>x_{1}}</math> <pre> </pre> {{!}} -{ }-"""
+    <math>x_{1}}</math> <pre> </pre> {{!}} -{ }- <h2> </h2> <b> </b> [http://[::1]/ [HTTP://x.y'' ${{x|1}} ( ) </ref
+    <noinclude> [[File:a.jpg|thumb|b]] %5B __toc__ &#0065;"""
 PIECES = st.sampled_from([*MARKUP.split(), "\n", "\n\n", "\n", "\t", "\u00a0", " "])
 WIKITEXT = st.lists(PIECES, max_size=40).map(" ".join) | st.lists(PIECES, max_size=40).map("".join)
 
@@ -49,6 +50,7 @@ PARSER = WikitextParser(Site(), is_direct=False)
 @example("a {{nowrap|<pre>=</pre>}} b")
 @example("a {{nowrap|{{Infobox|a=b}}}} b")
 @example("a [[ == File:a.jpg|b <div> <div> c]] d")
+@example("<h2>{{Infobox}}</h2>")
 def test_every_wikitext_obeys_the_laws(wikitext: str) -> None:
     check_laws(DIRECT.parse(wikitext, title="T"))
 

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
@@ -164,6 +164,7 @@ def _all_functions() -> list[tuple[str, str]]:
     return list(found.values())
 
 
+LONG = "9" * 5000  # more digits than Python turns into a number
 _PIECES = st.one_of(
     st.sampled_from(
         """0 1 -1 12 1999 2001-02-30 1,250.5 -3 1/2 1/0 2+1/2 1e999 1e-5 -0 ½ ٣ 31 13 99999999999999999999 km mi ft in
@@ -171,7 +172,7 @@ _PIECES = st.one_of(
         XIX e fr de ref abc &nbsp; &minus;5 − \x02 5\x02 " ' / : # * ( ) {{ }} round ^ **""".split()
     ),
     st.text(max_size=6),
-    st.sampled_from(["", " ", "\n", "9" * 400, "1" * 45, "January 2, 1990"]),
+    st.sampled_from(["", " ", "\n", "9" * 400, "1" * 45, "January 2, 1990", LONG, f"-{LONG}", f"1 January {LONG}"]),
 )
 _NAMES = st.sampled_from(
     """abbr disp adj sp order sigfig round frac e u ul end df mf lc since format ft in m cm text lt label code p b 1 2
@@ -181,6 +182,9 @@ _NAMES = st.sampled_from(
 
 @settings(max_examples=examples(25))
 @given(st.lists(_PIECES, max_size=8), st.dictionaries(_NAMES, _PIECES, max_size=4))
+@example([LONG] * 6, {})
+@example(["1", "km", "mi"], {"sigfig": LONG, "frac": LONG})
+@example(["2000", LONG, f"{LONG}-01-01"], {})
 def test_no_arguments_make_a_function_fail(positional: list[str], named: dict[str, str]) -> None:
     for lang, name in _all_functions():
         rendering = RENDERERS[lang].render(Template(name, tuple(positional), named))
