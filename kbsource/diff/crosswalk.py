@@ -54,7 +54,7 @@ class ReleaseDiff:
 
     def page(self, page_id: int) -> dict[str, Any] | None:
         """The row of ``page_changes`` of an old page; None where the old release has no such page."""
-        return next(rows_with(self._path, "page_changes", "old_page_id", page_id), None)
+        return next(rows_with(self._path, RELEASE_DIFF.tables, "page_changes", "old_page_id", page_id), None)
 
     def move_span(self, page_id: int, element: int, start: int, end: int) -> MovedSpan:
         """Where a span of an old page stands in the new release.
@@ -75,7 +75,7 @@ class ReleaseDiff:
             raise ValueError(
                 f"page {page_id}, element {element}: [{start}, {end}) is not in its {len(text)} characters"
             )
-        rows = rows_with(self._path, "span_changes", "old_page_id", page_id)
+        rows = rows_with(self._path, RELEASE_DIFF.tables, "span_changes", "old_page_id", page_id)
         pieces = [piece for piece in rows if piece["old_element"] == element]
         if not pieces:
             return MovedSpan(row["new_page_id"], element, start, end, "same")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.files import Folder, check_regular, glob, join
 from kbsource.release.manifest import FileEntry
 
@@ -63,15 +63,28 @@ def read_table(output: str, table: str) -> Iterator[dict[str, Any]]:
             yield from group.to_pylist()
 
 
-def rows_with(output: str, table: str, column: str, value: str | int) -> Iterator[dict[str, Any]]:
+def rows_with(
+    output: str, tables: Mapping[str, pa.Schema], table: str, column: str, value: str | int
+) -> Iterator[dict[str, Any]]:
     """The rows of a table that have a value in a column of text or integers, in order; one row group in memory.
 
     Row groups whose statistics say that they have no such value are not read.
+
+    Args:
+        tables: of the kind of release.
+
+    Raises:
+        DataError: a file has not the columns of the table.
     """
     import pyarrow.compute as pc  # takes a while, and few readers need it
 
     for path in glob(join(output, table, f"{table}-*.parquet")):
         with opened_table(path) as file:
+            if missing := [name for name in tables[table].names if name not in file.schema_arrow.names]:
+                raise DataError(
+                    f"{path} has no column {missing[0]}, so it is not as it was written; fetch or make the release "
+                    "again, and check it with kbsource verify."
+                )
             number = [leaf.path for leaf in file.schema].index(column)
             for group in range(file.metadata.num_row_groups):
                 known = file.metadata.row_group(group).column(number).statistics

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import CHOICES, nth
 from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants
-from kbsource.wikitext.markers import CUT, TEMPLATE_LINK, as_expanded, as_read
+from kbsource.wikitext.markers import CURRENCY, CUT, NUMBER, TEMPLATE_LINK, as_expanded, as_read
 from kbsource.wikitext.tags import find_closer, strip_extensions
 from kbsource.wikitext.templates import TemplateRule, find_function, is_number, magic, numbered_in_place
 from kbsource.wikitext.tree import Parameter, Text, Use, count_pieces, read_tree
@@ -343,7 +343,8 @@ class Frame:
             elif isinstance(node, Parameter):
                 out.append(self._parameter(node))
             else:
-                out.append(self.use(node))
+                shown = self.use(node)
+                out.append(NUMBER if shown == CUT and out and out[-1][-1:] in CURRENCY else shown)
         engine.depth -= 1
         return out[0] if len(out) == 1 else "".join(out)
 

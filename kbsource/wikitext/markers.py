@@ -23,6 +23,7 @@ LINE = "\x0b"  # what stands behind it begins a line, until the braces are done
 SAID = "\x0c"  # around a template that nobody knows and that may wrap words of a sentence
 TEMPLATE_LINK = "\x1c"  # directly after [[ of a link that a template makes and no editor of the page wrote
 NUMBER = "\x1d"  # behind a currency sign whose number a template had that shows nothing, until the braces are done
+CURRENCY = frozenset("$£€¥₹₽₩")
 
 _TEXT = "[]{}|<&='*#:;~_"
 _CONTROLS = "\x08" + "".join(chr(code) for code in range(0x0E, 0x1C))  # \x1c to \x1f are blanks to str.split
@@ -67,7 +68,7 @@ def as_read(wikitext: str) -> tuple[str, int]:
 
 
 # What an expansion may hold: characters that are text, cuts, preformatted lines, what comes out of templates.
-_EXPANDED = frozenset(f"\t\n{PIPE}{CUT}{EQUALS}{PRE}{LINE}{TEMPLATE_LINK}{_CONTROLS}")
+_EXPANDED = frozenset(f"\t\n{PIPE}{CUT}{EQUALS}{PRE}{LINE}{TEMPLATE_LINK}{NUMBER}{_CONTROLS}")
 _NOT_EXPANDED = re.compile("[" + "".join(f"\\x{code:02x}" for code in range(0x20) if chr(code) not in _EXPANDED) + "]")
 
 

@@ -15,6 +15,7 @@ from mwparserfromhell.nodes import ExternalLink, Node, Text, Wikilink
 from kbsource.titles import Target, TargetParser
 from kbsource.wikitext.markers import (
     ANY_CONTROL,
+    CURRENCY,
     CUT,
     FRAGMENT,
     HEADING,
@@ -250,7 +251,6 @@ def _apply(text: str, edits: list[_Edit]) -> str:
 # Two patterns that begin with plain characters are searched four times as fast as one that is a choice.
 _OPENERS = re.compile(r"(\{\{+)")
 _CLOSERS = re.compile(r"(\}\}+)")
-_CURRENCY = frozenset("$£€¥₹₽₩")
 _BARS = frozenset({"|", PIPE})
 MAX_DEPTH = 100  # MediaWiki's own limit on nested templates ($wgMaxTemplateDepth)
 
@@ -303,7 +303,7 @@ def expand_braces(
                     out = parent
                     if opened:  # of {{{!}} one begins a table
                         out.append("{" if result[:1] in _BARS else LITERAL_OF["{"])
-                    elif result == CUT and out and out[-1][-1:] in _CURRENCY:
+                    elif result == CUT and out and out[-1][-1:] in CURRENCY:
                         result = NUMBER
                     out.append(result)
             if run == 1:  # and of {{!}}} one ends it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import tempfile
 import unicodedata
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from kbsource.errors import SetupError
+from kbsource.files import Folder
 from kbsource.index.title_index import TitleIndex
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.manifest import Manifest
@@ -37,7 +39,7 @@ def cache_folder(sha256: str) -> Path:
     return Path(base) / "kbsource" / "inspector" / sha256
 
 
-_FILE = "rows.parquet"
+_FILE, _SHA256 = "rows.parquet", "rows.sha256"
 _ORDER_MB = 200
 """What an index is put in order in; what needs more goes to the disk."""
 
@@ -85,7 +87,7 @@ class SideIndex:
         """The index; None while it is made, which begins with the first call, or where it has a ``fault``."""
         with self._turn:
             if self._opened is None and self._thread is None and self.fault is None:
-                if self._folder.is_dir():
+                if _is_whole(self._folder):
                     self._opened = OrderedRows(str(self._folder))
                 else:
                     self._thread = Thread(target=self._run, name=self._folder.name, daemon=True)
@@ -114,7 +116,9 @@ class SideIndex:
                 made = os.path.join(scratch, "made")
                 os.mkdir(made)
                 self._make(made, self._see)
-                if not self._folder.is_dir():  # another process may have been sooner
+                Path(made, _SHA256).write_text(Folder.of(made).sha256(_FILE))
+                if not _is_whole(self._folder):  # another process may have been sooner
+                    shutil.rmtree(self._folder, ignore_errors=True)
                     os.rename(made, self._folder)
             opened = OrderedRows(str(self._folder))
         except (OSError, SetupError, duckdb.Error) as error:
@@ -130,6 +134,14 @@ class SideIndex:
         self._done, self._total = done, total
         if self._stopped.is_set():
             raise _StoppedError
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether an index is there as it was written: what became of it later is made again."""
+    try:
+        return (folder / _SHA256).read_text() == Folder.of(folder).sha256(_FILE)
+    except (OSError, ValueError):
+        return False
 
 
 def folded(text: str) -> str:

@@ -21,7 +21,7 @@ from kbsource.files import Folder, is_local, join
 from kbsource.release.layout import MANIFEST, is_in, stored_files
 from kbsource.release.manifest import FileEntry, code_facts
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.reader import check_hashes, check_sizes, row_groups
+from kbsource.release.reader import check_hashes, row_groups
 from mapping.passages.cut import passage_id
 from mapping.passages.kind import ENGINE, PASSAGES_CORPUS, PASSAGES_INDEX
 
@@ -144,7 +144,14 @@ def _write(paths: Sequence[str], folder: str, words: tantivy.TextAnalyzer) -> in
 
 
 class PassageIndex:
-    """An index that is searched, mapped into memory; raises SetupError: it is not there, or of another corpus."""
+    """An index that is searched, mapped into memory.
+
+    All of it is read once to be compared with its hashes: what is changed in it finds other passages, and tantivy does
+    not say so.
+
+    Raises:
+        SetupError: it is not there, not as it was written, or of another corpus.
+    """
 
     def __init__(self, passages: str, index: str) -> None:
         corpus = PASSAGES_CORPUS.read(passages)
@@ -159,10 +166,13 @@ class PassageIndex:
             raise SetupError(
                 f"{index} was made with tantivy {made}, and {version(ENGINE)} is installed; make the index again."
             )
-        check_sizes(index, manifest.entries())
+        check_hashes(index, manifest.entries())
         import tantivy
 
-        engine = tantivy.Index.open(join(index, ENGINE))
+        try:
+            engine = tantivy.Index.open(join(index, ENGINE))
+        except ValueError as error:  # of the file in which it names its own, which no manifest lists
+            raise DataError(f"{index} cannot be read ({error}); remove it and make it again.") from error
         self._schema, self._searcher = engine.schema, engine.searcher()
         if self._searcher.num_docs != manifest.facts["counts"]["passages"]:
             raise DataError(f"{index}: it has {self._searcher.num_docs} passages; remove it and make it again.")

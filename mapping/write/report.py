@@ -15,6 +15,7 @@ from kbsource.release.reader import row_groups, rows_with
 from mapping.decide import REASONS, Decision
 from mapping.entail.verification import verification_text
 from mapping.records import OUTCOMES, Alignment
+from mapping.schema import TABLES
 from mapping.sources import all_sources
 from mapping.sources.source import EXCLUDED, REJECTED, Averages, Split, Tally
 
@@ -375,7 +376,7 @@ def record_fates(folder: str, record_id: str) -> Iterator[dict[str, Any]]:
     """
 
     def rows(table: str, column: str = "example_id") -> Iterator[dict[str, Any]]:
-        return rows_with(folder, table, column, record_id)
+        return rows_with(folder, TABLES, table, column, record_id)
 
     crossings = {_PLACE(row): row for row in rows("crosswalk")}
     evidences = [

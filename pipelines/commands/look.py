@@ -169,11 +169,11 @@ def _rows_summary(path: str, kind: Kind[Any], asked: str) -> Summary:
     from mapping.amber.kind import AMBER_SETS
 
     table, column = kind.shown_by or ("", "")
-    found = list(rows_with(path, table, column, asked))
+    found = list(rows_with(path, kind.tables, table, column, asked))
     if not found:
         return Summary(faults=[f"kbsource show: {path} has no row whose {column} is {asked!r}."])
     if kind is AMBER_SETS:
-        text = set_text(found, rows_with(path, "set_queries", "name", asked))
+        text = set_text(found, rows_with(path, kind.tables, "set_queries", "name", asked))
     else:
         text = "\n\n".join(facts_table(row.items()) for row in found)
     return Summary(text=text, values=found, next=command_line("inspect", path))

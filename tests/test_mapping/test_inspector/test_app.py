@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from itertools import islice
+from pathlib import Path
+from urllib.parse import quote
+
 import pytest
 from starlette.testclient import TestClient
 
+from kbsource.errors import SetupError
 from mapping.inspector.app import make_app
 from mapping.inspector.frame import HEADERS
 from mapping.inspector.opened import Opened, close_releases, every_release, open_releases
-from tests.support.inspected import client_of
+from tests.support.dumps import flip
+from tests.support.inspected import REDIRECT, client_of, inspected_pages, opened_release, write_inspected
+from tests.support.pages import title_of
 
 
 @pytest.mark.parametrize(
@@ -78,3 +86,35 @@ def test_a_damaged_table_is_told(opened: Opened, client: TestClient, monkeypatch
     answer = client.get("/r/release/page/1")
     assert answer.status_code == 500
     assert "page 1 &lt;damaged&gt;" in answer.text
+
+
+def test_a_changed_bit_of_an_index_shows_no_other_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("BLOCK_SHIFT", 6), ("BLOCK_BYTES", 64)):
+        monkeypatch.setattr(f"kbsource.index.mapped_files.{name}", value)
+    folder = Path(write_inspected(tmp_path, islice(inspected_pages(), 9)))
+    titles = [title_of(number) for number in range(9)]
+    asked = [f"/r/release/search?q={quote(title)}" for title in (REDIRECT, "Q77", "7", *titles)]
+    asked += ["/r/release/titles.json?q=art", "/r/release/page/1/links"]
+
+    def answers() -> list[tuple[int, str, str]] | str:
+        try:
+            with opened_release(str(folder)) as release:
+                found = map(client_of(release).get, asked)
+                return [(one.status_code, one.headers.get("location", ""), one.text) for one in found]
+        except SetupError as error:
+            return str(error)
+
+    answers()  # which makes the side indexes
+    known, n_told = answers(), 0
+    for file in sorted((folder / "index").iterdir()):
+        content = file.read_bytes()
+        for place in range(5, len(content), len(content) // 7):
+            file.write_bytes(flip(content, place, bits=2))
+            found = answers()
+            for one, sound in zip([found] if isinstance(found, str) else found, known, strict=False):
+                text = one if isinstance(one, str) else one[2]
+                is_told = re.search(rf"{file.name}.* again", text) is not None
+                n_told += is_told
+                assert is_told or one == sound, (file.name, place)
+        file.write_bytes(content)
+    assert n_told > 20

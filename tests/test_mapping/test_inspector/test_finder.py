@@ -22,6 +22,7 @@ from mapping.inspector.finder import (
     titles_beginning_with,
     write_title_order,
 )
+from tests.support.dumps import flip
 from tests.support.releases import TitleRow, redirect_to, title_batches
 
 
@@ -83,6 +84,25 @@ def test_a_fault_is_kept_and_the_work_not_begun_again(tmp_path: Path) -> None:
     index = SideIndex(tmp_path / "index", make)
     assert (index.wait(), index.wait(), index.fault, len(calls)) == (None, None, "damaged", 1)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_changed_since_it_was_made_is_made_again(tmp_path: Path) -> None:
+    calls = []
+
+    def make(folder: str, on_progress: OnProgress) -> None:
+        calls.append(folder)
+        pq.write_table(pa.table({"number": range(9)}), Path(folder) / "rows.parquet")
+
+    for n_made in (1, 1):
+        made = SideIndex(tmp_path / "index", make).wait()
+        assert made is not None
+        assert len(calls) == n_made
+    file = tmp_path / "index" / "rows.parquet"
+    file.write_bytes(flip(file.read_bytes(), 40))
+    made = SideIndex(tmp_path / "index", make).wait()
+    assert made is not None
+    assert made.column("select number from rows order by 1") == list(range(9))
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
 def test_the_cache_lies_where_the_desktop_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

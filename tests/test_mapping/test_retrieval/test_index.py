@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,8 @@ from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import Passage, PassageSpan, passage_id
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.index import PassageIndex, analyser, in_order, make_index
+from pipelines.cli import main
+from tests.support.dumps import flip
 from tests.support.verified import verified
 
 N_PASSAGES, N_WORDS = 2_000, 3_000
@@ -194,8 +197,27 @@ def test_an_index_is_whole(tmp_path: Path, corpus: Path, index: Path) -> None:
     largest = max((tmp_path / "index" / "tantivy").iterdir(), key=lambda path: path.stat().st_size)
     largest.write_bytes(largest.read_bytes()[:-1])
     assert {one.rule for one in verified(tmp_path / "index").findings} == {"size"}
-    with pytest.raises(SetupError, match="bytes"):
+    with pytest.raises(SetupError, match="not as it was written"):
         PassageIndex(str(corpus), str(tmp_path / "index"))
+
+
+def test_a_changed_bit_of_an_index_is_told(
+    tmp_path: Path, corpus: Path, index: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(index, tmp_path / "index")
+    search = ["search", str(corpus), "w1 w2 w3", "--index", str(tmp_path / "index")]
+    assert main(search) == 0
+    found = capsys.readouterr().out
+    for file in sorted(path for path in (tmp_path / "index" / "tantivy").iterdir() if path.stat().st_size):
+        content = file.read_bytes()
+        for place in {0, len(content) // 2, len(content) - 1}:
+            file.write_bytes(flip(content, place, bits=4))
+            code, said = main(search), capsys.readouterr()
+            if file.name.startswith("."):  # of tantivy itself
+                assert (code, said.out) == (0, found) or re.fullmatch(r"kbsource search: .*make it again\.\n", said.err)
+            else:
+                assert re.fullmatch(rf"kbsource search: .*{file.name} is not as it was written.*again.*\n", said.err)
+        file.write_bytes(content)
 
 
 def test_passages_that_are_not_as_they_were_written_are_not_indexed(tmp_path: Path, corpus: Path) -> None:

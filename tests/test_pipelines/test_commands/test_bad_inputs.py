@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from kbsource.errors import SetupError
@@ -16,6 +17,8 @@ from kbsource.release.pages.kind import PAGES_RELEASE
 from pipelines.cli import main
 from pipelines.commands import COMMANDS
 from tests.support import mini_wiki
+from tests.support.derived_releases import Piece, Record, write_alignment
+from tests.support.dumps import flip
 
 BUILD = ("build", str(mini_wiki.MULTISTREAM), "--max-rejects", "1", "--output", "{out}")
 MAP_OPTIONS = ("{release}", "--split", "dev", "--output", "{out}")
@@ -114,7 +117,7 @@ def test_a_path_that_leads_out_of_a_release_is_refused(path: str, release: Path,
         PAGES_RELEASE.read(str(tmp_path))
 
 
-@pytest.mark.parametrize("change", ["cut", "emptied", "swapped"])
+@pytest.mark.parametrize("change", ["cut", "emptied", "swapped", "flipped"])
 @pytest.mark.parametrize("pattern", ["index/*", "pages/*"])
 def test_a_damaged_file_of_a_release_is_told_in_a_line(
     pattern: str, change: str, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -123,7 +126,12 @@ def test_a_damaged_file_of_a_release_is_told_in_a_line(
         copy = shutil.copytree(release, tmp_path / file.name / "release")
         content = file.read_bytes()
         other = next(one for one in sorted(release.glob("*/*")) if one.suffix == file.suffix and one != file)
-        changed = {"cut": content[: len(content) // 2], "emptied": b"", "swapped": other.read_bytes()}[change]
+        changed = {
+            "cut": content[: len(content) // 2],
+            "emptied": b"",
+            "swapped": other.read_bytes(),
+            "flipped": flip(content, len(content) // 3, bits=1),
+        }[change]
         (copy / file.relative_to(release)).write_bytes(changed)
         for command in (
             ["show", str(copy), "12"],
@@ -137,3 +145,21 @@ def test_a_damaged_file_of_a_release_is_told_in_a_line(
             assert command[0] != "verify" or code == 1
     lines = capsys.readouterr().err.splitlines()
     assert [line for line in lines if not line.startswith(("kbsource ", "verify: ", "export: ", "Similar", "  "))] == []
+
+
+@pytest.mark.parametrize("table", ["records", "misses"])
+@pytest.mark.parametrize("column", ["example_id", "outcome"])
+def test_a_table_without_a_column_is_told_in_a_line(
+    table: str, column: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_alignment(tmp_path / "aligned", [Record(id="4", pieces=[Piece()])])
+    for file in (folder / table).iterdir():
+        found = pq.read_table(file)
+        pq.write_table(
+            found.rename_columns([f"{name}x" if name == column else name for name in found.schema.names]), file
+        )
+    assert main(["show", str(folder), "4"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{table}-00000-of-" in line
+    assert f"has no column {column}" in line
+    assert "kbsource verify" in line
