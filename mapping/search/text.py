@@ -6,9 +6,9 @@ character of three or more bytes in UTF-8; the latter deletes whole languages an
 Unicode calls punctuation goes, so that curly quotes and dashes match straight ones.
 
 A sentence ends behind ``.``, ``!``, ``?`` or ``…`` (and what closes behind it: quotation marks, brackets, the dollar
-sign of a formula) where white space and something that can begin a sentence follow; behind ``。``, ``！``, ``？`` and the
-stops of Arabic, Urdu, Hindi, Armenian, Amharic, Burmese and Khmer wherever they stand; at a line break. A full stop
-behind an abbreviation or an initial ends none.
+sign of a formula) where white space and something that can begin a sentence follow; behind ``。``, ``！``, ``？`` and
+the stops of Arabic, Urdu, Hindi, Armenian, Amharic, Burmese and Khmer wherever they stand; at a line break. A full
+stop behind an abbreviation or an initial ends none.
 """
 
 from __future__ import annotations
