@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -69,6 +70,9 @@ _REMEDIES = {
     errno.ENOENT: "It was there when the work began. Put it back, see that all machines have it under this name, "
     f"{_AGAIN}",
 }
+# As the C library words them, and SQLite: https://sqlite.org/rescode.html#full.
+_SAID_OF: dict[int, tuple[str, ...]] = {code: (os.strerror(code),) for code in (errno.EDQUOT, errno.EFBIG, errno.EROFS)}
+_SAID_OF[errno.ENOSPC] = (os.strerror(errno.ENOSPC), "database or disk is full")
 _OF_DATA, _OF_SETUP = "data", "set-up"
 # Arrow's functions that read, Reader.open and read_table among them.
 _READS = re.compile(r"Reader|Dataset|Fragment|\bread|\bopen_")
@@ -131,7 +135,9 @@ def named_faults() -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, ValueError, LookupError, NotImplementedError) as error:
+    except (SetupError, RecordError):
+        raise
+    except Exception as error:
         fault = lasting_fault(error)
         if fault is None:
             raise
@@ -148,7 +154,16 @@ def lasting_fault(error: Exception) -> SetupError | None:
             f"A table is not as it was written ({error}). Check what was given: kbsource verify says which file it is."
         )
     remedy = _REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None
-    return None if remedy is None else SetupError(f"{error}. {remedy}")
+    return disk_fault(str(error)) if remedy is None else SetupError(f"{error}. {remedy}")
+
+
+def disk_fault(report: str) -> SetupError | None:
+    """What a library, or another process, says of a disk that takes no more; None where it does not."""
+    for line in report.split("\n"):
+        for code, said in _SAID_OF.items():
+            if any(words in line for words in said):
+                return SetupError(f"{line.strip()}. {_REMEDIES[code]}")
+    return None
 
 
 def _is_damage(error: Exception) -> bool:

@@ -2,34 +2,31 @@
 
 A copy is a folder beside other temporary ones (``TMPDIR``), named by user and by what it is a copy of::
 
-    kbsource-copy-1000-3f2a.../    lock        held together by all processes that use the copy
+    kbsource-1000-copy-3f2a.../    lock        held together by all processes that use the copy
                                    copying     held alone by the one that copies
                                    titles.arrow, ...    whole as soon as they are there
 
-The system takes its locks from a process that ends, however it ends. Whoever gets the first one alone may remove the
-copy: a process tries that with its own at its end, and with those of killed processes before it makes another.
+They are held as ``kbsource.temporary`` says: a process tries to remove its own at its end.
 """
 
 from __future__ import annotations
 
 import atexit
 import fcntl
-import glob
 import hashlib
 import json
 import os
 import shutil
-import stat
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 
-from kbsource.errors import DataError, SetupError
+from kbsource.errors import DataError
 from kbsource.files import CHUNK_BYTES, Folder
+from kbsource.temporary import hold, open_lock, path_prefix, remove_left_behind, remove_unused
 
-_LOCK, _COPYING = "lock", "copying"
+_COPYING = "copying"
 
 
 def local_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> str:
@@ -46,7 +43,7 @@ def local_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> st
     """
     known_by = version or [(name, _size(folder / name)) for name in sorted(names)]
     content = json.dumps([folder.url, folder.options, known_by])
-    local = _prefix() + hashlib.sha256(content.encode()).hexdigest()[:32]
+    local = f"{path_prefix()}copy-" + hashlib.sha256(content.encode()).hexdigest()[:32]
     _copies(os.getpid()).use(local)
     with _copying(local):
         for name in names:
@@ -73,27 +70,21 @@ class _Copies:
     def use(self, local: str) -> None:
         with self._guard:
             if local not in self._locks:
-                for other in glob.glob(glob.escape(_prefix()) + "*"):
-                    if other not in self._locks:
-                        _remove_left_behind(other)
-                self._locks[local] = _use(local)
+                remove_left_behind()
+                self._locks[local] = hold(local)
 
     def release(self) -> None:
         if os.getpid() != self._pid:
             return  # a fork of the process that uses them
         with self._guard:
             for local, lock in self._locks.items():
-                _remove_unused(local, lock)
+                remove_unused(local, lock)
             self._locks.clear()
 
 
 @cache
 def _copies(pid: int) -> _Copies:
     return _Copies(pid)
-
-
-def _prefix() -> str:
-    return os.path.join(tempfile.gettempdir(), f"kbsource-copy-{os.getuid()}-")
 
 
 def _size(file: Folder) -> int:
@@ -103,44 +94,9 @@ def _size(file: Folder) -> int:
         raise DataError(f"{file} is missing; fetch or make the release again.") from error
 
 
-def _use(local: str) -> int:
-    """The lock of a copy, held together with other processes; the folder is made where there is none."""
-    while True:
-        with suppress(FileExistsError):
-            os.mkdir(local, mode=0o700)
-        _check_owner(local)
-        with suppress(FileNotFoundError):  # it was just removed
-            lock = _open_lock(local, _LOCK)
-            fcntl.flock(lock, fcntl.LOCK_SH)
-            if _is_there(local, lock):
-                return lock
-            os.close(lock)
-
-
-def _check_owner(local: str) -> None:
-    with suppress(FileNotFoundError):
-        found = os.lstat(local)
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-            raise SetupError(
-                f"{local} is not a folder that this user made; remove it, or set TMPDIR to another folder."
-            )
-
-
-def _open_lock(local: str, name: str) -> int:
-    return os.open(os.path.join(local, name), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-
-
-def _is_there(local: str, lock: int) -> bool:
-    """A lock is still that of the folder, which may have been removed and made again."""
-    try:
-        return os.path.samestat(os.fstat(lock), os.stat(os.path.join(local, _LOCK)))
-    except FileNotFoundError:
-        return False
-
-
 @contextmanager
 def _copying(local: str) -> Iterator[None]:
-    lock = _open_lock(local, _COPYING)
+    lock = open_lock(local, _COPYING)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -156,23 +112,3 @@ def _copy(source: Folder, target: str) -> None:
     if (n_copied := os.path.getsize(temporary)) != n_bytes:
         raise DataError(f"{source} had {n_bytes} bytes, and {n_copied} when it was copied; is it being written?")
     os.replace(temporary, target)
-
-
-def _remove_left_behind(local: str) -> None:
-    with suppress(OSError, SetupError):  # it was just removed, or is somebody else's
-        _check_owner(local)
-        _remove_unused(local, _open_lock(local, _LOCK))
-
-
-def _remove_unused(local: str, lock: int) -> None:
-    """Removes a copy that nobody uses, and closes its lock."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_there(local, lock):
-            for name in sorted(os.listdir(local), key=lambda name: name == _LOCK):
-                os.remove(os.path.join(local, name))
-            os.rmdir(local)
-    except OSError:
-        pass  # somebody uses it, or makes it again
-    finally:
-        os.close(lock)

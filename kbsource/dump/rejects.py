@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from kbsource.errors import DataError
 
 TRUNCATED = "truncated_dump"
+_CUT = ("page_cut", "line_cut")
 DUPLICATE = "duplicate_page_id"
 DAMAGED_BYTES, ESTIMATED_LOST = "damaged_bytes", "estimated_lost"
 """Findings: stored bytes of a dump that cannot be read, and about how many records they held."""
@@ -37,8 +38,8 @@ def check_rejects(
     """Raises where too much of a dump could not be used.
 
     ``n_rejected`` are pages and places of damage, by reason; ``max_share`` is the highest share of the ``n_pages`` read
-    that may be rejected. With ``allow_truncated`` a dump that breaks off is no fault. ``loss`` is from
-    ``loss_findings``.
+    that may be rejected. With ``allow_truncated`` a dump that breaks off is no fault, nor is what each break cuts: one
+    page, or line, a file. ``loss`` is from ``loss_findings``.
 
     Raises:
         DataError: names the reasons and the option that lets them pass.
@@ -48,7 +49,10 @@ def check_rejects(
             f"Files of the dump that break off before their end: {n_rejected[TRUNCATED]}. Fetch them again, or give "
             "--allow-truncated to build from what can be read."
         )
-    total = sum(n_rejected.values()) - (n_rejected[TRUNCATED] if allow_truncated else 0)
+    total = sum(n_rejected.values())
+    if allow_truncated:
+        n_breaks = n_rejected[TRUNCATED]
+        total -= n_breaks + min(n_breaks, sum(n_rejected[reason] for reason in _CUT))
     n_lost = loss[ESTIMATED_LOST] if loss else 0
     share = (total + n_lost) / max(1, n_pages + n_lost)
     if share > max_share:

@@ -14,7 +14,6 @@ table) and ``_row`` (number of the row in its file). Rows have no order that nob
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -25,6 +24,7 @@ import pyarrow as pa
 from kbsource.files import Folder, is_local, join
 from kbsource.release.kind import Kind
 from kbsource.release.manifest import Manifest
+from kbsource.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -45,7 +45,7 @@ def connected(
     """
     import duckdb  # readers of releases do without
 
-    with tempfile.TemporaryDirectory(prefix="kbsource-", dir=scratch) as folder:
+    with TemporaryFolder(scratch) as folder:
         config: dict[str, Any] = {
             "memory_limit": f"{memory_mb}MB",
             "threads": threads,

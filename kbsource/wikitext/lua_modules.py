@@ -251,11 +251,14 @@ class Host:
         return found
 
     def _namespaces(self) -> str:
-        numbers = sorted({0} | set(self._site.namespaces or CANONICAL_NAMESPACES))
+        site = self._site
+        aliases = dict.fromkeys((*site.aliases, *site.language_facts.namespace_aliases))
         rows = []
-        for number in numbers:
+        for number in sorted({0} | set(site.namespaces or CANONICAL_NAMESPACES)):
             canonical = CANONICAL_NAMESPACES.get(number, ("",))[0]
-            rows.append(f"{number}\t{self._site.namespaces.get(number, canonical)}\t{canonical}\n")
+            name = site.namespaces.get(number, canonical)
+            others = "|".join(alias for alias, of in aliases if of == number and alias not in (name, canonical))
+            rows.append(f"{number}\t{name}\t{canonical}\t{others}\n")
         return "".join(rows)
 
     def _namespace(self, name: str) -> int | None:

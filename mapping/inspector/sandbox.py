@@ -8,7 +8,6 @@ for them to end (81 s). So a query runs in a process of its own whose memory the
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Mapping
 from threading import Lock
@@ -18,6 +17,7 @@ from kbsource.errors import SetupError
 from kbsource.release.sql import add_tables, asked, connected, lock
 from kbsource.runtime.beat import Beat
 from kbsource.runtime.guard import Guard, WorkerDiedError
+from kbsource.temporary import TemporaryFolder
 
 MOST_ROWS = 1_000
 LONGEST_S = 10.0
@@ -41,7 +41,7 @@ class Sandbox:
 
     def __init__(self) -> None:
         self._turn = Lock()
-        self._scratch = tempfile.TemporaryDirectory(prefix="kbsource-asked-")
+        self._scratch = TemporaryFolder()
         self._guard: Guard | None = None
 
     def ask(self, query: str, tables: Mapping[str, list[str]], path: str) -> Answer:

@@ -16,11 +16,14 @@ from mapping.records import SCORED, Alignment, PageKey, Span
 from mapping.search.bleu import best_span, bleu
 from mapping.search.numbering import Numbering, numbered_elements, place_of
 from mapping.search.resolve import Resolver, suggest_titles
+from mapping.search.sentences import named_sentence
 from mapping.search.text import is_void
 from mapping.search.tokenised_page import TokenisedPage
 from mapping.search.tokens import Tokeniser, is_word_boundary
 
 _TOLERANCE = 1e-9
+SENTENCE = "sentence"
+"""What becomes of a weak evidence of which a sentence of the page has the names."""
 
 
 def align_evidence(evidence: str, page: TokenisedPage, *, max_elements: int = 1) -> Span | None:
@@ -170,6 +173,11 @@ class PageSearch:
             "place": place_of(span, self.elements),
         }
 
+    def with_sentence(self, weak: Alignment) -> Alignment:
+        """A weak evidence of the page with the sentence that has its names (``sentence``), as it was where none has."""
+        found = named_sentence(weak.evidence_text or "", self._tokenised, self.page.title)
+        return weak if found is None else replace(weak, outcome=SENTENCE, **self.standing(found))
+
     def score(self, evidence: str, text: str) -> float:
         """BLEU of an evidence against a text of the page."""
         return bleu(self._tokeniser.forms(evidence), self._tokeniser.forms(text))
@@ -226,8 +234,19 @@ class Locator:
             page = self._source.by_id(found.page_id)
             assert page is not None  # the resolver gives pages of the release only
             self._last = PageSearch(page, self._tokeniser, self._settings)
-        located = self._last.locate(wanted)
-        if located.span is None or located.place is None:
-            return located
-        start, start_char, end, end_char = astuple(located.place)
-        return replace(located, span=Span(start, start_char, end, end_char, located.span.score, located.span.match))
+        return _in_numbering(self._last.locate(wanted))
+
+    def with_sentence(self, weak: Alignment) -> Alignment:
+        """A weak evidence of the page that was asked for last as ``PageSearch.with_sentence`` leaves it, in the
+        numbering."""
+        assert self._last is not None
+        assert self._last.page.page_id == weak.page_id
+        found = self._last.with_sentence(weak)
+        return found if found is weak else _in_numbering(found)
+
+
+def _in_numbering(located: Alignment) -> Alignment:
+    if located.span is None or located.place is None:
+        return located
+    start, start_char, end, end_char = astuple(located.place)
+    return replace(located, span=Span(start, start_char, end, end_char, located.span.score, located.span.match))

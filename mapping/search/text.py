@@ -5,10 +5,10 @@ letters of every script kept. Source: the released matcher of KILT lower-cases, 
 character of three or more bytes in UTF-8; the latter deletes whole languages and is left out, and in its stead all that
 Unicode calls punctuation goes, so that curly quotes and dashes match straight ones.
 
-A sentence ends behind ``.``, ``!``, ``?`` or ``…`` (and the quotation marks and brackets that close behind it) where
-white space and something that can begin a sentence follow; behind ``。``, ``！``, ``？`` and the stops of Arabic, Urdu,
-Hindi, Armenian, Amharic, Burmese and Khmer wherever they stand; at a line break. A full stop behind an abbreviation or
-an initial ends none.
+A sentence ends behind ``.``, ``!``, ``?`` or ``…`` (and what closes behind it: quotation marks, brackets, the dollar
+sign of a formula) where white space and something that can begin a sentence follow; behind ``。``, ``！``, ``？`` and
+the stops of Arabic, Urdu, Hindi, Armenian, Amharic, Burmese and Khmer wherever they stand; at a line break. A full
+stop behind an abbreviation or an initial ends none.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _is_word(char: str) -> bool:
     return char.isalnum() or char == "_"
 
 
-_CLOSERS = "\"'”’»)\\]}"
+_CLOSERS = "\"'”’»)\\]}$"
 # A row of stops is looked at once and as a whole: there are rows of thousands of dots.
 _END = re.compile(
     rf"(?<![.!?…])(?P<stop>[.!?…]++)[{_CLOSERS}]*+(?=\s)|[。！？\u061f\u06d4\u0964\u0965\u0589\u1362\u104b\u17d4\u17d5]++[」』）”’»]*+|\n"
@@ -172,7 +172,7 @@ def _ends(text: str, found: re.Match[str]) -> bool:
     follows = text[found.end() : found.end() + 2].lstrip() or text[found.end() : found.end() + 20].lstrip()
     if follows and not (follows[0] in _OPENERS or not follows[0].islower()):
         return False
-    if found["stop"] != ".":
+    if found["stop"] != "." or "$" in found[0]:
         return True
     before = _LAST_WORD.search(text, max(0, found.start() - _LONGEST_ABBREVIATION), found.start())
     if before is None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from typing import Self
 
 from kbsource.errors import RecordError
+from kbsource.temporary import TemporaryFolder
 from mapping.sources.raw_records import RawRecord
 
 _FILE = """
@@ -39,7 +39,7 @@ class ScratchFile:
     """
 
     def __init__(self, folder: str | None, schema: str) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="kbsource-", dir=folder)
+        self._folder = TemporaryFolder(folder)
         self._database = sqlite3.connect(os.path.join(self._folder.name, "scratch.sqlite"), isolation_level=None)
         self._database.executescript(f"{_FILE}{schema}BEGIN;")
 

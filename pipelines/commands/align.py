@@ -39,6 +39,7 @@ _SHOWN = ("outcome", "page_id", "title", "found_by", "hops", "section", "span", 
 _MEANINGS = {
     "exact": "the text stands in the page",
     "near": "a similar text stands in the page",
+    "sentence": "it is put otherwise; a sentence of the page has all its names and most of its words",
     "weak": "nothing in the page is similar enough; this is the likeliest place",
     "page_only": "the page is there; no text was asked for",
     "page_missing": "the release has no such page",
@@ -65,7 +66,8 @@ def locate(
     """Find where a text stands in a page of a release.
 
     Finds the span of a page that matches a text best: as it is, else as the same words, else where BLEU is highest.
-    Exit code 1 when the page is missing or nothing in it reaches the threshold.
+    Below the threshold it is the sentence that has all names of the text and most of its words, where there is one.
+    Exit code 1 when the page is missing or has nothing of that.
 
     Args:
         release: folder of a release of pages.
@@ -85,7 +87,6 @@ def locate(
         kbsource locate releases/enwiki-20261001 --title "Abraham Lincoln" --evidence "Born in Hodgenville, Kentucky"
         kbsource locate releases/enwiki-20261001 --input evidences.jsonl
     """
-    from mapping.decide import with_outcome
     from mapping.records import PageKey
     from mapping.search.page_search import Locator
     from mapping.search.resolve import read_moves
@@ -110,19 +111,24 @@ def locate(
         if input is not None:
             faults: list[str] = []
             return Summary(stream=_located(input, locator, threshold, faults, stack.pop_all()), faults=faults)
-        alignment = with_outcome(locator.locate(keys[0], evidence), threshold)
+        alignment = _settled(locator, keys[0], evidence, threshold)
     return Summary(
         text=alignment_text(alignment, unit="paragraph" if numbering == "kilt" else "element"),
         next="" if alignment.title is None else command_line("show", release, alignment.title),
         values=_as_json(alignment),
-        is_ok=alignment.outcome in ("exact", "near", "page_only"),
+        is_ok=alignment.outcome in ("exact", "near", "sentence", "page_only"),
     )
+
+
+def _settled(locator: Locator, key: PageKey, evidence: str | None, threshold: float) -> Alignment:
+    from mapping.decide import with_outcome
+
+    found = with_outcome(locator.locate(key, evidence), threshold)
+    return locator.with_sentence(found) if found.outcome == "weak" else found
 
 
 def _located(path: str, locator: Locator, threshold: float, faults: list[str], stack: ExitStack) -> Iterator[str]:
     """An object for each line of a file; a line that cannot be used is told and passed over."""
-    from mapping.decide import with_outcome
-
     with stack:
         for number, line in input_lines(path):
             try:
@@ -131,7 +137,7 @@ def _located(path: str, locator: Locator, threshold: float, faults: list[str], s
                 faults.append(f"kbsource locate: {path}, line {number}: {error}")
                 continue
             named = {} if record_id is None else {"id": record_id}
-            shown = {"line": number, **named, **_as_json(with_outcome(locator.locate(key, evidence), threshold))}
+            shown = {"line": number, **named, **_as_json(_settled(locator, key, evidence, threshold))}
             yield json.dumps(shown, ensure_ascii=False)
 
 

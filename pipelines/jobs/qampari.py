@@ -5,7 +5,6 @@ One pipeline: every join is a regrouping of rows through files, and the last ste
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,6 +25,7 @@ from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import check_sizes
 from kbsource.runtime.chunks import read_chunk_report
 from kbsource.runtime.regroup import merge_group
+from kbsource.temporary import TemporaryFolder
 from kbsource.wikidata.kind import WikidataTables
 from mapping.entail.model import model_facts
 from mapping.qampari.kind import QAMPARI_RELEASE
@@ -66,7 +66,7 @@ def finish_release(
         PoolQuestion(key, subset, tuple(property_ids))
         for key, subset, property_ids in value_rows(_merged(found, "candidates"))
     )
-    with tempfile.TemporaryDirectory(prefix="kbsource-") as scratch:
+    with TemporaryFolder() as scratch:
         draws = draw_questions(
             candidates,
             plan.enabled,

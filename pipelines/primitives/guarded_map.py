@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -26,6 +25,7 @@ from kbsource.runtime.chunks import (
     write_chunk,
 )
 from kbsource.runtime.guard import Guard, WorkerDiedError
+from kbsource.temporary import TemporaryFolder
 from pipelines.primitives.guarded_chunk import DO_CHUNK, packed
 from pipelines.runners.workers import WorkerDoFn
 
@@ -100,7 +100,7 @@ class _DoChunk(WorkerDoFn):
 
     def setup(self) -> None:
         super().setup()
-        self._scratch = tempfile.TemporaryDirectory(prefix="kbsource-")
+        self._scratch = TemporaryFolder()
         self._names = itertools.count()
 
     def process(self, element: tuple[ChunkKey, Chunk], *given: Any) -> Iterator[Any]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 
-from kbsource.errors import DataError, SetupError
+from kbsource.errors import DataError, SetupError, disk_fault
 from kbsource.files import is_local
+from kbsource.temporary import remove_left_behind
 from pipelines.runners.clusters import DATAFLOW_RUNNER
 from pipelines.runners.local_processes import LocalProcessRunner
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
@@ -72,10 +74,15 @@ def new_pipeline(flags: Sequence[str]) -> beam.Pipeline:
     quiet_beam()
     options = pipeline_options(flags)
     direct = options.view_as(DirectOptions)
-    if direct.direct_running_mode != "multi_processing":
-        return beam.Pipeline(options=options)
-    direct.direct_running_mode = "in_memory"  # else Beam starts workers of its own
-    return beam.Pipeline(runner=LocalProcessRunner(), options=options)
+    runner = None
+    if direct.direct_running_mode == "multi_processing":
+        direct.direct_running_mode = "in_memory"  # else Beam starts workers of its own
+        runner = LocalProcessRunner()
+    remove_left_behind()
+    pipeline = beam.Pipeline(runner=runner, options=options)
+    # For programs in other languages, of which there are none; a run that is killed would leave it behind.
+    os.rmdir(pipeline.local_tempdir)
+    return pipeline
 
 
 def check_paths(flags: Sequence[str], *paths: str) -> None:
@@ -124,6 +131,8 @@ def reported_fault(report: str, name: str) -> SetupError | None:
         if is_raised:
             return kind(_first_line(message))
     _, is_failed, reason = report.partition(_FAILED_JOB)
+    if (fault := disk_fault("\n".join(map(_first_line, report.split("\n"))))) is not None:
+        return fault
     return SetupError(f"The runner gave up on {name}: {_first_line(reason)}") if is_failed else None
 
 

@@ -4,7 +4,6 @@ definitions, built in one place and used in all."""
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +30,7 @@ from kbsource.records import BadRecord
 from kbsource.runtime.beat import Beat
 from kbsource.runtime.chunks import BatchRef, ChunkKey, once, read_batches
 from kbsource.site import Site
+from kbsource.temporary import TemporaryFolder
 from kbsource.wikidata.kind import WikidataTables
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.runners.workers import WorkerDoFn, do
@@ -289,7 +289,7 @@ def _fill(
     """Fills a folder with files that are looked into, the one that says that all are whole last."""
 
     def make() -> None:
-        with tempfile.TemporaryDirectory(prefix="kbsource-") as scratch:
+        with TemporaryFolder() as scratch:
             # Scratch files are as large as the rows: where there is room for the files there is room for them.
             local = folder if is_local(folder) else os.path.join(scratch, "index")
             near = os.path.join(local, "scratch")
@@ -338,7 +338,7 @@ def index_to_work_on(folder: str) -> Iterator[tuple[str, str]]:
     if is_local(folder):
         yield folder, join(folder, "scratch")
         return
-    with tempfile.TemporaryDirectory(prefix="kbsource-") as local:
+    with TemporaryFolder() as local:
         for path in glob(join(folder, "*")):
             _copy(path, os.path.join(local, base_name(path)))
         yield local, os.path.join(local, "scratch")

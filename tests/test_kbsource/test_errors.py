@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
-from kbsource.errors import lasting_fault
+from kbsource.errors import RecordError, SetupError, lasting_fault, named_faults
 
 TABLE = pa.table({"text": [f"{number} is a number" * 9 for number in range(900)]})
 
@@ -78,6 +79,28 @@ def test_faults_that_may_pass_have_no_remedy(tmp_path: Path) -> None:
 
 def test_a_full_disk_has_one() -> None:
     assert "Make room" in str(lasting_fault(OSError(errno.ENOSPC, "No space left on device")))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        sqlite3.OperationalError("database or disk is full"),
+        RuntimeError("OSError: [Errno 28] No space left on device [while running 'write']"),
+        RuntimeError('duckdb.IOException: IO Error: Could not write file "x": No space left on device'),
+        OSError("Error writing bytes to file. Detail: [errno 28] No space left on device"),
+    ],
+    ids=str,
+)
+def test_it_has_one_whatever_library_says_so(error: Exception) -> None:
+    with pytest.raises(SetupError, match="Make room and run the same command again"), named_faults():
+        raise error
+
+
+def test_faults_that_have_a_name_keep_it() -> None:
+    for error in (SetupError("No space left on device"), RecordError("page_error", "No space left on device")):
+        with pytest.raises(type(error)) as caught, named_faults():
+            raise error
+        assert caught.value is error
 
 
 def test_a_folder_in_place_of_a_file_has_one(tmp_path: Path) -> None:

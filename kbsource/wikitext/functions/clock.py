@@ -32,9 +32,10 @@ _ZONES = {"wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2, "eet": 2, "eest": 
 _NENGO = (((2019, 5, 1), "令和"), ((1989, 1, 8), "平成"), ((1926, 12, 25), "昭和"), ((1912, 7, 30), "大正"),
           ((1873, 1, 1), "明治"))  # fmt: skip
 _NENGO_BEFORE = {"明治": 1867}  # the year before the first, where the era is older
-_STEP = re.compile(
-    r"([+-])\s*(\d{1,6})\s*(second|sec|minute|min|hour|day|week|fortnight|month|year)s?\b", re.IGNORECASE
-)
+_UNIT = r"(second|sec|minute|min|hour|day|week|fortnight|month|year)s?\b"
+_STEP = re.compile(rf"([+-])\s*(\d{{1,6}})\s*{_UNIT}")
+_AGO = re.compile(rf"\b(\d{{1,6}})\s*{_UNIT}\s+ago\b")
+_NEXT = re.compile(rf"\b(next|last|previous)\s+{_UNIT}")
 _FORMATS = {
     "month_name": "F",
     "month_genitive": "xg",
@@ -45,6 +46,7 @@ _FORMATS = {
 }
 _TODAY = {"now": 0, "today": 0, "midnight": 0, "tomorrow": 1, "yesterday": -1}
 _UNIX = re.compile(r"@(-?\d{1,11})")
+_FIRST_SECOND = -62_135_596_800  # of the year 1
 # Year, month and day, or month, day and year. Source: Date Formats of PHP.
 _SLASHES = re.compile(r"(?<![\d/])(?:(\d{4})/(\d{1,2})/(\d{1,2})|(\d{1,2})/(\d{1,2})/(\d{4}))(?![\d/])")
 _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
@@ -112,16 +114,20 @@ def write_moment(form: str, written: str, page: Moment, lang: str) -> str:
 def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | None:
     """The date that is meant, and the moment, of which month and day may be made up; None where there is none.
 
-    ``1969-07-16 13:32``, ``16 July 1969 + 3 days``, ``now``, ``@0``; empty for the time of the revision.
+    ``1969-07-16 13:32``, ``16 July 1969 + 3 days``, ``next month``, ``@0``; empty for the time of the revision.
     """
     if len(written) > _LONGEST:
         return None
     text = written.casefold().strip()
     if unix := _UNIX.fullmatch(text):
-        moment = _EPOCH + datetime.timedelta(seconds=int(unix[1]))
+        seconds = int(unix[1])
+        if seconds < _FIRST_SECOND:
+            return None
+        moment = _EPOCH + datetime.timedelta(seconds=seconds)
         return Date(moment.year, moment.month, moment.day), moment
     if stamp := _STAMP.fullmatch(text):
         text = "{}-{}-{} {}:{}:{}".format(*stamp.groups())
+    text = _NEXT.sub(lambda found: f"{'+' if found[1] == 'next' else '-'}1 {found[2]}", _AGO.sub(r"-\1 \2", text))
     text = _SLASHES.sub(
         lambda found: "{}-{}-{}".format(*(found.group(1, 2, 3) if found[1] else found.group(6, 4, 5))), text
     )
@@ -152,7 +158,7 @@ def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | 
             hour = int(hours[1]) % 12 + 12 * (hours[4][0] in "pP") if hours[4] else int(hours[1])
             moment = moment.replace(hour=hour, minute=int(hours[2]), second=int(hours[3] or 0))
         for sign, count, unit in steps:
-            moment = _step(moment, int(f"{sign}{count}"), unit.lower())
+            moment = _step(moment, int(f"{sign}{count}"), unit)
         moment -= datetime.timedelta(hours=hours_from_utc)
         if zone is not None:
             moment = zone.localize(moment.replace(tzinfo=None)).astimezone(datetime.UTC)

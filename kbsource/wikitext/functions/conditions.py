@@ -23,6 +23,7 @@ from kbsource.wikitext.markers import without_marks
 _SHOWN_TAGS = frozenset({"nowiki", "poem", "math", "code", "pre", "blockquote", "small", "sup", "sub", "span", "div"})
 _LONGEST_REPLACED = 1000  # $wgPFStringLengthLimit of the extension
 _LONGEST_PADDING = 500  # MediaWiki's own limit
+_LIST_SIGNS = ("*", "#", ":", ";")
 _MOST_PARTS = 25  # of a title, likewise
 _LONGEST_NUMBER = 6  # digits of a namespace, with the sign
 
@@ -220,7 +221,10 @@ def page_name(template: Template, page: PageFacts, *, part: str = "page", is_enc
         name = name.rpartition("/")[0] or name
     elif part != "page":
         name = _with_namespace(_relative(number, part), name, page.site)
-    return _encoded(name) if is_encoded else name
+    if is_encoded:
+        return _encoded(name)
+    name = name.replace("''", "&#39;&#39;") if "''" in name else name  # what would be markup is none
+    return f"&#{ord(name[0])};{name[1:]}" if name[:1] in _LIST_SIGNS else name
 
 
 def namespace_of_page(template: Template, page: PageFacts, *, part: str = "full", is_encoded: bool = False) -> str:
@@ -318,7 +322,7 @@ def part_of_text(template: Template, page: PageFacts) -> str:
 def place_of_text(template: Template, page: PageFacts) -> str:
     """Where the second text begins in the first, from a place on: ``{{#pos:abcabc|c|4}}``; empty where it does not."""
     text, wanted, start = _searched(template)
-    place = text.find(wanted, max(start, 0)) if start <= len(text) else -1
+    place = text.find(wanted, max(start, 0)) if start is not None and start <= len(text) else -1
     return str(place) if place >= 0 else ""
 
 
@@ -339,15 +343,15 @@ def exploded(template: Template, page: PageFacts) -> str:
     text, separator, number = _searched(template)
     limit = read_int(template.argument(4)) or 0
     pieces = text.split(separator, limit - 1 if limit > 0 else -1)
-    return pieces[number] if -len(pieces) <= number < len(pieces) else ""
+    return pieces[number] if number is not None and -len(pieces) <= number < len(pieces) else ""
 
 
-def _searched(template: Template) -> tuple[str, str, int]:
-    """A text, what is looked for in it, a blank where nothing is named, and a number."""
+def _searched(template: Template) -> tuple[str, str, int | None]:
+    """A text, what is looked for in it, a blank where nothing is named, and a number, None for what is none."""
     text, wanted, number = template.padded(3)[:3]
     if max(len(text), len(wanted)) > _LONGEST_REPLACED:
         return "", " ", 0
-    return text, wanted or " ", read_int(number) or 0
+    return text, wanted or " ", read_int(number or "0")
 
 
 def url_decoded(template: Template, page: PageFacts) -> str:

@@ -3,7 +3,7 @@ local kit = ...
 local ask, uri = kit.ask, kit.uri
 local rawset = rawset
 
--- Namespaces are read when they are first asked for.
+-- Namespaces are read when they are first asked for. Source: $wgNamespacesWithSubpages of MediaWiki 1.39.
 local namespaces
 local function read_namespaces()
     if namespaces then
@@ -11,11 +11,15 @@ local function read_namespaces()
     end
     namespaces = {}
     local numbers = {}
-    for number, name, canonical in kit.rows(ask('namespaces'), '(%-?%d+)\t([^\t\n]*)\t([^\t\n]*)\n') do
-        local id = tonumber(number)
+    for number, name, canonical, others in kit.rows(ask('namespaces'), '(%-?%d+)\t([^\t]*)\t([^\t]*)\t([^\n]*)\n') do
+        local id, aliases = tonumber(number), {}
+        for alias in kit.rows(others, '[^|]+') do
+            aliases[#aliases + 1] = alias
+        end
         local talk = id > 0 and id % 2 == 1
         namespaces[id] = { id = id, name = name, displayName = name, canonicalName = canonical, isTalk = talk, isSubject = not talk,
-            isContent = id == 0, hasSubpages = id ~= 0, isIncludable = true, isMovable = true, isCapitalized = true, aliases = {} }
+            isContent = id == 0, hasSubpages = id ~= 0 and id ~= 6 and id ~= 14, isIncludable = true, isMovable = true, isCapitalized = true,
+            hasGenderDistinction = false, defaultContentModel = id == 828 and 'Scribunto' or nil, aliases = aliases }
         numbers[#numbers + 1] = id
     end
     for i = 1, #numbers do

@@ -112,20 +112,26 @@ function text.tag(name, attributes, content)
     if type(name) == 'table' then
         name, attributes, content = name.name, name.attrs, name.content
     end
+    kit.util.checkType('tag', 1, name, 'string')
+    kit.util.checkType('tag', 2, attributes, 'table', true)
+    kit.util.checkTypeMulti('tag', 3, content or '', { 'string', 'number', 'nil' })
     local out = { '<' .. name }
     for key, value in pairs(attributes or {}) do
-        if value == true then
-            out[#out + 1] = ' ' .. key
+        local kind = type(value)
+        if type(key) ~= 'string' or key:find('[\t\r\n\f /<>"\'=]') then
+            error("bad named argument attrs to 'tag' (invalid key '" .. tostring(key) .. "')", 2)
+        elseif kind == 'string' or kind == 'number' then
+            out[#out + 1] = ' ' .. key .. '="' .. text.encode(value) .. '"'
+        elseif kind ~= 'boolean' then
+            error("bad named argument attrs to 'tag' (value for key '" .. key .. "' may not be " .. kind .. ')', 2)
         elseif value then
-            out[#out + 1] = ' ' .. key .. '="' .. text.encode(tostring(value)) .. '"'
+            out[#out + 1] = ' ' .. key
         end
     end
-    if content == false then
-        out[#out + 1] = ' />'
-    elseif content then
-        out[#out + 1] = '>' .. tostring(content) .. '</' .. name .. '>'
+    if content then
+        out[#out + 1] = '>' .. content .. '</' .. name .. '>'
     else
-        out[#out + 1] = '>'
+        out[#out + 1] = content == false and ' />' or '>'
     end
     return table.concat(out)
 end

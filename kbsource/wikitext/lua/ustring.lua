@@ -1,14 +1,13 @@
 -- mw.ustring: the string functions on code points instead of bytes.
 local kit = ...
 local ask, points_of = kit.ask, kit.points_of
-local find_c = kit.of_bytes.find
-local byte_format, byte_rep, char, floor, len, sub = string.format, string.rep, string.char, math.floor, string.len, string.sub
+local char, floor, len, sub = string.char, math.floor, string.len, string.sub
 
 local ustring = { maxStringLength = 2097152, maxPatternLength = 10000 }
 for name, f in pairs(kit.of_points) do
     ustring[name] = f
 end
-ustring.rep, ustring.byte = string.rep, string.byte
+ustring.rep, ustring.byte, ustring.format = string.rep, string.byte, string.format -- which count bytes
 
 local function text(value, name)
     if type(value) ~= 'string' and type(value) ~= 'number' then
@@ -93,6 +92,9 @@ function ustring.byteoffset(s, l, i)
     local _, n, places = points_of(s)
     i = i or 1
     i = i < 0 and len(s) + i + 1 or i
+    if i < 1 or i > len(s) then
+        return nil
+    end
     local k = n + 1
     while k > 1 and (places[k] > i) do
         k = k - 1
@@ -100,28 +102,6 @@ function ustring.byteoffset(s, l, i)
     l = l or 1
     local wanted = k + l - (l > 0 and places[k] == i and 1 or 0)
     return wanted >= 1 and wanted <= n and places[wanted] or nil
-end
-
--- Widths and precisions of %s count code points.
-function ustring.format(form, ...)
-    local given, n = { ... }, 0
-    local out = form:gsub('%%([-+ #0]*)(%d*)(%.?%d*)(.)', function(flags, width, precision, kind)
-        if kind == '%' then
-            return '%'
-        end
-        n = n + 1
-        local value = given[n]
-        if kind ~= 's' then
-            return byte_format('%' .. flags .. width .. precision .. kind, value)
-        end
-        value = text(value, 'format')
-        if precision ~= '' then
-            value = ustring.sub(value, 1, tonumber(precision:sub(2)) or 0)
-        end
-        local blanks = byte_rep(' ', (tonumber(width) or 0) - ustring.len(value))
-        return flags:find('-', 1, true) and value .. blanks or blanks .. value
-    end)
-    return out
 end
 
 kit.ustring = ustring

@@ -195,6 +195,13 @@ def test_a_truncated_dump_is_built_when_that_is_allowed(release: Path, truncated
     assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
 
 
+def test_what_a_break_cuts_needs_no_higher_ceiling(tmp_path: Path) -> None:
+    (tmp_path / "wiki.xml").write_bytes(mini_wiki.XML.read_bytes()[:60_000])
+    build_mini(tmp_path / "release", dump=tmp_path / "wiki.xml", allow_truncated=True, max_rejects=0.0)
+    reasons = sorted(row["reason"] for row in rows(tmp_path / "release", "rejected"))
+    assert reasons == ["page_cut", "truncated_dump"]
+
+
 def test_limit_pages_takes_the_first_pages_of_any_kind(release: Path, tmp_path: Path) -> None:
     build_mini(tmp_path / "release", limit_pages=30)
 

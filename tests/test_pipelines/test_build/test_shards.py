@@ -62,7 +62,13 @@ def test_template_tables_are_summed_up_sorted_and_keep_the_first_example() -> No
 
 @pytest.mark.parametrize(
     ("rejected", "n_pages", "share"),
-    [({}, 0, 0.0), ({}, 100, 0.0), ({"page_cut": 1}, 1000, 0.001), ({"truncated_dump": 1, "page_cut": 1}, 100, 0.01)],
+    [
+        ({}, 0, 0.0),
+        ({}, 100, 0.0),
+        ({"page_cut": 1}, 1000, 0.001),
+        ({"truncated_dump": 1, "page_cut": 1}, 100, 0.0),
+        ({"truncated_dump": 2, "line_cut": 1}, 100, 0.0),
+    ],
 )
 def test_rejects_up_to_the_ceiling_pass(rejected: dict[str, int], n_pages: int, share: float) -> None:
     check_rejects(Counter(rejected), n_pages, max_share=share, allow_truncated=True)
@@ -78,6 +84,11 @@ def test_rejects_up_to_the_ceiling_pass(rejected: dict[str, int], n_pages: int, 
 def test_rejects_above_the_ceiling_fail(rejected: dict[str, int], message: str) -> None:
     with pytest.raises(DataError, match=message):
         check_rejects(Counter(rejected), 1000, max_share=0.001, allow_truncated=False)
+
+
+def test_what_is_cut_elsewhere_than_at_a_break_counts() -> None:
+    with pytest.raises(DataError, match="2 of 100 pages rejected"):
+        check_rejects(Counter({"truncated_dump": 1, "page_cut": 3}), 100, max_share=0.001, allow_truncated=True)
 
 
 def test_what_damaged_blocks_may_have_held_counts_for_the_ceiling() -> None:

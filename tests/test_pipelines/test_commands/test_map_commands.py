@@ -31,6 +31,8 @@ def test_locate_shows_the_place_for_reading(release: Path, capsys: pytest.Captur
         (["--qid", "Q9000033"], 0, "page_only"),
         (["--url", "https://mini.example.org/wiki/Lake_Miravel#Notes"], 0, "page_only"),
         (["--title", "Lake Miravel", "--evidence", "zebra quagga okapi gnu"], 1, "weak"),
+        (["--title", "Orla Benwick", "--evidence", "Born at Lowstair to a lock keeper"], 0, "sentence"),
+        (["--title", "Orla Benwick", "--evidence", "Born at Halvane to a lock keeper"], 1, "weak"),
         (["--title", "Lantern", "--evidence", "light"], 1, "page_ambiguous"),
         (["--title", "Lake Miravel", "--evidence", " "], 1, "empty_evidence"),
         (["--title", "Lake Miravl", "--evidence", "x"], 1, "page_missing"),
@@ -45,6 +47,14 @@ def test_locate_gives_every_outcome_as_json(
     assert found["outcome"] == outcome
     if outcome == "page_missing":
         assert found["suggestions"][0]["title"] == "Lake Miravel"
+
+
+def test_locate_names_the_sentence_that_puts_it_otherwise(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--title", "Orla Benwick", "--evidence", "Born at Lowstair to a lock keeper"]
+    assert main(["locate", str(release), *arguments]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "sentence: it is put otherwise" in shown
+    assert "Benwick was born in Lowstair, Port Sellick, as one of" in shown
 
 
 def test_locate_crosses_paragraphs_where_that_is_allowed(release: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,6 +65,7 @@ def killed(arguments: list[str], temporary: Path, output: Path, who: str, n_file
         again = run_command(arguments, temporary=temporary)
         errors = again.communicate(timeout=180)[1].decode()
         assert again.returncode == 0, errors
+    assert list(temporary.iterdir()) == []
     return contents(output)
 
 

@@ -1,0 +1,113 @@
+"""Temporary folders that are known to be nobody's once their process has ended, however it ended.
+
+In each lies a file ``lock`` that its users hold together; the system takes the locks of a process that ends. Whoever
+gets the lock alone may remove the folder: who makes another one does that with those that killed processes left behind.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import os
+import shutil
+import stat
+import tempfile
+import weakref
+from contextlib import suppress
+
+from kbsource.errors import SetupError
+
+_LOCK = "lock"
+
+
+class TemporaryFolder:
+    """A new folder of this process. A context: it is removed when that ends, or else with the object or the process.
+
+    Args:
+        place: folder that it is made in; None for the system's (``TMPDIR``).
+    """
+
+    def __init__(self, place: str | None = None) -> None:
+        remove_left_behind(place)
+        self.name = f"{path_prefix(place)}{os.urandom(8).hex()}"
+        self._end = weakref.finalize(self, _end, self.name, hold(self.name), os.getpid())
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(self, *_: object) -> None:
+        self.cleanup()
+
+    def cleanup(self) -> None:
+        """Removes it."""
+        self._end()
+
+
+def _end(path: str, lock: int, owner: int) -> None:
+    if os.getpid() == owner:  # else it is a fork of the owner
+        remove_unused(path, lock)
+
+
+def path_prefix(place: str | None = None) -> str:
+    """What the paths of this user's temporary folders begin with."""
+    return os.path.join(os.path.abspath(place or tempfile.gettempdir()), f"kbsource-{os.getuid()}-")
+
+
+def hold(path: str) -> int:
+    """The lock of a folder, held together with other processes; the folder is made where there is none.
+
+    Raises:
+        SetupError: somebody else made the folder.
+    """
+    while True:
+        with suppress(FileExistsError):
+            os.mkdir(path, mode=0o700)
+        _check_owner(path)
+        with suppress(FileNotFoundError):  # it was just removed
+            lock = open_lock(path, _LOCK)
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            if _is_there(path, lock):
+                return lock
+            os.close(lock)
+
+
+def open_lock(path: str, name: str) -> int:
+    """A file in a folder, to be locked; it is made where there is none."""
+    return os.open(os.path.join(path, name), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+
+
+def remove_left_behind(place: str | None = None) -> None:
+    """Removes the temporary folders of this user that no process holds; None for the system's place of them."""
+    for path in glob.glob(f"{glob.escape(path_prefix(place))}*"):
+        with suppress(OSError, SetupError):  # it was just removed, or is somebody else's
+            _check_owner(path)
+            remove_unused(path, open_lock(path, _LOCK))
+
+
+def remove_unused(path: str, lock: int) -> None:
+    """Removes a folder that no other process holds, and closes its lock."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_there(path, lock):
+            for entry in sorted(os.scandir(path), key=lambda entry: entry.name == _LOCK):
+                shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.remove(entry.path)
+            os.rmdir(path)
+    except OSError:
+        pass  # somebody uses it, or makes it again
+    finally:
+        os.close(lock)
+
+
+def _check_owner(path: str) -> None:
+    with suppress(FileNotFoundError):
+        found = os.lstat(path)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+            raise SetupError(f"{path} is not a folder that this user made; remove it, or set TMPDIR to another folder.")
+
+
+def _is_there(path: str, lock: int) -> bool:
+    """A lock is still that of the folder, which may have been removed and made again."""
+    try:
+        return os.path.samestat(os.fstat(lock), os.stat(os.path.join(path, _LOCK)))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,71 @@
+"""The sentence of a page that says an evidence in other words: one that has all its names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import log
+from typing import NamedTuple
+
+from mapping.records import Span
+from mapping.search.bleu import bleu
+from mapping.search.text import sentence_spans
+from mapping.search.tokenised_page import TokenisedPage
+from mapping.search.tokens import Token
+
+LEAST_SHARE = 0.5
+"""Of the words beside the names."""
+MATCH = "names"
+
+
+class _Sentence(NamedTuple):
+    element: int
+    start: int
+    end: int
+    forms: list[str]
+
+
+def named_sentence(evidence: str, page: TokenisedPage, title: str) -> Span | None:
+    """The sentence of the body that has all names of an evidence and most of its other words; None where none has.
+
+    A name has a digit, or a capital where the page never writes the word without one; the first word of the evidence is
+    one only where the page has it so inside of a sentence. What the title of the page has is said by the page. Of the
+    other words at least ``LEAST_SHARE`` must be there, where those of few sentences count for more. Of equal shares the
+    shortest sentence, then the first. An evidence without names, or with those of the title alone, has no sentence.
+    """
+    sentences: list[_Sentence] = []
+    plain: set[str] = set()
+    inner: set[str] = set()
+    for number in page.order[: page.n_body]:
+        text = page.elements[number].text
+        for start, end in sentence_spans(text):
+            tokens = page.tokeniser.tokens(text[start:end])
+            capital = [_has_capital(text[start:end], token) for token in tokens]
+            plain.update(token.form for token, is_capital in zip(tokens, capital, strict=True) if not is_capital)
+            inner.update(token.form for token, is_capital in list(zip(tokens, capital, strict=True))[1:] if is_capital)
+            sentences.append(_Sentence(number, start, end, [token.form for token in tokens]))
+    asked = page.tokeniser.tokens(evidence)
+    said = set(page.tokeniser.forms(title))
+    names = {
+        token.form
+        for number, token in enumerate(asked)
+        if any(char.isdigit() for char in token.form)
+        or (_has_capital(evidence, token) and token.form not in plain and (number or token.form in inner))
+    } - said
+    others = {token.form for token in asked} - names - said
+    n_with = Counter(form for sentence in sentences for form in {*sentence.forms} & others)
+    weights = {form: log(1 + len(sentences) / (1 + n_with[form])) for form in others}
+    best: tuple[float, int, int] | None = None
+    for number, sentence in enumerate(sentences) if names else ():
+        there = names.union(others).intersection(sentence.forms)
+        share = sum(weights[form] for form in there - names) / sum(weights.values()) if others else 1.0
+        if names <= there and share >= LEAST_SHARE:
+            best = max(best or (0.0, 0, 0), (share, -len(sentence.forms), -number))
+    if best is None:
+        return None
+    found = sentences[-best[2]]
+    score = bleu([token.form for token in asked], found.forms)
+    return Span(found.element, found.start, found.element, found.end, score, MATCH)
+
+
+def _has_capital(text: str, token: Token) -> bool:
+    return any(char.isupper() for char in text[token.start : token.end])
