@@ -244,7 +244,7 @@ def test_templates_lists_what_loses_most_text_with_the_first_use(
     assert capsys.readouterr().out.splitlines() == [
         "outcome   uses  shown   share  lost",
         "rendered     1      3  100.0%     0",
-        "dropped      1      0    0.0%    17",
+        "dropped      1      0    0.0%    15",
         "unknown      4      0    0.0%    16",
         "",
         "lost  uses  pages  outcome  template  example",
@@ -254,7 +254,7 @@ def test_templates_lists_what_loses_most_text_with_the_first_use(
     ]
     assert main(["templates", str(tmp_path / "release"), "--all"]) == 0
     assert capsys.readouterr().out.splitlines()[6] == (
-        "  17     1      1  dropped  Void      P3: {{Void|seven and seventy}}"
+        "  15     1      1  dropped  Void      P3: {{Void|seven and seventy}}"
     )
     assert main(["templates", str(tmp_path / "release"), "--limit", "1"]) == 0
     assert capsys.readouterr().out.splitlines()[-3].startswith("lost")
