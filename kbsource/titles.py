@@ -36,6 +36,9 @@ _PROTOCOL = re.compile(
     r"| *(?:bitcoin|geo|magnet|mailto|matrix|news|sips?|sms|tel|urn|xmpp):",
     re.IGNORECASE,
 )
+_LONGEST_COMPOSED = (
+    4096  # characters; longer ones are no titles, and many marks in a row take long to be brought in order
+)
 _MAX_BYTES = 255
 _MAX_BYTES_SPECIAL = 512
 
@@ -80,7 +83,7 @@ def upper_first(title: str, lang: str) -> str:
         upper = first.title()
         if upper == first or len(upper) != 1:
             return title
-    if len(title) > 1 and title[1] > "\u02ff" and unicodedata.combining(title[1]):
+    if 1 < len(title) <= _LONGEST_COMPOSED and title[1] > "\u02ff" and unicodedata.combining(title[1]):
         return unicodedata.normalize("NFC", upper + title[1:])
     return upper + title[1:]
 
@@ -88,7 +91,9 @@ def upper_first(title: str, lang: str) -> str:
 def clean_title(written: str) -> str:
     """A title with underscores as spaces, runs of spaces collapsed, invisible marks dropped, in NFC."""
     if not written.isascii():
-        written = unicodedata.normalize("NFC", _INVISIBLE.sub("", written))
+        written = _INVISIBLE.sub("", written)
+        if len(written) <= _LONGEST_COMPOSED:
+            written = unicodedata.normalize("NFC", written)
         return _SPACES.sub(" ", written).strip(" ")
     if "_" in written:
         written = written.replace("_", " ")

@@ -146,6 +146,7 @@ def test_work_is_counted_and_bounded(name: str) -> None:
         pytest.param(":''" + "[[ ''" * 20_000, id="quotes"),
         pytest.param("{{{a|" * 10_000 + "}}}" * 10_000, id="parameters"),
         pytest.param("{{#expr:" + "(" * 50_000 + "}}", id="brackets"),
+        pytest.param("[[a" + "\u0301\u0323" * 500_000 + "]]", id="marks"),
     ],
 )
 def test_broken_definitions_end(definition: str) -> None:
