@@ -1,6 +1,7 @@
 """Writes the site of the documentation, from the Markdown files as they are: ``python docs/build_site.py FOLDER``.
 
-With ``--demo DIR``, what ``kbsource demo`` made, it gets pictures of the inspector, where there is a Chromium.
+With ``--demo DIR``, what ``kbsource demo`` made, it gets pictures of the inspector, where there is a Chromium, and what
+the notebook prints.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 _OWN = {"README.md": "index.md", "CHANGELOG.md": "changelog.md"}
 
 
-def stage(folder: Path) -> list[str]:
+def stage(folder: Path, demo: Path | None) -> list[str]:
     """Copies the pages into a folder, with links that hold there, and gives their names."""
     sources = [*(ROOT / name for name in _OWN), *sorted((ROOT / "docs").glob("*.md"))]
     for source in sources:
         target = folder / _OWN.get(source.name, source.name)
         target.write_text(_linked(source.read_text("utf-8"), source.parent), "utf-8")
     for source in sorted((ROOT / "docs").glob("*.ipynb")):
-        (folder / f"{source.stem}.md").write_text(_notebook_page(source), "utf-8")
+        (folder / f"{source.stem}.md").write_text(_notebook_page(source, demo), "utf-8")
     return [path.stem for path in sorted(folder.glob("*.md"))]
 
 
@@ -64,19 +65,40 @@ def _linked(text: str, folder: Path) -> str:
     return _LINK.sub(link, text)
 
 
-def _notebook_page(path: Path) -> str:
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    texts = ["".join(cell["source"]) for cell in cells]
-    return "\n\n".join(
-        text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```"
-        for cell, text in zip(cells, texts, strict=True)
-    )
+def _notebook_page(path: Path, demo: Path | None) -> str:
+    cells = json.loads(path.read_text("utf-8"))["cells"] if demo is None else _run(path, demo)
+    texts: list[str] = []
+    for cell in cells:
+        text = "".join(cell["source"])
+        texts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        if printed := "".join(map(_printed, cell.get("outputs", ()))).rstrip():
+            texts.append(f"```text\n{printed}\n```")
+    return "\n\n".join(texts)
+
+
+def _printed(output: dict[str, Any]) -> str:
+    """What a cell printed, or the value that it gave."""
+    if output["output_type"] == "stream":
+        return str(output["text"]) if output["name"] == "stdout" else ""
+    return f"{output.get('data', {}).get('text/plain', '')}\n"
+
+
+def _run(path: Path, demo: Path) -> list[Any]:
+    """The cells of a notebook with what they print of the demo."""
+    import nbclient
+    import nbformat
+
+    notebook = nbformat.read(path, as_version=4)
+    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(demo)}})
+    client.execute(env={**os.environ, "KBSOURCE_DEMO": str(demo.resolve()), "PYTHONPATH": str(ROOT)})
+    cells: list[Any] = notebook.cells
+    return cells
 
 
 def take_pictures(demo: Path, folder: Path) -> None:
     """Takes pictures of the inspector on what the demo made, and writes a page of them; none without a Chromium."""
     browser = next(filter(None, map(shutil.which, _CHROMIUM)), None)
-    if browser is None or not (demo / "release").is_dir():
+    if browser is None:
         return
     from playwright.sync_api import sync_playwright
 
@@ -119,9 +141,11 @@ def build_site(output: Path, *, demo: Path | None = None) -> None:
     logging.getLogger("mkdocs").setLevel(logging.WARNING)  # which are what fails it, whatever the root's level
     with tempfile.TemporaryDirectory() as scratch:
         staged = Path(scratch)
+        if demo is not None and not (demo / "release").is_dir():
+            demo = None
         if demo is not None:
             take_pictures(demo, staged)
-        names = stage(staged)
+        names = stage(staged, demo)
         placed = {name for part in PARTS.values() for name in part}
         parts = {part: [name for name in own if name in names] for part, own in PARTS.items()}
         parts["Reference"] += [name for name in names if name not in placed]

@@ -88,9 +88,13 @@ def progress_line(name: str, done: Done, *, elapsed_s: float) -> str:
     'scan: 50.0 MB of 200.0 MB (25 %), 900 pages/s, 0:30 left'
     >>> progress_line("search", Done(500, 2_000, unit="facts"), elapsed_s=10)
     'search: 500 of 2,000 facts (25 %), 50 facts/s, 0:30 left'
+    >>> progress_line("sets", Done(0, 0), elapsed_s=10)  # nobody knows yet how much there is to do
+    'sets: 0:10'
     """
+    if not done.total_bytes:
+        return f"{name}: {clock(elapsed_s)}"
     n_bytes = min(done.n_bytes, done.total_bytes)
-    share = n_bytes / done.total_bytes if done.total_bytes else 1.0
+    share = n_bytes / done.total_bytes
     left = f"{clock(elapsed_s * (1 - share) / share)} left" if n_bytes else "time left unknown"
     if done.unit:
         come = f"{n_bytes:,} of {done.total_bytes:,} {done.unit}"

@@ -32,7 +32,8 @@ class Revision(NamedTuple):
 
     Attributes:
         text: wikitext, None when it is not there; ``absence`` then says why.
-        absence: reason slug, ``text_deleted`` or ``text_missing``; empty when the text is there.
+        absence: reason slug, ``text_deleted``, ``text_missing`` or, without a ``<text>``, ``missing_field``; empty when
+            the text is there.
     """
 
     revision_id: int
@@ -187,7 +188,7 @@ def _revision(element: etree._Element) -> Revision:
     text = _text(element, "text")
     holder = next(_children(element, "text"), None)
     attributes = {} if holder is None else {str(name): str(value) for name, value in holder.attrib.items()}
-    absence = "text_missing" if text is None else _text_absence(attributes, is_empty=not text)
+    absence = "missing_field" if text is None else _text_absence(attributes, is_empty=not text)
     return Revision(revision_id, parent_id or None, timestamp, model, None if absence else text, absence)
 
 
@@ -244,7 +245,7 @@ class PageAssembler:
             raise RecordError("no_revision_as_of", f"all {n_revisions} revisions are after {self._as_of}")
         namespace = self.namespace(head)
         if best.absence and namespace == 0:
-            raise RecordError(best.absence, f"revision {best.revision_id}")
+            raise RecordError(best.absence, f"text of revision {best.revision_id}")
         return RawPage(
             head.page_id,
             namespace,

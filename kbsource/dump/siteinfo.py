@@ -33,6 +33,10 @@ _FILE_DBNAME = re.compile(
     r"(?:\A|[^a-z0-9_])([a-z][a-z0-9_]*?(?:wik(?:i|tionary|ibooks|inews|iquote|isource|iversity|ivoyage)))"
     r"-(?:\d{8}|\d{4}-\d\d-\d\d|latest|p\d)"
 )
+# Source: $wgServer and database names of Wikimedia's wikis (site matrix), as of 2026.
+_BASE = re.compile(
+    r"\A(?:https?:)?//([a-z][a-z-]*)\.(?:wik(ipedia|tionary|ibooks|inews|iquote|isource|iversity|ivoyage))\.org(?:[:/]|\Z)"
+)
 _DBNAME_SUFFIX = re.compile(r"wik(?:i|tionary|ibooks|inews|iquote|isource|iversity|ivoyage)\Z")
 
 
@@ -146,7 +150,7 @@ def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
         if not re.fullmatch(r"-?\d+", key):
             raise SetupError(f"{path}: the <siteinfo> names a namespace by {key!r}, not by a number.")
         namespaces[int(key)] = element.text or ""
-    dbname = facts.get("dbname") or dbname
+    dbname = facts.get("dbname") or dbname_of_base(facts.get("base", "")) or dbname
     return Site(
         lang=lang or language_of_dbname(dbname) or "en",
         dbname=dbname,
@@ -156,6 +160,19 @@ def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
         case=facts.get("case") or "first-letter",
         namespaces=namespaces,
     )
+
+
+def dbname_of_base(base_url: str) -> str:
+    """The database name of the wiki with an address, which dumps up to schema 0.8 do not name; empty for others'.
+
+    >>> dbname_of_base("http://it.wikipedia.org/wiki/Pagina_principale"), dbname_of_base("https://mini.example.org/wiki/A")
+    ('itwiki', '')
+    """
+    found = _BASE.match(base_url)
+    if found is None:
+        return ""
+    code, project = found.groups()
+    return f"{code.replace('-', '_')}wik{'i' if project == 'ipedia' else project}"
 
 
 def language_of_dbname(dbname: str) -> str:

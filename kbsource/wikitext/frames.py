@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import CHOICES, nth
 from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants
-from kbsource.wikitext.markers import ANY_CONTROL, CURRENCY, CUT, NUMBER, TEMPLATE_LINK, holds_controls
+from kbsource.wikitext.markers import CURRENCY, CUT, NUMBER, TEMPLATE_LINK, as_expanded, as_read
 from kbsource.wikitext.tags import find_closer, strip_extensions
 from kbsource.wikitext.templates import TemplateRule, find_function, is_number, magic, numbered_in_place
 from kbsource.wikitext.tree import Parameter, Text, Use, count_pieces, read_tree
@@ -125,8 +125,7 @@ def transcluded(source: str, lang: str) -> str:
     """
     if len(source) > MAX_SOURCE_CHARS:
         return ""
-    if holds_controls(source):
-        source = ANY_CONTROL.sub("", source)
+    source, _ = as_read(source)
     if "<" in source:
         if "<onlyinclude>" in source and "</onlyinclude>" in source:
             source = "".join(_only(source))
@@ -253,6 +252,7 @@ class Engine:
             return self.unknown()
         if text is None:
             return CUT
+        text = as_expanded(text)
         return self.cost.give(f"\n\n{text}\n\n" if rule.is_block else text)
 
 
@@ -445,7 +445,7 @@ class Frame:
             engine.n_modules += 1
             return engine.unknown()
         engine.is_invoked = True
-        return engine.cost.give(text)
+        return engine.cost.give(as_expanded(text))
 
 
 Invoke = Callable[[str, str, Frame], "str | None"]

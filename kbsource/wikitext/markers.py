@@ -35,7 +35,7 @@ LITERAL = str.maketrans(_TEXT, _CONTROLS)
 LITERAL_OF = dict(zip(_TEXT, _CONTROLS, strict=True))
 APOSTROPHE = LITERAL_OF["'"]
 
-ANY_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+ANY_CONTROL = re.compile("[\x00-\x08\x0b-\x1f]")
 _PAIRS = tuple(zip(_CONTROLS, _TEXT, strict=True))
 _FORBIDDEN = tuple(chr(code) for code in range(0x20) if chr(code) not in "\t\n\r")
 
@@ -58,9 +58,23 @@ def without_marks(text: str) -> str:
     return ANY_CONTROL.sub("", unliteral(text)) if ANY_CONTROL.search(text) else text
 
 
-def holds_controls(text: str) -> bool:
-    """Whether a character is there that no XML document can hold; one after the other beats a character class."""
-    return any(control in text for control in _FORBIDDEN)
+def as_read(wikitext: str) -> tuple[str, int]:
+    """Wikitext with newlines as one character each, without those that no XML document can hold, and their number."""
+    if "\r" in wikitext:
+        wikitext = wikitext.replace("\r\n", "\n").replace("\r", "\n")
+    if any(control in wikitext for control in _FORBIDDEN):  # one after the other beats a character class
+        return ANY_CONTROL.subn("", wikitext)
+    return wikitext, 0
+
+
+# What an expansion may hold: characters that are text, cuts, preformatted lines, what comes out of templates.
+_EXPANDED = frozenset(f"\t\n{PIPE}{CUT}{EQUALS}{PRE}{LINE}{TEMPLATE_LINK}{NUMBER}{_CONTROLS}")
+_NOT_EXPANDED = re.compile("[" + "".join(f"\\x{code:02x}" for code in range(0x20) if chr(code) not in _EXPANDED) + "]")
+
+
+def as_expanded(text: str) -> str:
+    """What a function or a module gives, without the marks that only later steps make."""
+    return _NOT_EXPANDED.sub("", text) if _NOT_EXPANDED.search(text) else text
 
 
 def unmark_separators(text: str) -> str:

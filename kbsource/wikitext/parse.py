@@ -27,7 +27,6 @@ from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.functions.conditions import ERROR
 from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants, mark_lines, remove_switches, strip_quotes, tidy
 from kbsource.wikitext.markers import (
-    ANY_CONTROL,
     CUT,
     EQUALS,
     FRAGMENT,
@@ -38,7 +37,7 @@ from kbsource.wikitext.markers import (
     PRE,
     SAID,
     TEMPLATE_LINK,
-    holds_controls,
+    as_read,
     unmark_separators,
     without_marks,
 )
@@ -118,15 +117,13 @@ class PagePreparation:
 
     def without_controls(self, wikitext: str) -> str:
         """Wikitext without the characters that stand for structure in what follows."""
-        if holds_controls(wikitext):
-            wikitext, n_controls = ANY_CONTROL.subn("", wikitext)
+        wikitext, n_controls = as_read(wikitext)
+        if n_controls:
             self.losses["control_character"] += n_controls
         return wikitext
 
     def prepare(self, wikitext: str) -> str:
         """The body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
-        if "\r" in wikitext:
-            wikitext = wikitext.replace("\r\n", "\n").replace("\r", "\n")
         text = strip_extensions(wikitext, self.losses)
         if self._facts.code in VARIANT_LANGS:
             text = choose_variants(text)
@@ -461,8 +458,7 @@ def extract_fallback(wikitext: str, *, title: str) -> ParsedText:
     row says so by its parse_status. Links, tables and categories are not collected; ``losses`` counts the page under
     ``fallback``.
     """
-    if holds_controls(wikitext):
-        wikitext = ANY_CONTROL.sub("", wikitext)
+    wikitext, _ = as_read(wikitext)
     elements = [Element("title", 1, None, "", (), title)]
     path: list[tuple[int, str]] = []
     for line in wikitext.splitlines():

@@ -314,34 +314,52 @@ def show_linking(request: Request, opened: Opened) -> Response:
     )
 
 
+class _Found(NamedTuple):
+    """What one of the open releases of pages has for what was asked."""
+
+    opened: Opened
+    exact: Sequence[FoundTitle]  #: what is named by itself
+    titles: Sequence[FoundTitle]  #: that and the titles that begin with it
+    is_full: bool  #: there may be more
+    is_sorted: bool  #: titles are found by their beginnings
+
+
+def _found(request: Request, opened: Opened, asked: str, n_titles: int) -> list[_Found]:
+    """What every open release of pages has, this one first."""
+    releases: Sequence[Opened] = request.app.state.releases
+    others = [other for other in releases if other.source is not None and other is not opened]
+    found = []
+    for own in (opened, *others):
+        _, finder = _of_pages(own)
+        exact = finder.exact(asked)
+        titles = _together(exact, finder.beginning_with(asked, n_titles))
+        found.append(_Found(own, exact, titles, len(titles) >= n_titles, finder.titles.get() is not None))
+    return found
+
+
 def show_search(request: Request, opened: Opened) -> Response:
-    """Leads to the page that something names by itself, else shows the pages that begin with it."""
-    _, finder = _of_pages(opened)
+    """Leads to the page that something names by itself, else shows the pages that begin with it, and those of the
+    other releases that are open."""
     asked = request.query_params.get("q", "").strip()
-    exact = finder.exact(asked)
+    exact = opened.finder.exact(asked)
     if len(exact) == 1 and "all" not in request.query_params:
         return RedirectResponse(opened.page_url(exact[0].page_id), 303)
-    found = _together(exact, finder.beginning_with(asked, N_FOUND))
-    return render(
-        request,
-        opened,
-        "search.html",
-        title="Search",
-        asked=asked,
-        found=found,
-        is_full=len(found) >= N_FOUND,
-        titles=finder.titles,
-        is_sorted=finder.titles.get() is not None,
-    )
+    found = _found(request, opened, asked, N_FOUND)
+    return render(request, opened, "search.html", title="Search", asked=asked, found=found)
 
 
 def tell_titles(request: Request, opened: Opened) -> Response:
-    """The pages that begin with what somebody has typed so far, as JSON."""
-    _, finder = _of_pages(opened)
-    asked = request.query_params.get("q", "")
-    found = _together(finder.exact(asked), finder.beginning_with(asked, N_TYPED))[:N_TYPED]
-    rows = [{"title": row.title, "note": row.note, "url": opened.page_url(row.page_id)} for row in found]
-    return JSONResponse({"ready": finder.titles.get() is not None, "percent": finder.titles.percent, "found": rows})
+    """The pages that begin with what somebody has typed so far, as JSON; with the release where several are open, each
+    of which has its share."""
+    found = _found(request, opened, request.query_params.get("q", ""), N_TYPED)
+    n_others = sum(min(len(own.titles), N_TYPED // len(found)) for own in found[1:])
+    rows = []
+    for own, n_titles in zip(found, [N_TYPED - n_others, *[N_TYPED // len(found)] * len(found)], strict=False):
+        for row in own.titles[:n_titles]:
+            note = " · ".join(filter(None, (row.note, own.opened.slug if len(found) > 1 else "")))
+            rows.append({"title": row.title, "note": note, "url": own.opened.page_url(row.page_id)})
+    percent = min(own.opened.finder.titles.percent for own in found)
+    return JSONResponse({"ready": all(own.is_sorted for own in found), "percent": percent, "found": rows})
 
 
 def lead_anywhere(request: Request, opened: Opened) -> Response:

@@ -128,11 +128,13 @@ def _funnel(opened: Opened) -> Iterator[Block]:
         subset: [sum(row[3 + at] for row in found if row[0] == subset) for at in range(len(_STEPS))]
         for subset in subsets
     }
-    steps = tuple((label, sum(own[at] for own in answers.values())) for at, label in enumerate(_STEPS.values()))
+    is_judged = opened.values.get("model") is not None
+    labels = [label if is_judged or name != "n_validated" else "taken unjudged" for name, label in _STEPS.items()]
+    steps = tuple((label, sum(own[at] for own in answers.values())) for at, label in enumerate(labels))
     said = "Answers of all queries considered; those of intersections were proved before."
     yield bars("How far answers came", ("step", "answers"), steps, said)
     rows = tuple((subset, *own) for subset, own in answers.items())
-    yield Table("How far answers came, by kind of question", ("kind of question", *_STEPS.values()), rows)
+    yield Table("How far answers came, by kind of question", ("kind of question", *labels), rows)
 
 
 def _questions(opened: Opened) -> Iterator[Block]:

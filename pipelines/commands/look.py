@@ -504,18 +504,20 @@ def report(
 _NAME_CHARS = 30
 
 
-def templates(release: Release, /, *, limit: AtLeast1 = 50) -> Summary:
+def templates(release: Release, /, *, limit: AtLeast1 = 50, all: bool = False) -> Summary:
     """Show what templates show, and those that lose most text.
 
     Says how much visible text of templates comes from each way to settle one: by a rule (rendered, dropped), by its
     definition in the dump (expanded; invoked, where that runs Lua), or not at all (bound, where it hit a limit;
     unknown). Then lists the templates by the visible characters of their arguments that are not in the text of the
-    pages, most first, each with the first use that loses some: where a rule would win most. Lines are cut to the width
-    of a terminal, and whole in a file or a pipe.
+    pages, most first, each with the first use that loses some: where a rule would win most. Those that a rule drops
+    lose theirs on purpose and are listed with --all. Lines are cut to the width of a terminal, and whole in a file or a
+    pipe.
 
     Args:
         release: folder of a release of pages.
         limit: templates that are listed.
+        all: list those too that are dropped on purpose.
 
     Examples:
         kbsource templates releases/enwiki-20261001
@@ -525,7 +527,7 @@ def templates(release: Release, /, *, limit: AtLeast1 = 50) -> Summary:
     from kbsource.release.pages.reading import sums_by_outcome, worst_templates
 
     PAGES_RELEASE.read(release)
-    worst = worst_templates(release, limit=limit)
+    worst = worst_templates(release, limit=limit, with_dropped=all)
     sums = sorted(sums_by_outcome(release).items(), key=lambda entry: (-entry[1]["shown_chars"], entry[0]))
     n_shown = sum(own["shown_chars"] for _, own in sums) or 1
     outcomes: list[tuple[str, ...]] = [("outcome", "uses", "shown", "share", "lost")]

@@ -163,7 +163,8 @@ def qampari(
 def qampari_summary(made: MadeRelease[ListingManifest]) -> Summary:
     """The funnel, and what was drawn."""
     report = made.report
-    parts = [funnel_text(report), _drawn_text(report["questions"]), *_nothing_kept(report)]
+    is_judged = made.manifest.facts["model"] is not None
+    parts = [funnel_text(report, is_judged=is_judged), _drawn_text(report["questions"]), *_nothing_kept(report)]
     return made_summary(made, [], text="\n\n".join(parts), **report)
 
 
@@ -180,9 +181,10 @@ def _nothing_kept(report: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def funnel_text(report: Mapping[str, Any]) -> str:
-    """Of each subset how many queries and answers came how far."""
-    head = ("subset", "queries", "answers", "with page", "found", "validated", "kept")
+def funnel_text(report: Mapping[str, Any], *, is_judged: bool) -> str:
+    """Of each subset how many queries and answers came how far; without a model no proof was judged."""
+    proved = "validated" if is_judged else "unjudged"
+    head = ("subset", "queries", "answers", "with page", "found", proved, "kept")
     names = ("queries", "answers", "answers_with_page", "answers_aligned", "answers_validated", "kept")
     rows: list[tuple[str, ...]] = [head]
     gone: list[str] = []

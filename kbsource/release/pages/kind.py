@@ -134,16 +134,19 @@ def _claims(manifest: PagesManifest) -> dict[str, int]:
 
 _CELLS = "flatten(flatten([t.rows for t in tables]))"
 _FIELDS = "flatten([box.fields for box in infoboxes])"
-_LINES = {
-    "categories": "categories",
-    "templates": "[use.name for use in templates]",
-    "infoboxes": "[box.name for box in infoboxes]",
-    "names of fields": f"[field.name for field in {_FIELDS}]",
-    "fields": f"[field.text for field in {_FIELDS}]",
-    "captions": "[t.caption for t in tables]",
-    "cells": f"[cell.text for cell in {_CELLS}]",
-}
-"""What is stored as text beside the elements; see ``row_groups.check_page``."""
+
+
+def _texts(type_: pa.DataType, value: str, name: str) -> Iterator[tuple[str, str, bool]]:
+    """The text columns in a value: name, text or list of texts, and whether it is a list."""
+    if pa.types.is_string(type_):
+        yield name, value, False
+    elif pa.types.is_struct(type_):
+        for inner in type_:
+            yield from _texts(inner.type, f'{value}."{inner.name}"', f"{name}.{inner.name}")
+    elif pa.types.is_list(type_):
+        variable = f"in_{len(value)}"
+        for inside, texts, is_list in _texts(type_.value_type, variable, name):
+            yield inside, f"{'flatten' * is_list}([{texts} for {variable} in {value}])", True
 
 
 def _outside(cells: str) -> str:
@@ -191,11 +194,13 @@ LAWS = (
         Law(
             "page_law",
             _PAGE,
-            rf"case when regexp_matches(array_to_string({texts}, ''), '{CONTROLS.pattern}') "
-            rf"then ['page ' || page_id || ': a control character in its {what}'] end",
+            rf"case when regexp_matches(concat_ws('', {texts}), '{CONTROLS.pattern}') "
+            rf"then ['page ' || page_id || ': a control character in {name}'] end",
             of="pages",
         )
-        for what, texts in _LINES.items()
+        for field in TABLES["pages"]
+        for name, texts, _ in _texts(field.type, f'"{field.name}"', field.name)
+        if name != "elements.text"
     ),
     Law(
         "page_law",

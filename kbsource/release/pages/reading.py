@@ -189,9 +189,17 @@ def _first_id(file: pq.ParquetFile, group: int) -> int:
     return first
 
 
-def worst_templates(release: str, *, limit: int) -> list[dict[str, Any]]:
-    """The rows of the table ``templates`` that lose most visible characters, most first; none that loses none."""
-    rows = (row for row in read_table(release, "templates") if row["lost_chars"])
+def worst_templates(release: str, *, limit: int, with_dropped: bool) -> list[dict[str, Any]]:
+    """The rows of the table ``templates`` that lose most visible characters, most first; none that loses none.
+
+    Args:
+        with_dropped: those too that a rule drops: what they say does not belong to the text.
+    """
+    rows = (
+        row
+        for row in read_table(release, "templates")
+        if row["lost_chars"] and (with_dropped or row["outcome"] != "dropped")
+    )
     return heapq.nsmallest(limit, rows, key=lambda row: (-row["lost_chars"], row["name"], row["outcome"]))
 
 

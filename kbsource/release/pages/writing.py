@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,12 +20,14 @@ from kbsource.index.title_index import BATCH_ROWS
 from kbsource.records import CellLink, Page
 from kbsource.release.layout import index_path
 from kbsource.release.manifest import FileEntry
-from kbsource.release.pages.kind import CONTROLS
 from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE, QIDS_SCHEMA
 from kbsource.release.reader import parquet_file
 from kbsource.release.writer import write_lines
 from kbsource.runtime.sorted_runs import SortedRuns
 
+# As JSON writes what ``kind.CONTROLS`` are; the backslashes before it are pairs.
+_ESCAPES = (b"\\u00", b"\\r", b"\\b", b"\\f")
+_ESCAPED_CONTROL = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:[bfr]|u00[01])")
 MAX_INT = (1 << 31) - 1
 """Offsets, ordinals and spans are stored as 32-bit integers."""
 
@@ -47,15 +51,13 @@ def check_page(page: Page) -> None:
     joined = "\n".join(texts)
     if joined.count("\n") != len(texts) - 1:
         raise RecordError("page_law", "an element holds a newline")
-    for text in (joined, "\n".join(_other_texts(page))):
-        if (control := CONTROLS.search(text)) is not None:
-            around = text[max(control.start() - 20, 0) : control.end() + 20]
-            raise RecordError("page_law", f"a control character in {around!r}")
-    if not joined.isascii():
-        try:
-            joined.encode()
-        except UnicodeEncodeError as error:
-            raise RecordError("bad_text", str(error)) from error
+    try:
+        written = msgspec.json.encode(page)  # every text column at once; what is looked for has an escape
+    except UnicodeEncodeError as error:
+        raise RecordError("bad_text", str(error)) from error
+    if any(map(written.count, _ESCAPES)) and (control := _ESCAPED_CONTROL.search(written)) is not None:
+        around = written[max(control.start() - 20, 0) : control.end() + 20].decode("utf-8", "replace")
+        raise RecordError("page_law", f"a control character in {around!r}")
     for number, element in enumerate(elements):
         if number and element.kind == "title":
             raise RecordError("page_law", f"element {number} is a second title")
@@ -77,24 +79,6 @@ def check_page(page: Page) -> None:
         for field in infobox.fields:
             if field.links:
                 _check_links(field.links, len(field.text))
-
-
-def _other_texts(page: Page) -> Iterator[str]:
-    """What is stored of a page beside its elements, but what repeats their text or is a title of the index."""
-    yield from page.categories
-    for use in page.templates:
-        yield use.name
-    for table in page.tables:
-        yield table.caption or ""
-        yield from table.header
-        for row in table.rows:
-            for cell in row:
-                yield cell.text
-    for infobox in page.infoboxes:
-        yield infobox.name
-        for field in infobox.fields:
-            yield field.name
-            yield field.text
 
 
 def _check_anchors(page: Page, texts: list[str]) -> None:

@@ -202,7 +202,7 @@ function frame_methods:extensionTag(name, content, attributes)
 end
 function frame_methods:argument(key)
     local value = self.args[type(key) == 'table' and key.name or key]
-    return value and { expand = function() return value end }
+    return { expand = function() return value end }
 end
 function frame_methods:getArgument(key) return self:argument(key) end
 function frame_methods:argumentPairs() return pairs(self.args) end

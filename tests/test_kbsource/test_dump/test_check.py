@@ -160,6 +160,11 @@ def test_a_stubs_dump_is_told() -> None:
     assert codes(report) == ["stubs_dump"]
 
 
+def test_a_page_without_a_text_is_no_stubs_dump() -> None:
+    broken = page_xml(1, "A", "x").replace(b"<text", b"<texts").replace(b"</text>", b"</texts>")
+    assert codes(check({"a.xml": dump_xml([broken])})) == []
+
+
 def test_missing_siteinfo_and_root_are_told() -> None:
     assert codes(check({"a.xml": PAGES[0][2]}), "warning") == ["no_root", "no_siteinfo"]
 

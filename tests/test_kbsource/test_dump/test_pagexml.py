@@ -79,7 +79,7 @@ def test_texts_stand_for(element: str, text: str) -> None:
         ('<text id="5" bytes="7" />', "text_missing"),
         ('<text bytes="123" sha1="abc" location="tt:5" id="5" />', "text_missing"),
         ('<text id="5" />', "text_missing"),
-        ("", "text_missing"),
+        ("", "missing_field"),
         ("<text>&nbsp;</text>", "xml_entity"),
         ("<text>a & b</text>", "malformed_xml"),
         ("<text>a < b</text>", "malformed_xml"),

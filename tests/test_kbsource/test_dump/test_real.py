@@ -90,7 +90,7 @@ def test_ranges_of_a_real_slice_give_what_one_range_gives(name: str) -> None:
         ("dumps/gensim_bgwiki-shortened.xml.bz2", ("0.10", "utf-16", "bg", "bgwiki", 27)),
         ("dumps/gensim_enwiki-table-markup.xml.bz2", ("0.10", "utf-8", "en", "", 0)),
         ("dumps/semanticizest_nlwiki-20140927-sample.xml.gz", ("0.9", "utf-8", "nl", "nlwiki", 24)),
-        ("dumps/wikibrain_en_test.xml.gz", ("0.8", "utf-8", "en", "", 28)),
+        ("dumps/wikibrain_en_test.xml.gz", ("0.8", "utf-8", "en", "enwiki", 28)),
         ("dumps/broken/entitydesc-sample-zhwiki-20170201.xml", (None, "utf-8", "zh", "zhwiki", 0)),
     ],
 )

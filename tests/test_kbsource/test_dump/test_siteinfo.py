@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import re
 
 import pytest
 
@@ -37,6 +38,23 @@ def test_a_head_tells_the_facts_of_the_wiki(pack: type[bytes]) -> None:
     )
     assert (found.schema_version, found.has_siteinfo, found.has_root) == ("0.11", True, True)
     assert found.compression == {bytes: "none", bz2.compress: "bzip2", gzip.compress: "gzip"}[pack]
+
+
+@pytest.mark.parametrize(
+    ("lang", "base", "dbname"),
+    [
+        ("it", "http://it.wikipedia.org/wiki/Pagina_principale", "itwiki"),
+        ("zh-min-nan", "https://zh-min-nan.wikipedia.org/wiki/A", "zh_min_nanwiki"),
+        ("de", "//de.wiktionary.org/wiki/A", "dewiktionary"),
+        ("en", "https://en.wikipedia.org.example.org/wiki/A", ""),
+        ("en", "https://mini.example.org/wiki/A", ""),
+    ],
+)
+def test_a_head_without_a_database_name_has_that_of_its_address(lang: str, base: str, dbname: str) -> None:
+    head = header_xml(version="0.8", lang=lang).replace(b"    <dbname>enwiki</dbname>\n", b"")
+    head = re.sub(b"<base>.*?</base>", f"<base>{base}</base>".encode(), head)
+    found = header(dump_xml([PAGE], header=head)).site
+    assert (found.dbname, found.lang, found.base_url) == (dbname, lang, base)
 
 
 @pytest.mark.parametrize("minor", range(3, 12))

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -20,6 +23,7 @@ from kbsource.records import (
     Element,
     Infobox,
     InfoboxField,
+    Loss,
     Page,
     RedirectRow,
     Table,
@@ -93,11 +97,7 @@ BROKEN: list[tuple[str, Callable[[Page], Page]]] = [
     ("page_law", lambda page: replace(page, elements=(*page.elements, page.elements[0]))),
     ("page_law", lambda page: _text(page, "two\nlines")),
     ("page_law", lambda page: _text(page, "a \x07 bell")),
-    ("page_law", lambda page: replace(page, categories=("a\x02b",))),
     ("page_law", lambda page: replace(page, template_categories=("None of its own",))),
-    ("page_law", lambda page: replace(page, templates=(TemplateUse("a\x03", "unknown", 1),))),
-    ("page_law", lambda page: replace(page, infoboxes=(Infobox(0, "I", (InfoboxField("n\x04", "v", ()),)),))),
-    ("page_law", lambda page: replace(page, tables=(Table(0, None, (), ((Cell("\x06", False, 1, 1, ()),),)),))),
     ("bad_text", lambda page: _text(page, "half \ud800 a pair")),
     ("page_law", lambda page: replace(page, tables=(replace(page.tables[0], element=99),))),
     ("page_law", lambda page: replace(page, infoboxes=(replace(page.infoboxes[0], element=-1),))),
@@ -120,6 +120,60 @@ def test_a_page_that_breaks_a_law_is_refused(reason: str, spoil: Callable[[Page]
     with pytest.raises(RecordError) as caught:
         PageGroups.check(spoil(PAGE))
     assert caught.value.reason == reason
+
+
+def _with_controls(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """A value with a control character in one of its texts, for each text column; by the name of the column."""
+    if isinstance(value, str):
+        yield name, value + "\x06"
+    elif isinstance(value, tuple):
+        for place, inside in enumerate(value):
+            for column, spoiled in _with_controls(inside, name):
+                yield column, (*value[:place], spoiled, *value[place + 1 :])
+    elif isinstance(value, msgspec.Struct):
+        for field in value.__struct_fields__:
+            for column, spoiled in _with_controls(getattr(value, field), f"{name}.{field}".lstrip(".")):
+                yield column, replace(value, **{field: spoiled})
+
+
+FULL = replace(
+    PAGE,
+    qid="Q1",
+    anchors=(replace(PAGE.anchors[0], target_fragment="f"), *PAGE.anchors[1:]),
+    categories=("c",),
+    template_categories=("c",),
+    redirects=("r",),
+    tables=(Table(0, "caption", ("h",), ((Cell("text", False, 1, 1, (CellLink(0, 1, "T", "f", None),)),),)),),
+    infoboxes=(Infobox(0, "I", (InfoboxField("n", "text", (CellLink(0, 1, "T", "f", None),)),)),),
+    templates=(TemplateUse("a", "unknown", 1),),
+    losses=(Loss("ref", 1),),
+)
+CONTROLLED = dict(_with_controls(FULL, ""))
+
+
+def test_every_text_column_is_looked_at() -> None:
+    names = {".".join(part for part in path.split(".") if part not in ("list", "element")) for path in _leaves(FULL)}
+    assert names - {"timestamp"} <= set(CONTROLLED)
+
+
+def _leaves(page: Page) -> list[str]:
+    """The paths of the text columns of the table."""
+    schema = pq.ParquetFile(_written(page)).schema
+    return [schema.column(n).path for n in range(len(schema)) if str(schema.column(n).logical_type) == "String"]
+
+
+def _written(page: Page) -> io.BytesIO:
+    file = io.BytesIO()
+    pq.write_table(pa.Table.from_batches([batch_of([page], Page)]), file)
+    file.seek(0)
+    return file
+
+
+@pytest.mark.parametrize("column", CONTROLLED)
+def test_no_text_holds_a_control_character(column: str) -> None:
+    with pytest.raises(RecordError) as caught:
+        PageGroups.check(CONTROLLED[column])
+    assert caught.value.reason in ("page_law", "bad_timestamp")
 
 
 def test_a_page_that_cannot_be_encoded_is_named_by_its_number() -> None:

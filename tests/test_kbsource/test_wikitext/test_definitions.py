@@ -173,6 +173,21 @@ def test_numbers_of_any_length_are_read(wikitext: str, number: str) -> None:
     check_laws(parser({"A": "{{{1}}}", "B": wikitext}).parse("{{B}}", title="T"))
 
 
+@pytest.mark.parametrize("character", [f"&#{n};" for n in (1, 6, 9, 13, 27, 31)] + ["\r", "\x06", "%06", "%0D"])
+def test_no_control_character_is_shown(character: str) -> None:
+    wikitext = (
+        "a{}b [[x{}y#z{}|a{}b]] [[Category:x{}y]] {{A|x{}\ny}} {{A{}|b}} {{lc:A{}}}\n"
+        "{{urldecode:a\n{}T9}} {{#urldecode:{}}} {{padleft:x|5|{}}} {{#replace:a|a|{}}} <nowiki>a{}</nowiki>\n"
+        "* l{}\n== h{} ==\n{|\n|+ c{}\n! a{}b\n| [[x{}|y{}]]\n|}\n{{Infobox x|a{}=b{}|c=[[d{}]]}}\n<pre>a{}</pre>"
+    ).replace("{}", character)
+    for page, definition in (
+        (wikitext, "{{{1}}}"),
+        ("{{B}}", "{{{1}}}"),
+        (f"{{{{A|{wikitext}}}}}", "{{{1}}}{{lc:{{{1}}}}}"),
+    ):
+        check_laws(parser({"A": definition, "B": wikitext}).parse(page, title="T"))
+
+
 def test_a_switch_of_500_arms() -> None:
     arms = "".join(f"|K{number}=value {number}" for number in range(500))
     cases = parser({"S": f"{{{{#switch:{{{{{{1}}}}}}{arms}|#default=none}}}}"})

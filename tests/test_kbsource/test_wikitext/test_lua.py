@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.wikitext import lua_modules
-from tests.support.wikitexts import outcome, parsed, run, said
+from tests.support.wikitexts import check_laws, outcome, parsed, run, said
 
 ARGUMENTS = """
 local p = {}
@@ -398,6 +398,13 @@ def test_numbers_of_arguments_may_be_of_any_length() -> None:
         "return frame:expandTemplate{ title = 'Zzz run', args = { [('9'):rep(5000)] = 'a', [('1'):rep(5000)] = 'b' } }"
     )
     assert outcome(lua) == "bound"  # of a template that uses itself
+
+
+@pytest.mark.parametrize("code", range(32))
+def test_no_module_forges_marks(code: int) -> None:
+    for behind in ("", "T99", "I99", "F\\n", "9", "\\n", "[[a]]"):
+        for before in ("", "\\n", "a"):
+            check_laws(run(f"return '{before}\\{code:03d}{behind}b \\{code:03d}'"))
 
 
 # Calls of everything that a module reaches, chosen by numbers, with values of every kind. What takes them may refuse

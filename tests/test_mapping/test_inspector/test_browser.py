@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from kbsource.records import Infobox, InfoboxField
 from mapping.inspector.app import make_app
 from mapping.inspector.opened import Opened
 from tests.support.browser import PHONE, Browser, browser_on, is_too_wide
@@ -156,3 +159,22 @@ def test_long_tables_and_pages_come_in_parts(browser: Browser) -> None:
     with browser.page(f"/r/release/page/{FIRST_ID + len(TITLES) + 2}") as page:
         page.get_by_role("link", name="Next part").first.click()
         page.get_by_text("This page is long: part 2 of").first.wait_for()
+
+
+def test_infoboxes_stand_one_below_the_other(tmp_path: Path) -> None:
+    first, *others = inspected_pages()
+    boxes = tuple(
+        Infobox(0, name, tuple(InfoboxField(f"{name} {n}", "value", ()) for n in range(9))) for name in ("One", "Two")
+    )
+    folder = write_inspected(tmp_path, [replace(first, infoboxes=boxes), *others])
+    with (
+        opened_release(folder) as opened,
+        browser_on(make_app([opened])) as browser,
+        browser.page("/r/release/page/1") as page,
+    ):
+        places = page.evaluate(
+            "[...document.querySelectorAll('.infobox')].map((one) => one.getBoundingClientRect().toJSON())"
+        )
+    upper, lower = places
+    assert lower["top"] >= upper["bottom"]
+    assert lower["left"] == upper["left"]

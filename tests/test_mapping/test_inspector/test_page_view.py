@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from kbsource.records import Cell, CellLink, Element, Infobox, InfoboxField, Pag
 from mapping.inspector.marking import Span, shown
 from mapping.inspector.opened import Opened, close_releases, open_releases
 from mapping.inspector.page_view import PART_CHARS, Document, Part, page_parts, part_with
-from tests.support.inspected import REDIRECT, client_of
+from tests.support.inspected import REDIRECT, client_of, inspected_pages, write_inspected
 from tests.support.pages import pages, synthetic_pages, title_of
 
 
@@ -256,6 +257,32 @@ def test_any_page_is_one_of_the_release(client: TestClient, opened: Opened) -> N
 )
 def test_addresses_that_lead_nowhere_are_told(client: TestClient, path: str, status: int) -> None:
     assert client.get(f"/r/release/{path}").status_code == status
+
+
+def test_search_names_its_release_and_asks_all_that_are_open(pages_path: str, tmp_path: Path) -> None:
+    other = write_inspected(
+        tmp_path / "other", [replace(page, title=f"New {page.title}") for page in inspected_pages()]
+    )
+    releases = open_releases([pages_path, other])
+    try:
+        for one in releases:
+            one.finder.titles.wait()
+        client = client_of(releases[0])
+        assert 'URL in release"' in client.get("/r/release/").text
+        assert "Pages for “<bdi>art</bdi>” in release</h1>" in client.get("/r/release/search?q=art").text
+        client = client_of(*releases)
+        assert 'URL in release-2 and 1 more"' in client.get("/r/release-2/").text
+        text = client.get("/r/release/search?q=new").text
+        assert re.findall("<h2>(.*?)</h2>", text) == ["release", "release-2"]
+        assert "/r/release-2/page/1" in text
+        exact = client.get("/r/release-2/search", params={"q": f"New {title_of(3)}"})
+        assert (exact.status_code, exact.headers["location"]) == (303, "/r/release-2/page/10")
+        both = client.get("/r/release/titles.json?q=article").json()["found"]
+        assert {one["note"].split(" · ")[-1] for one in both} == {"release"}
+        (name, *more) = client.get("/r/release/titles.json?q=the").json()["found"]
+        assert (name["note"], [one["url"] for one in more]) == (f"→ {title_of(0)} · release", ["/r/release-2/page/1"])
+    finally:
+        close_releases(releases)
 
 
 def test_a_side_index_that_cannot_be_made_is_told(

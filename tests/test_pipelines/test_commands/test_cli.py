@@ -231,7 +231,11 @@ def test_show_keeps_to_the_width_of_the_terminal(
 def test_templates_lists_what_loses_most_text_with_the_first_use(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    texts = ["{{Sung}} {{sung|[[B|one]] two}}", "{{sung|three|x=4}} {{Gone|five}} {{nowrap|six}}", "{{Void}}"]
+    texts = [
+        "{{Sung}} {{sung|[[B|one]] two}}",
+        "{{sung|three|x=4}} {{Gone|five}} {{nowrap|six}}",
+        "{{Void|seven and seventy}}",
+    ]
     (dump := tmp_path / "wiki.xml").write_bytes(
         dump_xml([page_xml(n, f"P{n}", text) for n, text in enumerate(texts, 1)])
     )
@@ -240,7 +244,7 @@ def test_templates_lists_what_loses_most_text_with_the_first_use(
     assert capsys.readouterr().out.splitlines() == [
         "outcome   uses  shown   share  lost",
         "rendered     1      3  100.0%     0",
-        "dropped      1      0    0.0%     0",
+        "dropped      1      0    0.0%    15",
         "unknown      4      0    0.0%    16",
         "",
         "lost  uses  pages  outcome  template  example",
@@ -248,6 +252,10 @@ def test_templates_lists_what_loses_most_text_with_the_first_use(
         "   4     1      1  unknown  Gone      P2: {{Gone|five}}",
         f"Next: kbsource show {tmp_path}/release P1",
     ]
+    assert main(["templates", str(tmp_path / "release"), "--all"]) == 0
+    assert capsys.readouterr().out.splitlines()[6] == (
+        "  15     1      1  dropped  Void      P3: {{Void|seven and seventy}}"
+    )
     assert main(["templates", str(tmp_path / "release"), "--limit", "1"]) == 0
     assert capsys.readouterr().out.splitlines()[-3].startswith("lost")
     assert main(["templates", str(tmp_path / "release"), "--json"]) == 0

@@ -44,7 +44,7 @@ def test_a_link_that_leads_nowhere_fails_it(
 ) -> None:
     from mkdocs.exceptions import Abort
 
-    def stage(folder: Path) -> list[str]:
+    def stage(folder: Path, demo: Path | None) -> list[str]:
         (folder / "index.md").write_text(f"# Home\n\n[a link]({target})\n")
         return ["index"]
 
@@ -58,3 +58,18 @@ def test_links_of_the_files_hold_on_the_site(build_site: ModuleType) -> None:
 
     expected = "[a](manual.md#counts) [b](changelog.md) c [d](https://e.org) [e](#here)"
     assert build_site._linked(text, ROOT) == expected
+
+
+def test_the_notebook_shows_what_it_prints(build_site: ModuleType, tmp_path: Path) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="needs nbclient: pip install nbclient ipykernel")
+    cells = [
+        nbformat.v4.new_markdown_cell("# Steps"),
+        nbformat.v4.new_code_cell("import os, sys\nprint('one', file=sys.stderr)\nprint('two')\n1 + 2"),
+        nbformat.v4.new_code_cell("demo = os.environ['KBSOURCE_DEMO']"),
+    ]
+    notebook = tmp_path / "steps.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), notebook)
+
+    bare, shown = (build_site._notebook_page(notebook, demo) for demo in (None, tmp_path))
+    assert "```text" not in bare
+    assert shown == bare.replace("1 + 2\n```", "1 + 2\n```\n\n```text\ntwo\n3\n```")

@@ -252,13 +252,22 @@ def test_the_funnel_adds_up_to_the_queries(output: Path, made: MadeRelease, draw
         sums = {name: sum(row[column] or 0 for row in own) for column, name in names.items()}
         assert counts == {"queries": len(own), **sums, **Counter(row["outcome"] for row in own)}
         assert report["questions"]["kept"][subset] == counts.get("kept", 0)
-    shown = {line.split()[0]: line.split()[1:] for line in funnel_text(report).splitlines()}
+    shown = {line.split()[0]: line.split()[1:] for line in funnel_text(report, is_judged=False).splitlines()}
     counts = report["funnel"][INTERSECTION]
     assert shown[INTERSECTION][:3] == [str(counts["queries"]), str(counts["answers"]), "-"]
     of_split = Counter((one.split, one.subset) for one in drawn if one.split is not None)
     assert {
         (split, subset): n for split, found in report["questions"]["drawn"].items() for subset, n in found.items()
     } == of_split
+
+
+@pytest.mark.parametrize(("model", "head"), [(None, "unjudged"), ({"model": "m"}, "validated")])
+def test_what_no_model_judged_is_not_called_validated(
+    made: MadeRelease, model: dict[str, str] | None, head: str
+) -> None:
+    manifest = replace(made.manifest, facts={**made.manifest.facts, "model": model})
+    said = qampari_summary(replace(made, manifest=manifest)).to_text().split()
+    assert {head} == {"validated", "unjudged"} & {*said}
 
 
 @pytest.mark.parametrize(
