@@ -91,6 +91,10 @@ class DataError(SetupError):
     """The set-up is in order, the data are not: nothing can be made of them as asked."""
 
 
+class StoreError(OSError):
+    """A store, or the way to it, fails, after all that was tried again."""
+
+
 class RecordError(Exception):
     """One record can never work; the job goes on without it."""
 
@@ -149,6 +153,8 @@ def lasting_fault(error: Exception) -> SetupError | None:
 
     None for any other fault, one that may pass when tried again among them.
     """
+    if isinstance(error, StoreError):
+        return SetupError(f"{error}. See that the store answers {_AGAIN}")
     if _is_damage(error):
         return DataError(
             f"A table is not as it was written ({error}). Check what was given: kbsource verify says which file it is."

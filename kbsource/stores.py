@@ -20,7 +20,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 from urllib.parse import urlsplit
 
-from kbsource.errors import SetupError
+from kbsource.errors import SetupError, StoreError
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
@@ -240,7 +240,7 @@ def _as_files(root: str, key: str) -> Iterator[None]:
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
         raise PermissionError(f"{path}: {_reason(error)}") from error
     except (exceptions.BaseError, ValueError) as error:
-        raise OSError(f"{path}: {_reason(error)}") from error
+        raise StoreError(f"{path}: {_reason(error)}") from error
 
 
 def _tag(meta: Mapping[str, Any]) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import importlib
 import os
+import random
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -64,3 +68,41 @@ def s3_server() -> Iterator[list[str]]:
             yield flags
     finally:
         server.stop()
+
+
+@contextmanager
+def failing_store(*, share: float = 0.0, n_answers: int | None = None) -> Iterator[list[str]]:
+    """The store in use behind a server that answers a share of the requests with 503, and after so many answers to no
+    more; has its options, and gives them as flags."""
+    store = options_in_use()["aws_endpoint_url"].removeprefix("http://")
+    draw, answered = random.Random(1), iter(range(1_000_000) if n_answers is None else range(n_answers))
+
+    class Failing(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+        def answer(self) -> None:
+            content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if next(answered, None) is None:
+                return
+            if draw.random() < share:
+                self.send_response(503)
+                self.end_headers()
+                return
+            behind = http.client.HTTPConnection(store)
+            behind.request(self.command, self.path, content, dict(self.headers))
+            given = behind.getresponse()
+            self.send_response(given.status)
+            for name, value in given.getheaders():
+                if name.lower() not in ("connection", "date", "server", "transfer-encoding"):
+                    self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(given.read())
+
+    for method in ("GET", "PUT", "POST", "DELETE", "HEAD"):
+        setattr(Failing, f"do_{method}", Failing.answer)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Failing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with options_of_stores({"aws_endpoint_url": f"http://127.0.0.1:{server.server_address[1]}"}) as flags:
+            yield flags
+        server.shutdown()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
+from pipelines.cli import main
 from pipelines.jobs.map_dataset import map_dataset
 from pipelines.jobs.passages import make_passages
 from pipelines.jobs.wikidata import make_wikidata
@@ -17,7 +19,7 @@ from pipelines.options import MapOptions, PassagesOptions, WikidataOptions
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import build_mini, contents, run_job
-from tests.support.stores import contents_of, put, put_folder, s3_server
+from tests.support.stores import contents_of, failing_store, put, put_folder, s3_server
 
 pytestmark = pytest.mark.slow
 
@@ -47,6 +49,31 @@ def test_a_build_from_and_to_the_store_has_the_bytes_of_a_local_one(release: Pat
     assert json.loads(written["manifest.json"])["inputs"][0]["name"] == mini_wiki.MULTISTREAM.name
     with pytest.raises(SetupError, match="never overwritten"):
         build_mini("s3://wiki/release", **options)
+
+
+def test_a_build_has_the_same_bytes_where_a_tenth_of_the_requests_fails(tmp_path: Path) -> None:
+    put(dump := f"s3://wiki/dumps/{mini_wiki.MULTISTREAM.name}", mini_wiki.MULTISTREAM.read_bytes())
+    build_mini(tmp_path / "release", page_props=None)
+    begun = time.monotonic()
+    with failing_store(share=0.1):
+        build_mini("s3://wiki/release", dump=dump, page_props=None)
+
+    assert time.monotonic() - begun < 120
+    assert contents_of("s3://wiki/release") == contents(tmp_path / "release")
+
+
+@pytest.mark.parametrize("runner", ["local", "local-multi"])
+@pytest.mark.parametrize("n_answers", [0, 60, 150])
+def test_a_store_that_goes_away_ends_a_build_in_one_line(
+    n_answers: int, runner: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(dump := f"s3://wiki/dumps/{mini_wiki.MULTISTREAM.name}", mini_wiki.MULTISTREAM.read_bytes())
+    with failing_store(n_answers=n_answers):
+        assert main(["build", dump, "--output", "s3://wiki/gone", "--max-rejects", "1", "--runner", runner]) == 2
+
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kbsource build: ")]
+    assert len(said) == 1
+    assert "s3://wiki" in said[0]
 
 
 def test_wikidata_from_and_to_the_store_has_the_bytes_of_a_local_one(tmp_path: Path) -> None:
