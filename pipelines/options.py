@@ -47,6 +47,7 @@ from mapping.sources import all_sources
 from mapping.sources.source import HypothesisKind, SourceOptions, Split
 
 _MEBIBYTE = 1 << 20
+_TIME = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ"
 _MOST_MEMORY = 1 << 46
 _PLACES = frozenset(
     ("dump", "kb", "wikidata", "pageviews", "output", "page_props", "siteinfo", "relations", "key_columns", "types")
@@ -131,7 +132,7 @@ class BuildOptions(Checked):
     """Only the first N pages of the dump, of all namespaces."""
     as_of: Annotated[
         str | None,
-        Parameter(metavar="TIME", validator=Like(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2019-08-01T00:00:00Z")),
+        Parameter(metavar="TIME", validator=Like(_TIME, "2019-08-01T00:00:00Z")),
     ] = None
     """Of each page the newest revision not after TIME, like 2019-08-01T00:00:00Z."""
     templates: Literal["definitions", "lua", "rules"] = "definitions"

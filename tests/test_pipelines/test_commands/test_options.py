@@ -61,6 +61,7 @@ COMMANDS_OF: dict[Callable[..., Any], list[str]] = {
         (build, "--only-titles", "a" * 256, "A path has at most 4,095 bytes, a name in it 255."),
         (run, "--workers", "0", "Must be >= 1."),
         (build, "--as-of", "2019", "Write it like 2019-08-01T00:00:00Z."),
+        (build, "--as-of", "2019-13-45T00:00:00Z", "Write it like 2019-08-01T00:00:00Z."),
         (build, "--templates", "some", "Choose"),
         (wikidata, "--languages", "EN", "Write it like en,de."),
         (wikidata, "--qualifiers", "Q1", "Write it like P580,P582, or all, or none."),
