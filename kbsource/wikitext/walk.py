@@ -358,7 +358,7 @@ NO_TRAIL = frozenset(" \n,.;:()|")
 _LOSS_OF = {"interwiki": "interwiki_link", "invalid": "invalid_link"}
 # Newlines in a label, with the marks of the lines they began and the blanks around them.
 _PLACE = re.compile(f"{PLACE}(T[0-9]+)")
-_LINES_IN_LABEL = re.compile("(?: *\n(?:\x04[^\x04]*\x04|\x06[TI][0-9]+\n?|\x07)?)+ *")
+_LINES_IN_LABEL = re.compile("(?: *\n(?:\x06[TI][0-9]+\n?)*(?:\x04[^\x04]*\x04|\x07)?)+ *")
 
 
 class Walker:
