@@ -59,10 +59,10 @@ class AnswerFilter:
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``, and for numbers of answers that nothing has."""
         check_options(self)
-        if not 1 <= self.least <= self.most:
+        if self.least > self.most:
             raise SetupError(
-                f"From {self.least} to {self.most} answers: for --least-answers and --most-answers give numbers from "
-                "1 on, the smaller first."
+                f"From {self.least} to {self.most} answers: for --least-answers and --most-answers give the smaller "
+                "number first."
             )
 
     def may_keep(self, n_answers: int) -> bool:

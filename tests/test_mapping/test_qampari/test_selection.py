@@ -66,7 +66,7 @@ def test_the_share_is_compared_without_rounding(fifth: int) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: AnswerFilter(least=0), "From 0 to 200 answers"),
+        (lambda: AnswerFilter(least=0), "--least-answers is 0. Must be >= 1"),
         (lambda: AnswerFilter(least=9, most=8), "From 9 to 8 answers: for --least-answers and --most-answers"),
         (lambda: AnswerFilter(share=80), "--least-share is 80. Must be <= 1"),
         (lambda: SampleSizes(pool={SIMPLE: 1}), "there are wikidata_simple"),
