@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kbsource.records import Infobox, InfoboxField
 from mapping.inspector.app import make_app
 from mapping.inspector.opened import Opened
-from tests.support.browser import PHONE, Browser, browser_on, is_too_wide
+from tests.support.browser import PHONE, Browser, browser_on, is_too_wide, served
 from tests.support.hostile_pages import FIRST_ID, LONG_TABLE_ROWS, TITLES, hostile_pages
 from tests.support.inspected import inspected_pages, opened_release, write_inspected
 from tests.support.pages import title_of
@@ -161,7 +161,7 @@ def test_long_tables_and_pages_come_in_parts(browser: Browser) -> None:
         page.get_by_text("This page is long: part 2 of").first.wait_for()
 
 
-def test_infoboxes_stand_one_below_the_other(tmp_path: Path) -> None:
+def test_infoboxes_stand_one_below_the_other(browser: Browser, tmp_path: Path) -> None:
     first, *others = inspected_pages()
     boxes = tuple(
         Infobox(0, name, tuple(InfoboxField(f"{name} {n}", "value", ()) for n in range(9))) for name in ("One", "Two")
@@ -169,8 +169,8 @@ def test_infoboxes_stand_one_below_the_other(tmp_path: Path) -> None:
     folder = write_inspected(tmp_path, [replace(first, infoboxes=boxes), *others])
     with (
         opened_release(folder) as opened,
-        browser_on(make_app([opened])) as browser,
-        browser.page("/r/release/page/1") as page,
+        served(make_app([opened])) as url,
+        Browser(url, browser.chromium, browser.faults).page("/r/release/page/1") as page,
     ):
         places = page.evaluate(
             "[...document.querySelectorAll('.infobox')].map((one) => one.getBoundingClientRect().toJSON())"
