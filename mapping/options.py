@@ -141,6 +141,12 @@ Ranks = Annotated[
     ),
 ]
 
+Level = Literal["passage", "page"]
+"""What is found, or relevant: passages, or pages."""
+System = Annotated[
+    str, Parameter(metavar="SYSTEM", validator=Like(r"(bm25|aliases)([+,](bm25|aliases))*", "aliases+bm25"))
+]
+"""What answers questions, see ``mapping.retrieval.systems``."""
 FoundForm = Literal["kilt", "trec", "ctxs"]
 """What is found for queries: predictions of KILT, a run of TREC, or questions with passages."""
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from kbsource.errors import SetupError
 from kbsource.files import join
@@ -28,14 +28,13 @@ from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes, row_groups
 from kbsource.release.writer import LinesFile, write_lines
+from mapping.options import Level
 from mapping.passages.corpus import read_passages
 from mapping.passages.cut import Passage
 from mapping.passages.forms import KiltPages, json_line, line_forms
 from mapping.passages.kind import BEIR_DATASET, CORPUS, PASSAGES_CORPUS, QRELS, QUERIES
 from mapping.retrieval.queries import read_queries
 from mapping.write.kind import ALIGNMENT
-
-Level = Literal["passage", "page"]
 
 _COLUMNS = "example_id output page_id start_element start_char end_element end_char is_written".split()
 _Point = tuple[int, int]

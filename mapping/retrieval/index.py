@@ -35,7 +35,8 @@ SLACK = 16
 TIE = 1e-5
 """Scores are equal where they differ by less, as a share: sums in single precision depend on their order."""
 
-_ANALYSER, _TEXT, _PLACE = "passages", "text", ("row", "page_id", "number")
+_ANALYSER, _TEXT, _PAGE = "passages", "text", "page_id"
+_PLACE = ("row", _PAGE, "number")
 _SNOWBALL = {
     "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "fi": "finnish",
     "fr": "french", "hu": "hungarian", "it": "italian", "nl": "dutch", "no": "norwegian", "pt": "portuguese",
@@ -122,7 +123,7 @@ def _write(paths: Sequence[str], folder: str, words: tantivy.TextAnalyzer) -> in
     schema = tantivy.SchemaBuilder()
     schema.add_text_field(_TEXT, stored=True, tokenizer_name=_ANALYSER, index_option="freq")
     for name in _PLACE:
-        schema.add_unsigned_field(name, stored=False, indexed=False, fast=True)
+        schema.add_unsigned_field(name, stored=False, indexed=name == _PAGE, fast=True)
     os.makedirs(folder)
     engine = tantivy.Index(schema.build(), folder)
     engine.register_tokenizer(_ANALYSER, words)
@@ -182,13 +183,29 @@ class PassageIndex:
 
         Passages that have none of the words are not among them. Without texts, and titles, it is twice as fast.
         """
-        words = self._words.analyze(query)
-        return [self._hit(one, with_texts) for one in self._ranked(words, n_passages)] if words else []
+        terms = self._terms(query)
+        return [self._hit(one, with_texts) for one in self._ranked(terms, n_passages)] if terms else []
 
-    def _ranked(self, words: Sequence[str], n_passages: int) -> list[_Scored]:
+    def best_of_page(self, page_id: int, query: str) -> Hit | None:
+        """The passage of a page that is best for a query, its first where none has a word of it; None where the page
+        has no passage."""
         from tantivy import Occur, Query
 
-        terms = [(Occur.Should, Query.term_query(self._schema, _TEXT, word, index_option="freq")) for word in words]
+        page = Query.const_score_query(Query.term_query(self._schema, _PAGE, page_id), 0.0)
+        found = self._ranked([(Occur.Must, page), *self._terms(query)], 1)
+        return self._hit(found[0], with_texts=True) if found else None
+
+    def _terms(self, query: str) -> list[tuple[tantivy.Occur, tantivy.Query]]:
+        from tantivy import Occur, Query
+
+        return [
+            (Occur.Should, Query.term_query(self._schema, _TEXT, word, index_option="freq"))
+            for word in self._words.analyze(query)
+        ]
+
+    def _ranked(self, terms: Sequence[tuple[tantivy.Occur, tantivy.Query]], n_passages: int) -> list[_Scored]:
+        from tantivy import Query
+
         query, n_asked = Query.boolean_query(terms), n_passages + SLACK
         while True:
             hits = self._searcher.search(query, limit=n_asked, count=False).hits

@@ -27,6 +27,8 @@ from mapping.sources.raw_records import (
 
 Benchmark = Literal["kilt", "amber", "qampari"]
 _MARKS = re.compile(r"\[(?:START_ENT|END_ENT|SEP)\]")
+# What is asked about: the marked mention of entity linking, the subject of slot filling.
+_SUBJECT = re.compile(r"\[START_ENT\](.*?)\[END_ENT\]|\A(.*?)\[SEP\]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Query:
     pages: frozenset[str] = frozenset()  # ids of the pages of its gold provenance
     titles: frozenset[str] = frozenset()  # titles of pages with its proofs, as ``title_form`` has them
     benchmark: Benchmark = "kilt"  # whose form its record has
+    subject: str = ""  # the words that marks set apart; empty where there are none
 
     def has_gold(self, page_id: int, title: str) -> bool:
         """Whether a page is one of its gold pages."""
@@ -71,12 +74,15 @@ def _with_input(record: Json, benchmark: Benchmark) -> Query:
     outputs = [object_at(record, "output")] if is_one else optional_objects(record, "output")
     spans = [span for output in outputs for span in optional_objects(output, "provenance")]
     answers = (_answers(output) for output in outputs if "answer" in output)
+    text = text_at(record, "input")
+    subject = _SUBJECT.search(text)
     return Query(
         digits_or_text(record, "id"),
-        _plain(text_at(record, "input")),
+        _plain(text),
         tuple(dict.fromkeys(chain.from_iterable(answers))),
         frozenset(digits_or_text(span, "wikipedia_id") for span in spans),
         benchmark=benchmark,
+        subject=_plain(subject[1] or subject[2] or "") if subject else "",
     )
 
 

@@ -47,7 +47,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command("templates", "commands.look:templates", "Show what templates show, and those that lose most text.", ""),
         Command("diff", "commands.look:diff", "Say what became of every page of a release in a later one.", "diff"),
         Command(
-            "search", "commands.retrieve:search", "Find passages by BM25: candidates, baselines, negatives.", "search"
+            "search", "commands.retrieve:search", "Find passages or pages by BM25, an alias table, or both.", "search"
         ),
         Command("link", "commands.retrieve:link", "Link the mentions of a text to pages, by an alias table alone."),
     ),

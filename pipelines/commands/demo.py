@@ -86,8 +86,7 @@ STEPS = (
     Step(
         "Passages for the questions, ranked by BM25",
         "search",
-        "search %passages --index %bm25 --queries %qampari/qampari_data/dev_data.jsonl --top 200 "
-        "--output %bm25-dev.jsonl",
+        "search %passages --queries %qampari/qampari_data/dev_data.jsonl --top 200 --output %bm25-dev.jsonl",
         ("qampari", "passages"),
     ),
     Step(

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from kbsource.errors import SetupError, counted
 from kbsource.files import Folder
 from mapping.entity_linking.records import LinkerOptions
-from mapping.options import FLAT, AtLeast1, File, FolderPath, FoundForm, Release, Text
+from mapping.options import FLAT, AtLeast1, File, FolderPath, FoundForm, Level, Release, System, Text
 from pipelines.terminal import Summary, command_line, table_text
 
 if TYPE_CHECKING:
     from kbsource.records import BadRecord
     from mapping.contexts.gold import Reject
-    from mapping.retrieval.queries import Query
+    from mapping.retrieval.index import PassageIndex
     from mapping.sources.raw_records import RawRecord
 
 _TOP, _SHOWN = 100, 10
@@ -27,117 +27,118 @@ def search(
     query: Text | None = None,
     /,
     *,
-    index: FolderPath,
+    system: System = "bm25",
+    linking: FolderPath | None = None,
+    level: Level = "passage",
+    index: FolderPath | None = None,
     queries: File | None = None,
     output: File | None = None,
     top: AtLeast1 | None = None,
     form: FoundForm | None = None,
     negatives: AtLeast1 | None = None,
+    options: Annotated[LinkerOptions, FLAT] = LinkerOptions(),
 ) -> Summary:
-    """Find passages by BM25: candidates, baselines, negatives.
+    """Find passages or pages by BM25, an alias table, or both.
 
-    Indexes passages where that was not done yet, and finds those that are best for a query by BM25, or for every record
-    of a file. Passages of one score stand in the order of the corpus.
+    Finds those that are best for a query, or for every record of a file. bm25 ranks passages by their words; those of
+    one score stand in the order of the corpus. aliases ranks the pages that the mentions of a query may mean.
+    aliases+bm25 is what aliases finds and behind it what only bm25 finds; aliases,bm25 fuses both by their ranks.
 
     Args:
         passages: passages, as kbsource passages makes them.
         query: what is looked for.
-        index: folder of their index; made where there is none.
+        system: bm25, aliases, or several with + (in this order) or a comma (fused) between them.
+        linking: folder that kbsource entity-linking wrote, for aliases.
+        level: what is found: passages, of a page that aliases finds the best one, or pages.
+        index: folder of the passages' index, made where there is none; by default PASSAGES-bm25, beside them.
         queries: records of KILT's form, AmbER sets, or questions of QAMPARI, JSON Lines, in place of QUERY.
         output: what is found for --queries; appears when it is complete.
-        top: most passages of a query; by default 100 for a file, 10 for a QUERY.
+        top: most passages or pages of a query; by default 100 for a file, 10 for a QUERY.
         form: kilt: predictions of KILT; trec: a run of TREC; ctxs: questions with passages, as QAMPARI, DPR and
             Fusion-in-Decoder have them. By default ctxs for QAMPARI, kilt for all others.
         negatives: write lines that retrievers are trained on: found passages of gold pages, and N that are of none and
             name no answer.
 
     Examples:
-        kbsource search passages/enwiki-20261001 "Who wrote Faust?" --index bm25/enwiki-20261001
-        kbsource search passages/enwiki-20261001 --index bm25/enwiki-20261001 \\
-            --queries aligned/nq/nq-dev-kilt.jsonl --output bm25-nq-dev.jsonl
-        kbsource search passages/enwiki-20261001 --index bm25/enwiki-20261001 \\
-            --queries qampari/enwiki-20261001/qampari_data/dev_data.jsonl --top 200 --output bm25-dev.jsonl
+        kbsource search passages/enwiki-20261001 "Who wrote Faust?"
+        kbsource search passages/enwiki-20261001 --system aliases+bm25 --linking linking/enwiki-20261001 \\
+            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev.jsonl
+        kbsource search passages/enwiki-20261001 --queries qampari/enwiki-20261001/qampari_data/dev_data.jsonl \\
+            --top 200 --output bm25-dev.jsonl
     """
+    from mapping.retrieval.queries import Query
+    from mapping.retrieval.runs import answered, found_line, training_line
+    from mapping.retrieval.systems import Sources, alias_table, make_system
+
+    _check_asked(query, queries, output)
+    if negatives is not None and (queries is None or form is not None or level == "page"):
+        raise SetupError(
+            "--negatives makes lines of passages in a form of their own out of --queries; leave out --form, --level "
+            "page and QUERY."
+        )
+    with alias_table(system, passages, linking, options) as table:
+        sources = Sources(_index(passages, index or f"{passages.rstrip('/')}-bm25"), table, options)
+        find = make_system(system, sources, level=level, with_texts=form != "trec")
+        if query is not None:
+            hits = find(Query("", query), top or _SHOWN)
+            return Summary(
+                text="\n".join(f"{one.score:8.3f}  {one.document}  {one.title}{_below(one.text)}" for one in hits),
+                values=[
+                    {"score": one.score, "document": one.document, "title": one.title, "text": one.text} for one in hits
+                ],
+                next=command_line("search", passages, "--queries", "FILE", "--output", "PREDICTIONS"),
+            )
+
+        def line_of(asked: Query) -> bytes:
+            hits = find(asked, top or _TOP)
+            return (
+                found_line(asked, hits, form)
+                if negatives is None
+                else training_line(asked, hits, n_negatives=negatives)
+            )
+
+        then = "" if negatives else _evaluated(queries or "", output or "", form)
+        return _converted(queries or "", output or "", partial(answered, line_of=line_of), then)
+
+
+def _below(text: str) -> str:
+    return text and f"\n          {text}"
+
+
+def _index(passages: str, folder: str) -> PassageIndex:
+    """The index of passages, made where there is none."""
     from kbsource.release.layout import MANIFEST
     from mapping.retrieval.index import PassageIndex, make_index
-    from mapping.retrieval.runs import answered, found_line, training_line
     from pipelines.progress import Progress
 
-    _check_asked(query, queries, output, "QUERY")
-    if negatives is not None and (queries is None or form is not None):
-        raise SetupError("--negatives makes lines of their own form out of --queries; leave --form and QUERY out.")
-    if not os.path.exists(os.path.join(index, MANIFEST)):
+    if not os.path.exists(os.path.join(folder, MANIFEST)):
         progress = Progress()
-        progress.note(f"indexing {passages} into {index}")
-        progress.note(f"{make_index(passages, index):,} passages indexed")
-    found_in = PassageIndex(passages, index)
-    if query is not None:
-        hits = list(found_in.search(query, top or _SHOWN))
-        return Summary(
-            text="\n".join(f"{one.score:8.3f}  {one.passage_id}  {one.title}\n          {one.text}" for one in hits),
-            values=[
-                {"score": one.score, "passage_id": one.passage_id, "title": one.title, "text": one.text} for one in hits
-            ],
-            next=command_line("search", passages, "--index", index, "--queries", "FILE", "--output", "PREDICTIONS"),
-        )
-
-    def line_of(asked: Query) -> bytes:
-        hits = found_in.search(asked.text, top or _TOP, with_texts=form != "trec")
-        return found_line(asked, hits, form) if negatives is None else training_line(asked, hits, n_negatives=negatives)
-
-    then = "" if negatives else _evaluated(queries or "", output or "", form)
-    return _converted(queries or "", output or "", partial(answered, line_of=line_of), then)
+        progress.note(f"indexing {passages} into {folder}")
+        progress.note(f"{make_index(passages, folder):,} passages indexed")
+    return PassageIndex(passages, folder)
 
 
-def link(
-    release: Release,
-    text: Text | None = None,
-    /,
-    *,
-    queries: File | None = None,
-    output: File | None = None,
-    top: AtLeast1 = _TOP,
-    form: FoundForm | None = None,
-    options: Annotated[LinkerOptions, FLAT] = LinkerOptions(),
-) -> Summary:
+def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, FLAT] = LinkerOptions()) -> Summary:
     """Link the mentions of a text to pages, by an alias table alone.
 
     Finds the longest mentions of a text that the alias table of entity-linking data knows, whole words, and gives each
-    the page that it leads to most often; exit code 1 when there is none. Of every record of a file it gives all pages
-    that its mentions may mean, the likeliest first.
+    the page that it leads to most often; exit code 1 when there is none. The records of a file kbsource search
+    --system aliases answers.
 
     Args:
         release: folder that kbsource entity-linking wrote.
         text: the text.
-        queries: records of KILT's form, AmbER sets, or questions of QAMPARI, JSON Lines, in place of TEXT.
-        output: what is found for --queries; appears when it is complete.
-        top: most pages of a query.
-        form: kilt: predictions of KILT; trec: a run of TREC; ctxs: questions with pages, as QAMPARI has passages. By
-            default ctxs for QAMPARI, kilt for all others.
 
     Examples:
         kbsource link linking/enwiki-20261001 "Ada Lovelace worked with Charles Babbage in London."
-        kbsource link linking/enwiki-20261001 --queries amber/enwiki-20261001/human/qa/amber_sets.jsonl \\
-            --output linked-qa.jsonl
     """
     from contextlib import closing
 
     import msgspec
 
-    from mapping.entity_linking.aliases import AliasTable, link_text, rank_pages
-    from mapping.retrieval.index import Hit
-    from mapping.retrieval.runs import answered, found_line
+    from mapping.entity_linking.aliases import AliasTable, link_text
 
-    _check_asked(text, queries, output, "TEXT")
     with closing(AliasTable(release)) as table:
-        if text is None:
-
-            def line_of(asked: Query) -> bytes:
-                pages = rank_pages(asked.text, table, options, most=top)
-                return found_line(asked, [Hit("", one.page_id, one.title, "", score) for one, score in pages], form)
-
-            then = _evaluated(queries or "", output or "", form)
-            return _converted(queries or "", output or "", partial(answered, line_of=line_of), then)
         found = list(link_text(text, table, options))
     rows = [("mention", "page", "page id", "prior", "links", "link probability")]
     rows += [
@@ -154,9 +155,7 @@ def link(
     )
 
 
-def beir(
-    alignment: Release, passages: Release, /, *, output: FolderPath, level: Literal["passage", "page"] = "passage"
-) -> Summary:
+def beir(alignment: Release, passages: Release, /, *, output: FolderPath, level: Level = "passage") -> Summary:
     """Write an aligned dataset over passages as BEIR has datasets.
 
     Writes corpus, queries and qrels, which BEIR's GenericDataLoader reads, and qrels as TREC has them.
@@ -213,9 +212,9 @@ def trec(file: File, /, *, output: File, queries: File | None = None) -> Summary
     return _converted(file, output, partial(predictions_of, texts=texts), evaluated)
 
 
-def _check_asked(text: str | None, queries: str | None, output: str | None, name: str) -> None:
+def _check_asked(text: str | None, queries: str | None, output: str | None) -> None:
     if (text is None) == (queries is None) or (queries is None) != (output is None):
-        raise SetupError(f"Give a {name}, or --queries FILE with --output FILE.")
+        raise SetupError("Give a QUERY, or --queries FILE with --output FILE.")
 
 
 def _evaluated(queries: str, output: str, form: FoundForm | None) -> str:

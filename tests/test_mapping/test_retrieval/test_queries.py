@@ -45,15 +45,15 @@ CASES: list[tuple[Any, list[Query]]] = [
                 {"provenance": [{"wikipedia_id": 9}]},
             ],
         },
-        [Query("4", "near the Sorn they", ("Brack",), frozenset({"7", "9"}))],
+        [Query("4", "near the Sorn they", ("Brack",), frozenset({"7", "9"}), subject="the Sorn")],
     ),
     ({"id": "a", "input": "b"}, [Query("a", "b")]),
-    ({"id": "a", "input": "Sorn [SEP] mouth"}, [Query("a", "Sorn mouth")]),
+    ({"id": "a", "input": "Sorn [SEP] mouth"}, [Query("a", "Sorn mouth", subject="Sorn")]),
     (
         SET,
         [
             Query("a=1", "What does Abe play?", ("guitar", "guitarist"), frozenset({"7"}), benchmark="amber"),
-            Query("b=1", "Abe sport", ("SUPPORTS",), frozenset({"7"}), benchmark="amber"),
+            Query("b=1", "Abe sport", ("SUPPORTS",), frozenset({"7"}), benchmark="amber", subject="Abe"),
             Query("b=2", "Abe rows.", ("REFUTES",), benchmark="amber"),
         ],
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def _passages(corpus: Path) -> list[Passage]:
 def test_a_query_is_answered_and_the_index_is_kept(
     tmp_path: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = ["search", str(corpus), "--index", str(tmp_path / "index")]
+    flags = ["search", str(shutil.copytree(corpus, tmp_path / "corpus"))]
     assert main([*flags, "river in Brack", "--top", "1"]) == 0
     said = capsys.readouterr()
     assert "passages indexed" in said.err
@@ -61,7 +62,9 @@ def test_a_query_is_answered_and_the_index_is_kept(
     said = capsys.readouterr()
     assert "indexed" not in said.err
     assert "5__0  Tey" in said.out
-    assert verified(tmp_path / "index").findings == ()
+    assert verified(tmp_path / "corpus-bm25").findings == ()
+    assert main([*flags, "goats", "--level", "page", "--json"]) == 0
+    assert [(one["document"], one["text"]) for one in json.loads(capsys.readouterr().out)] == [("5", "")]
 
 
 def test_files_of_queries_become_predictions_runs_and_training_lines(tmp_path: Path, corpus: Path) -> None:
@@ -106,7 +109,11 @@ def test_files_of_queries_become_predictions_runs_and_training_lines(tmp_path: P
         ([], "Give a QUERY, or --queries"),
         (["x", "--queries", "y"], "Give a QUERY, or --queries"),
         (["--queries", "y"], "with --output FILE"),
-        (["x", "--negatives", "1"], "leave --form and QUERY out"),
+        (["x", "--negatives", "1"], "leave out --form, --level page and QUERY"),
+        (["x", "--system", "aliases+bm25"], "--system aliases+bm25 needs --linking"),
+        (["x", "--linking", "y"], "are for --system aliases, not for bm25"),
+        (["x", "--min-count", "2"], "are for --system aliases, not for bm25"),
+        (["x", "--system", "bm25+dense"], "Write it like aliases+bm25."),
         (["x", "--top", "0"], "--top is 0. Must be >= 1."),
     ],
 )
@@ -115,6 +122,17 @@ def test_flags_that_contradict_each_other(
 ) -> None:
     assert main(["search", str(corpus), "--index", str(tmp_path / "index"), *flags]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_passages_and_aliases_are_of_one_release(
+    tmp_path: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = write_kb(tmp_path / "kb", [SORN])
+    assert main(["entity-linking", str(other), "--output", str(tmp_path / "linking")]) == 0
+    flags = ["--system", "aliases", "--linking", str(tmp_path / "linking")]
+    assert main(["search", str(corpus), "x", "--index", str(tmp_path / "index"), *flags]) == 2
+    assert "made from different releases" in capsys.readouterr().err
+    assert not (tmp_path / "index").exists()
 
 
 def test_queries_that_cannot_be_used_are_told(tmp_path: Path, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:

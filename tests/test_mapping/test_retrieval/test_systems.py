@@ -1,0 +1,106 @@
+"""What systems find, alone, one behind the other, and fused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("tantivy")
+
+from mapping.entity_linking.aliases import AliasTable
+from mapping.entity_linking.records import Alias, LinkerOptions
+from mapping.retrieval.index import Hit, PassageIndex, make_index
+from mapping.retrieval.queries import Query
+from mapping.retrieval.systems import FUSION_K, Sources, make_system
+from tests.test_mapping.test_retrieval.test_index import passage, write_corpus
+
+# The ferry stands in words, not in the mention; page 9 has no passage.
+PASSAGES = (
+    passage(1, 0, "Lantern (ferry)", "She crossed the sound."),
+    passage(1, 1, "Lantern (ferry)", "A lantern was lit on each of her stairs."),
+    passage(2, 0, "Lantern (novel)", "A book of thirty nights."),
+    passage(3, 0, "Stairs", "Stairs and more stairs, lit at night by a lantern."),
+)
+MEANINGS = {
+    "Lantern": [(2, "Lantern (novel)", 0.6), (1, "Lantern (ferry)", 0.3), (9, "Lantern (lost)", 0.1)],
+    "Stairs": [(3, "Stairs", 1.0)],
+}
+
+
+class _Aliases(AliasTable):
+    """An alias table in memory."""
+
+    def __init__(self) -> None:
+        self._meanings = {
+            mention: [Alias(mention, page_id, title, 1, prior, 0.5) for page_id, title, prior in pages]
+            for mention, pages in MEANINGS.items()
+        }
+
+    def find(self, mention: str) -> tuple[Alias | None, bool]:
+        return self._meanings.get(mention, [None])[0], False
+
+    def meanings(self, mention: str) -> Iterator[Alias]:
+        yield from self._meanings[mention]
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
+    corpus = write_corpus(tmp_path_factory.mktemp("systems") / "corpus", PASSAGES)
+    make_index(str(corpus), f"{corpus}-bm25")
+    return Sources(PassageIndex(str(corpus), f"{corpus}-bm25"), _Aliases(), LinkerOptions())
+
+
+def _found(sources: Sources, system: str, query: str, level: str = "passage", *, subject: str = "") -> list[str]:
+    find = make_system(system, sources, level=level)  # type: ignore[arg-type]
+    return [hit.document for hit in find(Query("q", query, subject=subject), 10)]
+
+
+def test_a_page_that_aliases_find_comes_by_its_best_passage(sources: Sources) -> None:
+    assert _found(sources, "aliases", "Lantern stairs?") == ["2__0", "1__1"]
+    assert _found(sources, "aliases", "Lantern of the sound?") == ["2__0", "1__0"]
+    assert _found(sources, "aliases", "Lantern stairs?", "page") == ["2", "1", "9"]
+    assert _found(sources, "aliases", "lantern") == []
+
+
+def test_a_page_of_the_subject_stands_before_others(sources: Sources) -> None:
+    assert _found(sources, "aliases", "Lantern Stairs", "page") == ["3", "2", "1", "9"]
+    assert _found(sources, "aliases", "Lantern Stairs", "page", subject="Lantern") == ["2", "1", "9", "3"]
+    scores = [
+        hit.score for hit in make_system("aliases", sources, level="page")(Query("", "Stairs", subject="Lantern"), 10)
+    ]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_page_of_bm25_has_the_place_of_its_best_passage(sources: Sources) -> None:
+    passages = _found(sources, "bm25", "lantern stairs")
+    assert _found(sources, "bm25", "lantern stairs", "page") == list(
+        dict.fromkeys(one.partition("__")[0] for one in passages)
+    )
+    two = make_system("bm25", sources, level="page")(Query("", "lantern"), 2)
+    assert len(two) == 2  # more passages are asked for where those of a page come together
+    assert {(hit.passage_id, hit.text) for hit in two} == {("", "")}
+
+
+@pytest.mark.parametrize("level", ["passage", "page"])
+def test_systems_are_put_in_order_and_fused(sources: Sources, level: str) -> None:
+    query = "Lantern stairs lit on the sound"
+    first, second = (_found(sources, name, query, level) for name in ("aliases", "bm25"))
+    assert first != second
+    assert _found(sources, "aliases+bm25", query, level) == list(dict.fromkeys(first + second))
+    scores = {
+        one: sum(1 / (FUSION_K + run.index(one) + 1) for run in (first, second) if one in run) for one in first + second
+    }
+    find = make_system("aliases,bm25", sources, level=level)  # type: ignore[arg-type]
+    hits = find(Query("q", query), 10)
+    assert {hit.document: hit.score for hit in hits} == pytest.approx(scores)
+    assert [hit.score for hit in hits] == sorted(scores.values(), reverse=True)
+    # A comma binds closer than a plus.
+    fused = [hit.document for hit in hits]
+    assert _found(sources, "bm25+aliases,bm25", query, level) == list(dict.fromkeys(second + fused))
+
+
+def test_no_more_is_found_than_asked_for(sources: Sources) -> None:
+    for system in ("bm25", "aliases", "aliases+bm25", "aliases,bm25"):
+        hits: list[Hit] = make_system(system, sources, level="passage")(Query("", "Lantern Stairs"), 1)
+        assert len(hits) == 1
