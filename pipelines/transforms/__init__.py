@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         WriteAlignment,
     )
     from pipelines.transforms.pages import CutPassages, ParseWikitext, ReadPages
+    from pipelines.transforms.rows import AsChunks, AsEmbeddable, AsRows
     from pipelines.transforms.tables import CommitRelease, ReadStatements, ReadTable, WriteTable
     from pipelines.transforms.verify_entailment import VerifyEntailment
     from pipelines.transforms.wikidata import ReadWikidata
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlignSpans",
+    "AsChunks",
+    "AsEmbeddable",
+    "AsRows",
     "BuildDefinitions",
     "BuildTitleIndex",
     "Checkpoint",
@@ -57,6 +61,7 @@ _MODULES = {
     "pipelines.primitives.guarded_map": ("GuardedMap",),
     "pipelines.primitives.shuffle": ("Checkpoint", "CollectSorted", "Regroup"),
     "pipelines.transforms.pages": ("CutPassages", "ParseWikitext", "ReadPages"),
+    "pipelines.transforms.rows": ("AsChunks", "AsEmbeddable", "AsRows"),
     "pipelines.transforms.tables": ("CommitRelease", "ReadStatements", "ReadTable", "WriteTable"),
     "pipelines.transforms.verify_entailment": ("VerifyEntailment",),
     "pipelines.transforms.wikidata": ("ReadWikidata",),

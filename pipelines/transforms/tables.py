@@ -22,6 +22,7 @@ from kbsource.runtime.chunks import BatchRef, ChunkKey, read_batches
 from mapping.kinds import OWN_TABLES
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.runners.workers import do
+from pipelines.transforms.rows import AsRows
 
 CHUNK_ROWS = 1 << 19
 """Rows of a chunk, and those of a row group more."""
@@ -60,6 +61,17 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         self._paths, self._together = tuple(paths), together
         self._columns = None if columns is None else list(columns)
         self._chunk_rows = chunk_rows or CHUNK_ROWS
+
+    def rows(self) -> Any:
+        """This, and its rows as ``beam.Row``, see ``AsRows``, whose fields are the columns.
+
+        Raises:
+            SetupError: the first file, whose schema all have, cannot be read.
+        """
+        with Folder.of(self._paths[0]).open() as raw, parquet_file(raw) as opened:
+            schema = opened.schema_arrow
+        columns = schema.names if self._columns is None else self._columns
+        return self | "as rows" >> AsRows(pa.schema([schema.field(name) for name in columns]))
 
     def expand(self, pipeline: Any) -> Any:
         return (

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -11,11 +15,14 @@ import pytest
 
 import pipelines.transforms
 from pipelines.cli import main
+from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import open_release
 from tests.support.real_data import ROOT
 
 PAGE = (ROOT / "docs" / "pipelines.md").read_text("utf-8")
-EXAMPLES = dict(re.findall(r"^## ([^\n]*)\n\n```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
+EXAMPLES = dict(
+    re.findall(r"^## ([^\n]*)\n(?:(?!## |```)[^\n]*\n)*```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+)
 
 
 def run_example(title: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,6 +74,69 @@ def test_a_filtered_release(release: Path, folder: Path, monkeypatch: pytest.Mon
     (table,) = (folder / "releases" / "islands" / "pages").iterdir()
     table.write_bytes(table.read_bytes()[:-1])
     assert main(["verify", str(folder / "releases" / "islands")]) == 1
+
+
+def test_rows_with_fields(release: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_example("Rows with fields by name", folder, monkeypatch)
+
+    expected: Counter[str] = Counter()
+    for page in open_release(release):
+        expected[str(page.is_disambiguation)] += len(page.anchors)
+    assert {kind: int(count) for kind, count in written(folder, "links-by-kind")} == expected
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_items_for_a_vector_database(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_example("Passages for a vector database", folder, monkeypatch)
+
+    items = written(folder, "items")
+    assert len({name for name, _ in items}) == len(items) > 100
+
+
+@pytest.fixture(scope="module")
+def beams_extras(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what Beam's DataFrames and YAML bring, an older pandas among it."""
+    folder = tmp_path_factory.mktemp("extras")
+    wanted = ("docstring-parser<1", "pandas<2.4", "quickjs-ng<1", "virtualenv-clone<1")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), *wanted]
+    subprocess.run(pip, check=True)
+    return folder
+
+
+def _run(beams_extras: Path, folder: Path, *arguments: str) -> None:
+    path = {"PYTHONPATH": f"{beams_extras}{os.pathsep}{ROOT}"}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=os.environ | path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.slow  # installs from the package index
+def test_dataframes(release: Path, folder: Path, beams_extras: Path) -> None:
+    (folder / "example.py").write_text(EXAMPLES["DataFrames"], "utf-8")
+    _run(beams_extras, folder, "example.py")
+
+    expected = Counter(str(page.is_disambiguation) for page in open_release(release))
+    assert {kind: int(count) for kind, count in written(folder, "pages-by-kind")} == expected
+
+
+@pytest.mark.slow  # likewise
+def test_a_pipeline_in_yaml(release: Path, folder: Path, beams_extras: Path) -> None:
+    pipeline = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)[0]
+    (folder / "example.yaml").write_text(pipeline.replace("PIPELINES", str(ROOT / "pipelines")), "utf-8")
+    own = record("a", [evidence("rises in Lake Miravel", title="River Ullane")])
+    write_records(folder / "evidence.jsonl", [own])
+    _run(
+        *(beams_extras, folder, "-m", "apache_beam.yaml.main"),
+        *("--yaml_pipeline_file=example.yaml", "--runner=FnApiRunner"),
+    )
+
+    (aligned,) = (json.loads(line) for path in folder.glob("aligned.json-*") for line in path.open())
+    assert (aligned["score"], aligned["text"]) == (1.0, "rises in Lake Miravel")
+    assert main(["passages", str(release), "--output", str(folder / "cut"), "--max-words", "60"]) == 0
+    tables = [pq.read_table(folder / name / "passages") for name in ("releases/passages", "cut")]
+    assert tables[0].equals(tables[1])
+    assert main(["verify", str(folder / "releases" / "passages")]) == 0
 
 
 @pytest.mark.usefixtures("in_this_process")

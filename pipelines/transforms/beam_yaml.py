@@ -1,0 +1,176 @@
+"""The steps that kbsource.yaml gives to Beam YAML: transforms of this package between rows with fields by name.
+
+An argument that is wrong ends in a SetupError or TypeError before the pipeline runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import apache_beam as beam
+import pyarrow as pa
+from msgspec import ValidationError, convert
+
+from kbsource.columns import schema_of
+from kbsource.errors import SetupError, told_fault
+from kbsource.files import join
+from kbsource.records import Page
+from kbsource.release.kind import kind_of, read_content
+from kbsource.release.layout import MANIFEST
+from kbsource.release.reader import check_sizes
+from mapping.kinds import KINDS, OWN_TABLES
+from mapping.passages.corpus import PASSAGES
+from mapping.passages.cut import CutOptions
+from mapping.records import Alignment
+from mapping.sources import all_sources
+from pipelines.alignment.reading import EvidenceFiles
+from pipelines.transforms import align, pages, tables
+from pipelines.transforms.rows import AsChunks, AsRows, row_type
+
+T = TypeVar("T")
+_ALIGNMENT = schema_of(Alignment)
+
+
+def read_pages(release: str, columns: Sequence[str] | None = None) -> Any:
+    """The pages of a release, or some of their columns; raises SetupError as ``pages.ReadPages``."""
+    return pages.ReadPages(release, columns=_known(columns, schema_of(Page).names)).rows()
+
+
+def read_table(release: str, table: str, columns: Sequence[str] | None = None) -> Any:
+    """A table of a release of any kind.
+
+    Raises:
+        SetupError: there is no release, or no such table or column in it, or a file is missing or cut off.
+    """
+    path = join(release, MANIFEST)
+    kind = kind_of(read_content(release), path, KINDS)
+    manifest = kind.read(release)
+    if not manifest.tables.get(table):
+        raise SetupError(f"{release} has no table {table!r}, but {', '.join(sorted(manifest.tables))}.")
+    check_sizes(release, manifest.tables[table])
+    paths = [join(release, entry.file) for entry in manifest.tables[table]]
+    return tables.ReadTable(paths, _known(columns, kind.tables[table].names)).rows()
+
+
+class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """Nothing -> the pieces of evidence of a dataset, rows of ``Alignment``.
+
+    Records that cannot be used are left out; where they are too many, or a file cannot be read to its end, the pipeline
+    ends.
+
+    Args:
+        dataset: what the files are, as ``kbsource map`` names it.
+        input: path, or several.
+        folder: takes what is read; for one pipeline with one input only.
+        split: ``train``, ``dev`` or ``test``.
+        references: further files that the dataset stands on, such as FEVER's wiki-pages.
+        max_rejects: highest share of the records that may be left out.
+    """
+
+    def __init__(
+        self,
+        dataset: str,
+        input: str | Sequence[str],
+        folder: str,
+        split: str = "dev",
+        references: Sequence[str] = (),
+        max_rejects: float = 0.01,
+    ) -> None:
+        super().__init__()
+        if dataset not in all_sources():
+            raise SetupError(f"ReadEvidence knows no dataset {dataset!r}, but {', '.join(sorted(all_sources()))}.")
+        inputs = [input] if isinstance(input, str) else list(input)
+        values = {"dataset": dataset, "inputs": inputs, "split": split, "references": list(references)}
+        files = _checked({**values, "max_rejects": max_rejects}, EvidenceFiles, "ReadEvidence")
+        files.check()
+        self._read = align.ReadEvidence([files], folder)
+
+    def expand(self, begin: Any) -> Any:
+        read = begin | self._read
+        _ = read.faults | "fault" >> beam.MapTuple(_end)
+        return read.evidence | "rows" >> AsRows(_ALIGNMENT)
+
+
+def _end(_: int, fault: Mapping[str, Any]) -> None:
+    raise told_fault(fault)
+
+
+def align_pairs(release: str, title: str = "title", text: str = "text") -> Any:
+    """Rows with a page's title and a text -> rows of ``Alignment``: where the text stands in the page."""
+    return (
+        "pairs" >> beam.Map(_pair, title=title, text=text)
+        | "evidence" >> align.EvidenceOfPairs()
+        | "resolve" >> align.ResolvePages(release)
+        | "align" >> align.AlignSpans(release)
+        | "rows" >> AsRows(_ALIGNMENT)
+    )
+
+
+def _pair(row: Any, title: str, text: str) -> tuple[str, str]:
+    return getattr(row, title), getattr(row, text)
+
+
+def align_spans(release: str) -> Any:
+    """Rows of ``Alignment``, as ``ReadEvidence`` gives them -> the same, each with its page and what became of it."""
+    return (
+        "chunks" >> AsChunks(_ALIGNMENT)
+        | "resolve" >> align.ResolvePages(release)
+        | "align" >> align.AlignSpans(release)
+        | "rows" >> AsRows(_ALIGNMENT)
+    )
+
+
+class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """Rows of pages -> rows of passages; further arguments are the fields of ``CutOptions``."""
+
+    def __init__(self, lang: str = "en", **options: Any) -> None:
+        super().__init__()
+        self._cut = pages.CutPassages(_checked(options, CutOptions, "CutPassages"), lang=lang)
+
+    def expand(self, rows: Any) -> Any:
+        return (rows | "chunks" >> AsChunks(schema_of(Page)) | "cut" >> self._cut).chunks | "rows" >> AsRows(PASSAGES)
+
+
+def write_table(table: str, output: str, order: Sequence[str], facts: Mapping[str, Any] | None = None) -> Any:
+    """Rows -> a release with one table, whose name says which columns it has; gives its folder.
+
+    Args:
+        table: a table of any kind of release, as docs/tables.md has them.
+        output: new folder.
+        order: fields that the rows are ordered by; those that are equal in them must be equal.
+        facts: what the manifest says the table is made from.
+    """
+    if table not in OWN_TABLES.tables:
+        raise SetupError(f"WriteTable knows no table {table!r}, but {', '.join(sorted(OWN_TABLES.tables))}.")
+    return (
+        "chunks" >> AsChunks(OWN_TABLES.tables[table], order=order)
+        | "write" >> tables.WriteTable(table, output)
+        | "commit" >> tables.CommitRelease(output, facts=facts or {})
+        | "as rows" >> beam.Map(_folder).with_output_types(row_type(pa.schema({"folder": pa.string()})))
+    )
+
+
+def _folder(path: str) -> beam.Row:
+    return beam.Row(folder=path)
+
+
+def _known(columns: Sequence[str] | None, names: Sequence[str]) -> Sequence[str] | None:
+    if odd := [column for column in columns or () if column not in names]:
+        raise SetupError(f"There is no column {odd[0]!r}; the columns are {', '.join(names)}.")
+    return columns
+
+
+def _checked(values: Mapping[str, Any], type_: type[T], step: str) -> T:
+    """Arguments as the options that they are.
+
+    Raises:
+        SetupError: one is unknown, or not what it may be.
+    """
+    if odd := sorted(set(values) - {field.name for field in fields(type_)}):  # type: ignore[arg-type]
+        raise SetupError(f"{step} has no argument {odd[0]!r}.")
+    try:
+        return convert(dict(values), type_)
+    except ValidationError as error:
+        raise SetupError(f"{step}: {error}.") from error
