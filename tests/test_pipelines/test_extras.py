@@ -33,6 +33,7 @@ def test_every_module_is_in_the_extra_that_is_named() -> None:
         assert all(re.search(rf"kbsource\[([\w,-]+,)?{name}[],]", inside) for name in brought), extra
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -52,6 +53,7 @@ def test_reading_needs_the_base_alone(arguments: list[str], release: Path) -> No
     assert done.stdout
 
 
+@pytest.mark.slow
 def test_tables_and_pages_are_read_with_the_base_alone(release: Path) -> None:
     done = run_without(
         OTHERS,
@@ -68,6 +70,7 @@ def test_tables_and_pages_are_read_with_the_base_alone(release: Path) -> None:
     assert done.stdout.split() == ["66", "20"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_needs_the_base_alone(name: str) -> None:
     done = command_without(OTHERS, [name, "--help"])
@@ -75,6 +78,7 @@ def test_help_needs_the_base_alone(name: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "blocked", "extra"),
     [
@@ -98,6 +102,7 @@ def test_a_command_names_the_extra_that_it_lacks(
     assert done.stderr.endswith(f"is not installed: pip install 'kbsource[{extra}]'\n")
 
 
+@pytest.mark.slow
 def test_building_needs_no_more_than_its_extra(tmp_path: Path) -> None:
     arguments = ["build", str(mini_wiki.MULTISTREAM), "--output", str(tmp_path / "out"), "--max-rejects", "1"]
     done = command_without(BEYOND_BUILD, arguments)
@@ -112,6 +117,7 @@ def test_reading_loads_little(release: Path) -> None:
     assert slow.isdisjoint(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_what_looks_for_similar_titles_is_not_in_the_base(release: Path) -> None:
     done = command_without(OTHERS, ["show", str(release), "Halvane Isle"])
 

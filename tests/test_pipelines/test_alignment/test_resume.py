@@ -20,6 +20,8 @@ from tests.support.alignments import evidence, map_mini, record, write_records
 from tests.support.builds import contents
 from tests.support.real_data import ROOT
 
+pytestmark = pytest.mark.slow
+
 RECORDS = [
     record("found", [evidence("rises in Lake Miravel", title="River Ullane")]),
     record("weak", [evidence("zebra quagga okapi gnu", title="Lake Miravel")]),
@@ -54,7 +56,6 @@ def records(tmp_path: Path) -> Path:
     return write_records(tmp_path / "own.jsonl", RECORDS)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 def test_a_driver_that_is_killed_again_and_again_comes_to_the_same_bytes(
     records: Path, release: Path, tmp_path: Path

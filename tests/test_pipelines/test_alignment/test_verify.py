@@ -205,6 +205,7 @@ def test_a_sentence_that_stands_for_several_evidences_of_a_set_is_written_once(
     assert (result.findings, result.rescored) == ([], 2)
 
 
+@pytest.mark.slow
 def test_any_runner_gives_the_same_bytes(
     verified: MapSummary, source_file: Path, options: VerifyOptions, release: Path, tmp_path: Path
 ) -> None:
@@ -222,6 +223,7 @@ def test_any_runner_gives_the_same_bytes(
     assert contents(Path(again.output)) == contents(Path(verified.output))
 
 
+@pytest.mark.slow
 def test_no_room_for_answers_is_a_fault_of_the_set_up_wherever_they_are_written(
     source_file: Path, options: VerifyOptions, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

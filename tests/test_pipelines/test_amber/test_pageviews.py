@@ -102,6 +102,7 @@ def test_every_line_of_the_wiki_is_accounted_for(made: MadeRelease[PageviewsMani
     assert verify(made.output, [PAGEVIEWS_RELEASE]).findings == ()
 
 
+@pytest.mark.slow
 def test_the_same_bytes_for_any_number_of_workers_and_groups(
     made: MadeRelease[PageviewsManifest], views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,7 @@ def test_pages_have_their_items_and_marks(release: Path) -> None:
         assert page.is_disambiguation == (page.page_id in mini_wiki.DISAMBIGUATION_PAGE_IDS)
 
 
+@pytest.mark.slow
 def test_every_runner_of_this_machine_writes_the_same_bytes(release: Path, tmp_path: Path) -> None:
     # Ranges of 10 kB give several tasks of each kind to share.
     build_mini(tmp_path / "one", range_bytes=10_000)
@@ -145,6 +146,7 @@ def test_a_killed_build_leaves_no_release_and_the_next_one_starts_clean(release:
     assert contents(output) == contents(release)
 
 
+@pytest.mark.slow
 def test_an_interrupted_build_ends_at_once_with_its_worker(tmp_path: Path) -> None:
     output = tmp_path / "release"
 
@@ -269,6 +271,7 @@ def test_only_titles_takes_those_articles_and_their_redirects(tmp_path: Path) ->
     assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
 
 
+@pytest.mark.slow
 def test_a_page_given_twice_is_released_once(tmp_path: Path) -> None:
     first, second = tmp_path / "wiki-1.xml.bz2", tmp_path / "wiki-2.xml.bz2"
     first.write_bytes(mini_wiki.MULTISTREAM.read_bytes())

@@ -134,6 +134,7 @@ def test_excluded_pages_give_nothing_and_lines_that_name_none_are_counted(
     assert verified(output, kb=release).findings == ()
 
 
+@pytest.mark.slow
 def test_a_killed_job_goes_on_where_it_was(
     tmp_path: Path, release: Path, made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

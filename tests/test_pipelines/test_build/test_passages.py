@@ -144,6 +144,7 @@ def test_the_bytes_are_the_same_with_every_runner(tmp_path: Path, kb: Path, corp
     assert contents(tmp_path / "again") == contents(corpus)
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_behind_is_removed(tmp_path: Path, kb: Path, corpus: Path) -> None:
     again = tmp_path / "again"
     for file in (
@@ -159,6 +160,7 @@ def test_what_a_killed_run_left_behind_is_removed(tmp_path: Path, kb: Path, corp
     assert contents(again) == contents(corpus)
 
 
+@pytest.mark.slow
 def test_the_cuts_between_chunks_change_no_byte(tmp_path: Path, release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut_release(tmp_path / "few", release, formats=CORPUS_FORMS)
     monkeypatch.setattr(corpus_files, "CHUNK_WEIGHT", 1)
@@ -166,6 +168,7 @@ def test_the_cuts_between_chunks_change_no_byte(tmp_path: Path, release: Path, m
     assert contents(tmp_path / "many") == contents(tmp_path / "few")
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_with_the_chunks_that_are_left(
     tmp_path: Path, kb: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

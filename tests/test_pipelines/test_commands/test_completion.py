@@ -10,6 +10,8 @@ import pytest
 from pipelines.cli import main
 from pipelines.commands import COMMANDS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("words", "found"),

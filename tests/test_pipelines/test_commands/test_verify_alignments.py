@@ -58,6 +58,7 @@ def _rewrite_records(folder: Path, change: Callable[[list[dict[str, Any]]], obje
     seal(folder, files=entries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "rule", "detail"),
     [

@@ -10,6 +10,8 @@ from pipelines.cli import main
 from tests.support.demo_datasets import CONFIG
 from tests.support.real_data import ROOT
 
+pytestmark = pytest.mark.slow
+
 nbformat = pytest.importorskip("nbformat", reason="needs nbclient: pip install nbclient ipykernel")
 nbclient = pytest.importorskip("nbclient", reason="needs nbclient: pip install nbclient ipykernel")
 

@@ -109,6 +109,7 @@ def test_what_has_neither_label_nor_page_is_not_asked_about(outcomes: dict[str, 
     assert outcomes["P50__Q3"] == "entity_unnamed"
 
 
+@pytest.mark.slow
 def test_a_value_with_more_subjects_than_allowed_makes_no_query(outcomes: dict[str, str], made: MadeRelease) -> None:
     assert "P50__Q4" not in outcomes
     assert made.report["skipped"]["too_many_subjects"] == 1
@@ -177,6 +178,7 @@ def test_of_a_value_that_two_things_have_the_first_ones_proofs_or_all(
     }
 
 
+@pytest.mark.slow
 def test_a_composition_may_have_more_pairs_than_answers(questions: dict[str, Question]) -> None:
     found = questions["P407__P50__Q13"]
     assert ([one.text for one in found.answers], found.n_answers) == (["Elvish", "Dwarvish", "Entish"], 12)

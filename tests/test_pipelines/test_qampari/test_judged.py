@@ -23,6 +23,8 @@ from tests.support.qampari_oracle import Oracle, check, considered, undrawn_ques
 from tests.support.qampari_worlds import RELATIONS, Maker, World, options_for, random_maker, run_job
 from tests.support.tiny_nli import overlap_model
 
+pytestmark = pytest.mark.slow
+
 for library in ("onnxruntime", "onnx", "transformers"):
     pytest.importorskip(library, reason="needs kbsource[nli]")
 
@@ -93,7 +95,6 @@ def test_the_model_is_asked_about_facts_that_a_question_may_come_of_until_it_acc
         assert counts["facts"] - counts["proved"] < counts["judged"]
 
 
-@pytest.mark.slow
 def test_proofs_carry_probability_and_hypothesis_and_some_are_not_the_first_sentence(
     world: World, made: MadeRelease, tmp_path: Path
 ) -> None:
@@ -113,7 +114,6 @@ def test_proofs_carry_probability_and_hypothesis_and_some_are_not_the_first_sent
     assert any(judged[key].text != first[key].text for key in both)
 
 
-@pytest.mark.slow
 def test_a_higher_threshold_drops_facts(world: World, model: ModelOptions, made: MadeRelease, tmp_path: Path) -> None:
     above = max(proof.entailment or 0 for proof in _proofs(Path(made.output)).values())
     strict = run_job(options_for(world, tmp_path / "a", model=model, least_entailment=above, **GIVEN))
@@ -133,7 +133,6 @@ class _Doubting:
         return [Verdict(0.1 if re.search("Tongue (40|41)", one.hypothesis) else 0.9, 0, 0) for one in pairs]
 
 
-@pytest.mark.slow
 def test_more_values_with_a_sentence_than_a_question_may_have_are_judged(
     model: ModelOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +154,6 @@ def test_more_values_with_a_sentence_than_a_question_may_have_are_judged(
     assert (found.n_aligned, found.n_validated, found.outcome) == (10, 8, "kept")
 
 
-@pytest.mark.slow
 def test_the_same_bytes_with_more_workers_and_smaller_chunks(
     world: World, model: ModelOptions, made: MadeRelease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def _refused(world: World, output: Path, match: str, **options: Any) -> None:
         run_job(options_for(world, output, **options))
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_finished_or_foreign_stays_as_it_is(world: World, tmp_path: Path) -> None:
     run_job(options_for(world, tmp_path / "done"))
     (tmp_path / "foreign").mkdir()

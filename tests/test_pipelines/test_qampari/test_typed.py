@@ -15,6 +15,8 @@ from tests.support.builds import rows
 from tests.support.qampari_oracle import considered, undrawn_questions
 from tests.support.qampari_worlds import Maker, World, options_for, run_job
 
+pytestmark = pytest.mark.slow
+
 GIVEN: dict[str, Any] = {"answer_filter": AnswerFilter(4, 200, 0.8)}
 SAID = "was directed by Ada Ash"
 
@@ -116,7 +118,6 @@ def test_intersections_are_of_validated_answers(queries: dict[str, QueryRow], qu
     assert questions[key].subset == INTERSECTION
 
 
-@pytest.mark.slow
 def test_of_types_with_the_same_validated_answers_the_most_specific_is_kept_by_option(tmp_path: Path) -> None:
     maker = Maker()
     maker.add("Q1", "film")

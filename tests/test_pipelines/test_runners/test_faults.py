@@ -23,6 +23,8 @@ from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents
 from tests.support.real_data import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 def command(output: Path, *more: str) -> list[str]:
     return [
@@ -57,7 +59,6 @@ def run(arguments: list[str], *, file_bytes: int | None = None) -> tuple[int, st
     return ended.returncode, ended.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("file_bytes", [20_000, 76_800], ids=["scanning", "writing pages"])
 @pytest.mark.parametrize("runner", [(), ("--runner=local-multi", "--workers=2")])
 def test_no_room_for_a_file_is_said_in_one_line_and_the_next_run_starts_clean(

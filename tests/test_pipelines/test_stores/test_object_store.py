@@ -21,12 +21,10 @@ from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import build_mini, contents, run_job
 from tests.support.stores import contents_of, failing_store, put, put_folder, s3_server
 
-pytestmark = pytest.mark.slow
-
 pytest.importorskip("moto.server", reason="needs pip install moto[s3] flask flask-cors")
 
 
-pytestmark = pytest.mark.usefixtures("s3")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("s3")]
 
 
 @pytest.fixture

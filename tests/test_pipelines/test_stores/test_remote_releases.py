@@ -33,6 +33,8 @@ from tests.support.passages import cut_release
 from tests.support.real_data import ROOT
 from tests.support.stores import contents_of, get, put, put_folder, s3_server
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("moto.server", reason="needs pip install moto[s3] flask flask-cors")
 
 Says = Callable[..., tuple[int, str]]
@@ -125,7 +127,6 @@ COMMANDS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_a_command_says_of_a_remote_release_what_it_says_of_a_local_one(
     bucket: Bucket, says: Says, command: str
@@ -156,7 +157,6 @@ def test_what_is_damaged_there_is_found(bucket: Bucket, says: Says) -> None:
     assert "s3://wiki/damaged/index/qids.arrow is missing" in said
 
 
-@pytest.mark.slow
 def test_contexts_are_made_in_the_store(bucket: Bucket, says: Says) -> None:
     command = "qampari-contexts {0}/qampari {0}/passages --retrieved {0}/ranked.jsonl --output {0}/contexts"
 
@@ -216,7 +216,6 @@ def test_little_more_than_a_page_is_read(bucket: Bucket, monkeypatch: pytest.Mon
     assert sum(read) < 3 * (64 << 10)
 
 
-@pytest.mark.slow
 def test_a_command_leaves_nothing_in_the_temporary_folder(bucket: Bucket, scratch: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pipelines.cli", "show", "s3://wiki/mini", "Lake Miravel", *bucket.flags],

@@ -80,6 +80,7 @@ def test_with_a_folder_references_come_and_the_same_chunk_is_not_done_again(tmp_
     assert (tmp_path / "kept" / "00000-00000.arrow").read_bytes() == content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mood", "how"),
     [("hang", "timeout"), ("segfault", "crash"), ("raise", "error"), ("memory", "crash"), ("kill", "crash")],

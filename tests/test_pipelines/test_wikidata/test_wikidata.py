@@ -77,11 +77,13 @@ def test_tables_hold_what_the_lines_say(release: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_same_bytes_for_any_number_of_workers(release: Path, dump: Path, tmp_path: Path) -> None:
     make(dump, output=tmp_path / "again", runner="local-multi", workers=2, max_rejects=0.1, range_bytes=500)
     assert contents(tmp_path / "again") == contents(release)
 
 
+@pytest.mark.slow
 def test_other_cuts_give_the_same_rows(release: Path, whole: Path) -> None:
     assert len(list((whole / "items").iterdir())) < len(list((release / "items").iterdir()))
     for table in ("items", "properties", "sitelinks", "statements", "classes", "rejected"):
@@ -96,6 +98,7 @@ def test_a_finished_release_is_sound_and_never_overwritten(release: Path, dump: 
     assert contents(release) == before
 
 
+@pytest.mark.slow
 def test_what_fails_leaves_no_release_and_the_next_run_starts_clean(release: Path, dump: Path, tmp_path: Path) -> None:
     output = tmp_path / "release"
     with pytest.raises(DataError, match=r"3 of 48 lines rejected.*malformed_json"):
@@ -106,6 +109,7 @@ def test_what_fails_leaves_no_release_and_the_next_run_starts_clean(release: Pat
     assert contents(output) == contents(release)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_with_the_ranges_that_are_left(
     release: Path, dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +136,7 @@ def test_a_run_that_was_killed_goes_on_with_the_ranges_that_are_left(
     assert contents(output) == contents(release)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_once", [True, False], ids=["from outside", "for its sake"])
 def test_only_an_entity_that_ends_the_process_alone_is_lost(
     is_once: bool, whole: Path, dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -166,6 +171,7 @@ def _replace(path: Path) -> None:
     other.rename(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [_grow, _change, _replace])
 def test_a_dump_that_changes_while_it_is_read_makes_no_release(
     change: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -220,6 +226,7 @@ def test_a_dump_without_items_and_properties_makes_no_release(lines: list[Any], 
     assert not (tmp_path / "release" / "manifest.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -242,6 +249,7 @@ def test_names_that_nothing_in_the_dump_has_make_no_release(
     assert not (tmp_path / "release" / "manifest.json").exists()
 
 
+@pytest.mark.slow
 def test_what_a_damaged_block_may_have_held_counts_for_the_ceiling(tmp_path: Path) -> None:
     content = array(item(f"Q{number}") for number in range(1, 1001))
     streams = [bytearray(bz2.compress(content[start : start + 8000])) for start in range(0, len(content), 8000)]
@@ -287,6 +295,7 @@ def test_the_commands_make_and_verify_a_release(dump: Path, tmp_path: Path, caps
         PAGES_RELEASE.read(output)
 
 
+@pytest.mark.slow
 def test_real_entities_make_a_sound_release(tmp_path: Path) -> None:
     ndjson, bzip2, mock = (
         real_path(f"wikidata/{name}")

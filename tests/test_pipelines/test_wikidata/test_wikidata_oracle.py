@@ -92,6 +92,7 @@ def check(release: Path, dumps: Sequence[Path], **options: Any) -> None:
     assert verify(str(release), [WIKIDATA_RELEASE]).findings == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_row_of_real_entities_is_what_their_lines_say(name: str, tmp_path: Path) -> None:
     dump = real_path(f"wikidata/{name}")
@@ -263,6 +264,7 @@ def test_every_line_is_rows_or_a_reason_whatever_is_wrong_with_it(
 DEEP = "[" * 1000 + "]" * 1000
 
 
+@pytest.mark.slow
 def test_many_broken_entities_in_one_range_stop_no_job(tmp_path: Path) -> None:
     broken = [
         *([item("Q2", lastrevid=1 << 63)] * 30),

@@ -72,6 +72,7 @@ def test_verify_finds_rows_that_were_changed(
     assert rule in {finding.rule for finding in verify(str(copy), [WIKIDATA_RELEASE]).findings}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "value"),
     [("month", 13), ("day", 0), ("precision", 15), ("latitude", float("nan")), ("longitude", -361.0)],
