@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Run = Annotated[RunOptions, Parameter(name="*", group=Group("How it is run", sort_key=8))]
 
+_STEPS_SHOWN = 4
 _REMEDIES = {
     "end_not_checked": "Read all of it: --deep.",
     "truncated_dump": "Download it again, or build what can be read of it with --allow-truncated.",
@@ -244,11 +245,21 @@ def _release_summary(made: Any, rows: Sequence[Row], /, *, text: str = "", **val
 def made_summary(
     made: Any, rows: Sequence[Row], /, *, text: str = "", against: Sequence[str] = (), **values: Any
 ) -> Summary:
-    """What a job made: where it is, how long it took, and that it is to be verified, ``against`` what."""
+    """What a job made: where it is, how long it and its steps took, and that it is to be verified, ``against`` what."""
+    longest = [
+        (f"  work of {step}", clock(seconds))
+        for step, seconds in list(made.steps.items())[:_STEPS_SHOWN]
+        if seconds >= 1
+    ]
     return Summary(
         title=f"It is in {made.output}.",
-        rows=[*rows, ("wall time", clock(made.seconds))],
+        rows=[*rows, ("wall time", clock(made.seconds)), *longest],
         text=text,
         next=command_line("verify", made.output, *against),
-        values={"output": made.output, "seconds": round(made.seconds, 1), **values},
+        values={
+            "output": made.output,
+            "seconds": round(made.seconds, 1),
+            "steps": {step: round(seconds, 3) for step, seconds in made.steps.items()},
+            **values,
+        },
     )

@@ -303,9 +303,9 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
             raise SetupError(f"{options.kb} does not know the items of its pages; build it with --wikidata.")
         make_release(pipeline, plan, paths, values)
         with progress.stage("sets", lambda: Done(0, 0)):
-            run_pipeline(pipeline, "amber")
+            steps = run_pipeline(pipeline, "amber")
     report = Folder.of(join(output, REPORT)).read_json()
-    return MadeRelease(options.output, AMBER_SETS.read(output), time.monotonic() - started, report)
+    return MadeRelease(options.output, AMBER_SETS.read(output), time.monotonic() - started, steps, report)
 
 
 def _labelled(collections: Sequence[Collection], tables: WikidataTables, lang: str) -> tuple[Collection, ...]:

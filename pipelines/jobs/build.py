@@ -206,6 +206,7 @@ class BuildSummary:
     manifest: PagesManifest  # as written
     titles_not_found: tuple[str, ...]  # titles of ``only_titles`` that the dump does not have, sorted
     seconds: float  # wall time
+    steps: dict[str, float]  # seconds that steps worked, in all processes
 
 
 def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) -> BuildSummary:
@@ -222,10 +223,10 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
         prepared_build(options, flags=flags, progress=progress) as (pipeline, inputs, out),
         progress.stage("build", _poll(inputs, out.staging)),
     ):
-        run_pipeline(pipeline, "build")
+        steps = run_pipeline(pipeline, "build")
     manifest = PAGES_RELEASE.read(out.folder)
     missing = _titles_not_found(inputs.titles, out.folder)
-    return BuildSummary(options.output, manifest, missing, time.monotonic() - started)
+    return BuildSummary(options.output, manifest, missing, time.monotonic() - started, steps)
 
 
 @contextmanager

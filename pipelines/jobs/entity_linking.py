@@ -343,8 +343,8 @@ def make_entity_linking(
         plan = Plan(kb, release.sha256, release.tables["pages"], sampling, exclusion.page_ids, output, out.staging)
         _ = pipeline | "entity linking" >> MakeEntityLinking(plan, facts, exclusion)
         with progress.stage("links", _read(plan)):
-            run_pipeline(pipeline, "entity-linking")
-    return MadeRelease(options.output, ENTITY_LINKING.read(output), time.monotonic() - started)
+            steps = run_pipeline(pipeline, "entity-linking")
+    return MadeRelease(options.output, ENTITY_LINKING.read(output), time.monotonic() - started, steps)
 
 
 def _read(plan: Plan) -> Callable[[], Done]:

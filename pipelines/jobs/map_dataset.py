@@ -67,6 +67,7 @@ class MapSummary:
     report: dict[str, Any]  # as written to ``report.json``
     manifest: ListingManifest  # as written
     seconds: float  # wall time
+    steps: dict[str, float]  # seconds that steps worked, in all processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class AllSummary:
     report: dict[str, Any]  # as written to ``report.json``
     kept: tuple[str, ...]  # folders that were done before
     seconds: float  # wall time
+    steps: dict[str, float]  # seconds that steps worked, in all processes
 
 
 def failure(failed: Sequence[tuple[Planned, SetupError]], n_planned: int) -> SetupError:
@@ -181,10 +183,11 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
     progress.note("inputs: hashing")
     part = DatasetPart(options, alignment_facts(options, release, input_facts(options)))
     with ReleaseFolder(folder, kind=ALIGNMENT, job=part.search_facts, further=record_files(options)) as output:
-        if faults := _align(pipeline, [part], output.staging, progress):
+        faults, steps = _align(pipeline, [part], output.staging, progress)
+        if faults:
             raise faults[0]
     report = Folder.of(join(folder, REPORT)).read_json()
-    return MapSummary(options.output, report, ALIGNMENT.read(folder), time.monotonic() - started)
+    return MapSummary(options.output, report, ALIGNMENT.read(folder), time.monotonic() - started, steps)
 
 
 def map_all(
@@ -206,6 +209,7 @@ def map_all(
     known: dict[str, list[dict[str, Any]]] = {}
     done = check_all(planned, release, folder, check=check_dataset, known=known, progress=progress)
     pending = [plan for plan in planned if plan.folder not in done]
+    steps: dict[str, float] = {}
     if pending:
         progress.note("inputs: hashing")
         parts = [
@@ -219,11 +223,11 @@ def map_all(
         ]
         job = {one.folder: part.search_facts for one, part in zip(pending, parts, strict=True)}
         with ReleaseFolder(folder, kind=ALIGNMENTS, job=job, further=owned, kept=done) as locked:
-            faults = _align(pipeline, parts, locked.staging, progress)
+            faults, steps = _align(pipeline, parts, locked.staging, progress)
             if faults:
                 raise failure([(pending[part], fault) for part, fault in sorted(faults.items())], len(planned))
     report = write_reports(planned, release, folder)
-    return AllSummary(output, report, tuple(done), time.monotonic() - started)
+    return AllSummary(output, report, tuple(done), time.monotonic() - started, steps)
 
 
 def check_dataset(options: MapOptions) -> None:
@@ -241,8 +245,11 @@ def check_dataset(options: MapOptions) -> None:
         read_moves(options.title_map)
 
 
-def _align(pipeline: Any, parts: Sequence[DatasetPart], staging: str, progress: Progress) -> dict[int, SetupError]:
-    """Runs the pipeline that aligns datasets; gives what kept which of them from being finished."""
+def _align(
+    pipeline: Any, parts: Sequence[DatasetPart], staging: str, progress: Progress
+) -> tuple[dict[int, SetupError], dict[str, float]]:
+    """Runs the pipeline that aligns datasets; gives what kept which of them from being finished, and how many seconds
+    steps worked."""
     Folder.of(join(staging, _FAULTS)).delete()
     decided, facts = join(staging, _DECIDED), orjson.loads(orjson.dumps([part.facts for part in parts]))
     if not Folder.of(decided).exists() or Folder.of(decided).read_json() != facts:
@@ -251,9 +258,9 @@ def _align(pipeline: Any, parts: Sequence[DatasetPart], staging: str, progress: 
         Folder.of(decided).write_json(facts)
     align_datasets(pipeline, parts, staging)
     with progress.stage("map", _poll(staging)):
-        run_pipeline(pipeline, "map")
+        steps = run_pipeline(pipeline, "map")
     paths = glob(join(staging, _FAULTS, "*.json"))
-    return {int(value["part"]): told_fault(value) for value in (Folder.of(path).read_json() for path in paths)}
+    return {int(value["part"]): told_fault(value) for value in (Folder.of(path).read_json() for path in paths)}, steps
 
 
 def align_datasets(pipeline: Any, parts: Sequence[DatasetPart], staging: str) -> None:

@@ -96,8 +96,8 @@ def make_pageviews(
         _ = summed["pageviews"] | "groups" >> CollectSorted() | "release" >> finish
         sizes = [part.end - part.start for part in ranges]
         with progress.stage("views", chunks_done(out.staging, join(out.staging, READ), sizes)):
-            run_pipeline(pipeline, "pageviews")
-    return MadeRelease(options.output, PAGEVIEWS_RELEASE.read(output), time.monotonic() - started)
+            steps = run_pipeline(pipeline, "pageviews")
+    return MadeRelease(options.output, PAGEVIEWS_RELEASE.read(output), time.monotonic() - started, steps)
 
 
 def check_views_files(names: Sequence[str]) -> None:

@@ -59,8 +59,8 @@ def make_passages(
         _ = pipeline | "passages" >> MakePassages(options, release, kb=kb, output=output, staging=out.staging)
         sizes = [entry.rows or 0 for entry in release.tables["pages"]]
         with progress.stage("passages", chunks_done(out.staging, _chunks(out.staging), sizes, unit="pages")):
-            run_pipeline(pipeline, "passages")
-    return MadeRelease(options.output, PASSAGES_CORPUS.read(output), time.monotonic() - started)
+            steps = run_pipeline(pipeline, "passages")
+    return MadeRelease(options.output, PASSAGES_CORPUS.read(output), time.monotonic() - started, steps)
 
 
 def _chunks(staging: str) -> str:

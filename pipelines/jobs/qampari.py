@@ -195,11 +195,11 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         finish = Do(partial(finish_release, plan=plan, form=form, values=values))
         _ = made.collected() | "finish" >> beam.ParDo(finish, Given(chosen))
         with progress.stage("questions", _settled(plan)):
-            run_pipeline(pipeline, "qampari")
+            steps = run_pipeline(pipeline, "qampari")
     report = Folder.of(join(output, REPORT)).read_json()
     if n_unknown := len(keys) - report["lists"].get("counts", {}).get("key_columns", 0):
         progress.note(f"lists: {n_unknown:,} of {len(keys):,} key columns are of no table of a list page")
-    return MadeRelease(options.output, QAMPARI_RELEASE.read(output), time.monotonic() - started, report)
+    return MadeRelease(options.output, QAMPARI_RELEASE.read(output), time.monotonic() - started, steps, report)
 
 
 def _settled(plan: Plan) -> Callable[[], Done]:

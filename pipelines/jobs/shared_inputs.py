@@ -27,6 +27,7 @@ class MadeRelease(Generic[M]):
     output: str  # its folder, as it was named
     manifest: M  # as written
     seconds: float  # wall time
+    steps: dict[str, float] = field(default_factory=dict)  # seconds that steps worked, in all processes
     report: dict[str, Any] = field(default_factory=dict)  # as in ``report.json``, where there is one
 
 

@@ -77,8 +77,8 @@ def make_wikidata(
         _make(pipeline, options, inputs, ranges, output=output, staging=out.staging)
         sizes = [part.end - part.start for part in ranges]
         with progress.stage("entities", chunks_done(out.staging, join(out.staging, READ), sizes)):
-            run_pipeline(pipeline, "wikidata")
-    return MadeRelease(options.output, WIKIDATA_RELEASE.read(output), time.monotonic() - started)
+            steps = run_pipeline(pipeline, "wikidata")
+    return MadeRelease(options.output, WIKIDATA_RELEASE.read(output), time.monotonic() - started, steps)
 
 
 def _make(

@@ -19,6 +19,7 @@ from kbsource.files import Folder, join
 from kbsource.rows import Row
 from kbsource.runtime.chunks import BatchRef, ChunkKey, chunk_path, once_json, rows_batch
 from kbsource.runtime.regroup import MOST_GROUPS, merge_group, read_group
+from pipelines.primitives.counters import count
 from pipelines.runners.workers import do
 
 ROWS_AT_ONCE = 1024
@@ -199,6 +200,7 @@ def _do_group(
     done = once_json(join(outputs.folder, f"{group:05d}.json"), make)
     for name, stored in done["stored"].items():
         yield beam.pvalue.TaggedOutput(name, (ChunkKey(0, group), BatchRef(*stored)))
+    count(done["counts"])
     yield ChunkKey(0, group), done["counts"]
 
 

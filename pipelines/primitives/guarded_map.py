@@ -26,6 +26,7 @@ from kbsource.runtime.chunks import (
 )
 from kbsource.runtime.guard import Guard, WorkerDiedError
 from kbsource.temporary import TemporaryFolder
+from pipelines.primitives.counters import count, count_rejected, timed
 from pipelines.primitives.guarded_chunk import DO_CHUNK, packed
 from pipelines.runners.workers import WorkerDoFn
 
@@ -107,11 +108,16 @@ class _DoChunk(WorkerDoFn):
         key, rows = element
         with named_faults():
             output = chunk_path(self._folder or self._scratch.name, ChunkKey(*key))
-            stored, report = once(output, lambda: self._do(key, rows, given, output), read_chunk_report)
+            ((stored, report),) = timed(self._done(key, rows, given, output))
+            count({**report.counts, "bytes": report.n_bytes})
+            count_rejected(report.rejected)
             for bad in report.rejected:
                 yield beam.pvalue.TaggedOutput(REJECTED, bad)
             yield beam.pvalue.TaggedOutput(COUNTS, (key, dict(report.counts)))
             yield key, stored if self._folder is not None else _loaded(stored)
+
+    def _done(self, key: ChunkKey, rows: Chunk, given: tuple[Any, ...], output: str) -> Iterator[Any]:
+        yield once(output, lambda: self._do(key, rows, given, output), read_chunk_report)
 
     def _do(self, key: ChunkKey, rows: Chunk, given: tuple[Any, ...], output: str) -> None:
         if isinstance(rows, pa.RecordBatch):

@@ -14,6 +14,7 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 from kbsource.errors import DataError, SetupError, disk_fault
 from kbsource.files import is_local
 from kbsource.temporary import remove_left_behind
+from pipelines.primitives.counters import seconds_of_steps
 from pipelines.runners.clusters import DATAFLOW_RUNNER
 from pipelines.runners.local_processes import LocalProcessRunner
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
@@ -99,14 +100,15 @@ def check_paths(flags: Sequence[str], *paths: str) -> None:
         )
 
 
-def run_pipeline(pipeline: Any, name: str) -> None:
-    """Runs a pipeline to its end; messages name the job.
+def run_pipeline(pipeline: Any, name: str) -> dict[str, float]:
+    """Runs a pipeline to its end; messages name the job. Gives ``counters.seconds_of_steps``.
 
     Raises:
         SetupError: a worker raised it, or a DataError, and Beam has added where; or the cluster gave the job up.
     """
     try:
-        pipeline.run().wait_until_finish()
+        result = pipeline.run()
+        result.wait_until_finish()
     except SetupError as error:  # by Beam's own runner
         kind = DataError if isinstance(error, DataError) else SetupError
         raise kind(str(error).partition(_WHERE)[0]) from error
@@ -118,6 +120,7 @@ def run_pipeline(pipeline: Any, name: str) -> None:
         if fault is None:
             raise
         raise fault from error
+    return seconds_of_steps(result)
 
 
 def reported_fault(report: str, name: str) -> SetupError | None:

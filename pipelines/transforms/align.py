@@ -42,6 +42,7 @@ from pipelines.alignment.settling import (
     standing,
 )
 from pipelines.alignment.writing import DatasetPart, commit_part, filter_options, merge_chunk
+from pipelines.primitives.counters import count
 from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
 from pipelines.primitives.shuffle import Regroup, keep_batch
 from pipelines.runners.workers import do
@@ -433,7 +434,9 @@ def _merge(
     if part.is_sampled and key.part not in cuts:
         return
     drawn = Cuts(*cuts[key.part]) if part.is_sampled else None
-    yield key.part, merge_chunk(chunk, part, key, n_chunks=n_chunks, cuts=drawn, staging=staging)
+    report = merge_chunk(chunk, part, key, n_chunks=n_chunks, cuts=drawn, staging=staging)
+    count({f"evidences_{outcome}": n for outcome, n in report["counts"]["evidences"].items()})
+    yield key.part, report
 
 
 def _commit(

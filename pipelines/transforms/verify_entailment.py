@@ -9,6 +9,7 @@ import apache_beam as beam
 from apache_beam.ml.inference.base import KeyedModelHandler, ModelHandler, RunInference
 
 from mapping.entail.signal import ModelOptions, Pair, Refused, Verdict
+from pipelines.primitives.counters import count
 
 Pairs = tuple[Pair, ...]
 Answers = tuple[Verdict | Refused, ...]
@@ -36,6 +37,7 @@ class EntailmentHandler(ModelHandler[Pairs, Answers, Any]):  # type: ignore[misc
     ) -> Iterator[Answers]:
         """The answers to each list, in its order."""
         for pairs in batch:
+            count({"model_calls": 1, "model_pairs": len(pairs)})
             yield tuple(model.judge(pairs))
 
     def batch_elements_kwargs(self) -> dict[str, int]:

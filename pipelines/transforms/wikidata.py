@@ -15,6 +15,7 @@ from kbsource.runtime.chunks import ChunkKey
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS, EntityReader
 from kbsource.wikidata.lines import plan_lines, read_lines
 from kbsource.wikidata.parts import PARSED_TABLES, EntityRange
+from pipelines.primitives.counters import count, count_rejected
 from pipelines.runners.workers import do
 
 ITEMS, PROPERTIES, SITELINKS, STATEMENTS = PARSED_TABLES
@@ -86,4 +87,6 @@ def _read_entities(element: LineRange, *, reader: EntityReader) -> Iterator[Any]
             yield keyed if name == ITEMS else beam.pvalue.TaggedOutput(name, keyed)
     for bad in part.rejected:
         yield beam.pvalue.TaggedOutput(REJECTED, bad)
-    yield beam.pvalue.TaggedOutput(COUNTS, (ChunkKey(element.index, 0), part.counts()))
+    count_rejected(part.rejected)
+    count(counts := part.counts())
+    yield beam.pvalue.TaggedOutput(COUNTS, (ChunkKey(element.index, 0), counts))

@@ -32,6 +32,7 @@ from kbsource.runtime.chunks import BatchRef, ChunkKey, once, read_batches
 from kbsource.site import Site
 from kbsource.temporary import TemporaryFolder
 from kbsource.wikidata.kind import WikidataTables
+from pipelines.primitives.counters import count, count_rejected, timed
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.runners.workers import WorkerDoFn, do
 
@@ -150,7 +151,11 @@ class _ScanRange(WorkerDoFn):
         remaining = self._scanning.selection.max_pages
         for dump_range in element:
             with named_faults():
-                for tag, output in self._scanned(dump_range, remaining):
+                for tag, output in timed(self._scanned(dump_range, remaining)):
+                    if tag == COUNTS:
+                        count({**output[1], "stored_bytes": dump_range.end - dump_range.start})
+                    elif tag == REJECTED:
+                        count_rejected([output])
                     if tag == COUNTS and remaining is not None:
                         remaining -= output[1]["pages"]
                     yield output if tag == RAW else beam.pvalue.TaggedOutput(tag, output)

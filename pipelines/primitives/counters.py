@@ -1,0 +1,59 @@
+"""What steps count for the pages of runners, as metrics of Beam, and how long they take.
+
+They are a window: what a release says is counted by rows that travel as data, since not every runner gives metrics
+back. All are in the namespace ``kbsource``, and docs/running.md has their names.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from apache_beam.metrics import Metrics, MetricsFilter
+
+from kbsource.records import BadRecord
+
+NAMESPACE = "kbsource"
+MILLISECONDS = "milliseconds"
+"""A distribution: how long a step worked on each element, without what steps behind it did."""
+_SHOWN_STEPS = 12
+
+T = TypeVar("T")
+
+
+def count(counts: Mapping[str, int]) -> None:
+    """Adds counts, by name, to the counters of the step that runs."""
+    for name, n in counts.items():
+        if n:
+            Metrics.counter(NAMESPACE, name).inc(n)
+
+
+def count_rejected(rejected: Iterable[BadRecord]) -> None:
+    """Counts records that cannot be used by reason, whose slugs are few."""
+    count({f"rejected_{reason}": n for reason, n in Counter(bad.reason for bad in rejected).items()})
+
+
+def timed(made: Iterator[T]) -> Iterator[T]:
+    """What comes, with the time that it took to make in the step's distribution."""
+    seconds, started = 0.0, time.perf_counter()
+    for element in made:
+        seconds += time.perf_counter() - started
+        yield element
+        started = time.perf_counter()
+    seconds += time.perf_counter() - started
+    Metrics.distribution(NAMESPACE, MILLISECONDS).update(round(1000 * seconds))
+
+
+def seconds_of_steps(result: Any) -> dict[str, float]:
+    """How many seconds the steps of a pipeline worked in all processes, the longest first, by the outermost transforms
+    they belong to; empty where the runner does not say."""
+    try:
+        found = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE).with_name(MILLISECONDS))
+    except (NotImplementedError, AttributeError):
+        return {}
+    seconds: Counter[str] = Counter()
+    for one in found["distributions"]:
+        seconds[one.key.step.partition("/")[0]] += (one.committed or one.attempted).sum
+    return {step: n / 1000 for step, n in seconds.most_common(_SHOWN_STEPS) if n}

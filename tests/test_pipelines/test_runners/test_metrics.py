@@ -1,0 +1,73 @@
+"""What steps count for the pages of runners is what the release says."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from apache_beam.metrics import MetricsFilter
+
+from kbsource.release.pages.kind import PAGES_RELEASE
+from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.qampari.kind import QAMPARI_RELEASE
+from kbsource.wikidata.kind import WIKIDATA_RELEASE
+from kbsource.files import Folder
+from pipelines.cli import main
+from pipelines.primitives.counters import NAMESPACE, seconds_of_steps
+from pipelines.runners import running
+from tests.support import mini_wiki, mini_wikidata
+from tests.support.alignments import evidence, map_mini, record, write_records
+from tests.support.builds import build_mini
+from tests.support.passages import cut_release
+from tests.support.real_data import ROOT
+
+Counted = dict[str, Counter[str]]
+"""By outermost step the counters by name."""
+RUNNERS = [[], pytest.param(["--runner", "local-multi", "--workers", "2"], marks=pytest.mark.slow)]
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    """What the job that the test runs counts, once it has run; its names are in the documentation."""
+    found: Counted = {}
+
+    def look(result: Any) -> dict[str, float]:
+        for one in result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
+            found.setdefault(one.key.step.partition("/")[0], Counter())[one.key.metric.name] += one.committed
+            assert _is_documented(one.key.metric.name)
+        seconds = seconds_of_steps(result)
+        assert all(n > 0 for n in seconds.values())
+        assert list(seconds.values()) == sorted(seconds.values(), reverse=True)
+        return seconds
+
+    monkeypatch.setattr(running, "seconds_of_steps", look)
+    return found
+
+
+def _is_documented(name: str) -> bool:
+    page = (ROOT / "docs" / "running.md").read_text("utf-8").partition("## What a job shows")[2].partition("\n## ")[0]
+    names = {one for row in re.findall(r"^\| (`[^|]*)\|", page, re.MULTILINE) for one in re.findall(r"`([^`]*)`", row)}
+    return name in names or any(
+        name.startswith(one.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")) for one in names if one[-1].isupper()
+    )
+
+
+@pytest.mark.parametrize("flags", RUNNERS)
+def test_a_build_counts_what_its_manifest_says(flags: list[str], tmp_path: Path, counted: Counted) -> None:
+    dump, output = mini_wiki.MULTISTREAM, str(tmp_path / "release")
+    assert main(["build", str(dump), "--output", output, "--max-rejects", "0.02", *flags]) == 0
+    totals = PAGES_RELEASE.read(output).totals
+    read = counted["dump"]
+    assert (read["pages"], read["redirects"], read["other_namespaces"]) == (
+        totals.pages_read,
+        totals.redirects,
+        totals.other_namespaces,
+    )
+    rejected = {name.removeprefix("rejected_"): n for step in counted.values() for name, n in step.items()}
+    assert {reason: rejected[reason] for reason in totals.rejected} == totals.rejected
+    assert read["stored_bytes"] == dump.stat().st_size
+    assert counted["pages"]["articles"] == totals.articles
