@@ -55,7 +55,7 @@ demo: $(DEMO_STAMP)
 	$(DEMO_VENV)/bin/kbsource demo --output $(DEMO_OUT)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n auto -m 'not slow'
+	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow'
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n auto

@@ -197,6 +197,7 @@ def test_a_truncated_dump_is_built_when_that_is_allowed(release: Path, truncated
     assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
 
 
+@pytest.mark.slow
 def test_what_a_break_cuts_needs_no_higher_ceiling(tmp_path: Path) -> None:
     (tmp_path / "wiki.xml").write_bytes(mini_wiki.XML.read_bytes()[:60_000])
     build_mini(tmp_path / "release", dump=tmp_path / "wiki.xml", allow_truncated=True, max_rejects=0.0)
@@ -204,6 +205,7 @@ def test_what_a_break_cuts_needs_no_higher_ceiling(tmp_path: Path) -> None:
     assert reasons == ["page_cut", "truncated_dump"]
 
 
+@pytest.mark.slow
 def test_limit_pages_takes_the_first_pages_of_any_kind(release: Path, tmp_path: Path) -> None:
     build_mini(tmp_path / "release", limit_pages=30)
 
@@ -228,6 +230,7 @@ def test_a_dump_of_one_page_makes_a_sound_release(tmp_path: Path) -> None:
     assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
 
 
+@pytest.mark.slow
 def test_titles_out_of_normal_form_are_released_in_it_and_what_is_none_is_rejected(tmp_path: Path) -> None:
     dump = tmp_path / "wiki.xml"
     titles = [
@@ -258,6 +261,7 @@ def test_titles_out_of_normal_form_are_released_in_it_and_what_is_none_is_reject
     assert {row["detail"] for row in rows(tmp_path / "release", "rejected")} == {"'_'", "'A\\tB'", "' '"}
 
 
+@pytest.mark.slow
 def test_only_titles_takes_those_articles_and_their_redirects(tmp_path: Path) -> None:
     titles = tmp_path / "titles.txt"
     titles.write_text("halvane_Isles\nLake Miravel\n\nNo such page\n", "utf-8")

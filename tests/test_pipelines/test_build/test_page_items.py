@@ -149,6 +149,7 @@ def test_counts_are_in_the_manifest(release: Path, items: dict[int, Row]) -> Non
     assert (findings["sitelinks_to_redirects"], findings["sitelinks_to_missing_pages"]) == (1, 2)
 
 
+@pytest.mark.slow
 def test_without_page_props_sitelinks_alone_decide(by_sitelink: Path) -> None:
     assert {row["agreement"] for row in rows(by_sitelink, "page_items")} == {"only_wikidata"}
     assert verify(str(by_sitelink), [PAGES_RELEASE]).findings == ()

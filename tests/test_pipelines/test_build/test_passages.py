@@ -108,6 +108,7 @@ def test_every_form_is_sound_and_has_every_passage(chunks: Path, release: Path) 
     assert {one.section for one in passages} > {()}
 
 
+@pytest.mark.slow
 def test_words_leave_lists_out(tmp_path: Path, kb: Path) -> None:
     cut_release(tmp_path / "corpus", kb, cut=CutOptions(unit="words-8"))
     assert [(one.passage_id, one.text) for one in _passages(tmp_path / "corpus")] == [
@@ -125,6 +126,7 @@ def test_chunks_of_kilt_need_paragraphs_of_kilt(tmp_path: Path, kb: Path) -> Non
         cut_release(tmp_path / "corpus", kb, formats=("kilt",))
 
 
+@pytest.mark.slow
 def test_without_a_form_there_is_the_table_alone(tmp_path: Path, kb: Path) -> None:
     cut_release(tmp_path / "corpus", kb)
     assert {path.name for path in (tmp_path / "corpus").iterdir()} == {"manifest.json", "passages"}
@@ -224,6 +226,7 @@ def test_a_release_that_was_cut_off_is_refused_before_anything_is_written(tmp_pa
     assert not (tmp_path / "corpus").exists()
 
 
+@pytest.mark.slow
 def test_pages_with_another_text_than_was_written_are_not_cut(tmp_path: Path) -> None:
     kb = write_kb(tmp_path, CORPUS_PAGES)
     other = write_kb(tmp_path / "other", (*CORPUS_PAGES[:-1], page(11, "Very last", "It as.")))

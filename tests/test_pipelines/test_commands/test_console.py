@@ -130,6 +130,7 @@ def test_a_build_leaves_no_process_and_no_temporary_folder(tmp_path: Path) -> No
         os.killpg(process.pid, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "code"), [("12", 0), ("No such page", 1)])
 def test_a_reader_that_has_had_enough_changes_nothing(release: Path, page: str, code: int) -> None:
     read, write = os.pipe()
@@ -179,6 +180,7 @@ def test_what_else_ends_a_process_has_its_exit_code_too(tmp_path: Path, fault: s
     assert errors.rstrip().endswith(said)
 
 
+@pytest.mark.slow
 def test_what_is_typed_and_printed_is_utf_8_in_any_locale(release: Path) -> None:
     plain = {**environment(), "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     plain.pop("PYTHONIOENCODING", None)

@@ -152,6 +152,7 @@ def test_locate_reads_a_standard_input_that_begins_with_a_byte_order_mark(
     assert json.loads(capsys.readouterr().out)["outcome"] == "page_only"
 
 
+@pytest.mark.slow
 def test_map_reads_the_annotations_of_clueweb(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -239,6 +240,7 @@ def test_validate_says_where_nothing_could_be_compared(
     assert "kbsource map kilt aligns" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_file_that_nothing_was_left_for_is_valid_where_its_manifest_says_so(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -284,6 +286,7 @@ def test_options_of_another_dataset_are_refused(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_split_of_a_kilt_file_is_in_its_name(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -315,6 +318,7 @@ def test_the_split_of_any_file_is_in_its_name(name: str, split: str) -> None:
     assert split_of([f"train/{name}"]) == split
 
 
+@pytest.mark.slow
 def test_an_alignment_without_records_says_so(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -137,6 +137,7 @@ def test_provenance_leads_from_the_files_to_the_inputs(published: Path) -> None:
     assert {name.partition(":")[0] for name in named} <= prov["prefix"].keys()
 
 
+@pytest.mark.slow
 def test_wikidata_is_published_without_being_told_the_licence(tmp_path: Path) -> None:
     make(mini_wikidata.DUMP, output=tmp_path / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
     assert main(["publish", str(tmp_path / "wikidata"), "--output", str(tmp_path / "out")]) == 0

@@ -21,6 +21,8 @@ from tests.support.entities import snak
 from tests.support.qampari_oracle import Oracle, check, undrawn_questions
 from tests.support.qampari_worlds import Maker, World, options_for, random_maker, run_job
 
+pytestmark = pytest.mark.slow
+
 CASES: dict[str, Any] = {"answer_filter": AnswerFilter(3, 5, 0.8), "most_subjects": 7}
 RANDOM: dict[str, Any] = {"answer_filter": AnswerFilter(3, 14, 0.5), "most_subjects": 26}
 
@@ -104,12 +106,10 @@ def _questions(output: Path) -> dict[str, Question]:
     return {one.key: one for one in undrawn_questions(output)}
 
 
-@pytest.mark.slow
 def test_what_has_neither_label_nor_page_is_not_asked_about(outcomes: dict[str, str]) -> None:
     assert outcomes["P50__Q3"] == "entity_unnamed"
 
 
-@pytest.mark.slow
 def test_a_value_with_more_subjects_than_allowed_makes_no_query(outcomes: dict[str, str], made: MadeRelease) -> None:
     assert "P50__Q4" not in outcomes
     assert made.report["skipped"]["too_many_subjects"] == 1
@@ -160,7 +160,6 @@ def test_years_and_texts_are_values_and_of_years_the_first_counts(questions: dic
     assert "P1082__P50__Q12" not in questions  # two sizes are less than three
 
 
-@pytest.mark.slow
 def test_of_a_value_that_two_things_have_the_first_ones_proofs_or_all(
     world: World, questions: dict[str, Question], tmp_path: Path
 ) -> None:
@@ -178,7 +177,6 @@ def test_of_a_value_that_two_things_have_the_first_ones_proofs_or_all(
     }
 
 
-@pytest.mark.slow
 def test_a_composition_may_have_more_pairs_than_answers(questions: dict[str, Question]) -> None:
     found = questions["P407__P50__Q13"]
     assert ([one.text for one in found.answers], found.n_answers) == (["Elvish", "Dwarvish", "Entish"], 12)
@@ -188,7 +186,6 @@ def test_relations_that_are_not_enabled_make_nothing(outcomes: dict[str, str]) -
     assert not any(key.startswith(("P27__", "P58__")) for key in outcomes)
 
 
-@pytest.mark.slow
 def test_a_world_of_which_nothing_can_be_asked_makes_an_empty_release(tmp_path: Path) -> None:
     maker = Maker()
     maker.add("Q7", "Alone", "P50 Q8", page=["Nobody wrote it."])
@@ -203,7 +200,6 @@ def test_a_world_of_which_nothing_can_be_asked_makes_an_empty_release(tmp_path: 
     assert summary.report["funnel"] == {}
 
 
-@pytest.mark.slow
 def test_amounts_that_are_equal_are_one_answer_however_they_are_written(tmp_path: Path) -> None:
     maker = Maker()
     maker.add("Q4", "Ann Author")
@@ -226,7 +222,6 @@ def test_amounts_that_are_equal_are_one_answer_however_they_are_written(tmp_path
     assert [row["key"] for row in rows(tmp_path / "four", "queries")] == ["P50__Q4"]
 
 
-@pytest.mark.slow
 def test_values_that_are_not_of_the_type_of_their_property_do_no_harm(tmp_path: Path) -> None:
     maker = Maker()
     maker.add("Q4", "Ann Author")
@@ -244,7 +239,6 @@ def test_values_that_are_not_of_the_type_of_their_property_do_no_harm(tmp_path: 
     ]
 
 
-@pytest.mark.slow
 def test_a_property_that_the_dump_lacks_has_the_kind_of_its_values(tmp_path: Path) -> None:
     maker = Maker(without=("P407", "P577"))
     maker.add("Q4", "Ann Author")
@@ -275,7 +269,6 @@ def random_release(random_world: World, tmp_path_factory: pytest.TempPathFactory
     return run_job(options_for(random_world, tmp_path_factory.mktemp("made") / "release", **RANDOM))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("all_proofs", "n_before"), [(False, 2), (True, 0)])
 def test_a_random_world_as_slow_and_obvious_code_has_it(
     random_world: World, tmp_path: Path, all_proofs: bool, n_before: int
@@ -294,7 +287,6 @@ def test_the_small_world_as_slow_and_obvious_code_has_it(world: World, made: Mad
     check(made, Oracle(world.wikidata, world.kb, load_relations(str(world.relations)), **CASES))
 
 
-@pytest.mark.slow
 def test_the_same_bytes_however_facts_and_pages_are_cut(
     random_world: World, random_release: MadeRelease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,7 +304,6 @@ def test_the_same_bytes_however_facts_and_pages_are_cut(
     assert contents(tmp_path / "release") == contents(Path(random_release.output))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "n_awkward"), [(2, 0), (3, 4), (4, 8)])
 def test_other_random_worlds(seed: int, n_awkward: int, tmp_path: Path) -> None:
     world = random_maker(seed, n_works=120, n_awkward=n_awkward).write(tmp_path / "world")

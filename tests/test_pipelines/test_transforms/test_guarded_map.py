@@ -104,6 +104,7 @@ def test_what_happens_to_a_process_once_changes_nothing(tmp_path: Path, mood: st
     assert (tmp_path / "2").exists()
 
 
+@pytest.mark.slow
 def test_a_side_input_is_what_the_function_is_made_with() -> None:
     with TestPipeline(runner="FnApiRunner") as pipeline:
         plus = beam.pvalue.AsSingleton(pipeline | "plus" >> beam.Create([7]))
@@ -129,6 +130,7 @@ def test_too_many_bad_rows_end_the_job() -> None:
         run_pipeline(pipeline, "test")
 
 
+@pytest.mark.slow
 def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     check({}, [chunk(0, 1)], made=[(0, [2])], rejected=[])

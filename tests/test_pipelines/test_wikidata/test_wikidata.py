@@ -192,6 +192,7 @@ def test_a_dump_that_changes_while_it_is_read_makes_no_release(
     assert found == InputFile(path.name, path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
 
 
+@pytest.mark.slow
 def test_a_truncated_dump_needs_leave(tmp_path: Path) -> None:
     dump = tmp_path / "dump.json"
     dump.write_bytes(array([item("Q5"), item("Q4")])[:-3])
@@ -217,6 +218,7 @@ def test_languages_sites_and_qualifiers_are_chosen(tmp_path: Path) -> None:
     assert verify(str(tmp_path / "r"), [WIKIDATA_RELEASE]).findings == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [[], [{"type": "lexeme", "id": "L1"}]])
 def test_a_dump_without_items_and_properties_makes_no_release(lines: list[Any], tmp_path: Path) -> None:
     dump = tmp_path / "dump.json"
