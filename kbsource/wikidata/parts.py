@@ -461,6 +461,7 @@ class PartFiles:
             damaged_bytes=sum(damages),
         )
         work.report.rejected = part.rejected
+        work.report.counts.update(part.counts())
         work.report.facts = msgspec.to_builtins(report)
 
     def _read_alone(self, lines: Iterable[Line | BadRecord], work: Work) -> None:

@@ -44,6 +44,7 @@ from pipelines.options import PageviewsOptions
 from pipelines.primitives.group_map import GroupMap, GroupWork
 from pipelines.primitives.shuffle import CollectSorted, Regroup
 from pipelines.progress import Progress, chunks_done
+from pipelines.runners.counters import count
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import do
 
@@ -128,7 +129,9 @@ def _sum_range(
         batches = sum_range(element, projects, site, report, files=CheckedFiles(hashed))
         write_chunk(batches, schema_of(TitleViews), report, path=path)
 
-    yield key, keep_chunk(folder, key, make)
+    stored = keep_chunk(folder, key, make)
+    count(read_chunk_report(stored.path)[1].counts)
+    yield key, stored
 
 
 def _sum_group(work: GroupWork) -> None:

@@ -19,7 +19,7 @@ from kbsource.files import Folder, join
 from kbsource.rows import Row
 from kbsource.runtime.chunks import BatchRef, ChunkKey, chunk_path, once_json, rows_batch
 from kbsource.runtime.regroup import MOST_GROUPS, merge_group, read_group
-from pipelines.primitives.counters import count
+from pipelines.runners.counters import count
 from pipelines.runners.workers import do
 
 ROWS_AT_ONCE = 1024

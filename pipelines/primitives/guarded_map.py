@@ -26,8 +26,8 @@ from kbsource.runtime.chunks import (
 )
 from kbsource.runtime.guard import Guard, WorkerDiedError
 from kbsource.temporary import TemporaryFolder
-from pipelines.primitives.counters import count, count_rejected, timed
 from pipelines.primitives.guarded_chunk import DO_CHUNK, packed
+from pipelines.runners.counters import count, count_rejected, timed
 from pipelines.runners.workers import WorkerDoFn
 
 MAX_BAD_ROWS = 25

@@ -14,8 +14,8 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 from kbsource.errors import DataError, SetupError, disk_fault
 from kbsource.files import is_local
 from kbsource.temporary import remove_left_behind
-from pipelines.primitives.counters import seconds_of_steps
 from pipelines.runners.clusters import DATAFLOW_RUNNER
+from pipelines.runners.counters import seconds_of_steps
 from pipelines.runners.local_processes import LocalProcessRunner
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 

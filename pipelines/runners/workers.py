@@ -18,7 +18,7 @@ from kbsource import __version__
 from kbsource.errors import SetupError, named_faults
 from kbsource.files import options_in_use, use_options
 from kbsource.release.manifest import PACKAGES, code_facts
-from pipelines.primitives.counters import timed
+from pipelines.runners.counters import timed
 
 _SOURCE_SUFFIXES = frozenset({".py", ".toml", ".json", ".lua"})
 _GC_THRESHOLDS = (200_000, 20, 100)

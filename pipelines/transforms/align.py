@@ -42,9 +42,9 @@ from pipelines.alignment.settling import (
     standing,
 )
 from pipelines.alignment.writing import DatasetPart, commit_part, filter_options, merge_chunk
-from pipelines.primitives.counters import count
 from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
 from pipelines.primitives.shuffle import Regroup, keep_batch
+from pipelines.runners.counters import count
 from pipelines.runners.workers import do
 from pipelines.transforms.verify_entailment import Answers, Pairs, VerifyEntailment
 

@@ -9,7 +9,7 @@ import apache_beam as beam
 from apache_beam.ml.inference.base import KeyedModelHandler, ModelHandler, RunInference
 
 from mapping.entail.signal import ModelOptions, Pair, Refused, Verdict
-from pipelines.primitives.counters import count
+from pipelines.runners.counters import count
 
 Pairs = tuple[Pair, ...]
 Answers = tuple[Verdict | Refused, ...]

@@ -15,7 +15,7 @@ from kbsource.runtime.chunks import ChunkKey
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS, EntityReader
 from kbsource.wikidata.lines import plan_lines, read_lines
 from kbsource.wikidata.parts import PARSED_TABLES, EntityRange
-from pipelines.primitives.counters import count, count_rejected
+from pipelines.runners.counters import count, count_rejected
 from pipelines.runners.workers import do
 
 ITEMS, PROPERTIES, SITELINKS, STATEMENTS = PARSED_TABLES

@@ -32,8 +32,8 @@ from kbsource.runtime.chunks import BatchRef, ChunkKey, once, read_batches
 from kbsource.site import Site
 from kbsource.temporary import TemporaryFolder
 from kbsource.wikidata.kind import WikidataTables
-from pipelines.primitives.counters import count, count_rejected, timed
 from pipelines.primitives.shuffle import CollectSorted
+from pipelines.runners.counters import count, count_rejected, timed
 from pipelines.runners.workers import WorkerDoFn, do
 
 _MAIN_NAMESPACE = frozenset({0})

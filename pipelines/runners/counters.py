@@ -6,6 +6,7 @@ back. All are in the namespace ``kbsource``, and docs/running.md has their names
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,14 +20,16 @@ NAMESPACE = "kbsource"
 MILLISECONDS = "milliseconds"
 """A distribution: how long a step worked on each element, without what steps behind it did."""
 _SHOWN_STEPS = 12
+_NAME = re.compile("[a-z][a-z0-9_]*")
 
 T = TypeVar("T")
 
 
 def count(counts: Mapping[str, int]) -> None:
-    """Adds counts, by name, to the counters of the step that runs."""
+    """Adds counts to the counters of the step that runs, those whose names are words: a name that holds a number or a
+    relation is one of no end of them, which a runner would keep for each step."""
     for name, n in counts.items():
-        if n:
+        if n and _NAME.fullmatch(name):
             Metrics.counter(NAMESPACE, name).inc(n)
 
 
