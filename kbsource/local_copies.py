@@ -107,6 +107,7 @@ def _copying(local: str) -> Iterator[None]:
 def _copy(source: Folder, target: str) -> None:
     n_bytes = _size(source)
     temporary = f"{target}.tmp"
+    os.makedirs(os.path.dirname(target), exist_ok=True)
     with source.open() as file, open(temporary, "wb") as sink:
         shutil.copyfileobj(file, sink, CHUNK_BYTES)
     if (n_copied := os.path.getsize(temporary)) != n_bytes:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kbsource.errors import SetupError
+from kbsource.files import is_local
 from mapping.entail.signal import (
     DECIMALS,
     MAX_TOKENS,
@@ -469,9 +470,9 @@ def model_facts(options: ModelOptions) -> dict[str, Any]:
     files = _read_files(options)
     is_torch = options.backend == "torch"
     form = _ANY if is_torch else OnnxComputer(files.folder, "cpu").form
-    is_local = os.path.isdir(options.model)
+    is_folder = not is_local(options.model) or os.path.isdir(options.model)
     return {
-        "model": os.path.basename(os.path.normpath(options.model)) if is_local else options.model,
+        "model": os.path.basename(os.path.normpath(options.model)) if is_folder else options.model,
         "weights_sha256": digest_of(weight_files(files.folder, options.backend)),
         "backend": options.backend,
         "precision": options.precision,

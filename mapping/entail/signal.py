@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 from cyclopts import Parameter
 
 from kbsource.errors import SetupError
-from kbsource.files import Folder
-from mapping.options import File, Like, Name, Words, check_options
+from kbsource.files import Folder, is_local
+from mapping.options import File, Like, Name, Text, Words, check_options
 
 DEFAULT_MODEL = "ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"
 """Source: the released code of QAMPARI (2022), which validates with this cross-encoder."""
@@ -87,7 +87,8 @@ class ModelOptions:
     """Which model, and how it is run."""
 
     model: Annotated[File, Parameter(metavar="MODEL")]
-    """Ask an NLI model: folder of a Hugging Face cross-encoder with safetensors weights, or its name on the hub."""
+    """Ask an NLI model: folder of a Hugging Face cross-encoder with safetensors weights, here or in a store, or its
+    name on the hub."""
     _: KW_ONLY
     revision: Name | None = None
     """Branch, tag or commit of a model on the hub."""
@@ -100,6 +101,16 @@ class ModelOptions:
         "auto"
     )
     """auto, a GPU where there is one; cpu, cuda or cuda:N."""
+    accelerator: Annotated[
+        Text | None,
+        Parameter(
+            "--model-accelerator",
+            validator=Like(r"type:[\w-]+(;[\w-]+(:[\w.-]+)?)*", "'type:nvidia-l4;count:1;install-nvidia-driver'"),
+        ),
+    ] = None
+    """What the machines of the model's steps are to have, as a resource hint of Beam; Dataflow heeds it."""
+    ram: Annotated[Text | None, Parameter("--model-ram", validator=Like(r"\d+(\.\d+)?([KMGT]i?)?B", "8GB"))] = None
+    """Least memory of these machines, likewise."""
     labels: Annotated[Words | None, Parameter("--label-names")] = None
     """What the model's outputs mean, in their order, where its config does not say: entailment, neutral, contradiction
     or not_entailment."""
@@ -122,7 +133,8 @@ class UsualModelOptions(ModelOptions):
     """The same where there is a model in any case."""
 
     model: Annotated[File, Parameter(metavar="MODEL")] = DEFAULT_MODEL
-    """NLI model: folder of a Hugging Face cross-encoder with safetensors weights, or its name on the hub."""
+    """NLI model: folder of a Hugging Face cross-encoder with safetensors weights, here or in a store, or its name on
+    the hub."""
 
 
 _NAMES = {
@@ -202,12 +214,16 @@ def load_library(name: str, *, purpose: str) -> Any:
 
 
 def model_folder(options: ModelOptions) -> str:
-    """A local folder with the model's files; those of the hub are fetched into its own cache.
+    """A local folder with the model's files; those of the hub are fetched into its own cache, those in a bucket copied,
+    once for all processes of a machine.
 
     Raises:
         SetupError: there is no such model, or it has no weights that this backend reads without running code.
     """
-    folder = options.model if os.path.isdir(options.model) else _fetched(options)
+    if is_local(options.model):
+        folder = options.model if os.path.isdir(options.model) else _fetched(options)
+    else:
+        folder = _copied(options)
     if not os.path.isfile(os.path.join(folder, "config.json")):
         raise SetupError(f"{options.model}: holds no config.json; give the folder of a Hugging Face model.")
     if options.backend == "torch" and not weight_files(folder, "torch"):
@@ -233,6 +249,14 @@ def digest_of(paths: Sequence[str]) -> str:
     for path in paths:
         digest.update(Folder.of(path).sha256().encode())
     return digest.hexdigest()
+
+
+def _copied(options: ModelOptions) -> str:
+    remote = Folder.of(options.model)
+    names = {name for pattern in (*_CONFIG, *_WEIGHTS[options.backend]) for name in remote.files(pattern)}
+    if not names:
+        raise SetupError(f"{options.model}: no such folder, or no model in it.")
+    return remote.local_copy(sorted(names))
 
 
 def _fetched(options: ModelOptions) -> str:

@@ -12,7 +12,7 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from apache_beam.ml.inference.base import ModelHandler, RunInference
+from apache_beam.ml.inference.base import ModelHandler
 
 from kbsource.errors import named_faults
 from kbsource.files import Folder, join
@@ -48,7 +48,7 @@ from pipelines.qampari.plan import (
     Plan,
 )
 from pipelines.runners.workers import Do
-from pipelines.transforms.verify_entailment import EntailmentHandler
+from pipelines.transforms.verify_entailment import EntailmentHandler, RunModel
 
 Flags = npt.NDArray[np.bool_]
 OF_FACTS = {"facts": FACT_ROWS, "wanted": WANTED}
@@ -221,7 +221,7 @@ class ProveFacts(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             proved = tried | "take" >> beam.ParDo(Do(partial(_take_first, folder=self._folder)))
         else:
             handler = _ProofHandler(self._model, self._folder, self._least)
-            proved = tried | beam.Reshuffle() | "judge" >> RunInference(handler)
+            proved = tried | beam.Reshuffle() | "judge" >> RunModel(handler, self._model)
         return {
             "proofs": proved | "proofs" >> beam.MapTuple(_proofs),
             "counts": proved | "counts" >> beam.MapTuple(_counts),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.ml.inference.base import KeyedModelHandler, ModelHandler, RunInference
+from apache_beam.options.pipeline_options import StandardOptions
 
+from kbsource.files import options_in_use, use_options
 from mapping.entail.signal import ModelOptions, Pair, Refused, Verdict
 from pipelines.runners.counters import count
+from pipelines.runners.running import check_paths
 
 Pairs = tuple[Pair, ...]
 Answers = tuple[Verdict | Refused, ...]
@@ -24,12 +28,13 @@ class EntailmentHandler(ModelHandler[Pairs, Answers, Any]):  # type: ignore[misc
 
     def __init__(self, options: ModelOptions) -> None:
         super().__init__()
-        self._options = options
+        self._options, self._store_options = options, options_in_use()
 
     def load_model(self) -> Any:
         """Opens the model; once for each process."""
         from mapping.entail.model import open_model
 
+        use_options(self._store_options)
         return open_model(self._options)
 
     def run_inference(
@@ -43,6 +48,25 @@ class EntailmentHandler(ModelHandler[Pairs, Answers, Any]):  # type: ignore[misc
     def batch_elements_kwargs(self) -> dict[str, int]:
         """Lists are batches already."""
         return {"min_batch_size": 1, "max_batch_size": 1}
+
+
+class RunModel(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """Elements -> what a handler gives of them, on machines that have what the model is to have.
+
+    Raises:
+        SetupError: Dataflow would get a folder of this machine.
+    """
+
+    def __init__(self, handler: ModelHandler[Any, Any, Any], options: ModelOptions) -> None:
+        super().__init__()
+        self._handler, self._options = handler, options
+
+    def expand(self, elements: Any) -> Any:
+        runner = elements.pipeline.options.view_as(StandardOptions).runner
+        check_paths([f"--runner={runner}"], *([self._options.model] if os.path.isdir(self._options.model) else []))
+        asked = {"accelerator": self._options.accelerator, "min_ram": self._options.ram}
+        hints = {name: hint for name, hint in asked.items() if hint}
+        return elements | "judge" >> RunInference(self._handler).with_resource_hints(**hints)
 
 
 class VerifyEntailment(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
@@ -60,4 +84,4 @@ class VerifyEntailment(beam.PTransform):  # type: ignore[misc]  # Beam is not ty
         self._options = options
 
     def expand(self, keyed_pairs: Any) -> Any:
-        return keyed_pairs | "judge" >> RunInference(KeyedModelHandler(EntailmentHandler(self._options)))
+        return keyed_pairs | "judge" >> RunModel(KeyedModelHandler(EntailmentHandler(self._options)), self._options)

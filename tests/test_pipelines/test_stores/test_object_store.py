@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
+from kbsource.local_copies import release_copies
+from mapping.entail.signal import ModelOptions
 from pipelines.cli import main
 from pipelines.jobs.map_dataset import map_dataset
 from pipelines.jobs.passages import make_passages
 from pipelines.jobs.wikidata import make_wikidata
-from pipelines.options import MapOptions, PassagesOptions, WikidataOptions
+from pipelines.options import MapOptions, PassagesOptions, VerifyOptions, WikidataOptions
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import build_mini, contents, run_job
@@ -116,3 +119,39 @@ def test_an_alignment_of_from_and_to_the_store_has_the_bytes_of_a_local_one(rele
         run_job(map_dataset, MapOptions(kb, dataset="jsonl", inputs=(path,), output=output, **further))
 
     assert contents_of("s3://wiki/aligned") == contents(tmp_path / "local")
+
+
+@pytest.mark.parametrize(("runner", "workers"), [("local", None), ("local-multi", 2)])
+def test_a_model_in_the_store_judges_as_it_does_here(
+    runner: str, workers: int | None, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for library in ("onnxruntime", "onnx", "transformers"):
+        pytest.importorskip(library, reason="needs kbsource[nli]")
+    from mapping.entail.model import model_facts
+    from tests.support.tiny_nli import overlap_model
+
+    (scratch := tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    model = overlap_model(tmp_path / "nli")
+    put_folder("s3://wiki/models/nli", model)
+    own = record("a", [evidence("The Halvane Isles are an archipelago", title="Halvane Isles")])
+    records = write_records(tmp_path / "records.jsonl", [own])
+    for name, folder in (("here", str(model)), ("there", "s3://wiki/models/nli")):
+        verify = VerifyOptions(model=ModelOptions(folder, backend="onnx"))
+        options = MapOptions(
+            str(release),
+            dataset="jsonl",
+            inputs=(str(records),),
+            output=str(tmp_path / name),
+            split="dev",
+            verify=verify,
+        )
+        run_job(map_dataset, options, runner=runner, workers=workers)
+
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+    assert len(list(scratch.glob("kbsource-*copy-*"))) == 1  # for all processes
+    release_copies()
+    assert list(scratch.glob("kbsource-*copy-*")) == []
+    with pytest.raises(SetupError, match="s3://wiki/models/none: no such folder"):
+        model_facts(ModelOptions("s3://wiki/models/none", backend="onnx"))
