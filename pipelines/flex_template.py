@@ -16,6 +16,8 @@ from pipelines.commands import dumps
 from pipelines.jobs.build import prepared_build
 from pipelines.options import BuildOptions
 from pipelines.progress import Progress
+from pipelines.runners.clusters import DATAFLOW_RUNNER
+from pipelines.runners.presets import beam_flags, flags_given
 
 
 def build_options(argv: Sequence[str]) -> tuple[BuildOptions, list[str]]:
@@ -43,10 +45,22 @@ def build_options(argv: Sequence[str]) -> tuple[BuildOptions, list[str]]:
     return options, rest
 
 
+def job_flags(beam_args: Sequence[str]) -> list[str]:
+    """Beam's flags of a job, with those of the preset that the command line has for the same runner.
+
+    >>> job_flags(["--runner=FnApiRunner", "--job_name=j"])
+    ['--runner=FnApiRunner', '--job_name=j']
+    """
+    runner = flags_given(beam_args).get("runner", DATAFLOW_RUNNER)
+    if runner != DATAFLOW_RUNNER:
+        return list(beam_args)
+    return beam_flags("dataflow", workers=None, beam_args=beam_args)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Starts the job and does not wait for it: what launches templates must not."""
     options, beam_args = build_options(sys.argv[1:] if argv is None else argv)
-    with prepared_build(options, flags=beam_args, progress=Progress()) as (pipeline, _, _):
+    with prepared_build(options, flags=job_flags(beam_args), progress=Progress()) as (pipeline, _, _):
         pipeline.run()
 
 

@@ -25,6 +25,7 @@ from apache_beam.utils.subprocess_server import JavaJarServer
 from kbsource.errors import DataError, SetupError
 from kbsource.stores import check_reachable
 from pipelines.app import parse_command
+from pipelines.flex_template import job_flags
 from pipelines.runners import clusters
 from pipelines.runners.job_server import check_java, fetch_jar
 from pipelines.runners.presets import PRESETS, beam_flags, n_cores, quiet_beam
@@ -199,6 +200,13 @@ def test_dataflow_gets_one_thread_per_worker_and_its_image() -> None:
         "--number_of_worker_harness_threads=1",
         *CLOUD,
     ]
+
+
+@pytest.mark.usefixtures("google")
+def test_a_template_starts_its_job_as_the_command_line_does() -> None:
+    launched = ["--runner=DataflowRunner", "--job_name=j", *CLOUD]
+    assert job_flags(launched) == beam_flags("dataflow", workers=None, beam_args=launched)
+    assert job_flags(CLOUD) == beam_flags("dataflow", workers=None, beam_args=CLOUD)
 
 
 def test_dataflow_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
