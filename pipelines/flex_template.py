@@ -21,8 +21,8 @@ from pipelines.runners.presets import beam_flags
 
 
 def build_options(argv: Sequence[str]) -> tuple[BuildOptions, list[str]]:
-    """What the parameters ask for, and the flags of Beam: those of the preset for Dataflow, which the launcher names, and
-    the options of Beam among the parameters.
+    """What the parameters ask for, and the flags of Beam: those of the preset for Dataflow, or another runner that is
+    named, and the options of Beam among the parameters.
 
     >>> options, flags = build_options(["--dump=gs://b/1,gs://b/2", "--output=gs://b/r", "--as_of=", "--runner=local"])
     >>> options.dump, options.as_of, flags
