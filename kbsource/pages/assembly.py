@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kbsource.columns import rows_of
 from kbsource.dump.rejects import DUPLICATE, check_rejects
 from kbsource.dump.sql import read_page_props
 from kbsource.errors import DataError
@@ -30,7 +29,7 @@ from kbsource.index.title_index_build import (
     read_dropped,
 )
 from kbsource.pages.page_items import Sitelinks, write_page_items
-from kbsource.pages.shards import ShardReport, TemplateCounts, read_shard
+from kbsource.pages.shards import ShardReport, merged_templates, read_shard
 from kbsource.pages.staging import ScanReport, lost_pages, part_path, read_batches
 from kbsource.records import BadRecord, RedirectRow, TemplateRow
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
@@ -38,7 +37,6 @@ from kbsource.release.pages.kind import Conflict, Counts, Dump, PagesManifest, T
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE
 from kbsource.release.pages.writing import publish_index, write_locations
 from kbsource.release.writer import write_small_table
-from kbsource.runtime.chunks import read_stored
 from kbsource.site import Site
 from kbsource.wikidata.kind import WikidataTables
 
@@ -237,17 +235,15 @@ def assemble(
     index_files = (TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE)
     index = publish_index(indexes.folder, index_files, output)
     redirects = redirect_rows(indexes.folder, scratch=scratch)
-    templates = TemplateCounts()
-    for shard in shard_reports:
-        for batch in read_stored(read_shard(staging, shard.number)[0]):
-            templates.add(rows_of(batch, TemplateRow))
+    templates = merged_templates(staging, [shard.number for shard in shard_reports])
+    unknown: list[tuple[int, str, int]] = []
     tables = {
         "pages": entries,
         "redirects": write_small_table(redirects, RedirectRow, output, "redirects"),
         "rejected": write_small_table(
             _rejected(reports, shard_reports, dropped, staging), BadRecord, output, "rejected"
         ),
-        "templates": write_small_table(templates.rows(), TemplateRow, output, "templates"),
+        "templates": write_small_table(_noted(templates, unknown), TemplateRow, output, "templates"),
     }
     props = indexes.page_props
     findings = _findings(reports, shard_reports, indexes)
@@ -270,7 +266,7 @@ def assemble(
         counts=counts,
         totals=sum_counts(counts.values(), Counts()),
         parse_statuses=_summed(report.statuses for report in shard_reports),
-        unknown_templates=_most_used(templates.rows()),
+        unknown_templates=tuple(TemplateCount(name, -uses, pages) for uses, name, pages in unknown),
         qid_conflicts=tuple(Conflict(*conflict) for conflict in props.conflicts) if props else (),
         findings=findings,
         page_order=locations.page_order,
@@ -314,10 +310,18 @@ def _rejected(
     for record, _ in dropped:
         yield record
     for shard in shards:
-        yield from read_shard(staging, shard.number)[1]
+        yield from read_shard(staging, shard.number)[0]
 
 
-def _most_used(templates: Iterable[TemplateRow]) -> tuple[TemplateCount, ...]:
-    """The unknown templates by falling number of uses, then by name."""
-    unknown = sorted((-row.uses, row.name, row.pages) for row in templates if row.outcome == "unknown")
-    return tuple(TemplateCount(name, -uses, pages) for uses, name, pages in unknown[:UNKNOWN_TEMPLATES_LISTED])
+def _noted(templates: Iterable[TemplateRow], unknown: list[tuple[int, str, int]]) -> Iterator[TemplateRow]:
+    """The rows as they come; then those of unknown templates that are listed are in ``unknown``, by falling number of
+    uses, then by name."""
+    for row in templates:
+        if row.outcome == "unknown":
+            unknown.append((-row.uses, row.name, row.pages))
+            if len(unknown) == 2 * UNKNOWN_TEMPLATES_LISTED:
+                unknown.sort()
+                del unknown[UNKNOWN_TEMPLATES_LISTED:]
+        yield row
+    unknown.sort()
+    del unknown[UNKNOWN_TEMPLATES_LISTED:]

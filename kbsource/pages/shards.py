@@ -8,12 +8,15 @@ finished. Its rows are the uses of templates (``TemplateRow``), by name and outc
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
+from heapq import merge
+from itertools import groupby
 
 import msgspec
 
-from kbsource.columns import batch_of, schema_of
+from kbsource.columns import batch_of, rows_of, schema_of
 from kbsource.files import Folder, join
 from kbsource.records import BadRecord, Page, TemplateRow
 from kbsource.release.layout import shard_path
@@ -26,6 +29,7 @@ from kbsource.wikitext.templates import LostText
 _NOTHING = LostText(0, None)
 SHARD_BYTES = 400 << 20
 """Wikitext of a full shard: 64-256 MB of Parquet, by measurement."""
+_ROWS_AT_ONCE = 1 << 9
 MIN_SHARD_BYTES = 8 << 20
 """Wikitext below which a shard costs more in overhead than it gains in spread."""
 MIN_SHARDS = 16
@@ -93,7 +97,7 @@ def write_page_shard(shard: Shard, *, output: str, staging: str) -> ShardReport:
     One that is there already is taken.
     """
     if Folder.of(shard_file(staging, shard.number)).exists():
-        return read_shard(staging, shard.number)[2]
+        return read_shard(staging, shard.number)[1]
     articles: Counter[str] = Counter()
     rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
     sums: dict[str, Counter[str]] = {name: Counter() for name in ("statuses", "losses", "findings")}
@@ -126,8 +130,9 @@ def write_page_shard(shard: Shard, *, output: str, staging: str) -> ShardReport:
         facts=_in_order(sums["findings"]),
     )
     rows = batch_of(templates.rows(), TemplateRow)
+    parts = [rows.slice(start, _ROWS_AT_ONCE) for start in range(0, rows.num_rows, _ROWS_AT_ONCE)]
     done = Report(rejected=records, facts=asdict(shard_report))
-    write_chunk([rows], schema_of(TemplateRow), done, path=shard_file(staging, shard.number))
+    write_chunk(parts, schema_of(TemplateRow), done, path=shard_file(staging, shard.number))
     return shard_report
 
 
@@ -135,10 +140,45 @@ def _in_order(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def read_shard(staging: str, number: int) -> tuple[BatchRef, list[BadRecord], ShardReport]:
-    """Of a shard that is finished the uses of templates, the articles that were rejected, and its report."""
-    templates, report = read_chunk_report(shard_file(staging, number))
-    return templates, report.rejected, msgspec.convert(report.facts, ShardReport)
+def merged_templates(staging: str, numbers: Iterable[int]) -> Iterator[TemplateRow]:
+    """The uses of templates in shards that are finished, as ``TemplateCounts`` of all of them would give them.
+
+    Memory: ``_ROWS_AT_ONCE`` rows of every shard.
+    """
+    shards = (_template_rows(staging, number) for number in numbers)
+    # Of rows with one key those of earlier shards come first.
+    for _, rows in groupby(merge(*shards, key=_use), key=_use):
+        yield reduce(_sum, rows)
+
+
+def _template_rows(staging: str, number: int) -> Iterator[TemplateRow]:
+    for batch in read_stored(read_chunk_report(shard_file(staging, number))[0]):
+        yield from rows_of(batch, TemplateRow)
+
+
+def _use(row: TemplateRow) -> tuple[str, str]:
+    return row.name, row.outcome
+
+
+def _sum(known: TemplateRow, row: TemplateRow) -> TemplateRow:
+    """Two rows with one key; ``known`` comes first."""
+    first = known if known.example is not None else row
+    return TemplateRow(
+        known.name,
+        known.outcome,
+        uses=known.uses + row.uses,
+        pages=known.pages + row.pages,
+        shown_chars=known.shown_chars + row.shown_chars,
+        lost_chars=known.lost_chars + row.lost_chars,
+        example_title=first.example_title,
+        example=first.example,
+    )
+
+
+def read_shard(staging: str, number: int) -> tuple[list[BadRecord], ShardReport]:
+    """Of a shard that is finished the articles that were rejected, and its report."""
+    _, report = read_chunk_report(shard_file(staging, number))
+    return report.rejected, msgspec.convert(report.facts, ShardReport)
 
 
 class TemplateCounts:
@@ -150,20 +190,8 @@ class TemplateCounts:
     def add(self, rows: Iterable[TemplateRow]) -> None:
         """Adds what comes behind everything that was added before."""
         for row in rows:
-            key = row.name, row.outcome
-            known = self._rows.get(key)
-            if known is not None:
-                first = known if known.example is not None else row
-                row = TemplateRow(
-                    *key,
-                    uses=known.uses + row.uses,
-                    pages=known.pages + row.pages,
-                    shown_chars=known.shown_chars + row.shown_chars,
-                    lost_chars=known.lost_chars + row.lost_chars,
-                    example_title=first.example_title,
-                    example=first.example,
-                )
-            self._rows[key] = row
+            known = self._rows.get(key := _use(row))
+            self._rows[key] = row if known is None else _sum(known, row)
 
     def add_page(self, page: Page, text: ParsedText) -> None:
         """Adds the uses on a page, with what is shown and lost there by name and outcome."""

@@ -323,7 +323,7 @@ def _commit(
     wikidata = _absolute(options.wikidata)
     with index_to_work_on(index) as (folder, scratch):
         scans = _scans(staging, n_ranges)
-        shards = [read_shard(staging, number)[2] for _, number in element]
+        shards = [read_shard(staging, number)[1] for _, number in element]
         _check_rejects(options, scans, shards)
         manifest = assemble(
             scans,

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
+from kbsource.columns import batch_of, schema_of
 from kbsource.dump.rejects import check_rejects, loss_findings
 from kbsource.errors import DataError
 from kbsource.pages.assembly import dump_date
-from kbsource.pages.shards import MIN_SHARD_BYTES, SHARD_BYTES, TemplateCounts, plan_shards
+from kbsource.pages.shards import (
+    MIN_SHARD_BYTES,
+    SHARD_BYTES,
+    TemplateCounts,
+    merged_templates,
+    plan_shards,
+    shard_file,
+)
 from kbsource.records import TemplateRow
-from kbsource.runtime.chunks import BatchRef, ChunkKey
+from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, write_chunk
 
 MB = 1 << 20
 
@@ -45,7 +54,7 @@ def test_every_chunk_is_in_one_shard_in_order_and_shards_are_about_as_large_as_e
     )
 
 
-def test_template_tables_are_summed_up_sorted_and_keep_the_first_example() -> None:
+def test_template_tables_are_summed_up_sorted_and_keep_the_first_example(tmp_path: Path) -> None:
     rows = [
         [TemplateRow("b", "unknown", 2, 1, 0, 0, None, None), TemplateRow("a", "rendered", 1, 1, 9, 0, None, None)],
         [TemplateRow("b", "unknown", 3, 2, 0, 7, "First", "{{b|one two}}")],
@@ -58,6 +67,10 @@ def test_template_tables_are_summed_up_sorted_and_keep_the_first_example() -> No
         ("a", "rendered", 1, 1, 9, 0, None, None),
         ("b", "unknown", 6, 4, 0, 11, "First", "{{b|one two}}"),
     ]
+    for number, part in enumerate(rows):  # a shard's are sorted
+        batches = [batch_of([row], TemplateRow) for row in sorted(part, key=astuple)]
+        write_chunk(batches, schema_of(TemplateRow), Report(), path=shard_file(str(tmp_path), number))
+    assert list(merged_templates(str(tmp_path), range(len(rows)))) == counts.rows()
 
 
 @pytest.mark.parametrize(
