@@ -16,14 +16,17 @@ from pipelines.commands import dumps
 from pipelines.jobs.build import prepared_build
 from pipelines.options import BuildOptions
 from pipelines.progress import Progress
+from pipelines.runners.clusters import DATAFLOW_RUNNER
+from pipelines.runners.presets import beam_flags
 
 
 def build_options(argv: Sequence[str]) -> tuple[BuildOptions, list[str]]:
-    """What the parameters ask for, and the options of Beam among them.
+    """What the parameters ask for, and the flags of Beam: those of the preset for Dataflow, or another runner that is
+    named, and the options of Beam among the parameters.
 
-    >>> options, rest = build_options(["--dump=gs://b/1,gs://b/2", "--output=gs://b/r", "--as_of=", "--region=r"])
-    >>> options.dump, options.as_of, rest
-    (('gs://b/1', 'gs://b/2'), None, ['--region=r'])
+    >>> options, flags = build_options(["--dump=gs://b/1,gs://b/2", "--output=gs://b/r", "--as_of=", "--runner=local"])
+    >>> options.dump, options.as_of, flags
+    (('gs://b/1', 'gs://b/2'), None, ['--runner=FnApiRunner'])
     """
     app = App(default_parameter=DEFAULTS)
     app.default(dumps.build)
@@ -40,13 +43,15 @@ def build_options(argv: Sequence[str]) -> tuple[BuildOptions, list[str]]:
     own, rest = without_unknown(tokens, known)
     _, bound, _ = app.parse_args(own, exit_on_error=False, print_error=False)
     options: BuildOptions = bound.arguments["options"]
-    return options, rest
+    runner = bound.arguments["run"].runner if "run" in bound.arguments else DATAFLOW_RUNNER
+    preset = "dataflow" if runner == DATAFLOW_RUNNER else runner
+    return options, beam_flags(preset, workers=None, beam_args=rest)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Starts the job and does not wait for it: what launches templates must not."""
-    options, beam_args = build_options(sys.argv[1:] if argv is None else argv)
-    with prepared_build(options, flags=beam_args, progress=Progress()) as (pipeline, _, _):
+    options, flags = build_options(sys.argv[1:] if argv is None else argv)
+    with prepared_build(options, flags=flags, progress=Progress()) as (pipeline, _, _):
         pipeline.run()
 
 

@@ -175,19 +175,25 @@ class GroupMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     def expand(self, inputs: Mapping[str, Any]) -> Any:
         work = do(_do_group, *self._given, inputs=tuple(inputs), **self._settings)
-        return inputs | beam.CoGroupByKey() | "work" >> work.with_outputs(*self._names, main=COUNTS)
+        named = tuple(rows | f"{name}" >> beam.Map(_named, name) for name, rows in inputs.items())
+        rows = named[0] if len(named) == 1 else named | "all" >> beam.Flatten()
+        return rows | "group" >> beam.GroupByKey() | "work" >> work.with_outputs(*self._names, main=COUNTS)
+
+
+def _named(of_group: tuple[int, Pieces], name: str) -> tuple[int, tuple[str, Pieces]]:
+    return of_group[0], (name, of_group[1])
 
 
 def _do_group(
-    element: tuple[int, Mapping[str, Iterable[Pieces]]],
+    element: tuple[int, Iterable[tuple[str, Pieces]]],
     *given: Any,
     inputs: tuple[str, ...],
     function: Callable[..., None],
     orders: Mapping[str, Sequence[str]],
     outputs: _Outputs,
 ) -> Iterator[Any]:
-    group, found = element
-    pieces = {name: tuple(BatchRef(*entry) for many in found[name] for entry in many) for name in inputs}
+    group, found = element[0], list(element[1])
+    pieces = {name: tuple(BatchRef(*entry) for of, many in found if of == name for entry in many) for name in inputs}
 
     def make() -> dict[str, Any]:
         with ExitStack() as stack:

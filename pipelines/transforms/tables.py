@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
@@ -76,9 +76,9 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     def expand(self, pipeline: Any) -> Any:
         return (
             pipeline
-            | "files" >> beam.Create(list(range(len(self._paths))), reshuffle=False)
+            | "begin" >> beam.Impulse()
             | "places" >> do(_places, paths=self._paths, chunk_rows=self._chunk_rows)
-            | "spread" >> beam.Reshuffle()
+            | "spread" >> beam.GroupByKey()
             | "read" >> do(_read, paths=self._paths, columns=self._columns, together=self._together)
         )
 
@@ -97,21 +97,26 @@ class ReadStatements(ReadTable):
         super().__init__(paths, columns, together="entity_id")
 
 
-def _places(file: int, *, paths: tuple[str, ...], chunk_rows: int) -> Iterator[_Place]:
-    with Folder.of(paths[file]).open() as raw:
-        metadata = pq.read_metadata(raw)
+def _places(_: bytes, *, paths: tuple[str, ...], chunk_rows: int) -> Iterator[tuple[_Place, None]]:
+    for file, path in enumerate(paths):
+        with Folder.of(path).open() as raw:
+            metadata = pq.read_metadata(raw)
         first = n_rows = 0
         for group in range(metadata.num_row_groups):
             n_rows += metadata.row_group(group).num_rows
             if n_rows >= chunk_rows or group == metadata.num_row_groups - 1:
-                yield _Place(file, first, group + 1 - first)
+                yield _Place(file, first, group + 1 - first), None
                 first, n_rows = group + 1, 0
 
 
 def _read(
-    element: tuple[int, int, int], *, paths: tuple[str, ...], columns: list[str] | None, together: str | None
+    element: tuple[tuple[int, int, int], Iterable[None]],
+    *,
+    paths: tuple[str, ...],
+    columns: list[str] | None,
+    together: str | None,
 ) -> Iterator[tuple[ChunkKey, pa.RecordBatch]]:
-    place, files = _Place(*element), _TableFiles(paths, columns)
+    place, files = _Place(*element[0]), _TableFiles(paths, columns)
     table = pa.concat_tables(files.groups(place.file, place.first_group, place.n_groups)).combine_chunks()
     if together is not None:
         table = files.whole(place, table, together)

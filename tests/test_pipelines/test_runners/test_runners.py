@@ -25,6 +25,7 @@ from apache_beam.utils.subprocess_server import JavaJarServer
 from kbsource.errors import DataError, SetupError
 from kbsource.stores import check_reachable
 from pipelines.app import parse_command
+from pipelines.flex_template import build_options
 from pipelines.runners import clusters
 from pipelines.runners.job_server import check_java, fetch_jar
 from pipelines.runners.presets import PRESETS, beam_flags, n_cores, quiet_beam
@@ -199,6 +200,14 @@ def test_dataflow_gets_one_thread_per_worker_and_its_image() -> None:
         "--number_of_worker_harness_threads=1",
         *CLOUD,
     ]
+
+
+@pytest.mark.usefixtures("google")
+def test_a_template_starts_its_job_as_the_command_line_does() -> None:
+    given = ["--dump=gs://b/d.xml.bz2", "--output=gs://b/r", *CLOUD, "--job_name=j"]
+    expected = beam_flags("dataflow", workers=None, beam_args=[*CLOUD, "--job_name=j"])
+    for launched in (given, [*given, "--runner=DataflowRunner"]):
+        assert build_options(launched)[1] == expected
 
 
 def test_dataflow_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
