@@ -1,0 +1,29 @@
+"""What pyproject.toml cannot say: with KBSOURCE_COMPILE=1 the wheel has the parser compiled, with the same results."""
+
+import os
+
+from setuptools import Extension, setup
+
+COMPILED = tuple(
+    f"kbsource/wikitext/{name}.py"
+    for name in ("blocks", "expander", "lines", "markers", "parse", "tags", "templates", "walk")
+)
+"""The modules that articles pass through."""
+
+
+def extensions() -> list[Extension]:
+    """The compiled modules; none unless they are asked for."""
+    if os.environ.get("KBSOURCE_COMPILE") != "1":
+        return []
+    try:
+        from mypyc.build import mypycify
+    except ModuleNotFoundError as error:
+        raise SystemExit(
+            "KBSOURCE_COMPILE=1 needs mypy and what kbsource imports: install kbsource[dev], then pip wheel "
+            "--no-build-isolation."
+        ) from error
+    modules: list[Extension] = mypycify(["--follow-imports=silent", *COMPILED], opt_level="3")
+    return modules
+
+
+setup(ext_modules=extensions())
