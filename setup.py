@@ -4,11 +4,9 @@ import os
 
 from setuptools import Extension, setup
 
-COMPILED = tuple(
-    f"kbsource/wikitext/{name}.py"
-    for name in ("blocks", "expander", "lines", "markers", "parse", "tags", "templates", "walk")
-)
-"""The modules that articles pass through."""
+COMPILED = tuple(f"kbsource/wikitext/{name}.py" for name in ("blocks", "lines", "parse", "templates", "walk"))
+"""The modules that articles pass through and that gain; expander, markers and tags, which are regular expressions, do
+not."""
 
 
 def extensions() -> list[Extension]:
