@@ -249,8 +249,11 @@ class _Lease:
         self._is_over.set()
         if self._renewing is not None:
             self._renewing.join()
-        with suppress(OSError):  # committed, or taken over; or out of reach, and then it is not renewed
-            self._write({"run": None})
+        with suppress(OSError):  # taken over; or out of reach, and then it is not renewed
+            if self._file.parent.exists(MANIFEST):  # committed; a renewal at that moment may have brought the mark back
+                self._file.delete()
+            else:
+                self._write({"run": None})
 
 
 def _machine() -> str:

@@ -157,6 +157,16 @@ def test_in_a_store_a_run_renews_its_mark_and_makes_none_after_the_commit(
     assert bucket.files() == []
 
 
+def test_in_a_store_a_renewal_at_the_moment_of_the_commit_leaves_no_mark(bucket: Folder) -> None:
+    with _locked(bucket):
+        mark = bucket.read("BUILDING")
+        bucket.write(b"{}", "manifest.json")
+        bucket.delete("BUILDING")
+        bucket.write(mark, "BUILDING")  # HDFS reads and writes a renewal in two steps
+
+    assert bucket.files() == ["manifest.json"]
+
+
 def test_folders_that_are_finished_by_themselves_stay_and_the_others_are_cleared_by_path(tmp_path: Path) -> None:
     for name in ("nq/dev", "nq/test"):
         (tmp_path / name).mkdir(parents=True)
