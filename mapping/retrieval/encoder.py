@@ -28,7 +28,7 @@ Vectors = npt.NDArray[np.float32]
 
 GPU_BATCH = 64
 """Texts that a GPU takes at once; a core is fastest with one, whose vector so depends on nothing else."""
-_FILES = ("*.json", "1_Pooling/config.json", "model.onnx*", "onnx/model.onnx*", "model.safetensors")
+_FILES = ("*.json", "1_Pooling/*.json", "model.onnx*", "onnx/model.onnx*", "model.safetensors*")
 _TOKENIZER, _STATIC = "tokenizer.json", "model.safetensors"
 _MODULES = frozenset(("Transformer", "Pooling", "Normalize", "StaticEmbedding"))
 _POOLING_MODES: dict[str, Pooling] = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}

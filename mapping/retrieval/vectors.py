@@ -153,41 +153,46 @@ def _as_floats(halves: Half) -> Floats:
 
 
 class _Best:
-    """The best passages for each of some queries, of blocks as they come."""
+    """The best passages for each of some queries, at most ``QUERIES_AT_ONCE``, of blocks as they come."""
 
     def __init__(self, n_queries: int, n_best: int, level: Level) -> None:
-        self._n_best, self._level, self._n_rows, self._n_held = n_best, level, 0, 0
+        self._n_best, self._level, self._n_held = n_best, level, 0
         self._least = np.full(n_queries, -np.inf, np.float32)
         self._most_held = 4 * n_queries * n_best
-        self._held: list[tuple[npt.NDArray[Any], ...]] = []  # query, score, row, page and number of candidates
+        self._held: list[tuple[npt.NDArray[Any], ...]] = []
+        """Query, score, page and number of candidates; of a query and score in the order of the corpus."""
 
     def add(self, scores: Floats, pages: Numbers, numbers: Numbers) -> None:
         """Takes the scores, queries × passages, of the next block."""
-        of_query, place = np.divmod(np.flatnonzero(scores > self._least[:, None]), max(len(pages), 1))
-        rounded = np.round(scores[of_query, place], DECIMALS)
-        self._held.append((of_query, rounded, self._n_rows + place, pages[place], numbers[place]))
-        self._n_rows += len(pages)
+        if not self._held and len(pages):
+            # Else all of the first block would be candidates. So many passages are of n_best pages at least.
+            per_page = np.unique(pages, return_counts=True)[1].max() if self._level == "page" else 1
+            if (n_others := len(pages) - self._n_best * int(per_page)) > 0:
+                self._least = np.partition(scores, n_others, axis=1)[:, n_others] - 2 * np.float32(10**-DECIMALS)
+        query, place = np.divmod(np.flatnonzero(scores > self._least[:, None]), max(len(pages), 1))
+        rounded = np.round(scores[query, place], DECIMALS)
+        self._held.append((query.astype(np.uint16), rounded, pages[place], numbers[place]))
         self._n_held += len(place)
         if self._n_held > self._most_held:
             self._shrink()
 
     def _shrink(self) -> tuple[npt.NDArray[Any], ...]:
         """Keeps the best, by query and rank; from then on a score must be above the last of them."""
-        queries, scores, rows, pages, numbers = map(np.concatenate, zip(*self._held, strict=True))
-        order = np.lexsort((rows, -scores, queries))
-        if self._level == "page":
-            by_page = order[np.lexsort((pages[order], queries[order]))]
-            is_first = np.ones(len(order), bool)
-            is_first[1:] = (np.diff(pages[by_page]) != 0) | (np.diff(queries[by_page]) != 0)
-            is_kept = np.zeros(len(order), bool)
-            is_kept[by_page[is_first]] = True
-            order = order[is_kept[order]]
+        queries, scores, pages, numbers = map(np.concatenate, zip(*self._held, strict=True))
+        order = np.argsort(-scores, kind="stable")
+        if self._level == "page":  # the best passage of each
+            by_page = order[np.argsort(pages[order], kind="stable")]
+            by_page = by_page[np.argsort(queries[by_page], kind="stable")]
+            is_again = np.zeros(len(order), bool)
+            is_again[by_page[1:]] = (np.diff(pages[by_page]) == 0) & (queries[by_page][1:] == queries[by_page][:-1])
+            order = order[~is_again[order]]
+        order = order[np.argsort(queries[order], kind="stable")]
         own = queries[order]
         rank = np.arange(len(order)) - np.searchsorted(own, own)
         last = order[rank == self._n_best - 1]
         self._least[queries[last]] = scores[last]
         order = order[rank < self._n_best]
-        kept = tuple(column[order] for column in (queries, scores, rows, pages, numbers))
+        kept = tuple(column[order] for column in (queries, scores, pages, numbers))
         self._held, self._n_held = [kept], len(order)
         return kept
 
@@ -195,7 +200,7 @@ class _Best:
         """The best of all blocks, by query."""
         found: list[list[ScoredPassage]] = [[] for _ in self._least]
         if self._held:
-            queries, scores, _, pages, numbers = (column.tolist() for column in self._shrink())
+            queries, scores, pages, numbers = (column.tolist() for column in self._shrink())
             for query, score, page, number in zip(queries, scores, pages, numbers, strict=True):
                 found[query].append(ScoredPassage(page, number, score))
         return found

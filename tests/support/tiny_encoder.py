@@ -57,7 +57,7 @@ def tiny_encoder(
 
 
 def encode_corpus(
-    passages: Path, model: Path, output: Path, *, runner: str = "local", workers: int | None = None
+    passages: Path | str, model: Path | str, output: Path | str, *, runner: str = "local", workers: int | None = None
 ) -> Any:
     """Makes the vectors of a corpus."""
     options = VectorsOptions(str(passages), encoder=EncoderOptions(str(model)), output=str(output))

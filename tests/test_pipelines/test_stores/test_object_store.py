@@ -22,6 +22,7 @@ from pipelines.options import MapOptions, PassagesOptions, VerifyOptions, Wikida
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import build_mini, contents, run_job
+from tests.support.passages import cut_release
 from tests.support.stores import contents_of, failing_store, put, put_folder, s3_server
 
 pytest.importorskip("moto.server", reason="needs pip install moto[s3] flask flask-cors")
@@ -119,6 +120,19 @@ def test_an_alignment_of_from_and_to_the_store_has_the_bytes_of_a_local_one(rele
         run_job(map_dataset, MapOptions(kb, dataset="jsonl", inputs=(path,), output=output, **further))
 
     assert contents_of("s3://wiki/aligned") == contents(tmp_path / "local")
+
+
+def test_vectors_in_the_store_are_those_made_here(release: Path, tmp_path: Path) -> None:
+    for library in ("onnxruntime", "onnx", "transformers"):
+        pytest.importorskip(library, reason="needs kbsource[dense]")
+    from tests.support.tiny_encoder import encode_corpus, tiny_encoder
+
+    cut_release(tmp_path / "corpus", release)
+    put_folder("s3://wiki/corpus", tmp_path / "corpus")
+    put_folder("s3://wiki/models/tiny", tiny_encoder(tmp_path / "tiny"))
+    encode_corpus(tmp_path / "corpus", tmp_path / "tiny", tmp_path / "vectors")
+    encode_corpus("s3://wiki/corpus", "s3://wiki/models/tiny", "s3://wiki/vectors")
+    assert contents_of("s3://wiki/vectors") == contents(tmp_path / "vectors")
 
 
 @pytest.mark.parametrize(("runner", "workers"), [("local", None), ("local-multi", 2)])

@@ -1,0 +1,183 @@
+"""Vectors of passages: encoding beside the model alone, and exact search of a million vectors beside NumPy.
+
+Encoding is measured on passages of made-up words, by ``--model`` (a folder of ``make models``): the processor time of a
+row group through the step of ``kbsource vectors`` against that of ONNX Runtime on the same batches. Vectors for search
+are drawn, 384 numbers each; the product is that of queries and all vectors by NumPy alone: in float32, which take 1.5
+GB for a million, and in float16 that are converted block by block. Search and product run in processes of their own,
+with one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from itertools import product as product_of
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.bm25 import _peak_mb, made_up_texts
+from benchmarks.environment import WORK, machine, table, write_json
+from benchmarks.slices import REPOSITORY
+from kbsource.release.layout import shard_path
+from kbsource.release.writer import TableFile
+from mapping.retrieval.vector_kind import TABLE, VECTORS
+
+N_VECTORS, DIMENSION, TOP = 1_000_000, 384, 100
+N_QUERIES = (1, 100, 1_024)
+GROUP_ROWS, N_ENCODED, N_TURNS = 2_048, 128, 2
+BAR_RATIO, BAR_MB, BAR_ENCODING = 1.2, 1_000, 0.8
+
+
+def drawn(n_vectors: int, seed: int = 1) -> Iterator[Any]:
+    """Gives vectors of length 1, a row group at a time."""
+    seeded = np.random.default_rng(seed)
+    for start in range(0, n_vectors, GROUP_ROWS):
+        block = seeded.standard_normal((min(GROUP_ROWS, n_vectors - start), DIMENSION), dtype=np.float32)
+        yield block / np.linalg.norm(block, axis=1, keepdims=True)
+
+
+def write_vectors(folder: Path, n_vectors: int) -> None:
+    """Writes the table of vectors."""
+    with TableFile(str(folder), shard_path(TABLE, 0, 1), TABLE, schema=VECTORS) as target:
+        for block in drawn(n_vectors):
+            rows = np.arange(target.n_rows, target.n_rows + len(block))
+            cells = pa.array([row.tobytes() for row in block.astype("<f2")], pa.binary())
+            columns = [pa.array(rows // 10), pa.array((rows % 10).astype(np.int32)), cells]
+            target.write(pa.RecordBatch.from_arrays(columns, schema=VECTORS))
+
+
+def cpu_of(work: Callable[[], object]) -> float:
+    """Gives the least processor seconds of a few turns."""
+    seconds = []
+    for _ in range(N_TURNS):
+        start = time.process_time()
+        work()
+        seconds.append(time.process_time() - start)
+    return min(seconds)
+
+
+def search(folder: Path) -> dict[str, float]:
+    """Searches the vectors in this process."""
+    from mapping.retrieval.vectors import VectorIndex
+
+    index = VectorIndex.__new__(VectorIndex)  # without passages and an encoder, of which nothing is measured
+    index._paths, index._dimension = [str(path) for path in sorted((folder / TABLE).iterdir())], DIMENSION
+    result = {}
+    for n_queries in N_QUERIES:
+        queries = next(drawn(n_queries, seed=2))
+        for level in ("passage", "page"):
+            result[f"search_s_{n_queries}_{level}"] = cpu_of(partial(index.best, queries, TOP, level))
+    return {**result, "search_resident_mb": _peak_mb()}
+
+
+def product(folder: Path) -> dict[str, float]:
+    """Multiplies in this process: float32 as it lies in memory, and float16 that NumPy converts, block by block."""
+    n_vectors = json.loads((folder / "n_vectors.json").read_text())
+    vectors = np.empty((n_vectors, DIMENSION), np.float32)
+    for number, block in enumerate(drawn(n_vectors)):
+        vectors[number * GROUP_ROWS :][: len(block)] = block
+    result = {}
+    for name, held in (("float32", vectors), ("float16", vectors.astype(np.float16))):
+        for n_queries in N_QUERIES:
+            work = partial(_multiply, next(drawn(n_queries, seed=2)), held)
+            result[f"product_s_{n_queries}_{name}"] = cpu_of(work)
+    return {**result, "product_resident_mb": _peak_mb()}
+
+
+def _multiply(queries: Any, vectors: Any) -> None:
+    for start in range(0, len(vectors), GROUP_ROWS):
+        np.matmul(queries, vectors[start : start + GROUP_ROWS].astype(np.float32, copy=False).T)
+
+
+STEPS = {"search": search, "product": product}
+
+
+def encoding(model: str) -> dict[str, float]:
+    """Encodes passages by the step, and by ONNX Runtime alone on the same batches."""
+    from mapping.retrieval.encoder import open_encoder
+    from mapping.retrieval.vector_kind import EncoderOptions
+    from mapping.retrieval.vectors import encode_batch
+
+    encoder = open_encoder(EncoderOptions(model, device="cpu"))
+    texts = list(islice(made_up_texts(7, 75), N_ENCODED))
+    columns = {"page_id": range(N_ENCODED), "number": [0] * N_ENCODED, "title": [""] * N_ENCODED, "text": texts}
+    schema = pa.schema([("page_id", pa.int64()), ("number", pa.int32()), ("title", pa.string()), ("text", pa.string())])
+    passages = pa.RecordBatch.from_pydict({name: list(values) for name, values in columns.items()}, schema=schema)
+    computer: Any = getattr(encoder._compute, "__self__")  # noqa: B009
+    session, batches = computer._session, []
+
+    class Watched:
+        """The session, whose batches are kept."""
+
+        def run(self, names: Any, arrays: Any) -> Any:
+            batches.append(arrays)
+            return session.run(names, arrays)
+
+    computer._session = Watched()
+    encode_batch(passages, encoder)
+    computer._session = session
+    step = cpu_of(lambda: encode_batch(passages, encoder))
+    alone = cpu_of(lambda: [session.run(None, arrays) for arrays in batches[:N_ENCODED]])
+    return {"encode_s": step, "model_s": alone, "encoding_of_model": alone / step}
+
+
+def measure(*, n_vectors: int = N_VECTORS, model: str | None = None) -> dict[str, Any]:
+    """Measures encoding, where a model is given, and search and product, each in a process of its own."""
+    folder = WORK / f"vectors-{n_vectors}"
+    if not (folder / "n_vectors.json").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        write_vectors(folder, n_vectors)
+        (folder / "n_vectors.json").write_text(json.dumps(n_vectors))
+    result: dict[str, Any] = {"machine": machine(), "vectors": n_vectors}
+    if model is not None:
+        result |= encoding(model)
+    for step in STEPS:
+        command = [sys.executable, "-m", "benchmarks.vectors", "--step", step, "--folder", str(folder)]
+        alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # threads that wait for each other cost time, too
+        done = subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE, text=True, env=alone)
+        result |= json.loads(done.stdout)
+    for n_queries, level, name in product_of(N_QUERIES, ("passage", "page"), ("float32", "float16")):
+        ratio = result[f"search_s_{n_queries}_{level}"] / result[f"product_s_{n_queries}_{name}"]
+        result[f"search_of_{name}_{n_queries}_{level}"] = ratio
+    return result
+
+
+def show(result: dict[str, Any]) -> None:
+    """Prints the figures."""
+    print(
+        f"\nExact search of {result['vectors']:,} vectors, processor seconds by queries at once; bars: {BAR_RATIO} of "
+        f"the product, {BAR_MB} MB; encoding {BAR_ENCODING} of the model alone"
+    )
+    print(table(("figure", "value"), [(name, value) for name, value in result.items() if isinstance(value, float)]))
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.vectors", description=__doc__)
+    parser.add_argument("--vectors", type=int, default=N_VECTORS)
+    parser.add_argument("--model", help="folder of an encoder; without it encoding is not measured")
+    parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--json", help="write the figures here")
+    args = parser.parse_args()
+    if args.step:
+        print(json.dumps(STEPS[args.step](args.folder)))
+        return
+    result = measure(n_vectors=args.vectors, model=args.model)
+    show(result)
+    write_json(args.json, result)
+
+
+if __name__ == "__main__":
+    main()
