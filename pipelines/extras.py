@@ -30,6 +30,7 @@ EXTRAS: dict[str, str] = {
     "jinja2": "inspect",
     "starlette": "inspect",
     "uvicorn": "inspect",
+    "mcp": "serve",
     "lupa": "lua",
 }
 """The smallest extra that brings a module, by its top name."""
@@ -41,6 +42,7 @@ _WITHIN: dict[str, tuple[str, ...]] = {
     "nli-onnx": ("align",),
     "search": ("align",),
     "inspect": ("verify",),
+    "serve": ("inspect", "search"),
     "diff": ("verify",),
     "lua": ("build",),
 }
