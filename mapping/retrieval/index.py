@@ -224,6 +224,14 @@ class PassageIndex:
         found = self._ranked([(Occur.Must, page), (Occur.Must, place)], 1)
         return self._hit(found[0], with_texts=True) if found else None
 
+    def passage(self, page_id: int, number: int, *, with_texts: bool = True) -> Hit:
+        """A passage by its place; without texts, and title, nothing is looked up."""
+        name = passage_id(page_id, number)
+        found = self.find(page_id, number) if with_texts else Hit(name, page_id, "", "", 0.0)
+        if found is None:
+            raise DataError(f"There is no passage {name} in the index; make it again.")
+        return found
+
     def _terms(self, query: str) -> list[tuple[tantivy.Occur, tantivy.Query]]:
         from tantivy import Occur, Query
 

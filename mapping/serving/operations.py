@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import cached_property
 from itertools import accumulate
 from threading import Lock
@@ -72,6 +72,7 @@ class Served:
         self.source, self.finder, self.sha256 = source, finder, source.manifest.sha256
         self.index: PassageIndex | None = None
         self.find: Find | None = None
+        self._find_turn: AbstractContextManager[Any] = nullcontext()
         self._turn = Lock()  # a tokeniser has caches
         files = [join(path, entry.file) for entry in source.manifest.tables["pages"]]
         numbers = [
@@ -89,11 +90,12 @@ class Served:
         with KnowledgeSource.open(path) as source, closing(PageFinder(path, source.manifest, source)) as finder:
             yield cls(path, source, finder)
 
-    def search_in(self, passages: str, index: PassageIndex, find: Find) -> None:
-        """Has searches answered from passages; raises SetupError: they are of another release."""
+    def search_in(self, passages: str, index: PassageIndex, find: Find, *, is_alone: bool = False) -> None:
+        """Has searches answered from passages, one after the other where ``find`` must be alone; raises SetupError: the
+        passages are of another release."""
         if PASSAGES_CORPUS.read(passages).made_from() != self.sha256:
             raise SetupError(f"{passages} is made from another release than the one that is served; name that one.")
-        self.index, self.find = index, find
+        self.index, self.find, self._find_turn = index, find, Lock() if is_alone else nullcontext()
 
     def revision(self, page_id: int | None) -> int | None:
         """The revision of a page; None where there is no such page."""
@@ -123,8 +125,9 @@ class Served:
         """The best passages for a question; raises RecordError: ``no_passages``."""
         if self.find is None:
             raise RecordError(*_NO_PASSAGES)
-        found = enumerate(self.find(Query("", query), k), start=1)
-        return [{"rank": rank, "score": hit.score, **self.passage(hit)} for rank, hit in found]
+        with self._find_turn:
+            found = self.find(Query("", query), k)
+        return [{"rank": rank, "score": hit.score, **self.passage(hit)} for rank, hit in enumerate(found, start=1)]
 
     def passage(self, hit: Hit) -> Json:
         """A passage as it is answered."""

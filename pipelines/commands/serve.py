@@ -14,7 +14,7 @@ from cyclopts.validators import Number
 
 from kbsource.errors import SetupError
 from mapping.entity_linking.records import LinkerOptions
-from mapping.options import FolderPath, Name, Release, Releases, System
+from mapping.options import File, FolderPath, Name, Release, Releases, System
 from pipelines.terminal import Summary, print_text
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def serve(
     index: FolderPath | None = None,
     system: System = "bm25",
     linking: FolderPath | None = None,
+    vectors: FolderPath | None = None,
+    model: File | None = None,
     stdio: bool = False,
     host: Host = "127.0.0.1",
     port: Port = None,
@@ -88,6 +90,8 @@ def serve(
         index: folder of the passages' index, which kbsource search makes; by default PASSAGES-bm25, beside them.
         system: what answers searches, as kbsource search has it.
         linking: folder that kbsource entity-linking wrote, for aliases.
+        vectors: folder that kbsource vectors wrote, for dense; by default PASSAGES-vectors, beside the passages.
+        model: folder of the encoder that made them.
         stdio: be an MCP server over standard input and output, for an agent that starts it, and no other.
         host: name or address to listen at, under which alone it may be asked; by default this machine.
         port: port to listen at; by default 8766, or a free one where it is taken; 0 for a free one.
@@ -104,7 +108,8 @@ def serve(
 
     with ExitStack() as stack:
         served = stack.enter_context(Served.open(release))
-        _add_search(served, stack, passages, index, system, linking)
+        given = {"index": index, "linking": linking, "vectors": vectors, "model": model}
+        _add_search(served, stack, passages, system=system, **given)
         answering = Answering(served)
         tools = mcp_server(served, answering)
         if stdio:
@@ -115,21 +120,29 @@ def serve(
 
 
 def _add_search(
-    served: Served, stack: ExitStack, passages: str | None, index: str | None, system: str, linking: str | None
+    served: Served,
+    stack: ExitStack,
+    passages: str | None,
+    *,
+    index: str | None,
+    system: str,
+    linking: str | None,
+    vectors: str | None,
+    model: str | None,
 ) -> None:
     """Has a release answer searches; raises SetupError: something that they need is missing."""
     from mapping.retrieval.index import PassageIndex
-    from mapping.retrieval.systems import Sources, alias_table, make_system
+    from mapping.retrieval.systems import Sources, alias_table, make_system, vector_index
 
     if passages is None:
-        if index is not None or linking is not None or system != "bm25":
-            raise SetupError("--index, --system and --linking say how passages are searched; name them by --passages.")
+        if system != "bm25" or any((index, linking, vectors, model)):
+            raise SetupError("--passages is missing: the other options say how they are searched. Name the passages.")
         return
     table = stack.enter_context(alias_table(system, passages, linking, LinkerOptions()))
+    dense = vector_index(system, passages, vectors, model)
     searched = PassageIndex(passages, index or f"{passages.rstrip('/')}-bm25")
-    served.search_in(
-        passages, searched, make_system(system, Sources(searched, table, LinkerOptions()), level="passage")
-    )
+    find = make_system(system, Sources(searched, table, LinkerOptions(), dense), level="passage")
+    served.search_in(passages, searched, find, is_alone=system != "bm25")
 
 
 def _run(app: Starlette, host: str, port: int | None, *, usual: int, open: bool = False) -> None:
