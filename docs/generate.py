@@ -27,8 +27,8 @@ from mapping.options import DEFAULTS
 from mapping.passages.kind import TABLES as PASSAGES_TABLES
 from mapping.publish.card import Known, column_rows, markdown_table, table_head
 from mapping.qampari.kind import TABLES as QAMPARI_TABLES
-from mapping.serving.operations import OPERATIONS, SHAPES, STATUS
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS
+from mapping.serving.operations import OPERATIONS, SHAPES, STATUS
 from pipelines.app import examples_of, make_app
 from pipelines.commands import GROUPS
 
