@@ -419,8 +419,10 @@ def _text_at(page: Page, place: Json) -> str:
 
 
 def _elsewhere(quote: str, page: Page) -> Json | None:
-    """Where a quote stands first in a page, word for word; it may reach over elements, which a newline parts."""
-    if (at := page.text.find(quote)) < 0:
+    """Where a quote stands first in a page, word for word; it may reach over elements, which a newline parts. Blanks
+    around it do not count."""
+    quote = quote.strip()
+    if not quote or (at := page.text.find(quote)) < 0:
         return None
     starts = [0, *accumulate(len(element.text) + 1 for element in page.elements)]
     first, last = (bisect_right(starts, place) - 1 for place in (at, at + len(quote) - 1))

@@ -130,6 +130,8 @@ CHECKED: tuple[tuple[Check, str, tuple[int, ...] | None], ...] = (
     (Check("Nothing of that stands here", "Sorn"), "absent", None),
     (Check("rises in Brack", "Tey"), "absent", None),
     (Check("?!", "Tey"), "absent", None),
+    (Check(" \n", "Tey"), "absent", None),
+    (Check("\nIt was a year.\n", "1984"), "there", (1, 0, 1, 14)),
 )
 
 
@@ -144,7 +146,7 @@ def test_a_quote_stands_where_it_is_said_to_or_is_told_where(
     if place is not None:
         assert _text_at(found["page_id"], found) == found["text"]
     if match in ("there", "elsewhere"):
-        assert found["text"] == check.quote
+        assert found["text"] == check.quote.strip()
 
 
 def test_a_quote_of_another_revision_does_not_stand_in_this_one(served: Served) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Iterator
 from threading import Event
 from typing import Any
@@ -11,9 +13,16 @@ from starlette.testclient import TestClient
 
 from mapping.serving import answering
 from mapping.serving.answering import Answering
-from mapping.serving.operations import LONGEST_QUERY, MOST, OPERATIONS, SHAPES, Search, Served
+from mapping.serving.operations import LONGEST_QUERY, MOST, OPERATIONS, SHAPES, STATUS, Search, Served
 from mapping.serving.web import BODY_BYTES, make_app
 from tests.support.served import SORN, TEY
+
+ODD: tuple[Any, ...] = (
+    *("", "Sorn", "Q7", "wikidata:", "-1", "9" * 30, "\x00", "\ud800", "𝔘", "a\nb", "http://", ":", "#", "x" * 3_000),
+    *("https://en.wikipedia.org/?curid=99999999999999999999", "Brack.\nCourse", "5__0", "999999999999999999__1", "in"),
+    *(None, True, [], {}, 0, 3, -1, 1.5, 2**31 - 1, 2**53, 2**63, 2**70, ["goats"], ["goats"] * 600, 'OR NOT ("'),
+)
+"""What a parameter may be given."""
 
 
 def _client(served: Served, *, host: str = "127.0.0.1", longest_s: float = 10.0) -> TestClient:
@@ -113,6 +122,21 @@ def test_what_cannot_be_answered_is_told_as_json(
     answer = client.request(method, path, **asked)
     assert (answer.status_code, answer.json()["reason"]) == (status, reason)
     assert answer.json()["detail"]
+
+
+def test_whatever_is_asked_is_answered_or_refused(client: TestClient) -> None:
+    seeded, operations = random.Random("asked"), {**OPERATIONS, **SHAPES}
+    n_answered = 0
+    for _ in range(400):
+        name = seeded.choice([*operations])
+        fields = operations[name].__struct_fields__
+        asked = {field: seeded.choice(ODD) for field in fields if seeded.random() < 0.7} | {"page": "Sorn"}
+        asked = {field: value for field, value in asked.items() if field in fields}
+        answer = client.post(f"/{name}", content=json.dumps(asked))
+        n_answered += answer.status_code == 200
+        assert answer.status_code == (STATUS[answer.json()["reason"]] if answer.status_code != 200 else 200), asked
+        assert answer.status_code < 500, asked
+    assert n_answered > 20
 
 
 @pytest.mark.parametrize(
