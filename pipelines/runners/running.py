@@ -15,7 +15,7 @@ from kbsource.errors import DataError, SetupError, disk_fault
 from kbsource.files import is_local
 from kbsource.temporary import remove_left_behind
 from pipelines.runners.clusters import DATAFLOW_RUNNER
-from pipelines.runners.counters import seconds_of_steps
+from pipelines.runners.counters import StepNames, seconds_of_steps
 from pipelines.runners.local_processes import LocalProcessRunner
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 
@@ -120,7 +120,7 @@ def run_pipeline(pipeline: Any, name: str) -> dict[str, float]:
         if fault is None:
             raise
         raise fault from error
-    return seconds_of_steps(result)
+    return seconds_of_steps(result, StepNames(pipeline.applied_labels))
 
 
 def reported_fault(report: str, name: str) -> SetupError | None:
