@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from apache_beam.options.pipeline_options import GoogleCloudOptions
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PortableOptions
+from apache_beam.transforms.environments import DockerEnvironment
 from apache_beam.utils.subprocess_server import JavaJarServer
 
 from kbsource.errors import DataError, SetupError
@@ -200,6 +201,9 @@ def test_dataflow_gets_one_thread_per_worker_and_its_image() -> None:
         "--number_of_worker_harness_threads=1",
         *CLOUD,
     ]
+    # So all Python processes of a machine are in one container, and share its temporary folder and copies of indexes.
+    environment = DockerEnvironment.from_options(pipeline_options(CLOUD).view_as(PortableOptions))
+    assert "beam:protocol:sibling_workers:v1" in environment.capabilities()
 
 
 @pytest.mark.usefixtures("google")
