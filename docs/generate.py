@@ -25,6 +25,7 @@ from mapping.options import DEFAULTS
 from mapping.passages.kind import TABLES as PASSAGES_TABLES
 from mapping.publish.card import Known, column_rows, markdown_table, table_head
 from mapping.qampari.kind import TABLES as QAMPARI_TABLES
+from mapping.retrieval.vector_kind import PASSAGE_VECTORS
 from pipelines.app import examples_of, make_app
 from pipelines.commands import GROUPS
 
@@ -63,6 +64,9 @@ def tables_page() -> str:
         "# Tables of passages",
         "What `kbsource passages` makes; see [passages.md](passages.md).",
         table(PASSAGES_TABLES),
+        "# Tables of vectors",
+        "What `kbsource vectors` makes of passages; see [passages.md](passages.md#vectors).",
+        table(PASSAGE_VECTORS.tables),
         "# Tables of entity linking",
         _wrapped(
             "What `kbsource entity-linking` makes beside the records; see [entity_linking.md](entity_linking.md). Its "

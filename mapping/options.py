@@ -144,7 +144,7 @@ Ranks = Annotated[
 Level = Literal["passage", "page"]
 """What is found, or relevant: passages, or pages."""
 System = Annotated[
-    str, Parameter(metavar="SYSTEM", validator=Like(r"(bm25|aliases)([+,](bm25|aliases))*", "aliases+bm25"))
+    str, Parameter(metavar="SYSTEM", validator=Like(r"(bm25|aliases|dense)([+,](bm25|aliases|dense))*", "aliases+bm25"))
 ]
 """What answers questions, see ``mapping.retrieval.systems``."""
 FoundForm = Literal["kilt", "trec", "ctxs"]

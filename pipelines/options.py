@@ -42,6 +42,7 @@ from mapping.passages.forms import FORMS, line_forms
 from mapping.qampari.evidence import LEAST_ENTAILMENT, N_BEFORE
 from mapping.qampari.list_tables import LEAST_ROWS
 from mapping.qampari.selection import MOST_SUBJECTS, AnswerFilter, Mixed, SampleSizes
+from mapping.retrieval.vector_kind import EncoderOptions
 from mapping.search.numbering import Numbering
 from mapping.sources import all_sources
 from mapping.sources.source import HypothesisKind, SourceOptions, Split
@@ -403,6 +404,17 @@ class PassagesOptions:
     def data_options(self) -> dict[str, Any]:
         """The options that decide the bytes of the corpus, as JSON values for the manifest."""
         return {**asdict(self.cut), "formats": sorted(self.formats)}
+
+
+@dataclass(frozen=True, slots=True)
+class VectorsOptions(Checked):
+    """Which vectors are made."""
+
+    passages: Release
+    """Passages, as kbsource passages makes them."""
+    _: KW_ONLY
+    encoder: Annotated[EncoderOptions, FLAT]
+    output: Output
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,6 +195,19 @@ class PassageIndex:
         found = self._ranked([(Occur.Must, page), *self._terms(query)], 1)
         return self._hit(found[0], with_texts=True) if found else None
 
+    def passage(self, page_id: int, number: int, *, with_texts: bool = True) -> Hit:
+        """A passage by its place; without texts, and title, nothing is looked up."""
+        if not with_texts:
+            return Hit(passage_id(page_id, number), page_id, "", "", 0.0)
+        from tantivy import FieldType, Occur, Query
+
+        page = Query.term_query(self._schema, _PAGE, page_id)
+        place = Query.range_query(self._schema, "number", FieldType.Unsigned, number, number)
+        found = self._ranked([(Occur.Must, page), (Occur.Must, place)], 1)
+        if not found:
+            raise DataError(f"There is no passage {passage_id(page_id, number)} in the index; make it again.")
+        return self._hit(found[0], with_texts=True)
+
     def _terms(self, query: str) -> list[tuple[tantivy.Occur, tantivy.Query]]:
         from tantivy import Occur, Query
 

@@ -22,6 +22,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command("build", "commands.dumps:build", "Build a release of pages from a dump.", "build"),
         Command("pageviews", "commands.dumps:pageviews", "Make a release of the page views of a time.", "build"),
         Command("passages", "commands.make:passages", "Cut the pages of a release into passages for retrievers."),
+        Command("vectors", "commands.make:vectors", "Make vectors of passages with a sentence encoder.", "dense"),
         Command(
             "entity-linking",
             "commands.make:entity_linking",
@@ -47,7 +48,10 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command("templates", "commands.look:templates", "Show what templates show, and those that lose most text.", ""),
         Command("diff", "commands.look:diff", "Say what became of every page of a release in a later one.", "diff"),
         Command(
-            "search", "commands.retrieve:search", "Find passages or pages by BM25, an alias table, or both.", "search"
+            "search",
+            "commands.retrieve:search",
+            "Find passages or pages by words, mentions, vectors, or several of them.",
+            "search",
         ),
         Command("link", "commands.retrieve:link", "Link the mentions of a text to pages, by an alias table alone."),
     ),
