@@ -27,7 +27,7 @@ help:
 	@echo "make nli-test    NLI models on PyTorch (fetches 2.6 GB once, 6 GB on disk)"
 	@echo "make check       format, lint, types, import contracts, documentation, tests"
 	@echo "make bench       the measurements of benchmarks/"
-	@echo "make docs        write docs/tables.md and docs/commands.md from the code"
+	@echo "make docs        write docs/tables.md, commands.md and operations.md from the code"
 	@echo "make site        the documentation as a web site in site/; with pictures after make demo, where Chromium is"
 	@echo "make clean       remove the environment and everything that was built"
 
