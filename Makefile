@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz spark-test nli-environment nli-test check bench docs site clean
+.PHONY: help demo test test-all fuzz spark-test models retrieval-test nli-environment nli-test check bench docs site clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,6 +14,7 @@ DEMO_OUT := demo-out
 comma := ,
 # Outside the checkout: a new checkout need not fetch 500 MB again.
 SPARK_KIT ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kbsource/spark-kit
+MODELS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kbsource/models
 
 help:
 	@echo "make demo        build, verify and show the embedded mini-wiki, align datasets to it, make questions and passages"
@@ -21,10 +22,12 @@ help:
 	@echo "make test-all    those, and kills, clusters, browsers, buckets, installations, long properties"
 	@echo "make fuzz        the property tests with new examples, twenty times as many"
 	@echo "make spark-test  every job on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
+	@echo "make models      two sentence encoders for make retrieval-test (fetches 45 MB once)"
+	@echo "make retrieval-test  search by vectors of real sentence encoders"
 	@echo "make nli-test    NLI models on PyTorch (fetches 2.6 GB once, 6 GB on disk)"
 	@echo "make check       format, lint, types, import contracts, documentation, tests"
 	@echo "make bench       the measurements of benchmarks/"
-	@echo "make docs        write docs/tables.md and docs/commands.md from the code"
+	@echo "make docs        write docs/tables.md, commands.md and operations.md from the code"
 	@echo "make site        the documentation as a web site in site/; with pictures after make demo, where Chromium is"
 	@echo "make clean       remove the environment and everything that was built"
 
@@ -67,6 +70,12 @@ fuzz: $(STAMP)
 spark-test: $(STAMP)
 	$(BIN)/python -m tests.support.spark_kit "$(SPARK_KIT)"
 	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_runners/test_clusters.py tests/test_pipelines/test_runners/test_every_job.py tests/test_pipelines/test_runners/test_spark_tables.py
+
+models: $(STAMP)
+	$(BIN)/python -m tests.support.encoder_kit "$(MODELS)"
+
+retrieval-test: models
+	KBSOURCE_MODELS="$(MODELS)" $(BIN)/python -m pytest tests/test_pipelines/test_commands/test_real_encoders.py
 
 # The environment of the other tests does without PyTorch, which comes with CUDA.
 $(NLI_STAMP): $(STAMP)

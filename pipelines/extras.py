@@ -20,8 +20,9 @@ EXTRAS: dict[str, str] = {
     "rouge": "align",
     "sacrebleu": "align",
     "spacy": "align",
-    "onnxruntime": "nli-onnx",
-    "safetensors": "nli-onnx",
+    "onnxruntime": "dense",
+    "safetensors": "dense",
+    "tokenizers": "dense",
     "transformers": "nli-onnx",
     "onnx": "nli",
     "onnxscript": "nli",
@@ -30,6 +31,7 @@ EXTRAS: dict[str, str] = {
     "jinja2": "inspect",
     "starlette": "inspect",
     "uvicorn": "inspect",
+    "mcp": "serve",
     "lupa": "lua",
 }
 """The smallest extra that brings a module, by its top name."""
@@ -38,9 +40,11 @@ _WITHIN: dict[str, tuple[str, ...]] = {
     "publish": ("verify",),
     "build": ("publish",),
     "align": ("build", "diff"),
-    "nli-onnx": ("align",),
+    "dense": ("align",),
+    "nli-onnx": ("dense",),
     "search": ("align",),
     "inspect": ("verify",),
+    "serve": ("inspect", "search"),
     "diff": ("verify",),
     "lua": ("build",),
 }

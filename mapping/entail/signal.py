@@ -29,6 +29,15 @@ DECIMALS = 6
 
 Backend = Literal["torch", "onnx"]
 Precision = Literal["float32", "bfloat16"]
+Device = Annotated[Name, Parameter(validator=Like(r"auto|cpu|cuda(?::[0-9]+)?", "auto, cpu, cuda or cuda:N"))]
+Accelerator = Annotated[
+    Text,
+    Parameter(
+        "--model-accelerator",
+        validator=Like(r"type:[\w-]+(;[\w-]+(:[\w.-]+)?)*", "'type:nvidia-l4;count:1;install-nvidia-driver'"),
+    ),
+]
+Ram = Annotated[Text, Parameter("--model-ram", validator=Like(r"\d+(\.\d+)?([KMGT]i?)?B", "8GB"))]
 
 REFUSALS: dict[str, str] = {
     "empty_hypothesis": "there is nothing to judge",
@@ -97,19 +106,11 @@ class ModelOptions:
     precision: Precision = "float32"
     """Of the model's products; bfloat16 is faster where the processor has it, and moves the answers in the second
     digit; torch alone has it."""
-    device: Annotated[Name, Parameter(validator=Like(r"auto|cpu|cuda(?::[0-9]+)?", "auto, cpu, cuda or cuda:N"))] = (
-        "auto"
-    )
+    device: Device = "auto"
     """auto, a GPU where there is one; cpu, cuda or cuda:N."""
-    accelerator: Annotated[
-        Text | None,
-        Parameter(
-            "--model-accelerator",
-            validator=Like(r"type:[\w-]+(;[\w-]+(:[\w.-]+)?)*", "'type:nvidia-l4;count:1;install-nvidia-driver'"),
-        ),
-    ] = None
+    accelerator: Accelerator | None = None
     """What the machines of the model's steps are to have, as a resource hint of Beam; Dataflow heeds it."""
-    ram: Annotated[Text | None, Parameter("--model-ram", validator=Like(r"\d+(\.\d+)?([KMGT]i?)?B", "8GB"))] = None
+    ram: Ram | None = None
     """Least memory of these machines, likewise."""
     labels: Annotated[Words | None, Parameter("--label-names")] = None
     """What the model's outputs mean, in their order, where its config does not say: entailment, neutral, contradiction

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from contextlib import suppress
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 from kbsource.errors import RecordError
@@ -213,6 +214,20 @@ def answered(raws: Iterable[RawRecord], reject: Reject, *, line_of: Callable[[Qu
     return converted(
         raws, reject, lines_of=lambda record: ((query.query_id, line_of(query)) for query in queries_of(record))
     )
+
+
+def ahead(
+    raws: Iterable[RawRecord], see: Callable[[Sequence[Query]], None], *, n_records: int = 1024
+) -> Iterator[RawRecord]:
+    """The same records, so many of which are read at a time to show what they ask before the first of them comes."""
+    records = iter(raws)
+    while group := list(islice(records, n_records)):
+        queries: list[Query] = []
+        for raw in group:
+            with suppress(RecordError):  # told where the record is used
+                queries += queries_of(raw.parse())
+        see(queries)
+        yield from group
 
 
 def run_line(record: Json) -> tuple[str, bytes]:

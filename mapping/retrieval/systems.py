@@ -4,7 +4,8 @@ A system is written as names with ``+`` and ``,`` between them. ``aliases+bm25``
 what only the second finds. ``aliases,bm25`` are fused: documents by the sum of 1 / (60 + rank) over the systems that
 find them. A comma binds closer.
 
-``bm25`` ranks the passages of a corpus; ``aliases`` the pages that the mentions of a question may mean.
+``bm25`` ranks the passages of a corpus by words, ``dense`` by vectors; ``aliases`` the pages that the mentions of a
+question may mean.
 
 Source: Cormack, Clarke and Büttcher, Reciprocal rank fusion (2009).
 """
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kbsource.errors import SetupError
 from mapping.entity_linking.aliases import AliasTable, rank_pages
@@ -25,6 +27,9 @@ from mapping.options import Level
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.index import Hit, PassageIndex
 from mapping.retrieval.queries import Query
+
+if TYPE_CHECKING:
+    from mapping.retrieval.vectors import VectorIndex
 
 FUSION_K = 60
 
@@ -39,6 +44,7 @@ class Sources:
     index: PassageIndex
     table: AliasTable | None  # where a system has ``aliases``
     linking: LinkerOptions
+    vectors: VectorIndex | None = None  # where a system has ``dense``
 
 
 @contextmanager
@@ -63,12 +69,32 @@ def alias_table(system: str, passages: str, linking: str | None, options: Linker
         yield table
 
 
+def vector_index(system: str, passages: str, vectors: str | None, model: str | None) -> VectorIndex | None:
+    """The vectors that a system needs; None for one without ``dense``.
+
+    Raises:
+        SetupError: the encoder is missing or not needed, or as ``VectorIndex``.
+    """
+    if "dense" not in system:
+        if vectors is not None or model is not None:
+            raise SetupError(f"--vectors and --model are for --system dense, not for {system}; leave them out.")
+        return None
+    if model is None:
+        raise SetupError(f"--system {system} needs --model, the encoder that made the vectors, for the queries.")
+    from mapping.retrieval.vectors import VectorIndex  # takes a while
+
+    return VectorIndex(passages, vectors or f"{passages.rstrip('/')}-vectors", model)
+
+
 def make_system(system: str, sources: Sources, *, level: Level, with_texts: bool = True) -> Search:
-    """The search that a system's name says. Without texts BM25 leaves out titles too."""
+    """The search that a system's name says. Without texts titles are left out too, but by aliases."""
 
     def single(name: str) -> Search:
         if name == "bm25":
             return partial(_by_bm25, index=sources.index, level=level, with_texts=with_texts)
+        if name == "dense":
+            assert sources.vectors is not None
+            return partial(_by_vectors, sources=sources, vectors=sources.vectors, level=level, with_texts=with_texts)
         assert sources.table is not None
         return partial(_by_aliases, sources=sources, table=sources.table, level=level)
 
@@ -120,6 +146,17 @@ def _by_bm25(query: Query, n_documents: int, *, index: PassageIndex, level: Leve
         if len(pages) >= n_documents or len(hits) < n_asked:
             return list(pages.values())[:n_documents]
         n_asked *= 4
+
+
+def _by_vectors(
+    query: Query, n_documents: int, *, sources: Sources, vectors: VectorIndex, level: Level, with_texts: bool
+) -> list[Hit]:
+    """The passages whose vectors are nearest, or the pages of these; texts come out of the index of words."""
+    hits = []
+    for found in vectors.search(query.text, n_documents, level):
+        hit = sources.index.passage(found.page_id, found.number, with_texts=with_texts)._replace(score=found.score)
+        hits.append(hit._replace(passage_id="", text="") if level == "page" else hit)
+    return hits
 
 
 def _by_aliases(query: Query, n_documents: int, *, sources: Sources, table: AliasTable, level: Level) -> list[Hit]:

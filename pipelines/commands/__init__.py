@@ -22,6 +22,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command("build", "commands.dumps:build", "Build a release of pages from a dump.", "build"),
         Command("pageviews", "commands.dumps:pageviews", "Make a release of the page views of a time.", "build"),
         Command("passages", "commands.make:passages", "Cut the pages of a release into passages for retrievers."),
+        Command("vectors", "commands.make:vectors", "Make vectors of passages with a sentence encoder.", "dense"),
         Command(
             "entity-linking",
             "commands.make:entity_linking",
@@ -42,12 +43,16 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command("info", "commands.look:info", "Say what a release is and how to open it.", ""),
         Command("show", "commands.look:show", "Show a page of a release, or a row of another kind.", ""),
         Command("verify", "commands.look:verify", "Recompute everything that a release claims.", "verify"),
-        Command("inspect", "commands.look:inspect", "Read releases as web pages.", "inspect"),
+        Command("inspect", "commands.serve:inspect", "Read releases as web pages.", "inspect"),
+        Command("serve", "commands.serve:serve", "Answer programs and agents from a release of pages.", "serve"),
         Command("report", "commands.look:report", "Write what releases are and hold as one web page.", "inspect"),
         Command("templates", "commands.look:templates", "Show what templates show, and those that lose most text.", ""),
         Command("diff", "commands.look:diff", "Say what became of every page of a release in a later one.", "diff"),
         Command(
-            "search", "commands.retrieve:search", "Find passages or pages by BM25, an alias table, or both.", "search"
+            "search",
+            "commands.retrieve:search",
+            "Find passages or pages by words, mentions, vectors, or several of them.",
+            "search",
         ),
         Command("link", "commands.retrieve:link", "Link the mentions of a text to pages, by an alias table alone."),
     ),

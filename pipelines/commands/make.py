@@ -24,7 +24,14 @@ from mapping.qampari.questions import (
 )
 from mapping.qampari.selection import POOL_SIZES
 from pipelines.commands.dumps import Run, made_summary
-from pipelines.options import AmberJobOptions, EntityLinkingOptions, PassagesOptions, QampariOptions, RunOptions
+from pipelines.options import (
+    AmberJobOptions,
+    EntityLinkingOptions,
+    PassagesOptions,
+    QampariOptions,
+    RunOptions,
+    VectorsOptions,
+)
 from pipelines.progress import Progress, size
 from pipelines.terminal import Row, Summary, facts_table, table_text
 
@@ -60,6 +67,32 @@ def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions
     ]
     sizes = {entry.file: entry.bytes for entry in entries}
     return made_summary(made, rows, against=("--kb", options.kb), counts=counts, bytes=sizes)
+
+
+def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
+    """Make vectors of passages with a sentence encoder.
+
+    Encodes title and text of every passage, in the order of the passages, into numbers of 16 bits, for kbsource search
+    --system dense; manifest.json, which is written last, names the encoder by the hashes of its files. The model is run
+    on every runner by RunInference. Any option that is not listed here is passed to Beam as it is.
+
+    Examples:
+        kbsource vectors passages/enwiki-20261001 --model models/bge-small-en-v1.5 \\
+            --output passages/enwiki-20261001-vectors --runner local-multi
+    """
+    from pipelines.jobs.vectors import make_vectors
+
+    made = make_vectors(options, flags=run.flags(), progress=Progress())
+    counts, encoder = made.manifest.facts["counts"], made.manifest.facts["encoder"]
+    sizes = {entry.file: entry.bytes for entry in made.manifest.entries()}
+    rows: list[Row] = [
+        ("encoder", encoder["name"]),
+        ("passages", counts["passages"]),
+        (f"  cut, of more than {encoder['max_tokens']} tokens", counts["cut"]),
+        ("numbers of a vector", encoder["dimension"]),
+        ("files", size(sum(sizes.values()))),
+    ]
+    return made_summary(made, rows, against=("--passages", options.passages), counts=counts, bytes=sizes)
 
 
 def entity_linking(options: Annotated[EntityLinkingOptions, FLAT], *, run: Run = RunOptions()) -> Summary:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +31,8 @@ def search(
     linking: FolderPath | None = None,
     level: Level = "passage",
     index: FolderPath | None = None,
+    vectors: FolderPath | None = None,
+    model: File | None = None,
     queries: File | None = None,
     output: File | None = None,
     top: AtLeast1 | None = None,
@@ -38,19 +40,22 @@ def search(
     negatives: AtLeast1 | None = None,
     options: Annotated[LinkerOptions, FLAT] = LinkerOptions(),
 ) -> Summary:
-    """Find passages or pages by BM25, an alias table, or both.
+    """Find passages or pages by words, mentions, vectors, or several of them.
 
-    Finds those that are best for a query, or for every record of a file. bm25 ranks passages by their words; those of
-    one score stand in the order of the corpus. aliases ranks the pages that the mentions of a query may mean.
-    aliases+bm25 is what aliases finds and behind it what only bm25 finds; aliases,bm25 fuses both by their ranks.
+    Finds those that are best for a query, or for every record of a file. bm25 ranks passages by their words, dense by
+    their vectors; those of one score stand in the order of the corpus. aliases ranks the pages that the mentions of a
+    query may mean. aliases+bm25 is what aliases finds and behind it what only bm25 finds; bm25,dense fuses both by
+    their ranks.
 
     Args:
         passages: passages, as kbsource passages makes them.
         query: what is looked for.
-        system: bm25, aliases, or several with + (in this order) or a comma (fused) between them.
+        system: bm25, aliases, dense, or several with + (in this order) or a comma (fused) between them.
         linking: folder that kbsource entity-linking wrote, for aliases.
         level: what is found: passages, of a page that aliases finds the best one, or pages.
         index: folder of the passages' index, made where there is none; by default PASSAGES-bm25, beside them.
+        vectors: folder that kbsource vectors wrote, for dense; by default PASSAGES-vectors, beside them.
+        model: folder of the encoder that made them.
         queries: records of KILT's form, AmbER sets, or questions of QAMPARI, JSON Lines, in place of QUERY.
         output: what is found for --queries; appears when it is complete.
         top: most passages or pages of a query; by default 100 for a file, 10 for a QUERY.
@@ -63,12 +68,14 @@ def search(
         kbsource search passages/enwiki-20261001 "Who wrote Faust?"
         kbsource search passages/enwiki-20261001 --system aliases+bm25 --linking linking/enwiki-20261001 \\
             --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev.jsonl
+        kbsource search passages/enwiki-20261001 --system bm25,dense --model models/bge-small-en-v1.5 \\
+            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev.jsonl
         kbsource search passages/enwiki-20261001 --queries qampari/enwiki-20261001/qampari_data/dev_data.jsonl \\
             --top 200 --output bm25-dev.jsonl
     """
     from mapping.retrieval.queries import Query
-    from mapping.retrieval.runs import answered, found_line, training_line
-    from mapping.retrieval.systems import Sources, alias_table, make_system
+    from mapping.retrieval.runs import ahead, answered, found_line, training_line
+    from mapping.retrieval.systems import Sources, alias_table, make_system, vector_index
 
     _check_asked(query, queries, output)
     if negatives is not None and (queries is None or form is not None or level == "page"):
@@ -77,7 +84,8 @@ def search(
             "page and QUERY."
         )
     with alias_table(system, passages, linking, options) as table:
-        sources = Sources(_index(passages, index or f"{passages.rstrip('/')}-bm25"), table, options)
+        dense = vector_index(system, passages, vectors, model)
+        sources = Sources(_index(passages, index or f"{passages.rstrip('/')}-bm25"), table, options, dense)
         find = make_system(system, sources, level=level, with_texts=form != "trec")
         if query is not None:
             hits = find(Query("", query), top or _SHOWN)
@@ -97,8 +105,15 @@ def search(
                 else training_line(asked, hits, n_negatives=negatives)
             )
 
+        def lines(records: Iterable[RawRecord], reject: Reject) -> Iterator[bytes]:
+            def see(asked: Sequence[Query]) -> None:
+                if dense is not None:
+                    dense.prepare([one.text for one in asked], top or _TOP, level)
+
+            return answered(ahead(records, see), reject, line_of=line_of)
+
         then = "" if negatives else _evaluated(queries or "", output or "", form)
-        return _converted(queries or "", output or "", partial(answered, line_of=line_of), then)
+        return _converted(queries or "", output or "", lines, then)
 
 
 def _below(text: str) -> str:

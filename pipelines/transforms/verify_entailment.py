@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
 
 import apache_beam as beam
 from apache_beam.ml.inference.base import KeyedModelHandler, ModelHandler, RunInference
@@ -19,35 +20,65 @@ Pairs = tuple[Pair, ...]
 Answers = tuple[Verdict | Refused, ...]
 
 
-class EntailmentHandler(ModelHandler[Pairs, Answers, Any]):  # type: ignore[misc]  # Beam is not typed
-    """Runs a model over lists of pairs, one list at a time.
+class ListHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam is not typed
+    """Runs a model over lists, one list at a time.
 
     An element is a whole list: how a runner groups elements would change the batches, and with them the last digits of
     the answers.
+
+    Args:
+        open_model: opens the model.
+        ask: gives what the model says of an element.
     """
 
-    def __init__(self, options: ModelOptions) -> None:
+    def __init__(self, open_model: Callable[[], Any], ask: Callable[[Any, Any], Any]) -> None:
         super().__init__()
-        self._options, self._store_options = options, options_in_use()
+        self._open_model, self._ask, self._store_options = open_model, ask, options_in_use()
 
     def load_model(self) -> Any:
         """Opens the model; once for each process."""
-        from mapping.entail.model import open_model
-
         use_options(self._store_options)
-        return open_model(self._options)
+        return self._open_model()
 
     def run_inference(
-        self, batch: Sequence[Pairs], model: Any, inference_args: Mapping[str, Any] | None = None
-    ) -> Iterator[Answers]:
-        """The answers to each list, in its order."""
-        for pairs in batch:
-            count({"model_calls": 1, "model_pairs": len(pairs)})
-            yield tuple(model.judge(pairs))
+        self, batch: Sequence[Any], model: Any, inference_args: Mapping[str, Any] | None = None
+    ) -> Iterator[Any]:
+        """What the model says of each list, in its order."""
+        for element in batch:
+            yield self._ask(model, element)
 
     def batch_elements_kwargs(self) -> dict[str, int]:
         """Lists are batches already."""
         return {"min_batch_size": 1, "max_batch_size": 1}
+
+
+class EntailmentHandler(ListHandler):
+    """Runs an NLI model over lists of pairs."""
+
+    def __init__(self, options: ModelOptions) -> None:
+        super().__init__(partial(_open_model, options), _judge)
+
+
+def _open_model(options: ModelOptions) -> Any:
+    from mapping.entail.model import open_model
+
+    return open_model(options)
+
+
+def _judge(model: Any, pairs: Pairs) -> Answers:
+    count({"model_calls": 1, "model_pairs": len(pairs)})
+    return tuple(model.judge(pairs))
+
+
+class PlacedModel(Protocol):
+    """Options that say where a model lies, and what the machines are to have that run it."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def accelerator(self) -> str | None: ...
+    @property
+    def ram(self) -> str | None: ...
 
 
 class RunModel(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
@@ -57,7 +88,7 @@ class RunModel(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         SetupError: Dataflow would get a folder of this machine.
     """
 
-    def __init__(self, handler: ModelHandler[Any, Any, Any], options: ModelOptions) -> None:
+    def __init__(self, handler: ModelHandler[Any, Any, Any], options: PlacedModel) -> None:
         super().__init__()
         self._handler, self._options = handler, options
 

@@ -40,7 +40,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bytes):
-        return value.decode()
+        return value.decode(errors="surrogateescape")
     if (isinstance(value, float) and math.isnan(value)) or value is pd.NaT:
         return None
     if isinstance(value, datetime):

@@ -17,6 +17,7 @@ from mapping.passages.cut import CutOptions, Passage
 from pipelines.cli import main
 from tests.support.alignments import evidence, map_mini, read_lines, record, write_records
 from tests.support.passages import cut_release, page, write_kb
+from tests.support.tiny_encoder import encode_corpus, tiny_encoder
 from tests.support.verified import verified
 
 SORN = page(3, "Sorn", "The Sorn is a river. It rises in Brack.", "Its fish are old.")
@@ -103,6 +104,35 @@ def test_files_of_queries_become_predictions_runs_and_training_lines(tmp_path: P
     assert [one["input"] for one in read_lines(tmp_path / "back.jsonl")] == ["river Sorn?", "goats"]
 
 
+def test_passages_are_found_by_their_vectors(tmp_path: Path, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy, passages = shutil.copytree(corpus, tmp_path / "corpus"), _passages(corpus)
+    model = tiny_encoder(tmp_path / "tiny", texts=[one.text for one in passages])
+    encode_corpus(copy, model, tmp_path / "corpus-vectors")
+    flags = ["search", str(copy), "--model", str(model)]
+    for one in passages:  # each is nearest to itself
+        assert main([*flags, f"{one.title} {one.text}", "--system", "dense", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert {two["document"] for two in found} == {two.passage_id for two in passages}
+        assert found[0] == {
+            "score": pytest.approx(1, abs=1e-3),
+            "document": one.passage_id,
+            "title": one.title,
+            "text": one.text,
+        }
+    records = [{"id": one.passage_id, "input": f"{one.title} {one.text}"} for one in passages]
+    queries = write_records(tmp_path / "queries.jsonl", [*records, {"id": "none"}])
+    for level in ("passage", "page"):
+        given = [*flags, "--level", level, "--queries", str(queries), "--output", str(tmp_path / f"{level}.jsonl")]
+        assert main([*given, "--system", "dense,bm25"]) == 1
+        assert "line 5: 'input'" in capsys.readouterr().err
+        for one, line in zip(passages, read_lines(tmp_path / f"{level}.jsonl"), strict=True):
+            best = line["output"][0]["provenance"][0]
+            assert (best["wikipedia_id"], best.get("passage_id")) == (
+                str(one.page_id),
+                one.passage_id if level == "passage" else None,
+            )
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -113,7 +143,9 @@ def test_files_of_queries_become_predictions_runs_and_training_lines(tmp_path: P
         (["x", "--system", "aliases+bm25"], "--system aliases+bm25 needs --linking"),
         (["x", "--linking", "y"], "are for --system aliases, not for bm25"),
         (["x", "--min-count", "2"], "are for --system aliases, not for bm25"),
-        (["x", "--system", "bm25+dense"], "Write it like aliases+bm25."),
+        (["x", "--system", "bm25+sparse"], "Write it like aliases+bm25."),
+        (["x", "--system", "bm25,dense"], "--system bm25,dense needs --model"),
+        (["x", "--model", "y"], "are for --system dense, not for bm25"),
         (["x", "--top", "0"], "--top is 0. Must be >= 1."),
     ],
 )

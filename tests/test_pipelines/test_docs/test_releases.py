@@ -22,6 +22,7 @@ from tests.support.demo_datasets import map_demo
 from tests.support.edited_wiki import write_edited
 from tests.support.entities import make
 from tests.support.published import check_published
+from tests.support.tiny_encoder import tiny_encoder
 from tests.support.verified import verified
 
 pytestmark = pytest.mark.slow
@@ -41,6 +42,7 @@ FOLDERS = (
     "amber",
     "linking",
     "index",
+    "vectors",
     "beir",
     "diff",
 )
@@ -65,6 +67,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         amber,
         linking,
         index,
+        vectors,
         beir,
         diff,
     ) = (str(folder / name) for name in FOLDERS)
@@ -78,6 +81,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["map", "kilt", kb, "--input", records, "--split", "dev", "--from-kb", kb, "--output", again],
         ["qampari", kb, wikidata, "--model", "none", "--output", qampari],
         ["passages", kb, "--output", passages],
+        ["vectors", passages, "--model", str(tiny_encoder(folder / "tiny")), "--output", vectors],
         *(
             [
                 *("search", passages, "--index", index, "--queries", f"{qampari}/qampari_data/{split}_data.jsonl"),

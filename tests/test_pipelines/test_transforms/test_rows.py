@@ -41,6 +41,8 @@ def _value(field: pa.Field, number: int) -> Any:
         return [_value(of.value_field.with_nullable(False), number + place) for place in range(number % 3)]
     if pa.types.is_string(of):
         return "é" * (number % 4)
+    if pa.types.is_binary(of):
+        return b"\xff" * number
     if pa.types.is_boolean(of):
         return number % 2 == 0
     return 1_700_000_000_000 + 1_000 * number if pa.types.is_timestamp(of) else number

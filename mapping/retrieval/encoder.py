@@ -1,0 +1,245 @@
+"""Sentence encoders: texts become vectors by a folder of files that run no code.
+
+An encoder is ``model.onnx`` (or ``onnx/model.onnx``) with ``tokenizer.json``, alone or as sentence-transformers lays it
+out, whose files say how its tokens are pooled; or static vectors of model2vec, ``model.safetensors`` with
+``tokenizer.json``, whose mean is the vector of a text.
+
+Sources: sentence-transformers' ``modules.json``, ``1_Pooling/config.json``, ``sentence_bert_config.json`` and
+``config_sentence_transformers.json``; ``StaticModel`` of model2vec.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kbsource.errors import SetupError
+from kbsource.files import Folder, base_name, is_local
+from mapping.entail.model import Arrays, OnnxComputer, Outputs
+from mapping.entail.signal import digest_of, load_library, onnx_path, weight_files
+from mapping.retrieval.vector_kind import EncoderOptions, Pooling
+
+Vectors = npt.NDArray[np.float32]
+
+GPU_BATCH = 64
+"""Texts that a GPU takes at once; a core is fastest with one, whose vector so depends on nothing else."""
+_FILES = ("*.json", "1_Pooling/config.json", "model.onnx*", "onnx/model.onnx*", "model.safetensors")
+_TOKENIZER, _STATIC = "tokenizer.json", "model.safetensors"
+_MODULES = frozenset(("Transformer", "Pooling", "Normalize", "StaticEmbedding"))
+_POOLING_MODES: dict[str, Pooling] = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
+_LIMITS = (("sentence_bert_config.json", "max_seq_length"), ("config.json", "max_position_embeddings"))
+_INSTALLED_BY = "an encoder (pip install 'kbsource[dense]')"
+
+
+class Encoder:
+    """Makes vectors of texts; ``open_encoder`` gives one."""
+
+    def __init__(self, tokenizer: Any, compute: _Compute, facts: Mapping[str, Any]) -> None:
+        self._tokenizer, self._compute = tokenizer, compute
+        self._has_marks = facts["form"] == "onnx"
+        dimension = compute([tokenizer.encode("a").ids]).shape[1]
+        self.facts: dict[str, Any] = {**facts, "dimension": dimension}
+        """What vectors depend on, as JSON values for a manifest."""
+
+    def encode(self, texts: Sequence[str], *, prefix: str) -> tuple[Vectors, int]:
+        """The vectors of texts, texts × dimension, and how many texts were too long and cut at their end.
+
+        On the CPU that of a text depends on nothing but the text; a GPU computes texts of like length together, in
+        batches that depend on the list alone.
+        """
+        encodings = [self._tokenizer.encode(prefix + text, add_special_tokens=self._has_marks) for text in texts]
+        vectors = self._compute([encoding.ids for encoding in encodings])
+        if self.facts["normalisation"] == "l2":
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors = np.divide(vectors, np.where(lengths > 0, lengths, 1), dtype=np.float32)
+        return vectors, sum(bool(encoding.overflowing) for encoding in encodings)
+
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of queries."""
+        return self.encode(texts, prefix=self.facts["query_prefix"])[0]
+
+    def encode_passages(self, passages: Sequence[tuple[str, str]]) -> tuple[Vectors, int]:
+        """The vectors of passages, each a title and a text, and how many were cut."""
+        return self.encode([f"{title}\n{text}" for title, text in passages], prefix=self.facts["passage_prefix"])
+
+
+def open_encoder(options: EncoderOptions) -> Encoder:
+    """Opens an encoder.
+
+    Raises:
+        SetupError: it is not there, does not say how it is pooled, or does something that is not done here.
+    """
+    folder = _local_folder(options.model)
+    tokenizers = load_library("tokenizers", purpose=_INSTALLED_BY)
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(os.path.join(folder, _TOKENIZER))
+    except Exception as error:  # it raises nothing narrower
+        raise SetupError(f"{options.model}: its {_TOKENIZER} cannot be read: {error}") from error
+    modules = _module_names(folder, options.model)
+    prompts = _json(folder, "config_sentence_transformers.json").get("prompts") or {}
+    facts = {
+        "name": base_name(options.model.rstrip("/")),
+        "tokenizer_sha256": digest_of([os.path.join(folder, _TOKENIZER)]),
+        "normalisation": "l2" if modules is None or "Normalize" in modules else "none",
+        "query_prefix": _chosen(options.query_prefix, prompts.get("query")),
+        "passage_prefix": _chosen(options.passage_prefix, prompts.get("passage", prompts.get("document"))),
+    }
+    tokenizer.no_padding()
+    truncation = tokenizer.truncation
+    tokenizer.no_truncation()
+    if onnx_path(folder) is None:
+        compute, own = _static(folder, tokenizer, options)
+    else:
+        limit = _max_tokens(folder, truncation, options)
+        tokenizer.enable_truncation(limit)
+        computer = _OnnxEncoder(folder, options.device, _pooling(folder, options), name=options.model)
+        weights = digest_of(weight_files(folder, "onnx"))
+        own = {"form": "onnx", "pooling": computer.pooling, "max_tokens": limit, "weights_sha256": weights}
+        compute = computer.encode
+    library = load_library("onnxruntime" if own["form"] == "onnx" else "safetensors", purpose=_INSTALLED_BY)
+    versions = {one.__name__: one.__version__ for one in (library, tokenizers)}
+    return Encoder(tokenizer, compute, {**facts, **own, "versions": versions})
+
+
+_Compute = Callable[[Sequence[Sequence[int]]], Vectors]
+"""The vectors of texts that are given by their tokens."""
+
+
+class _OnnxEncoder(OnnxComputer):
+    """An exported transformer whose tokens are pooled as soon as a batch is through."""
+
+    def __init__(self, folder: str, device: str, pooling: Pooling | None, *, name: str) -> None:
+        super().__init__(folder, device)
+        if odd := sorted({*self._names} - {"input_ids", "attention_mask", "token_type_ids"}):
+            raise SetupError(f"{name}: its model.onnx wants {odd[0]!r}, which no text gives; export the encoder alone.")
+        pools_itself = len(self._session.get_outputs()[0].shape) == 2
+        if not pools_itself and pooling is None:
+            raise SetupError(f"{name}: does not say how its tokens are pooled; give --pooling cls or --pooling mean.")
+        self.pooling = "model" if pools_itself else pooling
+        self._n_together = 1 if self.device == "cpu" or self.form.is_quantised else GPU_BATCH
+
+    def encode(self, tokens: Sequence[Sequence[int]]) -> Vectors:
+        order = sorted(range(len(tokens)), key=lambda place: -len(tokens[place]))
+        groups = [order[start : start + self._n_together] for start in range(0, len(order), self._n_together)]
+        found = self.outputs([_padded([tokens[place] for place in group]) for group in groups])
+        vectors = np.empty((len(tokens), found[0].shape[1] if found else 0), np.float32)
+        for group, own in zip(groups, found, strict=True):
+            vectors[group] = own
+        return vectors
+
+    def _computed(self, arrays: Arrays) -> Outputs:
+        found = super()._computed(arrays)
+        if self.pooling == "mean":
+            mask = arrays["attention_mask"][:, :, None].astype(np.float32)
+            found = np.divide((found * mask).sum(axis=1), mask.sum(axis=1), dtype=np.float32)
+        elif self.pooling == "cls":
+            found = found[:, 0]
+        return found
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Arrays:
+    ids = np.zeros((len(rows), max(map(len, rows))), np.int64)
+    mask = np.zeros_like(ids)
+    for place, row in enumerate(rows):
+        ids[place, : len(row)], mask[place, : len(row)] = row, 1
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+
+
+def _static(folder: str, tokenizer: Any, options: EncoderOptions) -> tuple[_Compute, dict[str, Any]]:
+    """The mean of a table's vectors of the tokens of a text, unknown ones and marks left out."""
+    path = os.path.join(folder, _STATIC)
+    if not os.path.isfile(path):
+        raise SetupError(f"{options.model}: holds neither model.onnx nor {_STATIC}; give the folder of an encoder.")
+    if options.pooling == "cls" or options.max_tokens is not None:
+        raise SetupError(
+            f"{options.model}: static vectors are a mean of all tokens; leave out --pooling and --max-tokens."
+        )
+    load_library("safetensors", purpose=_INSTALLED_BY)
+    from safetensors.numpy import load_file
+
+    tensors = load_file(path)
+    table = tensors.get("embeddings", tensors.get("embedding.weight"))
+    if table is None or table.ndim != 2:
+        raise SetupError(f"{options.model}: {_STATIC} is no table of static vectors; export the encoder to model.onnx.")
+    mapping, weights = tensors.get("mapping"), tensors.get("weights")
+    words = json.loads(tokenizer.to_str())["model"]
+    unknown = tokenizer.token_to_id(words["unk_token"]) if words.get("unk_token") else words.get("unk_id")
+
+    def compute(tokens: Sequence[Sequence[int]]) -> Vectors:
+        vectors = np.zeros((len(tokens), table.shape[1]), np.float32)
+        for place, row in enumerate(tokens):
+            known = np.array([one for one in row if one != unknown], np.int64)
+            if len(known):
+                rows = table[known if mapping is None else mapping[known]].astype(np.float32)
+                vectors[place] = (rows if weights is None else rows * weights[known, None]).mean(axis=0)
+        return vectors
+
+    return compute, {"form": "static", "pooling": "mean", "max_tokens": None, "weights_sha256": digest_of([path])}
+
+
+def _local_folder(model: str) -> str:
+    """The model's folder here; one in a store is copied, once for all processes of a machine."""
+    if not is_local(model):
+        remote = Folder.of(model)
+        names = {name for pattern in _FILES for name in remote.files(pattern)}
+        if any(name.endswith("model.onnx") for name in names):
+            names.discard(_STATIC)
+        model = remote.local_copy(sorted(names)) if _TOKENIZER in names else model
+    if not os.path.isfile(os.path.join(model, _TOKENIZER)):
+        raise SetupError(f"{model}: no such folder, or no {_TOKENIZER} in it; give the folder of an encoder.")
+    return model
+
+
+def _json(folder: str, name: str) -> dict[str, Any]:
+    path = os.path.join(folder, name)
+    if not os.path.isfile(path):
+        return {}
+    with open(path, "rb") as file:
+        try:
+            value = json.load(file)
+        except ValueError as error:
+            raise SetupError(f"{path}: no JSON ({error}); get the model again.") from error
+    return value if isinstance(value, dict) else {"": value}
+
+
+def _module_names(folder: str, name: str) -> set[str] | None:
+    """The last names of a sentence-transformers model's modules; None where it does not list them."""
+    modules = _json(folder, "modules.json").get("")
+    if modules is None:
+        return None
+    names = {str(module.get("type")).rpartition(".")[2] for module in modules}
+    if odd := sorted(names - _MODULES):
+        raise SetupError(
+            f"{name}: has a module {odd[0]}, and no more than {', '.join(sorted(_MODULES))} are done here."
+        )
+    return names
+
+
+def _pooling(folder: str, options: EncoderOptions) -> Pooling | None:
+    """How tokens are pooled, as asked for or as the model's files say; None where they say nothing."""
+    said = _json(folder, "1_Pooling/config.json")
+    modes = [name for name, value in said.items() if name.startswith("pooling_mode_") and value is True]
+    if options.pooling is not None or not modes:
+        return options.pooling
+    if len(modes) > 1 or modes[0] not in _POOLING_MODES:
+        raise SetupError(
+            f"{options.model}: is pooled by {' and '.join(modes)}; {' or '.join(_POOLING_MODES)} is done here."
+        )
+    return _POOLING_MODES[modes[0]]
+
+
+def _max_tokens(folder: str, truncation: Mapping[str, Any] | None, options: EncoderOptions) -> int:
+    said = [value for name, key in _LIMITS if (value := _json(folder, name).get(key)) is not None]
+    limit = options.max_tokens or min(said, default=(truncation or {}).get("max_length"))
+    if limit is None:
+        raise SetupError(f"{options.model}: says nowhere how many tokens it takes; give --max-tokens, such as 512.")
+    return int(limit)
+
+
+def _chosen(asked: str | None, said: str | None) -> str:
+    return asked if asked is not None else said or ""

@@ -1,0 +1,107 @@
+"""The kind of release that vectors of passages are, and what makes them.
+
+::
+
+    vectors/vectors-00000-of-00012.parquet    a vector a passage, in the order of the passages
+    manifest.json                             the encoder by the hashes of its files, written last
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from kbsource.columns import schema_of
+from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.laws import Checking, Law, counts_law
+from kbsource.release.manifest import ListingManifest
+from kbsource.rows import Int32, Row
+from mapping.entail.signal import Accelerator, Device, Ram
+from mapping.options import AtLeast1, Checked, File, Text
+from mapping.passages.kind import PASSAGES_CORPUS
+
+Pooling = Literal["cls", "mean"]
+TABLE = "vectors"
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderOptions(Checked):
+    """Which encoder, and how it is run."""
+
+    model: Annotated[File, Parameter(metavar="MODEL")]
+    """Folder of an encoder, here or in a store: model.onnx and tokenizer.json, as sentence-transformers has them or
+    alone, or static vectors of model2vec."""
+    _: KW_ONLY
+    pooling: Pooling | None = None
+    """What of the tokens' vectors is the text's: that of the first, or their mean; by default as the model's files
+    say."""
+    query_prefix: Text | None = None
+    """Stands before every query; by default what the model's files say, or nothing."""
+    passage_prefix: Text | None = None
+    """Stands before every passage, likewise."""
+    max_tokens: AtLeast1 | None = None
+    """Tokens of a text that count; by default as the model's files say."""
+    device: Device = "auto"
+    """auto, a GPU where there is one; cpu, cuda or cuda:N."""
+    accelerator: Accelerator | None = None
+    """What the machines that run the model are to have, as a resource hint of Beam; Dataflow heeds it."""
+    ram: Ram | None = None
+    """Least memory of these machines, likewise."""
+
+
+class PassageVector(Row):
+    """One row per passage, in the order of the passages that they are made of."""
+
+    page_id: Annotated[int, "page of the passage"]
+    number: Annotated[Int32, "place among the passages of its page, from 0"]
+    vector: Annotated[bytes, "its numbers, float16 in little-endian order: `numpy.frombuffer(vector, '<f2')`"]
+
+
+VECTORS = schema_of(PassageVector)
+
+
+def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
+    from mapping.retrieval.vectors import check_vectors  # needs numpy, which reading does not
+
+    return check_vectors(checking)
+
+
+PASSAGE_VECTORS = ListingKind(
+    name="release of vectors of passages",
+    format="kbsource-vectors-1",
+    made_by="kbsource vectors",
+    tables={TABLE: VECTORS},
+    required=(TABLE,),
+    laws=(
+        Law(
+            "vector_law",
+            "a vector has another dimension or length than the encoder gives, or is no number",
+            """case when octet_length(vector) <> 2 * (select n from claimed where name = 'dimension')
+                then [page_id || '__' || number || ': ' || octet_length(vector) || ' bytes'] end""",
+            of=TABLE,
+        ),
+        Law(
+            "other_passages",
+            "the vectors are not those of the passages, one of each, in their order",
+            """select own._file, coalesce(own.id, 'none') || ' where the passage is ' || coalesce(corpus.id, 'none')
+            from (
+                select _file, page_id || '__' || number as id,
+                    row_number() over (order by _file_number, _row) as place from vectors
+            ) as own full join (
+                select passage_id as id, row_number() over (order by _file_number, _row) as place from passages.passages
+            ) as corpus using (place) where own.id is distinct from corpus.id""",
+            needs=(TABLE, "passages"),
+        ),
+        counts_law("select '', 'passages', count(*) from vectors", "passages", (TABLE,)),
+    ),
+    claims=lambda manifest: {
+        "dimension": int(manifest.facts["encoder"]["dimension"]),
+        "passages": int(manifest.facts["counts"]["passages"]),
+    },
+    counted={"vectors": "select count(*) from vectors"},
+    check=_check,
+    made_from={"passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",))},
+)

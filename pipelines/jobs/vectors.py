@@ -1,0 +1,128 @@
+"""Vectors of passages: row group by row group through an encoder, by one pipeline.
+
+What an encoder gives of a row group becomes a file at once, so that a run that was killed goes on behind it; one worker
+writes the manifest, last of all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+
+from kbsource.errors import DataError
+from kbsource.files import absolute, join
+from kbsource.release.layout import MANIFEST, check_output
+from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.reader import check_hashes
+from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, once, read_chunk_report, write_chunk
+from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.retrieval.encoder import Encoder, open_encoder
+from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS
+from mapping.retrieval.vectors import COLUMNS, encode_batch
+from pipelines.jobs.shared_inputs import MadeRelease
+from pipelines.options import VectorsOptions
+from pipelines.primitives.shuffle import CollectSorted
+from pipelines.progress import Progress, chunks_done
+from pipelines.runners.counters import count
+from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
+from pipelines.runners.workers import do
+from pipelines.transforms.tables import ReadTable, WriteTable
+from pipelines.transforms.verify_entailment import ListHandler, RunModel
+
+Encoded = tuple[ChunkKey, BatchRef, int]
+"""Place of a row group, its vectors, and how many passages were cut."""
+
+
+def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Progress) -> MadeRelease[ListingManifest]:
+    """Makes the vectors of a corpus of passages.
+
+    Raises:
+        SetupError: a file, the encoder or the output folder is wrong; a DataError where passages are not as written.
+    """
+    started = time.monotonic()
+    pipeline = new_pipeline(flags)
+    check_paths(flags, options.passages, options.output)
+    passages, output = absolute(options.passages), absolute(options.output.rstrip("/") or "/")
+    check_output(output)
+    corpus = PASSAGES_CORPUS.read(passages)
+    entries = corpus.tables["passages"]
+    check_hashes(passages, entries)
+    facts = {
+        "release": corpus.facts["release"],
+        "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},
+        "encoder": open_encoder(options.encoder).facts,
+        "lang": corpus.facts["lang"],
+    }
+    with ReleaseFolder(output, kind=PASSAGE_VECTORS, job=facts) as out:
+        folder = join(out.staging, "encoded")
+        encoded = (
+            pipeline
+            | "passages" >> ReadTable([join(passages, entry.file) for entry in entries], COLUMNS, chunk_rows=1)
+            | "encode"
+            >> RunModel(
+                ListHandler(partial(open_encoder, options.encoder), partial(_encode, folder=folder)), options.encoder
+            )
+        )
+        n_cut = encoded | "cut" >> beam.Map(_cut) | "all cut" >> beam.CombineGlobally(sum)
+        _ = (
+            encoded
+            | "vectors" >> beam.Map(_vectors)
+            | "write" >> WriteTable(TABLE, output, kind=PASSAGE_VECTORS)
+            | "by name" >> beam.Map(_by_name)
+            | "written" >> CollectSorted()
+            | "commit"
+            >> do(_commit, beam.pvalue.AsSingleton(n_cut), output=output, facts=facts, n=corpus.n_rows("passages"))
+        )
+        sizes = [entry.rows or 0 for entry in entries]
+        with progress.stage("vectors", chunks_done(out.staging, folder, sizes, unit="passages")):
+            steps = run_pipeline(pipeline, "vectors")
+    return MadeRelease(options.output, PASSAGE_VECTORS.read(output), time.monotonic() - started, steps)
+
+
+def _encode(encoder: Encoder, element: tuple[ChunkKey, pa.RecordBatch], *, folder: str) -> Encoded:
+    """The vectors of a row group, in a file of the folder, which is made unless it is there."""
+    key, passages = ChunkKey(*element[0]), element[1]
+
+    def make() -> None:
+        count({"model_calls": 1, "model_passages": passages.num_rows})
+        batch, n_cut = encode_batch(passages, encoder)
+        report = Report(n_bytes=batch.nbytes)
+        report.counts["cut"] = n_cut
+        write_chunk([batch], VECTORS, report, path=chunk_path(folder, key), is_packed=False)
+
+    stored, report = once(chunk_path(folder, key), make, read_chunk_report)
+    return key, stored, report.counts["cut"]
+
+
+def _vectors(encoded: Encoded) -> tuple[ChunkKey, BatchRef]:
+    return ChunkKey(*encoded[0]), BatchRef(*encoded[1])
+
+
+def _cut(encoded: Encoded) -> int:
+    return encoded[2]
+
+
+def _by_name(entry: FileEntry) -> tuple[str, FileEntry]:
+    return entry.file, entry
+
+
+def _commit(
+    written: list[tuple[str, FileEntry]], n_cut: int, *, output: str, facts: dict[str, Any], n: int
+) -> Iterator[str]:
+    """Writes the manifest, last of all.
+
+    Raises:
+        DataError: there are not as many vectors as passages.
+    """
+    entries = [entry for _, entry in written]
+    if (n_rows := sum(entry.rows or 0 for entry in entries)) != n:
+        raise DataError(f"The counts do not add up, so nothing was released: {n_rows} vectors of {n} passages.")
+    facts = {**facts, "counts": {"passages": n, "cut": n_cut}, "code": code_facts()}
+    commit(PASSAGE_VECTORS, PASSAGE_VECTORS.listing(entries, facts), output)
+    yield output

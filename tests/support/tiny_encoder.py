@@ -1,0 +1,66 @@
+"""Sentence encoders that tests make for themselves: a vector a token, drawn by a seed, and nothing in between."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mapping.retrieval.vector_kind import EncoderOptions
+from pipelines.jobs.shared_inputs import MadeRelease
+from pipelines.jobs.vectors import make_vectors
+from pipelines.options import VectorsOptions
+from pipelines.progress import Progress
+from pipelines.runners.presets import beam_flags
+from tests.support.tiny_nli import write_tokenizer
+
+DIMENSION = 12
+
+
+def token_table(n_tokens: int) -> npt.NDArray[np.float32]:
+    """The vectors of all tokens."""
+    return np.random.default_rng(7).standard_normal((n_tokens, DIMENSION), dtype=np.float32)
+
+
+def tiny_encoder(
+    folder: Path, *, texts: Iterable[str] = (), further_inputs: Iterable[str] = (), **files: dict[str, Any]
+) -> Path:
+    """Writes an ONNX encoder whose tokens have the vectors of ``token_table``, with its tokenizer.
+
+    Args:
+        texts: whose words are tokens.
+        further_inputs: of the graph, which it does not look at.
+        files: what sentence-transformers has beside it, by name; ``pooling`` is that of ``1_Pooling``.
+    """
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    table = token_table(len(write_tokenizer(folder, texts=texts)))
+    names = ("input_ids", "attention_mask", *further_inputs)
+    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ("texts", "tokens")) for name in names]
+    outputs = [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ("texts", "tokens", DIMENSION))]
+    nodes = [helper.make_node("Gather", ["table", "input_ids"], ["last_hidden_state"])]
+    graph = helper.make_graph(nodes, "tiny", inputs, outputs, [numpy_helper.from_array(table, "table")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    onnx.save(model, folder / "model.onnx")
+    said = {"pooling": {"pooling_mode_mean_tokens": True}, "sentence_bert_config": {"max_seq_length": 64}} | files
+    for name, value in said.items():
+        path = folder / ("1_Pooling/config.json" if name == "pooling" else f"{name}.json")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(value), encoding="utf-8")
+    return folder
+
+
+def encode_corpus(
+    passages: Path, model: Path, output: Path, *, runner: str = "local", workers: int | None = None
+) -> Any:
+    """Makes the vectors of a corpus."""
+    options = VectorsOptions(str(passages), encoder=EncoderOptions(str(model)), output=str(output))
+    flags = beam_flags(runner, workers=workers, beam_args=())
+    made: MadeRelease[Any] = make_vectors(options, flags=flags, progress=Progress(io.StringIO()))
+    return made

@@ -1,0 +1,140 @@
+"""What encoders make of texts, by what their files say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+from kbsource.errors import SetupError
+from mapping.retrieval.encoder import open_encoder
+from mapping.retrieval.vector_kind import EncoderOptions
+from tests.support.tiny_encoder import DIMENSION, tiny_encoder, token_table
+from tests.support.tiny_nli import write_tokenizer
+
+TEXTS = ["ada lives in corvo", "bruno", "", "The weather was fine. The weather was fine."]
+
+
+def _ids(folder: Path, text: str, *, has_marks: bool = True) -> list[int]:
+    from tokenizers import Tokenizer
+
+    found: list[int] = (
+        Tokenizer.from_file(str(folder / "tokenizer.json")).encode(text, add_special_tokens=has_marks).ids
+    )
+    return found
+
+
+def _of_length_1(vectors: Any) -> Any:
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    said = {"prompts": {"query": "Ada: ", "document": "not "}}
+    return tiny_encoder(tmp_path_factory.mktemp("encoder") / "tiny", config_sentence_transformers=said)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_tokens_are_pooled(folder: Path, pooling: Any) -> None:
+    encoder = open_encoder(EncoderOptions(str(folder), pooling=pooling))
+    found, n_cut = encoder.encode(TEXTS, prefix="")
+    table = token_table(1_000)
+    rows = [table[_ids(folder, text)] for text in TEXTS]
+    wanted = np.stack([row.mean(axis=0) if pooling == "mean" else row[0] for row in rows])
+    assert found.dtype == np.float32
+    assert n_cut == 0
+    np.testing.assert_allclose(found, _of_length_1(wanted), atol=1e-6)
+    assert encoder.facts["pooling"] == pooling
+    assert encoder.facts["dimension"] == DIMENSION
+
+
+def test_the_vector_of_a_text_hangs_on_nothing_else(folder: Path) -> None:
+    encoder = open_encoder(EncoderOptions(str(folder)))
+    together = encoder.encode(TEXTS, prefix="")[0]
+    assert [row.tobytes() for row in together] == [encoder.encode([text], prefix="")[0].tobytes() for text in TEXTS]
+
+
+def test_prefixes_are_those_of_the_files_or_of_the_options(folder: Path) -> None:
+    encoder = open_encoder(EncoderOptions(str(folder)))
+    plain = open_encoder(EncoderOptions(str(folder), query_prefix="", passage_prefix=""))
+    assert (encoder.encode_queries(["lives"]) == plain.encode_queries(["Ada: lives"])).all()
+    passages = [("Ada", "She lives.")]
+    assert (encoder.encode_passages(passages)[0] == plain.encode_queries(["not Ada\nShe lives."])).all()
+
+
+def test_what_is_too_long_is_cut_and_counted(folder: Path) -> None:
+    short = open_encoder(EncoderOptions(str(folder), max_tokens=4))
+    whole = open_encoder(EncoderOptions(str(folder)))
+    assert (whole.facts["max_tokens"], short.facts["max_tokens"]) == (64, 4)
+    vectors, n_cut = short.encode(["ada lives", "ada lives in corvo"], prefix="")
+    assert n_cut == 1
+    assert (vectors[0] == vectors[1]).all()
+    assert (vectors[0] == whole.encode(["ada lives"], prefix="")[0]).all()
+
+
+def _static(folder: Path, **tensors: Any) -> Path:
+    from safetensors.numpy import save_file
+
+    write_tokenizer(folder)
+    save_file(tensors, str(folder / "model.safetensors"))
+    return folder
+
+
+def test_static_vectors_are_the_mean_of_known_tokens(tmp_path: Path) -> None:
+    table = token_table(1_000)
+    folder = _static(tmp_path / "static", embeddings=table)
+    found, _ = open_encoder(EncoderOptions(str(folder))).encode(["ada \u4e16 lives", "\u4e16"], prefix="")
+    known = _ids(folder, "ada lives", has_marks=False)
+    np.testing.assert_allclose(found[0], _of_length_1(table[known].mean(axis=0)), atol=1e-6)
+    assert not found[1].any()
+    # A table with fewer rows than tokens, and weights.
+    mapping, weights = np.arange(1_000) // 2, np.linspace(0.5, 2, 1_000, dtype=np.float32)
+    folder = _static(tmp_path / "mapped", embeddings=table[:500], mapping=mapping, weights=weights)
+    found, _ = open_encoder(EncoderOptions(str(folder))).encode(["ada lives"], prefix="")
+    wanted = (table[mapping[known]] * weights[known, None]).mean(axis=0)
+    np.testing.assert_allclose(found[0], _of_length_1(wanted), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "message"),
+    [
+        ({"pooling": {}}, {}, "give --pooling cls or --pooling mean"),
+        ({"pooling": {"pooling_mode_max_tokens": True}}, {}, "pooled by pooling_mode_max_tokens"),
+        ({"modules": [{"type": "sentence_transformers.models.Dense"}]}, {}, "has a module Dense"),
+        ({"sentence_bert_config": {}}, {}, "give --max-tokens"),
+        ({"further_inputs": ["position_ids"]}, {}, "wants 'position_ids'"),
+        ({}, {"device": "cuda"}, "has no CUDA"),
+    ],
+)
+def test_what_is_not_done_is_refused(tmp_path: Path, files: Any, options: Any, message: str) -> None:
+    folder = tiny_encoder(tmp_path / "tiny", **files)
+    with pytest.raises(SetupError, match=message):
+        open_encoder(EncoderOptions(str(folder), **options))
+
+
+def test_only_what_is_normalised_has_length_1(tmp_path: Path) -> None:
+    modules = [{"type": f"sentence_transformers.models.{name}"} for name in ("Transformer", "Pooling")]
+    folder = tiny_encoder(tmp_path / "tiny", modules=modules)  # type: ignore[arg-type]  # as it is in that file
+    encoder = open_encoder(EncoderOptions(str(folder)))
+    assert encoder.facts["normalisation"] == "none"
+    wanted = token_table(1_000)[_ids(folder, "ada")].mean(axis=0)
+    np.testing.assert_allclose(encoder.encode(["ada"], prefix="")[0][0], wanted, atol=1e-6)
+
+
+def test_a_folder_without_an_encoder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"no tokenizer\.json in it"):
+        open_encoder(EncoderOptions(str(tmp_path)))
+    write_tokenizer(tmp_path)
+    with pytest.raises(SetupError, match=r"neither model\.onnx nor model\.safetensors"):
+        open_encoder(EncoderOptions(str(tmp_path)))
+    _static(tmp_path, weight=np.zeros(3, np.float32))
+    with pytest.raises(SetupError, match="no table of static vectors"):
+        open_encoder(EncoderOptions(str(tmp_path)))
+    (tmp_path / "tokenizer.json").write_text(json.dumps({}))
+    with pytest.raises(SetupError, match=r"its tokenizer\.json cannot be read"):
+        open_encoder(EncoderOptions(str(tmp_path)))

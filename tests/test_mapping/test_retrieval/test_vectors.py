@@ -1,0 +1,89 @@
+"""Exact search in vectors, beside a slow one that sorts all scores."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+from kbsource.errors import SetupError
+from mapping.options import Level
+from mapping.retrieval import vectors as searched
+from mapping.retrieval.vectors import VectorIndex
+from tests.support.tiny_encoder import encode_corpus, tiny_encoder
+from tests.test_mapping.test_retrieval.test_index import passage, write_corpus
+
+WORDS = "ada bruno arlin corvo was born in lives the weather nobody knows why fine".split()
+N_PASSAGES = 1_500
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus, with vectors and encoder beside it; many of its passages say the same."""
+    folder = tmp_path_factory.mktemp("vectors")
+    seeded = np.random.default_rng(3)
+    texts = [" ".join(seeded.choice(WORDS, seeded.integers(1, 5))) for _ in range(N_PASSAGES)]
+    rows = (passage(9_000 - row // 4, row % 4, "Page", text) for row, text in enumerate(texts))
+    corpus, model = write_corpus(folder / "corpus", rows), tiny_encoder(folder / "tiny")
+    encode_corpus(corpus, model, folder / "corpus-vectors")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(folder: Path) -> VectorIndex:
+    return VectorIndex(str(folder / "corpus"), str(folder / "corpus-vectors"), str(folder / "tiny"))
+
+
+def _quarters(seeded: np.random.Generator, *shape: int) -> npt.NDArray[np.float32]:
+    """Numbers whose products have no rounding, few of them, so that many scores are equal."""
+    return (seeded.integers(-8, 9, shape) / 4).astype(np.float32)
+
+
+@pytest.mark.parametrize("level", ["passage", "page"])
+@pytest.mark.parametrize("n_best", [1, 7, N_PASSAGES + 1])
+def test_the_ranking_is_that_of_all_scores(
+    index: VectorIndex, monkeypatch: pytest.MonkeyPatch, level: Level, n_best: int
+) -> None:
+    seeded = np.random.default_rng(5)
+    vectors, queries = _quarters(seeded, N_PASSAGES, 6), _quarters(seeded, 5, 6)
+    pages, numbers = 9_000 - np.arange(N_PASSAGES) // 4, np.arange(N_PASSAGES) % 4
+    # Blocks end within pages.
+    cuts = [0, *np.sort(seeded.choice(N_PASSAGES, 9, replace=False)).tolist(), N_PASSAGES]
+    columns = (pages, numbers, vectors.astype(np.float16))
+    blocks = [tuple(column[start:end] for column in columns) for start, end in pairwise(cuts)]
+    monkeypatch.setattr(index, "_blocks", lambda: blocks)
+    for found, scores in zip(index.best(queries, n_best, level), queries @ vectors.T, strict=True):
+        ranked = sorted(range(N_PASSAGES), key=lambda row: (-scores[row], row))
+        best = {int(pages[row]) if level == "page" else row: row for row in reversed(ranked)}
+        kept = sorted(best.values(), key=ranked.index)[:n_best]
+        assert found == [(pages[row], numbers[row], scores[row]) for row in kept]
+
+
+def test_queries_are_found_alike_alone_and_together(index: VectorIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searched, "QUERIES_AT_ONCE", 2)
+    queries = [f"{one} lives" for one in WORDS]
+    index.prepare(queries, 20, "passage")
+    together = [index.search(query, 20, "passage") for query in queries]
+    assert together == [index.search(query, 20, "passage") for query in reversed(queries)][::-1]
+    assert {len(own) for own in together} == {20}
+
+
+def test_numbers_are_moved_exactly() -> None:
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    halves = halves[np.isfinite(halves)]
+    moved = searched._as_floats(halves) * np.float64(searched._SCALE)
+    assert (moved == halves.astype(np.float64)).all()
+
+
+def test_vectors_belong_to_their_passages_and_their_encoder(tmp_path: Path, folder: Path) -> None:
+    other = write_corpus(tmp_path / "other", [passage(1, 0, "One", "ada")])
+    with pytest.raises(SetupError, match="has the vectors of other passages"):
+        VectorIndex(str(other), str(folder / "corpus-vectors"), str(folder / "tiny"))
+    model = tiny_encoder(tmp_path / "other-model", texts=["further words"])
+    with pytest.raises(SetupError, match=r"is not tiny, which made .*: its weights_sha256 is another"):
+        VectorIndex(str(folder / "corpus"), str(folder / "corpus-vectors"), str(model))

@@ -1,0 +1,133 @@
+"""``kbsource vectors``: a vector a passage on any number of workers, runs that were killed, laws."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+import pipelines.jobs.vectors as job
+from kbsource.columns import rows_of
+from kbsource.errors import SetupError
+from kbsource.release.writer import write_rows
+from mapping.passages.corpus import read_passages
+from mapping.retrieval.encoder import open_encoder
+from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, EncoderOptions, PassageVector
+from pipelines.cli import main
+from tests.support.builds import contents
+from tests.support.passages import CORPUS_CUT, cut_release
+from tests.support.tiny_encoder import DIMENSION, encode_corpus, tiny_encoder
+from tests.support.verified import seal, verified
+
+FIRST = "vectors/vectors-00000-of-00002.parquet"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_encoder(tmp_path_factory.mktemp("model") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory, kb: Path) -> Path:
+    folder = tmp_path_factory.mktemp("corpus") / "corpus"
+    cut_release(folder, kb, cut=CORPUS_CUT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(corpus: Path, model: Path) -> Path:
+    encode_corpus(corpus, model, corpus.parent / "made")
+    return corpus.parent / "made"
+
+
+def test_passages_have_their_vectors_in_their_order(tmp_path: Path, corpus: Path, model: Path) -> None:
+    flags = ["vectors", str(corpus), "--model", str(model), "--output", str(tmp_path / "vectors")]
+    assert main(flags) == 0
+    made = tmp_path / "vectors"
+    passages = [one for path in sorted((corpus / "passages").iterdir()) for one in read_passages(str(path))]
+    rows = [one for path in sorted((made / TABLE).iterdir()) for one in rows_of(pq.read_table(path), PassageVector)]
+    assert [(one.page_id, one.number) for one in rows] == [(one.page_id, one.number) for one in passages]
+    encoder = open_encoder(EncoderOptions(str(model)))
+    wanted, _ = encoder.encode_passages([(one.title, one.text) for one in passages])
+    assert [one.vector for one in rows] == [vector.tobytes() for vector in wanted.astype("<f2")]
+    facts = PASSAGE_VECTORS.read(str(made)).facts
+    assert facts["encoder"] == encoder.facts
+    assert facts["counts"] == {"passages": len(passages), "cut": 0}
+    report = verified(made, passages=corpus)
+    assert report.findings == ()
+    assert report.counts["vectors"] == len(passages)
+
+
+@pytest.mark.slow  # that processes, each with its model, give the same numbers
+def test_two_workers_write_the_same_bytes(tmp_path: Path, corpus: Path, model: Path, made: Path) -> None:
+    encode_corpus(corpus, model, tmp_path / "two", runner="local-multi", workers=2)
+    assert contents(made) == contents(tmp_path / "two")
+
+
+def test_what_was_encoded_is_not_encoded_again(
+    tmp_path: Path, corpus: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[int] = []
+
+    def encode(passages: pa.RecordBatch, encoder: Any, *, most: int) -> Any:
+        if len(encoded) == most:
+            raise SetupError("killed")
+        encoded.append(passages["page_id"][0].as_py())
+        return _encode_batch(passages, encoder)
+
+    _encode_batch = job.encode_batch
+    monkeypatch.setattr(job, "encode_batch", lambda *given: encode(*given, most=1))
+    with pytest.raises(SetupError, match="killed"):
+        encode_corpus(corpus, model, tmp_path / "vectors")
+    monkeypatch.setattr(job, "encode_batch", lambda *given: encode(*given, most=2))
+    encode_corpus(corpus, model, tmp_path / "vectors")
+    assert len(encoded) == len(set(encoded)) == 2
+    assert verified(tmp_path / "vectors", passages=corpus).is_sound
+
+
+def _rewritten(folder: Path, change: Callable[[list[PassageVector]], Any]) -> None:
+    rows = rows_of(pq.read_table(folder / FIRST), PassageVector)
+    change(rows)
+    (folder / FIRST).unlink()
+    entry = write_rows(rows, TABLE, VECTORS, output=str(folder / "again"))
+    (folder / "again" / entry.file).rename(folder / FIRST)
+    (folder / "again" / TABLE).rmdir()
+    (folder / "again").rmdir()
+    seal(folder)
+
+
+def _vector(*numbers: float) -> bytes:
+    return np.array([*numbers, *[0.0] * (DIMENSION - len(numbers))], "<f2").tobytes()
+
+
+def _put(row: int, vector: bytes) -> Callable[[list[PassageVector]], Any]:
+    def change(rows: list[PassageVector]) -> None:
+        rows[row] = PassageVector(rows[row].page_id, rows[row].number, vector)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "file", "rule", "example"),
+    [
+        (_put(1, b"12"), FIRST, "vector_law", "3__1: 2 bytes"),
+        (_put(1, _vector(0.6, 0.6)), FIRST, "vector_law", "3__1: its length is 0.84"),
+        (_put(1, _vector(float("nan"))), FIRST, "vector_law", "3__1: its length is nan"),
+        (lambda rows: rows.reverse(), FIRST, "other_passages", "3__0 where the passage is 5__2"),
+        (lambda rows: rows.pop(), "manifest.json", "counts", "passages: 7 counted, 8 written"),
+    ],
+)
+def test_broken_vectors_are_found(
+    tmp_path: Path, corpus: Path, made: Path, change: Any, file: str, rule: str, example: str
+) -> None:
+    _rewritten(shutil.copytree(made, tmp_path / "changed"), change)
+    findings = {(one.file, one.rule): one.example for one in verified(tmp_path / "changed", passages=corpus).findings}
+    assert example in findings[file, rule]
