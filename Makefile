@@ -21,7 +21,7 @@ help:
 	@echo "make test        the tests between two edits: every law, every job once"
 	@echo "make test-all    those, and kills, clusters, browsers, buckets, installations, long properties"
 	@echo "make fuzz        the property tests with new examples, twenty times as many"
-	@echo "make spark-test  build and map on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
+	@echo "make spark-test  every job on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
 	@echo "make models      two sentence encoders for make retrieval-test (fetches 45 MB once)"
 	@echo "make retrieval-test  search by vectors of real sentence encoders"
 	@echo "make nli-test    NLI models on PyTorch (fetches 2.6 GB once, 6 GB on disk)"
@@ -69,7 +69,7 @@ fuzz: $(STAMP)
 
 spark-test: $(STAMP)
 	$(BIN)/python -m tests.support.spark_kit "$(SPARK_KIT)"
-	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_runners/test_spark.py tests/test_pipelines/test_runners/test_spark_tables.py tests/test_pipelines/test_runners/test_flink.py
+	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_runners/test_clusters.py tests/test_pipelines/test_runners/test_every_job.py tests/test_pipelines/test_runners/test_spark_tables.py
 
 models: $(STAMP)
 	$(BIN)/python -m tests.support.encoder_kit "$(MODELS)"
