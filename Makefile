@@ -21,13 +21,13 @@ help:
 	@echo "make test        the tests between two edits: every law, every job once"
 	@echo "make test-all    those, and kills, clusters, browsers, buckets, installations, long properties"
 	@echo "make fuzz        the property tests with new examples, twenty times as many"
-	@echo "make spark-test  build and map on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
+	@echo "make spark-test  every job on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
 	@echo "make models      two sentence encoders for make retrieval-test (fetches 45 MB once)"
 	@echo "make retrieval-test  search by vectors of real sentence encoders"
 	@echo "make nli-test    NLI models on PyTorch (fetches 2.6 GB once, 6 GB on disk)"
 	@echo "make check       format, lint, types, import contracts, documentation, tests"
 	@echo "make bench       the measurements of benchmarks/"
-	@echo "make docs        write docs/tables.md and docs/commands.md from the code"
+	@echo "make docs        write docs/tables.md, commands.md and operations.md from the code"
 	@echo "make site        the documentation as a web site in site/; with pictures after make demo, where Chromium is"
 	@echo "make clean       remove the environment and everything that was built"
 
@@ -69,7 +69,7 @@ fuzz: $(STAMP)
 
 spark-test: $(STAMP)
 	$(BIN)/python -m tests.support.spark_kit "$(SPARK_KIT)"
-	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_runners/test_spark.py tests/test_pipelines/test_runners/test_spark_tables.py tests/test_pipelines/test_runners/test_flink.py
+	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_runners/test_clusters.py tests/test_pipelines/test_runners/test_every_job.py tests/test_pipelines/test_runners/test_spark_tables.py
 
 models: $(STAMP)
 	$(BIN)/python -m tests.support.encoder_kit "$(MODELS)"

@@ -58,7 +58,7 @@ def build_one(given: dict[str, Any]) -> None:
     it."""
     command = ["build", given["dump"], "--output", given["output"], "--max-rejects", "0.05"]
     if given["runner"] == "spark":
-        from tests.support.spark_cluster import SparkCluster
+        from tests.support.clusters import SparkCluster
         from tests.support.spark_kit import kit_in
 
         with SparkCluster(kit_in(Path(given["kit"])), WORK / "spark", n_workers=given["workers"]) as cluster:

@@ -21,9 +21,18 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 PARTS: dict[str, tuple[str, ...]] = {
     "Start": ("index", "manual", "first_steps", "glossary"),
-    "Look": ("inspector", "report", "diff", "publishing", "pictures"),
+    "Look": ("inspector", "serving", "report", "diff", "publishing", "pictures"),
     "Datasets": ("alignment", "datasets", "qampari", "amber", "passages", "entity_linking", "evaluation", "campaign"),
-    "Reference": ("commands", "tables", "limitations", "performance", "running", "pipelines", "changelog"),
+    "Reference": (
+        "commands",
+        "tables",
+        "operations",
+        "limitations",
+        "performance",
+        "running",
+        "pipelines",
+        "changelog",
+    ),
 }
 """Pages by part of the site; those that there are not are left out, others come last."""
 PICTURES = {

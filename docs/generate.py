@@ -1,13 +1,15 @@
-"""Writes docs/tables.md and docs/commands.md from the code; ``--check`` says whether they are current."""
+"""Writes the pages of ``PAGES`` from the code; ``--check`` says whether they are current."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from cyclopts import App
@@ -26,6 +28,7 @@ from mapping.passages.kind import TABLES as PASSAGES_TABLES
 from mapping.publish.card import Known, column_rows, markdown_table, table_head
 from mapping.qampari.kind import TABLES as QAMPARI_TABLES
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS
+from mapping.serving.operations import OPERATIONS, SHAPES, STATUS
 from pipelines.app import examples_of, make_app
 from pipelines.commands import GROUPS
 
@@ -116,6 +119,59 @@ def commands_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def operations_page() -> str:
+    """Gives docs/operations.md."""
+    parts = [
+        "# Operations",
+        _wrapped(
+            "Written by `docs/generate.py` from the classes of `mapping.serving.operations`. What `kbsource serve` "
+            "answers: each is a route, by GET with its parameters in the address or by POST with them as JSON, and the "
+            "first eight are tools of MCP too. [serving.md](serving.md) shows them at work."
+        ),
+    ]
+    for name, operation in {**OPERATIONS, **SHAPES}.items():
+        schema = operation.schema()
+        rows = [
+            (f"`{field}`", _bounds(own), "needed" if field in schema["required"] else f"`{json.dumps(own['default'])}`")
+            for field, own in schema["properties"].items()
+        ]
+        parts += [
+            f"## /{name}",
+            _wrapped(operation.said()),
+            markdown_table(("parameter", "what it may be", "default"), rows),
+        ]
+    reasons = [(f"`{reason}`", str(status)) for reason, status in STATUS.items()]
+    parts += [
+        "## Errors",
+        '`{"reason": …, "detail": …}`, and the status in HTTP.',
+        markdown_table(("reason", "status"), reasons),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _bounds(schema: dict[str, Any]) -> str:
+    """What a parameter may be, of its JSON Schema."""
+    choices = [own for own in schema.get("anyOf", [schema]) if own.get("type") != "null"]
+    said = [_bounds_of(own) for own in choices]
+    meant = next((own["description"] for own in (schema, *choices) if "description" in own), "")
+    return f"{' or '.join(said)}{meant and f': {meant}'}"
+
+
+def _bounds_of(schema: dict[str, Any]) -> str:
+    match schema:
+        case {"enum": choices}:
+            return " or ".join(f"`{choice}`" for choice in choices)
+        case {"type": "array"}:
+            return f"1 to {schema['maxItems']} of: {_bounds(schema['items'])}"
+        case {"type": "string", "maxLength": most}:
+            return f"text of {most:,} characters at most"
+        case {"type": "integer", "minimum": least, "maximum": most} if most < 1 << 31:
+            return f"{least} to {most:,}"
+        case {"type": "boolean"}:
+            return "`true` or `false`"
+    return "whole number"
+
+
 def _section(typed: App, name: str) -> str:
     typed.default_parameter, typed.help_epilogue = DEFAULTS, None
     text = typed.generate_docs(recursive=False, usage_name=f"kbsource {name}")
@@ -133,13 +189,17 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
+PAGES = {"tables.md": tables_page, "commands.md": commands_page, "operations.md": operations_page}
+
+
 def main(argv: list[str]) -> int:
     """Writes the pages, or checks them, and gives the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 when a page is not current")
     args = parser.parse_args(argv)
     stale = []
-    for name, content in (("tables.md", tables_page()), ("commands.md", commands_page())):
+    for name, page in PAGES.items():
+        content = page()
         path = FOLDER / name
         if not path.exists() or path.read_text("utf-8") != content:
             stale.append(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from math import isnan
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -171,18 +171,28 @@ def check_options(options: Any) -> None:
         value = getattr(options, field.name)
         if value is None:
             continue
-        parameters: list[Any] = list(_parameters(hints[field.name]))
         flag = flag_of(field.name, hints[field.name])
         if isinstance(value, float) and isnan(value):
             raise SetupError(f"{flag} is nan. Give a number.")
         for choices in _choices(hints[field.name]):
             if any(part not in choices for part in (value if isinstance(value, tuple) else (value,))):
                 raise SetupError(f"{flag} is {_typed(value)}. Choose one of {', '.join(choices)}.")
-        for validator in (each for one in parameters for each in one.validator):
+        for validator in _validators(hints[field.name]):
             try:
                 validator(type(value), value)
             except ValueError as error:
                 raise SetupError(f"{flag} is {_typed(value) or 'empty'}. {error}") from error
+
+
+def paths_of(options: Any) -> Iterator[tuple[str, str]]:
+    """The files and folders that options name, each with the field that names it; those of options in them too."""
+    hints = get_type_hints(type(options), include_extras=True)
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if is_dataclass(value):
+            yield from paths_of(value)
+        elif path_like in _validators(hints[field.name]):
+            yield from ((field.name, path) for path in _texts(value))
 
 
 def flag_of(name: str, hint: Any) -> str:
@@ -195,6 +205,11 @@ def _parameters(hint: Any) -> Iterator[Parameter]:
     yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Parameter))
     for part in get_args(hint) if get_origin(hint) is not Literal else ():
         yield from _parameters(part)
+
+
+def _validators(hint: Any) -> list[Any]:
+    parameters: list[Any] = list(_parameters(hint))
+    return [each for one in parameters for each in one.validator]
 
 
 def _choices(hint: Any) -> Iterator[tuple[Any, ...]]:

@@ -64,6 +64,10 @@ class Typed(NamedTuple):
     as_json: bool
     options: Collection[str]  # that the command has
 
+    def call(self) -> Summary:
+        """Does it."""
+        return self.function(*self.arguments.args, **self.arguments.kwargs)
+
 
 def run_command(given: Sequence[str]) -> int:
     """Runs what was typed, prints its summary, and gives the exit code.
@@ -75,8 +79,14 @@ def run_command(given: Sequence[str]) -> int:
     typed = parse_command(given)
     if typed is None:
         return 0
+    run = typed.arguments.arguments.get("run")
     try:
-        summary = typed.function(*typed.arguments.args, **typed.arguments.kwargs)
+        if run is not None and run.dry_run:
+            from pipelines.trial import dry_run  # brings Beam
+
+            summary = dry_run(typed.call, typed.arguments.arguments)
+        else:
+            summary = typed.call()
     except UnknownFlagError as error:
         raise SetupError(f"{error}{nearest(error.flag, typed.options)}") from error
     summary.show(as_json=typed.as_json)

@@ -31,6 +31,7 @@ EXTRAS: dict[str, str] = {
     "jinja2": "inspect",
     "starlette": "inspect",
     "uvicorn": "inspect",
+    "mcp": "serve",
     "lupa": "lua",
 }
 """The smallest extra that brings a module, by its top name."""
@@ -43,6 +44,7 @@ _WITHIN: dict[str, tuple[str, ...]] = {
     "nli-onnx": ("dense",),
     "search": ("align",),
     "inspect": ("verify",),
+    "serve": ("inspect", "search"),
     "diff": ("verify",),
     "lua": ("build",),
 }

@@ -1,58 +1,159 @@
-"""The build as a job of Dataflow that anybody can start from a form: the entry point of the Flex Template.
+"""Jobs of Dataflow that anybody can start from a form: the entry point of Flex Templates.
 
-The launcher looks at the dump and hashes it, puts the pipeline together and hands it over; it does not wait. The
-parameters are options of ``kbsource build``: docker/flex-template.json names those that the form has.
+The launcher calls it with the form's values, ``--command=build --dump=gs://… --output=gs://…``. What a job looks at
+before it runs is looked at there; then its pipeline is handed over, and nobody waits for it. A form has the options of
+its command, as ``python -m pipelines.flex_template build`` prints them for ``gcloud … --metadata-file``.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
-from cyclopts import App
+from cyclopts import Argument
 
-from mapping.options import DEFAULTS, without_unknown
-from pipelines.commands import dumps
-from pipelines.jobs.build import prepared_build
-from pipelines.options import BuildOptions
-from pipelines.progress import Progress
+from kbsource.errors import SetupError
+from mapping.options import Like, path_like
+from pipelines.app import Typed, make_app, parse_command
 from pipelines.runners.clusters import DATAFLOW_RUNNER
-from pipelines.runners.presets import beam_flags
+from pipelines.runners.running import NotRunError, instead_of_running
+from pipelines.terminal import Summary
+
+_COMMAND = "command"
+_GOOGLES = r"gs://[^,{}\n]+"
+_NOT_IN_FORMS = frozenset(("--runner", "--workers", "--dry-run", "--scratch"))
+_OVERVIEW = ["map", "all"]  # writes its overview once the datasets are done
 
 
-def build_options(argv: Sequence[str]) -> tuple[BuildOptions, list[str]]:
-    """What the parameters ask for, and the flags of Beam: those of the preset for Dataflow, or another runner that is
-    named, and the options of Beam among the parameters.
+def arguments_of(command: str) -> list[Argument]:
+    """The options of a job's command.
 
-    >>> options, flags = build_options(["--dump=gs://b/1,gs://b/2", "--output=gs://b/r", "--as_of=", "--runner=local"])
-    >>> options.dump, options.as_of, flags
-    (('gs://b/1', 'gs://b/2'), None, ['--runner=FnApiRunner'])
+    Raises:
+        SetupError: there is no such job, or nothing is left to wait for its end.
     """
-    app = App(default_parameter=DEFAULTS)
-    app.default(dumps.build)
-    known = {name: name for one in app.assemble_argument_collection() for name in one.names}
-    tokens = []
-    for argument in argv:
-        name, _, value = argument.partition("=")
-        # The form's names have underscores; an optional parameter that is left empty arrives as an empty string.
-        flag = known.get(name.replace("_", "-"))
-        if flag is None:
-            tokens.append(argument)
-        elif value:
-            tokens += [f"{flag}={part}" for part in (value.split(",") if flag == "--dump" else [value])]
-    own, rest = without_unknown(tokens, known)
-    _, bound, _ = app.parse_args(own, exit_on_error=False, print_error=False)
-    options: BuildOptions = bound.arguments["options"]
-    runner = bound.arguments["run"].runner if "run" in bound.arguments else DATAFLOW_RUNNER
-    preset = "dataflow" if runner == DATAFLOW_RUNNER else runner
-    return options, beam_flags(preset, workers=None, beam_args=rest)
+    words = command.split()
+    _, apps, rest = make_app().parse_commands(words)
+    is_command = not rest and apps[-1].default_command is not None
+    found = list(apps[-1].assemble_argument_collection(parse_docstring=True)) if is_command else []
+    if not any(one.name == "--runner" for one in found) or words == _OVERVIEW:
+        raise SetupError(f"{command!r} is no command of one job, such as build, qampari or 'map nq'.")
+    return [one for one in found if one.show and one.name not in _NOT_IN_FORMS]
+
+
+def metadata(command: str) -> dict[str, Any]:
+    """The form of a command: what ``gcloud dataflow flex-template build`` calls metadata.
+
+    Source: https://cloud.google.com/dataflow/docs/reference/rest/v1b3/TemplateMetadata, 2026-11-24.
+    """
+    chosen = {
+        "name": _COMMAND,
+        "label": _COMMAND,
+        "helpText": "The job, as the command line has it.",
+        "paramType": "ENUM",
+        "enumOptions": [{"value": command}],
+        "defaultValue": command,
+    }
+    parameters = [chosen, *map(_parameter, arguments_of(command))]
+    app = make_app()
+    for word in command.split():
+        app = app[word]
+    return {
+        "name": f"kbsource {command}",
+        "description": app.help.partition("\n")[0],
+        "parameters": parameters,
+    }
+
+
+def _parameter(argument: Argument) -> dict[str, Any]:
+    name, types, metavar = _form_name(argument), set(_types(argument.hint)), argument.parameter.metavar
+    validators: Any = argument.parameter.validator
+    is_place = path_like in validators and name != "model"  # which the hub may have
+    kind: dict[str, Any] = {"paramType": "TEXT"}
+    if tuple in types:
+        pass  # several are separated by commas
+    elif choices := argument.get_choices():
+        kind = {"paramType": "ENUM", "enumOptions": [{"value": choice} for choice in choices]}
+    elif bool in types:
+        kind = {"paramType": "BOOLEAN"}
+    elif types & {int, float}:
+        kind = {"paramType": "NUMBER"}
+    elif is_place:
+        of_folder = "GCS_WRITE_FOLDER" if name == "output" else "GCS_READ_FOLDER"
+        kind = {"paramType": "GCS_READ_FILE" if metavar == "FILE" else of_folder}
+    one = _GOOGLES if is_place else None
+    one = next((like.pattern for like in validators if isinstance(like, Like)), one)
+    if one is not None:
+        several = f"{one}(,{one})*" if tuple in types else one
+        kind["regexes"] = [f"^({several}){'' if argument.required else '?'}$"]
+    said = f"{argument.parameter.help or metavar}{' Several are separated by commas.' * (tuple in types)}"
+    optional = {} if argument.required else {"isOptional": True}
+    return {"name": name, "label": name.replace("_", " "), "helpText": said, **kind, **optional}
+
+
+def _form_name(argument: Argument) -> str:
+    return _flag(argument)[2:].replace("-", "_")
+
+
+def _flag(argument: Argument) -> str:
+    return next(name for name in argument.names if name.startswith("--"))
+
+
+def _types(hint: Any) -> Iterator[Any]:
+    """The types that an option may have, None apart."""
+    origin = get_origin(hint)
+    if origin in (Annotated, Union, UnionType):
+        for part in get_args(hint)[: 1 if origin is Annotated else None]:
+            yield from _types(part)
+    else:
+        yield origin or hint
+
+
+def typed(argv: Sequence[str]) -> Typed:
+    """What the values of a form stand for: the command as it would be typed for Dataflow, or for another runner that is
+    named; what is no option of it goes to Beam.
+
+    >>> typed(["--command=build", "--dump=gs://b/1,gs://b/2", "--output=gs://b/r", "--as_of="]).arguments.args[0].dump
+    ('gs://b/1', 'gs://b/2')
+
+    Raises:
+        SetupError: a value is wrong.
+    """
+    given = [argument.partition("=")[::2] for argument in argv]
+    command = dict(given).get(f"--{_COMMAND}", "")
+    known = {f"--{_form_name(one)}": one for one in arguments_of(command)}
+    runner = dict(given).get("--runner", DATAFLOW_RUNNER)
+    words = [*command.split(), f"--runner={'dataflow' if runner == DATAFLOW_RUNNER else runner}"]
+    taken = (f"--{_COMMAND}", "--runner")
+    words += [word for name, value in given if name not in taken for word in _words(name, value, known)]
+    found = parse_command(words)
+    if found is None:
+        raise SetupError("--help is not of a form.")
+    return found
+
+
+def _words(name: str, value: str, known: dict[str, Argument]) -> Iterator[str]:
+    if (argument := known.get(name)) is None:
+        yield f"{name}={value}" if value else name
+    elif value:  # what is left empty arrives as an empty string
+        parts = value.split(",") if tuple in _types(argument.hint) else (value,)
+        yield from (f"{_flag(argument)}={part}" for part in parts)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Starts the job and does not wait for it: what launches templates must not."""
-    options, flags = build_options(sys.argv[1:] if argv is None else argv)
-    with prepared_build(options, flags=flags, progress=Progress()) as (pipeline, _, _):
-        pipeline.run()
+    """Starts a job and does not wait for its end, as launchers must not; or prints the form of a command."""
+    given = sys.argv[1:] if argv is None else argv
+    if not any(argument.startswith("-") for argument in given):
+        Summary(values=metadata(" ".join(given))).show(as_json=True)
+        return
+    try:
+        with instead_of_running(lambda pipeline: pipeline.run()):
+            typed(given).call()
+    except NotRunError:
+        return
+    except SetupError as error:
+        sys.exit(f"kbsource: {error}")
 
 
 if __name__ == "__main__":

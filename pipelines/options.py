@@ -104,13 +104,17 @@ class RunOptions(Checked):
     of Beam."""
     workers: Threads | None = None
     """Workers for local-multi; by default one per core."""
+    dry_run: bool = False
+    """Look at all that the job reads and where it writes, put its pipeline together, say how large it is, and stop."""
     beam_args: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
 
     def flags(self) -> list[str]:
         """The flags of Beam that all this stands for."""
         from pipelines.runners.presets import beam_flags
 
-        return beam_flags(self.runner, workers=self.workers, beam_args=self.beam_args)
+        # So told, Beam asks nothing of the cloud when it looks at its options.
+        beam_args = (*self.beam_args, "--dry_run=True") if self.dry_run else self.beam_args
+        return beam_flags(self.runner, workers=self.workers, beam_args=beam_args)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +270,7 @@ class AlignOptions:
     """How the evidence of any dataset is found again."""
 
     kb: Release
-    """FolderPath of the release."""
+    """Folder of the release."""
     _: KW_ONLY
     inputs: Annotated[Files, Parameter("--input")]
     """Files of the dataset, in order; .gz and .bz2 too."""
@@ -299,7 +303,7 @@ class AlignOptions:
     """Spans that are kept, in place of --threshold: "bleu>=0.5", "bleu>=0.5 and entailment>=0.5"; signals bleu,
     entailment, neutral, contradiction, with and, or, not and brackets."""
     scratch: FolderPath | None = None
-    """FolderPath for temporary indexes; by default the system's."""
+    """Folder for temporary indexes; by default the system's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,7 +372,7 @@ class PassagesOptions:
     """Which corpus is made."""
 
     kb: Release
-    """FolderPath of a release of pages."""
+    """Folder of a release of pages."""
     _: KW_ONLY
     output: Output
     cut: Annotated[CutOptions, FLAT] = CutOptions()
@@ -514,7 +518,7 @@ class EntityLinkingOptions(Checked):
     """Which data are made."""
 
     kb: Release
-    """FolderPath of a release of pages."""
+    """Folder of a release of pages."""
     _: KW_ONLY
     output: Output
     train: AtLeast0 = 9_000_000

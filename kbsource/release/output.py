@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, BinaryIO
 
 from kbsource.errors import DataError, SetupError
@@ -67,6 +69,35 @@ def commit(kind: Kind[M], manifest: M, output: str, *, kept: Collection[str] = (
         Folder.of(join(output, mark)).delete()
 
 
+_is_trial: ContextVar[bool] = ContextVar("trial", default=False)
+
+
+@contextmanager
+def trial() -> Iterator[None]:
+    """Has every ``ReleaseFolder`` leave its folder as it is: what a job writes before its pipeline goes elsewhere."""
+    before = _is_trial.set(True)
+    try:
+        yield
+    finally:
+        _is_trial.reset(before)
+
+
+def _check_writable(folder: str) -> None:
+    """Finds a folder in which this process may not write, by an empty file that is removed again.
+
+    Raises:
+        OSError: it may not.
+    """
+    if is_local(folder):
+        while not os.path.isdir(folder):
+            folder = os.path.dirname(folder)
+        with tempfile.TemporaryFile(dir=folder):
+            return
+    probe = Folder.of(join(folder, STAGING, f"trial-{uuid.uuid4().hex}"))
+    probe.write(b"")
+    probe.delete()
+
+
 class ReleaseFolder:
     """The folder of a release while it is made. A context: the folder is locked in it, against a second run.
 
@@ -101,9 +132,15 @@ class ReleaseFolder:
         self._mark = join(folder, BUILDING)
         self._lock: BinaryIO | None = None
         self._lease: _Lease | None = None
+        self._trial: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> ReleaseFolder:
         check_output(self.folder, kept=self._kept)
+        if _is_trial.get():
+            _check_writable(self.folder)
+            self._trial = tempfile.TemporaryDirectory(prefix="kbsource-trial-")
+            self.staging = self._trial.name
+            return self
         if is_local(self.folder):
             self._lock = _locked(self._mark, self.folder)
         else:
@@ -141,6 +178,8 @@ class ReleaseFolder:
         self._unlock()
 
     def _unlock(self) -> None:
+        if self._trial is not None:
+            self._trial.cleanup()
         if self._lease is not None:
             self._lease.release()
         if self._lock is not None:

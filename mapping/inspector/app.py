@@ -11,8 +11,6 @@ import duckdb
 from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -26,7 +24,7 @@ from mapping.document import Code, Document, Section
 from mapping.inspector.about import about_sections, next_commands, other_values, python_lines, release_name
 from mapping.inspector.alignment import ALIGNMENT_VIEWS, ALIGNMENTS_VIEWS
 from mapping.inspector.amber import AMBER_VIEWS
-from mapping.inspector.frame import GuardedAnswers, KindViews, Tab, View, render
+from mapping.inspector.frame import KindViews, Tab, View, guards, render
 from mapping.inspector.listing import Listing, show_card, show_list, show_sql
 from mapping.inspector.opened import Opened, every_release
 from mapping.inspector.qampari import QAMPARI_VIEWS
@@ -38,7 +36,6 @@ from mapping.write.kind import ALIGNMENT, ALIGNMENTS
 
 THREADS = 4
 """Views that are made at once; each may hold a large page."""
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
 def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starlette:
@@ -70,10 +67,7 @@ def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starle
     app = Starlette(
         routes=routes,
         lifespan=partial(_lifespan, sandbox=sandbox),
-        middleware=[
-            Middleware(GuardedAnswers),
-            Middleware(TrustedHostMiddleware, allowed_hosts=[*LOCAL_HOSTS, *hosts], www_redirect=False),
-        ],
+        middleware=guards(hosts),
         exception_handlers={HTTPException: _say_fault, SetupError: _say_damage, duckdb.Error: _say_damage},
     )
     app.state.releases = tuple(releases)

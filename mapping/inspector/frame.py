@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -31,7 +33,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_METHODS = ("GET", "HEAD")
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+READING = ("GET", "HEAD")
 
 
 class View(NamedTuple):
@@ -160,11 +163,11 @@ def render(
 
 
 class GuardedAnswers:
-    """Answers GET and HEAD alone, and sends every answer with ``HEADERS``, which keep a browser from running or loading
+    """Answers some methods alone, and sends every answer with ``HEADERS``, which keep a browser from running or loading
     anything that is not ours."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, methods: Sequence[str]) -> None:
+        self._app, self._methods = app, methods
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -178,8 +181,17 @@ class GuardedAnswers:
                     headers[name] = value
             await send(message)
 
-        if scope["method"] in _METHODS:
+        if scope["method"] in self._methods:
             await self._app(scope, receive, send_guarded)
         else:
-            refused = PlainTextResponse("Only reading is possible.", 405, {"Allow": ", ".join(_METHODS)})
+            refused = PlainTextResponse("Only reading is possible.", 405, {"Allow": ", ".join(self._methods)})
             await refused(scope, receive, send_guarded)
+
+
+def guards(hosts: Sequence[str], *, methods: Sequence[str] = READING) -> list[Middleware]:
+    """What stands before an application: under other names than this machine's and ``hosts`` it is not answered, so
+    that no page of the web can ask it through a browser."""
+    return [
+        Middleware(GuardedAnswers, methods=methods),
+        Middleware(TrustedHostMiddleware, allowed_hosts=[*LOCAL_HOSTS, *hosts], www_redirect=False),
+    ]

@@ -11,10 +11,15 @@ Source: Robertson and Zaragoza (2009), in Lucene's form.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import struct
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
+from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
 
 from kbsource.errors import DataError, SetupError
 from kbsource.files import Folder, is_local, join
@@ -22,7 +27,7 @@ from kbsource.release.layout import MANIFEST, is_in, stored_files
 from kbsource.release.manifest import FileEntry, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes, row_groups
-from mapping.passages.cut import passage_id
+from mapping.passages.cut import PassageSpan, passage_id
 from mapping.passages.kind import ENGINE, PASSAGES_CORPUS, PASSAGES_INDEX
 
 if TYPE_CHECKING:
@@ -35,8 +40,10 @@ SLACK = 16
 TIE = 1e-5
 """Scores are equal where they differ by less, as a share: sums in single precision depend on their order."""
 
-_ANALYSER, _TEXT, _PAGE = "passages", "text", "page_id"
-_PLACE = ("row", _PAGE, "number")
+_ANALYSER, _TEXT, _PAGE, _NUMBER, _SPANS = "passages", "text", "page_id", "number", "spans"
+_PLACE = ("row", _PAGE, _NUMBER)
+_SPAN = struct.Struct("<3i")
+"""A span as it is stored: element, first code point, one past the last."""
 _SNOWBALL = {
     "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "fi": "finnish",
     "fr": "french", "hu": "hungarian", "it": "italian", "nl": "dutch", "no": "norwegian", "pt": "portuguese",
@@ -53,6 +60,7 @@ class Hit(NamedTuple):
     title: str
     text: str  # likewise
     score: float
+    spans: tuple[PassageSpan, ...] = ()  # where it stands in the page; empty where there is no text
 
     @property
     def document(self) -> str:
@@ -122,6 +130,7 @@ def _write(paths: Sequence[str], folder: str, words: tantivy.TextAnalyzer) -> in
 
     schema = tantivy.SchemaBuilder()
     schema.add_text_field(_TEXT, stored=True, tokenizer_name=_ANALYSER, index_option="freq")
+    schema.add_bytes_field(_SPANS, stored=True)
     for name in _PLACE:
         schema.add_unsigned_field(name, stored=False, indexed=name == _PAGE, fast=True)
     os.makedirs(folder)
@@ -130,11 +139,12 @@ def _write(paths: Sequence[str], folder: str, words: tantivy.TextAnalyzer) -> in
     writer = engine.writer(heap_size=HEAP_BYTES, num_threads=1)
     n_passages = 0
     for path in paths:
-        for group in row_groups(path, ("page_id", "number", "title", "text")):
+        for group in row_groups(path, ("page_id", "number", "title", "text", "spans")):
             columns = (group[name].to_pylist() for name in ("page_id", "number", "title", "text"))
-            for page_id, number, title, text in zip(*columns, strict=True):
+            for page_id, number, title, text, spans in zip(*columns, _stored_spans(group["spans"]), strict=True):
                 document = tantivy.Document()
                 document.add_text(_TEXT, f"{title}\n{text}")
+                document.add_bytes(_SPANS, spans)
                 for name, value in zip(_PLACE, (n_passages, page_id, number), strict=True):
                     document.add_unsigned(name, value)
                 writer.add_document(document)
@@ -142,6 +152,16 @@ def _write(paths: Sequence[str], folder: str, words: tantivy.TextAnalyzer) -> in
     writer.commit()
     writer.wait_merging_threads()
     return n_passages
+
+
+def _stored_spans(column: pa.ChunkedArray) -> Iterator[bytes]:
+    """The spans of each passage as they are stored."""
+    for chunk in column.chunks:
+        offsets, flat = chunk.offsets.to_pylist(), chunk.flatten()
+        numbers = np.column_stack([flat.field(name).to_numpy() for name in PassageSpan.__struct_fields__])
+        stored = numbers.astype("<i4").tobytes()
+        for start, end in pairwise(_SPAN.size * (offset - offsets[0]) for offset in offsets):
+            yield stored[start:end]
 
 
 class PassageIndex:
@@ -195,18 +215,22 @@ class PassageIndex:
         found = self._ranked([(Occur.Must, page), *self._terms(query)], 1)
         return self._hit(found[0], with_texts=True) if found else None
 
-    def passage(self, page_id: int, number: int, *, with_texts: bool = True) -> Hit:
-        """A passage by its place; without texts, and title, nothing is looked up."""
-        if not with_texts:
-            return Hit(passage_id(page_id, number), page_id, "", "", 0.0)
+    def find(self, page_id: int, number: int) -> Hit | None:
+        """A passage by its page and its place among the passages of that page; None where there is none."""
         from tantivy import FieldType, Occur, Query
 
         page = Query.term_query(self._schema, _PAGE, page_id)
-        place = Query.range_query(self._schema, "number", FieldType.Unsigned, number, number)
+        place = Query.range_query(self._schema, _NUMBER, FieldType.Unsigned, number, number)
         found = self._ranked([(Occur.Must, page), (Occur.Must, place)], 1)
-        if not found:
-            raise DataError(f"There is no passage {passage_id(page_id, number)} in the index; make it again.")
-        return self._hit(found[0], with_texts=True)
+        return self._hit(found[0], with_texts=True) if found else None
+
+    def passage(self, page_id: int, number: int, *, with_texts: bool = True) -> Hit:
+        """A passage by its place; without texts, and title, nothing is looked up."""
+        name = passage_id(page_id, number)
+        found = self.find(page_id, number) if with_texts else Hit(name, page_id, "", "", 0.0)
+        if found is None:
+            raise DataError(f"There is no passage {name} in the index; make it again.")
+        return found
 
     def _terms(self, query: str) -> list[tuple[tantivy.Occur, tantivy.Query]]:
         from tantivy import Occur, Query
@@ -234,8 +258,13 @@ class PassageIndex:
         return in_order(scored)[:n_passages]
 
     def _hit(self, found: _Scored, with_texts: bool) -> Hit:
-        title, _, text = (self._searcher.doc(found.address)[_TEXT][0] if with_texts else "").partition("\n")
-        return Hit(passage_id(found.page_id, found.number), found.page_id, title, text, found.score)
+        name = passage_id(found.page_id, found.number)
+        if not with_texts:
+            return Hit(name, found.page_id, "", "", found.score)
+        stored = self._searcher.doc(found.address)
+        title, _, text = stored[_TEXT][0].partition("\n")
+        spans = tuple(PassageSpan(*span) for span in _SPAN.iter_unpack(bytes(stored[_SPANS][0])))
+        return Hit(name, found.page_id, title, text, found.score, spans)
 
 
 def _are_tied(score: float, lower: float) -> bool:

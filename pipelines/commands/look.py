@@ -6,10 +6,7 @@ import dataclasses
 import json
 import os
 import shlex
-import socket
-import sys
 import textwrap
-import webbrowser
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,10 +15,10 @@ from cyclopts.validators import Number
 
 from kbsource.errors import SetupError, counted
 from kbsource.files import Folder
-from mapping.options import AtLeast1, File, FolderPath, Megabytes, Name, Release, Releases, Threads, Title
+from mapping.options import AtLeast1, File, FolderPath, Megabytes, Release, Releases, Threads, Title
 from pipelines.extras import missing_extra
 from pipelines.progress import Progress, size
-from pipelines.terminal import Row, Summary, command_line, facts_table, print_text, styled, table_text, text_width
+from pipelines.terminal import Row, Summary, command_line, facts_table, styled, table_text, text_width
 
 if TYPE_CHECKING:
     from kbsource.lookup import Found
@@ -372,88 +369,6 @@ def verify(
         values={"ok": report.is_sound, **values, **counts},
         is_ok=report.is_sound,
     )
-
-
-_PORT = 8765
-_WAITING = 64
-
-
-def inspect(
-    releases: Releases,
-    /,
-    *,
-    host: Annotated[Name, Parameter(metavar="HOST")] = "127.0.0.1",
-    port: Annotated[int | None, Parameter(metavar="PORT", validator=Number(gte=0, lte=65535))] = None,
-    open: bool = False,
-) -> Summary:
-    """Read releases as web pages.
-
-    Serves web pages on this machine that show releases of any kind: pages as a person reads them, with what links to
-    them and what was lost; titles found as one types; every table row by row. Nothing is written to a release, nothing
-    is loaded from elsewhere.
-
-    Args:
-        releases: folders of releases of any kind.
-        host: name or address to listen at, under which alone it may be asked for; by default this machine.
-        port: port to listen at; by default 8765, or a free one where it is taken; 0 for a free one.
-        open: open the page in the browser of this machine.
-
-    Examples:
-        kbsource inspect releases/enwiki-20261001
-        kbsource inspect releases/enwiki-20261001 aligned/fever --open
-    """
-    import uvicorn
-
-    from mapping.inspector.app import make_app
-    from mapping.inspector.opened import close_releases, open_releases
-
-    opened = open_releases(releases)
-    try:
-        with _listen(host, port) as listening:
-            url = _url(host, listening.getsockname()[1])
-            print_text(f"{url}  (Ctrl-C ends it)")
-            sys.stdout.flush()
-            if open:
-                webbrowser.open(url)
-            config = uvicorn.Config(make_app(opened, hosts=[host]), log_level="error", server_header=False)
-            uvicorn.Server(config).run(sockets=[listening])
-    except KeyboardInterrupt:
-        pass
-    finally:
-        close_releases(opened)
-    return Summary()
-
-
-def _url(host: str, port: int) -> str:
-    """
-    >>> _url("::1", 80)
-    'http://[::1]:80/'
-    """
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-
-
-def _listen(host: str, port: int | None) -> socket.socket:
-    """Opens a socket; at another port where the usual one is taken and none was asked for.
-
-    Raises:
-        SetupError: nobody may listen there.
-    """
-    wanted = [_PORT, 0] if port is None else [port]
-    for number in wanted:
-        try:
-            family, kind, protocol, _, address = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0]
-            listening = socket.socket(family, kind, protocol)
-        except (OSError, UnicodeError) as error:
-            raise SetupError(f"--host {host}: {error}; name an address of this machine.") from error
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-            listening.listen(_WAITING)
-            return listening
-        except OSError as error:
-            listening.close()
-            fault = error
-    raise SetupError(f"--host {host} --port {wanted[-1]}: {fault}; name another port, or leave it out.") from fault
 
 
 def report(

@@ -54,7 +54,7 @@ _SPLIT_WORDS: dict[str, Split] = {
 _WORD = re.compile(r"[a-z]+")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _PATHS = ("FILE", "PATH", "DIR")
-_OF_THE_COMMAND = frozenset(("kb", "output", "split", "worker-memory", "scratch", "runner", "workers"))
+_OF_THE_COMMAND = frozenset(("kb", "output", "split", "worker-memory", "scratch", "runner", "workers", "dry-run"))
 """Options that a configuration has no word for."""
 _DESCRIPTION = """\
 Finds the evidence of a dataset in the pages of a release and writes the dataset as KILT records, with every alignment

@@ -10,7 +10,6 @@ import importlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -219,24 +218,6 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
         ModuleNotFoundError: modules are to be run, and ``kbsource[lua]`` is not installed.
     """
     started = time.monotonic()
-    with (
-        prepared_build(options, flags=flags, progress=progress) as (pipeline, inputs, out),
-        progress.stage("build", _poll(inputs, out.staging)),
-    ):
-        steps = run_pipeline(pipeline, "build")
-    manifest = PAGES_RELEASE.read(out.folder)
-    missing = _titles_not_found(inputs.titles, out.folder)
-    return BuildSummary(options.output, manifest, missing, time.monotonic() - started, steps)
-
-
-@contextmanager
-def prepared_build(
-    options: BuildOptions, *, flags: Sequence[str], progress: Progress
-) -> Iterator[tuple[beam.Pipeline, BuildInputs, ReleaseFolder]]:
-    """The pipeline of a build, ready to be run, with what it is made from and its folder, which is locked.
-
-    Args, Raises: as ``build``.
-    """
     if options.templates == "lua":
         importlib.import_module("lupa")  # here rather than where the first module is called
     pipeline = new_pipeline(flags)  # first of all else, since it says where stores are
@@ -247,8 +228,11 @@ def prepared_build(
     job = {"inputs": [asdict(file) for file in inputs.files], "options": options.data_options()}
     with ReleaseFolder(output, kind=PAGES_RELEASE, job=job) as out:
         write_hashes(inputs.hashed, join(out.staging, _HASHES))
-        _build(pipeline, options, inputs, output=out.folder, staging=out.staging)
-        yield pipeline, inputs, out
+        _build(pipeline, options, inputs, output=output, staging=out.staging)
+        with progress.stage("build", _poll(inputs, out.staging)):
+            steps = run_pipeline(pipeline, "build")
+    missing = _titles_not_found(inputs.titles, output)
+    return BuildSummary(options.output, PAGES_RELEASE.read(output), missing, time.monotonic() - started, steps)
 
 
 def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output: str, staging: str) -> None:

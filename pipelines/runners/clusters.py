@@ -6,9 +6,10 @@ must see the dump and the output folder under the same names as the driver, and 
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -34,6 +35,7 @@ _TRY_ELSEWHERE = "-Dspark.excludeOnFailure.enabled=true"
 # Where it has failed on all of them the job ends, instead of waiting two minutes for another executor.
 _GIVE_UP = "-Dspark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout=1s"
 
+_GOOGLES_FOLDER = re.compile(r"gs://[a-z0-9][-_a-z0-9.]+[a-z0-9]/.+")
 _DATAFLOW_NEEDS = {
     "project": "the Google Cloud project",
     "region": "where the workers run, us-central1 for instance",
@@ -114,13 +116,16 @@ def dataflow_flags(given: Mapping[str, str]) -> list[str]:
     Raises:
         SetupError: names what is missing and how to get it.
     """
-    if importlib.util.find_spec("apitools") is None:
-        raise SetupError("Beam lacks what it needs for Google Cloud: pip install 'kbsource[dataflow]'.")
+    try:
+        importlib.import_module("apache_beam.runners.dataflow.internal.apiclient")
+    except ModuleNotFoundError as error:
+        raise SetupError("Beam lacks what it needs for Google Cloud: pip install 'kbsource[dataflow]'.") from error
     missing = [f"--{name}: {meaning}" for name, meaning in _DATAFLOW_NEEDS.items() if name not in given]
     if missing:
         raise SetupError("--runner dataflow needs " + "; ".join(missing) + ".")
     for name in ("temp_location", "staging_location"):
-        if not given.get(name, "gs://").startswith("gs://"):
+        # Beam would make a bucket of its own where it does not understand this one.
+        if name in given and _GOOGLES_FOLDER.fullmatch(given[name]) is None:
             raise SetupError(f"--{name}={given[name]}: Dataflow takes a folder gs://BUCKET/FOLDER.")
     flags = [f"--runner={DATAFLOW_RUNNER}", "--no_save_main_session"]
     if "sdk_location" not in given:

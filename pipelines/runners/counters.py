@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -49,7 +50,27 @@ def timed(made: Iterator[T]) -> Iterator[T]:
     Metrics.distribution(NAMESPACE, MILLISECONDS).update(round(1000 * seconds))
 
 
-def seconds_of_steps(result: Any) -> dict[str, float]:
+class StepNames:
+    """The outermost transforms that steps belong to, by the names that runners have for steps.
+
+    Args:
+        labels: of all transforms of the pipeline.
+    """
+
+    def __init__(self, labels: Iterable[str]) -> None:
+        self._outermost = {_reference(label): label.partition("/")[0] for label in labels}
+
+    def __call__(self, step: str) -> str:
+        # Beam's job servers give references, with a number behind, other runners labels.
+        return self._outermost.get(step.rpartition("_")[0]) or step.partition("/")[0]
+
+
+def _reference(label: str) -> str:
+    """What Beam refers to a transform by: ``PipelineContext``'s ``ComponentIdMap``, 2.77."""
+    return re.sub("[^a-zA-Z0-9-_]+", "-", unicodedata.normalize("NFC", f"ref_AppliedPTransform_{label}"))[:100]
+
+
+def seconds_of_steps(result: Any, names: StepNames) -> dict[str, float]:
     """How many seconds the steps of a pipeline worked in all processes, the longest first, by the outermost transforms
     they belong to; empty where the runner does not say."""
     try:
@@ -58,5 +79,5 @@ def seconds_of_steps(result: Any) -> dict[str, float]:
         return {}
     seconds: Counter[str] = Counter()
     for one in found["distributions"]:
-        seconds[one.key.step.partition("/")[0]] += (one.committed or one.attempted).sum
+        seconds[names(one.key.step)] += (one.committed or one.attempted).sum
     return {step: n / 1000 for step, n in seconds.most_common(_SHOWN_STEPS) if n}

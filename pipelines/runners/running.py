@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import apache_beam as beam
@@ -15,7 +16,7 @@ from kbsource.errors import DataError, SetupError, disk_fault
 from kbsource.files import is_local
 from kbsource.temporary import remove_left_behind
 from pipelines.runners.clusters import DATAFLOW_RUNNER
-from pipelines.runners.counters import seconds_of_steps
+from pipelines.runners.counters import StepNames, seconds_of_steps
 from pipelines.runners.local_processes import LocalProcessRunner
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 
@@ -23,6 +24,27 @@ from pipelines.runners.presets import UnknownFlagError, quiet_beam
 _RAISED = {f"{kind.__module__}.{kind.__name__}: ": kind for kind in (DataError, SetupError)}
 _FAILED_JOB = "failed in state FAILED: "
 _WHERE = " [while running "
+
+
+class NotRunError(Exception):
+    """A job ended where it would have run its pipeline to the end, as ``instead_of_running`` asked."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__("the pipeline was put together and not run to its end")
+        self.result = result
+
+
+_instead: ContextVar[Callable[[beam.Pipeline], Any] | None] = ContextVar("instead", default=None)
+
+
+@contextlib.contextmanager
+def instead_of_running(use: Callable[[beam.Pipeline], Any]) -> Iterator[None]:
+    """Has a job give its pipeline to a function where it would run it to the end: NotRunError has what that gave."""
+    before = _instead.set(use)
+    try:
+        yield
+    finally:
+        _instead.reset(before)
 
 
 class JobOptions(PipelineOptions):  # type: ignore[misc]  # Beam is not typed
@@ -70,7 +92,7 @@ def new_pipeline(flags: Sequence[str]) -> beam.Pipeline:
     """An empty pipeline, with flags of ``presets.beam_flags``.
 
     Raises:
-        SetupError: a flag is unknown or has a bad value.
+        SetupError: a flag is unknown or has a bad value, or the runner refuses it.
     """
     quiet_beam()
     options = pipeline_options(flags)
@@ -80,7 +102,10 @@ def new_pipeline(flags: Sequence[str]) -> beam.Pipeline:
         direct.direct_running_mode = "in_memory"  # else Beam starts workers of its own
         runner = LocalProcessRunner()
     remove_left_behind()
-    pipeline = beam.Pipeline(runner=runner, options=options)
+    try:
+        pipeline = beam.Pipeline(runner=runner, options=options)
+    except ValueError as error:  # options that the runner has looked at
+        raise SetupError(" ".join(str(error).split())) from error
     # For programs in other languages, of which there are none; a run that is killed would leave it behind.
     os.rmdir(pipeline.local_tempdir)
     return pipeline
@@ -104,8 +129,11 @@ def run_pipeline(pipeline: Any, name: str) -> dict[str, float]:
     """Runs a pipeline to its end; messages name the job. Gives ``counters.seconds_of_steps``.
 
     Raises:
+        NotRunError: see ``instead_of_running``.
         SetupError: a worker raised it, or a DataError, and Beam has added where; or the cluster gave the job up.
     """
+    if (use := _instead.get()) is not None:
+        raise NotRunError(use(pipeline))
     try:
         result = pipeline.run()
         result.wait_until_finish()
@@ -120,7 +148,7 @@ def run_pipeline(pipeline: Any, name: str) -> dict[str, float]:
         if fault is None:
             raise
         raise fault from error
-    return seconds_of_steps(result)
+    return seconds_of_steps(result, StepNames(pipeline.applied_labels))
 
 
 def reported_fault(report: str, name: str) -> SetupError | None:

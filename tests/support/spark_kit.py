@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -170,11 +171,26 @@ def copy_dependencies(artifact: str, version: str, target: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch, "pom.xml").write_text(POM.format(artifact=artifact, version=version), "utf-8")
         options = [f"-DoutputDirectory={scratch}/jars", "-DincludeScope=runtime"]
-        command = [maven, "--batch-mode", "--quiet", "--strict-checksums", COPY_DEPENDENCIES, *options]
-        if subprocess.run(command, cwd=scratch, stdout=sys.stderr, check=False).returncode != 0:
-            raise SetupError(f"Maven cannot get {artifact} {version} and what it needs.")
+        command = [
+            maven,
+            "--batch-mode",
+            "--quiet",
+            "-Dstyle.color=never",
+            "--strict-checksums",
+            COPY_DEPENDENCIES,
+            *options,
+        ]
+        _run(command, f"Maven cannot get {artifact} {version} and what it needs", folder=scratch)
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(f"{scratch}/jars", target)
+
+
+def _run(command: list[str], complaint: str, *, folder: str | None = None) -> None:
+    """Runs a program whose errors are one line, the first that it reports."""
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        error = re.search(r"ERROR\W*(.+)", f"{ended.stdout}\n{ended.stderr}")
+        raise SetupError(f"{complaint}: {error[1] if error else f'exit code {ended.returncode}'}")
 
 
 def write_path_jar(path: Path, main_class: str, jars: Iterable[Path]) -> None:
@@ -201,8 +217,7 @@ def _fetch_spark(target: Path) -> None:
             "--no-binary=:all:",
             f"--dest={scratch}",
         ]
-        if subprocess.run([*pip, f"pyspark=={SPARK}"], stdout=sys.stderr, check=False).returncode != 0:
-            raise SetupError(f"pip cannot get pyspark {SPARK}; a package index must be reachable.")
+        _run([*pip, f"pyspark=={SPARK}"], f"pip cannot get pyspark {SPARK}")
         archive = Path(scratch, f"pyspark-{SPARK}.tar.gz")
         with archive.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "passages {release} --output {out}/passages",
         "search {out}/passages island --index {out}/index",
     ),
+    "serve": ("serve {release} --stdio",),
     "lua": ("build {dump} --limit-pages 5 --templates lua --output {out}/built",),
 }
 """Command lines that an extra is for."""
@@ -90,5 +91,12 @@ def test_an_extra_works_alone(extra: str, wheels: Path, environment: Path, relea
         for name, place in places.items():
             line = line.replace(name, place)
         command = [str(programs / "kbsource"), *line.split()]
-        ended = subprocess.run(command, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+        ended = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={"PATH": "/usr/bin:/bin"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
         assert ended.returncode == 0, f"{line}\n{ended.stderr}"

@@ -133,12 +133,12 @@ def test_a_hit_is_its_passage(passages: list[Passage], corpus: Path, index: Path
     by_id = {one.passage_id: one for one in passages}
     for hit in PassageIndex(str(corpus), str(index)).search("w1 w2 w3", 20):
         one = by_id[hit.passage_id]
-        assert (hit.page_id, hit.title, hit.text) == (one.page_id, one.title, one.text)
+        assert (hit.page_id, hit.title, hit.text, hit.spans) == (one.page_id, one.title, one.text, one.spans)
 
 
 def test_the_ranking_is_the_same_without_texts(corpus: Path, index: Path) -> None:
     searched = PassageIndex(str(corpus), str(index))
-    bare = [one._replace(title="", text="") for one in searched.search("w1 w2 w3", 20)]
+    bare = [one._replace(title="", text="", spans=()) for one in searched.search("w1 w2 w3", 20)]
     assert searched.search("w1 w2 w3", 20, with_texts=False) == bare
 
 

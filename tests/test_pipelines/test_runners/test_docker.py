@@ -17,25 +17,26 @@ import sysconfig
 import venv
 import zipfile
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from google.cloud import dataflow
 
+from kbsource.errors import SetupError
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.verify import verify
-from pipelines.flex_template import main
-from pipelines.options import BuildOptions
+from pipelines.app import make_app
+from pipelines.flex_template import main, metadata
 from tests.support import mini_wiki
+from tests.support.builds import contents
 from tests.support.real_data import ROOT
 
 pytestmark = pytest.mark.slow
 
 DOCKERFILE = ROOT / "docker" / "Dockerfile"
 COMPOSE = ROOT / "docker" / "compose.yaml"
-TEMPLATE = ROOT / "docker" / "flex-template.json"
 OLDEST_SETUPTOOLS = 77  # as pyproject.toml says
 
 
@@ -253,21 +254,26 @@ def test_the_job_server_of_the_cluster_is_that_of_the_images_beam(compose: dict[
     assert compose["services"]["job-server"]["image"].endswith(f"beam_spark3_job_server:{beam}}}")
 
 
-@pytest.fixture(scope="module")
-def parameters() -> dict[str, dict[str, Any]]:
-    template = json.loads(TEMPLATE.read_text("utf-8"))
-    assert set(template) == {"name", "description", "parameters"}
-    return {one["name"]: one for one in template["parameters"]}
+JOBS = ("build", "wikidata", "pageviews", "passages", "entity-linking", "qampari", "amber", "map nq", "map fever")
 
 
-def test_the_template_describes_every_parameter_of_its_program(parameters: dict[str, dict[str, Any]]) -> None:
-    fields_of_build = {one.name: one for one in fields(BuildOptions)}
+@pytest.mark.parametrize("command", JOBS)
+def test_a_form_is_one_of_googles_and_has_the_options_of_its_command(command: str) -> None:
+    form = metadata(command)
 
-    for name, one in parameters.items():
-        assert set(one) <= {"name", "label", "helpText", "paramType", "isOptional", "regexes"}, name
-        assert one["label"], name
-        assert one["helpText"], name
-        assert one.get("isOptional", False) is (fields_of_build[name].default is not MISSING), name
+    assert dataflow.TemplateMetadata.from_json(json.dumps(form)).name == f"kbsource {command}"
+    parameters = {one["name"]: one for one in form["parameters"]}
+    typed = {f"--{name.replace('_', '-')}": one for name, one in parameters.items()}
+    app = make_app()
+    for word in command.split():
+        app = app[word]
+    left_out = {"--runner", "--workers", "--dry-run", "--scratch"}
+    for argument in (one for one in app.assemble_argument_collection() if one.show and one.name not in left_out):
+        form_name = next(name for name in argument.names if name.startswith("--"))
+        assert typed[form_name].get("isOptional", False) is not argument.required, form_name
+        del typed[form_name]
+    assert set(typed) == {"--command"}
+    assert all(one["helpText"] and one["label"] for one in parameters.values())
 
 
 @pytest.mark.parametrize(
@@ -275,34 +281,33 @@ def test_the_template_describes_every_parameter_of_its_program(parameters: dict[
     [
         ("dump", ["gs://b/x*.bz2", "gs://b/x,gs://b/y"], ["", "/data/x", "gs://b/x,,gs://b/y", "gs://b/x,y"]),
         ("output", ["gs://b/release"], ["", "release", "s3://b/release"]),
-        ("page_props", ["", "gs://b/page_props.sql.gz"], ["gs://b/page_props.txt"]),
-        ("siteinfo", ["", "gs://b/siteinfo.json.gz"], ["siteinfo.json"]),
-        ("only_titles", ["", "gs://b/titles"], ["titles"]),
-        ("limit_pages", ["", "1", "1000"], ["0", "-1", "many"]),
+        ("page_props", ["", "gs://b/page_props.sql.gz"], ["page_props.sql.gz"]),
         ("as_of", ["", "2019-08-01T00:00:00Z"], ["2019-08-01"]),
-        ("max_rejects", ["", "0", "0.05", "1", "1.0"], ["1.5", "5 %", "-0.1"]),
-        ("allow_truncated", ["", "true", "false"], ["yes"]),
     ],
 )
-def test_the_template_takes_what_the_build_takes(
-    parameters: dict[str, dict[str, Any]], name: str, good: list[str], bad: list[str]
-) -> None:
+def test_a_form_takes_what_the_command_takes(name: str, good: list[str], bad: list[str]) -> None:
+    parameters = {one["name"]: one for one in metadata("build")["parameters"]}
     (pattern,) = parameters[name]["regexes"]
 
     assert [value for value in good if not re.fullmatch(pattern, value)] == []
     assert [value for value in bad if re.fullmatch(pattern, value)] == []
 
 
-def test_the_template_builds_on_one_worker(tmp_path: Path) -> None:
-    main(
-        [
-            f"--dump={mini_wiki.MULTISTREAM}",
-            f"--output={tmp_path / 'release'}",
-            f"--page_props={mini_wiki.PAGE_PROPS}",
-            "--only_titles=",
-            f"--max_rejects={mini_wiki.MAX_REJECTS}",
-            "--runner=FnApiRunner",
-        ]
-    )
+@pytest.mark.parametrize("command", ["", "map", "map all", "verify", "nothing"])
+def test_what_is_no_job_has_no_form(command: str) -> None:
+    with pytest.raises(SetupError, match="is no command of one job"):
+        metadata(command)
 
-    assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).counts["pages"] == mini_wiki.N_ARTICLES
+
+def test_a_launched_job_makes_what_the_command_makes(release: Path, tmp_path: Path) -> None:
+    for command, given in (
+        ("build", [f"--dump={mini_wiki.MULTISTREAM}", f"--page_props={mini_wiki.PAGE_PROPS}", "--only_titles="]),
+        ("passages", [f"--kb={release}", "--format=dpr,beir"]),
+    ):
+        rejects = [f"--max_rejects={mini_wiki.MAX_REJECTS}"] if command == "build" else []
+        output = tmp_path / command
+        main([f"--command={command}", *given, *rejects, f"--output={output}", "--runner=FnApiRunner"])
+
+    assert contents(tmp_path / "build") == contents(release)
+    assert len(list((tmp_path / "passages").glob("*/*"))) > 2
+    assert (tmp_path / "passages" / "manifest.json").exists()

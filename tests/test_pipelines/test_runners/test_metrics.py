@@ -16,7 +16,7 @@ from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from mapping.passages.kind import PASSAGES_CORPUS
 from pipelines.cli import main
 from pipelines.runners import running
-from pipelines.runners.counters import NAMESPACE, seconds_of_steps
+from pipelines.runners.counters import NAMESPACE, StepNames, seconds_of_steps
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.alignments import evidence, map_mini, record, write_records
 from tests.support.builds import build_mini
@@ -33,11 +33,11 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
     """What the job that the test runs counts, once it has run; its names are in the documentation."""
     found: Counted = {}
 
-    def look(result: Any) -> dict[str, float]:
+    def look(result: Any, names: StepNames) -> dict[str, float]:
         for one in result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
             found.setdefault(one.key.step.partition("/")[0], Counter())[one.key.metric.name] += one.committed
             assert _is_documented(one.key.metric.name)
-        seconds = seconds_of_steps(result)
+        seconds = seconds_of_steps(result, names)
         assert all(n > 0 for n in seconds.values())
         assert list(seconds.values()) == sorted(seconds.values(), reverse=True)
         return seconds

@@ -19,14 +19,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from apache_beam.options.pipeline_options import GoogleCloudOptions
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PortableOptions
+from apache_beam.transforms.environments import DockerEnvironment
 from apache_beam.utils.subprocess_server import JavaJarServer
 
 from kbsource.errors import DataError, SetupError
 from kbsource.stores import check_reachable
 from pipelines.app import parse_command
-from pipelines.flex_template import build_options
-from pipelines.runners import clusters
+from pipelines.flex_template import typed
 from pipelines.runners.job_server import check_java, fetch_jar
 from pipelines.runners.presets import PRESETS, beam_flags, n_cores, quiet_beam
 from pipelines.runners.running import pipeline_options, reported_fault
@@ -34,7 +34,7 @@ from tests.support.real_data import ROOT
 
 BEAM_LOCAL = ["--runner=FnApiRunner"]
 PROCESSES = "--direct_running_mode=multi_processing"
-CLOUD = ["--project=p", "--region=r", "--temp_location=gs://b/tmp", "--sdk_container_image=i"]
+CLOUD = ["--project=p", "--region=r", "--temp_location=gs://bucket/tmp", "--sdk_container_image=i"]
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,11 @@ def test_a_stage_that_needs_beam_has_a_thread_for_each_process() -> None:
         ),
         ("dataflow", None, [], "--project: .*--region: .*--temp_location: .*--sdk_container_image: "),
         ("dataflow", None, [*CLOUD, "--temp_location=/tmp"], "--temp_location=/tmp: Dataflow takes a folder gs://"),
+        ("dataflow", None, [*CLOUD, "--staging_location=gs://bucket"], "location=gs://bucket: Dataflow takes a folder"),
     ],
 )
 def test_a_wrong_choice_is_named(
-    runner: str, workers: int | None, beam_args: list[str], message: str, java_17: Path, google: None
+    runner: str, workers: int | None, beam_args: list[str], message: str, java_17: Path
 ) -> None:
     with pytest.raises(SetupError, match=message):
         beam_flags(runner, workers=workers, beam_args=beam_args)
@@ -123,13 +124,6 @@ def java_17(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A Java 17 by its own account, in JAVA_HOME."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
     return fake_java(tmp_path / "java", "17.0.15")
-
-
-@pytest.fixture
-def google(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes what Beam needs for Google Cloud look installed."""
-    find = clusters.importlib.util.find_spec
-    monkeypatch.setattr(clusters.importlib.util, "find_spec", lambda name: find("json" if name == "apitools" else name))
 
 
 @pytest.fixture
@@ -191,7 +185,6 @@ def test_a_cluster_that_does_not_answer_is_named(runner: str, flag: str, message
         beam_flags(runner, workers=None, beam_args=[flag.format(silent)])
 
 
-@pytest.mark.usefixtures("google")
 def test_dataflow_gets_one_thread_per_worker_and_its_image() -> None:
     assert beam_flags("dataflow", workers=None, beam_args=CLOUD) == [
         "--runner=DataflowRunner",
@@ -200,18 +193,20 @@ def test_dataflow_gets_one_thread_per_worker_and_its_image() -> None:
         "--number_of_worker_harness_threads=1",
         *CLOUD,
     ]
+    # So all Python processes of a machine are in one container, and share its temporary folder and copies of indexes.
+    environment = DockerEnvironment.from_options(pipeline_options(CLOUD).view_as(PortableOptions))
+    assert "beam:protocol:sibling_workers:v1" in environment.capabilities()
 
 
-@pytest.mark.usefixtures("google")
 def test_a_template_starts_its_job_as_the_command_line_does() -> None:
-    given = ["--dump=gs://b/d.xml.bz2", "--output=gs://b/r", *CLOUD, "--job_name=j"]
+    given = ["--command=build", "--dump=gs://b/d.xml.bz2", "--output=gs://b/r", *CLOUD, "--job_name=j"]
     expected = beam_flags("dataflow", workers=None, beam_args=[*CLOUD, "--job_name=j"])
     for launched in (given, [*given, "--runner=DataflowRunner"]):
-        assert build_options(launched)[1] == expected
+        assert typed(launched).arguments.arguments["run"].flags() == expected
 
 
 def test_dataflow_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "apache_beam.runners.dataflow.internal.apiclient", None)
 
     with pytest.raises(SetupError, match=r"pip install 'kbsource\[dataflow\]'"):
         beam_flags("dataflow", workers=None, beam_args=CLOUD)

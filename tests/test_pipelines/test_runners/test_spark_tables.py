@@ -18,9 +18,9 @@ from pipelines.options import PageviewsOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support import mini_wiki, mini_wikidata
+from tests.support.clusters import QUICK_JAVA
 from tests.support.entities import make
 from tests.support.published import own_rows, tables
-from tests.support.spark_cluster import QUICK_JAVA
 from tests.support.spark_kit import kit_in
 
 KIT = os.environ.get("KBSOURCE_SPARK")

@@ -1,18 +1,16 @@
-"""The jobs on a real Spark cluster: the same bytes as on one machine, the work on both workers, and faults survived.
+"""Real clusters of Spark and Flink: the work on both workers, other ways to reach them, and faults survived.
 
-They run by ``make spark-test``, which fetches Spark and Beam's job server first.
+They run by ``make spark-test``, which fetches Spark and Beam's job servers first; test_every_job.py has the jobs.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -21,34 +19,18 @@ from apache_beam.runners.worker.worker_pool_main import BeamFnExternalWorkerPool
 
 from benchmarks.make_dump import make_dump
 from kbsource.errors import SetupError
-from pipelines.jobs.amber import make_amber
 from pipelines.jobs.build import build
-from pipelines.jobs.entity_linking import make_entity_linking
 from pipelines.jobs.map_dataset import map_dataset
-from pipelines.jobs.pageviews import make_pageviews
-from pipelines.jobs.qampari import make_qampari
-from pipelines.jobs.wikidata import make_wikidata
-from pipelines.options import (
-    AmberJobOptions,
-    BuildOptions,
-    EntityLinkingOptions,
-    MapOptions,
-    PageviewsOptions,
-    QampariOptions,
-    WikidataOptions,
-)
-from tests.support import mini_wiki, mini_wikidata
+from pipelines.options import BuildOptions, MapOptions
+from tests.support import mini_wiki
 from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import contents, open_release, run_job
+from tests.support.clusters import JOB_SERVER_RUNS, Cluster, LoggedProcess, SparkCluster
 from tests.support.real_data import ROOT, real_data_folder, real_path
-from tests.support.spark_cluster import LoggedProcess, SparkCluster
-from tests.support.spark_kit import kit_in
 
-KIT = os.environ.get("KBSOURCE_SPARK")
-pytestmark = pytest.mark.skipif(
-    KIT is None, reason="needs Spark: make spark-test fetches it (Java 11 or 17, Maven, 500 MB) and runs these"
-)
-JOB_SERVER_RUNS = re.compile(r"JobService started on (\S+)")
+pytestmark = pytest.mark.slow
+
+ON_SPARK = pytest.mark.parametrize("cluster", ["spark"], indirect=True)
 MINI: dict[str, Any] = {
     "dump": (str(mini_wiki.MULTISTREAM),),
     "page_props": str(mini_wiki.PAGE_PROPS),
@@ -58,14 +40,6 @@ MINI: dict[str, Any] = {
 N_EVIDENCES = 2  # of every page: some 2,500 in all
 CHUNK_RECORDS = 200
 GATED = {**MINI, "parser": "tests.support.moody_parser:GatedParser"}
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    """A master and two workers of one core each."""
-    assert KIT is not None
-    with SparkCluster(kit_in(Path(KIT)), tmp_path_factory.mktemp("spark")) as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +82,7 @@ def run_map(output: Path, kb: Path, records: Path, runner: str, beam_args: list[
     run_job(map_dataset, options, runner=runner, beam_args=beam_args)
 
 
+@ON_SPARK
 def test_real_pages_give_the_same_bytes_and_both_workers_a_share(cluster: SparkCluster, tmp_path: Path) -> None:
     real_path("dumps/gensim_enwiki-p10p30302-shortened.xml.bz2")
     # Three shards of pages.
@@ -135,27 +110,7 @@ def test_real_pages_give_the_same_bytes_and_both_workers_a_share(cluster: SparkC
     assert contents(tmp_path / "spark-map") == contents(tmp_path / "local-map")
 
 
-def test_questions_sets_and_links_have_the_same_bytes(cluster: SparkCluster, tmp_path: Path) -> None:
-    wikidata, kb, views = tmp_path / "wikidata", tmp_path / "kb", tmp_path / "views"
-    options = WikidataOptions(dump=(str(mini_wikidata.DUMP),), output=str(wikidata), max_rejects=0.01)
-    run_job(make_wikidata, options)
-    run_build(kb, "local", [], **{**MINI, "wikidata": str(wikidata)})
-    seen = PageviewsOptions(input=(str(mini_wiki.VIEWS),), output=str(views), site=mini_wikidata.SITE)
-    run_job(make_pageviews, seen)
-    for runner, beam_args in (("local", []), ("spark", cluster.flags())):
-        made = tmp_path / runner
-        questions = QampariOptions(kb=str(kb), wikidata=str(wikidata), output=str(made / "qampari"), model=None)
-        run_job(make_qampari, questions, runner=runner, beam_args=beam_args)
-        sets = AmberJobOptions(
-            str(kb), str(wikidata), str(views), output=str(made / "amber"), types=str(mini_wikidata.AMBER_TYPES)
-        )
-        run_job(make_amber, sets, runner=runner, beam_args=beam_args)
-        links = EntityLinkingOptions(kb=str(kb), output=str(made / "links"), train=100, dev=10)
-        run_job(make_entity_linking, links, runner=runner, beam_args=beam_args)
-
-    assert contents(tmp_path / "spark") == contents(tmp_path / "local")
-
-
+@ON_SPARK
 def test_a_job_server_under_spark_submit_and_a_pool_of_workers_do_the_same(
     cluster: SparkCluster, tmp_path: Path
 ) -> None:
@@ -188,11 +143,11 @@ def test_a_job_server_under_spark_submit_and_a_pool_of_workers_do_the_same(
     assert contents(tmp_path / "spark") == contents(tmp_path / "local")
 
 
-@pytest.mark.parametrize("victim", ["python worker", "spark worker"])
+@pytest.mark.parametrize("victim", ["python worker", "worker"])
 def test_a_worker_killed_in_the_middle_of_the_pages_changes_nothing(
-    cluster: SparkCluster, gated: dict[str, bytes], pipe: Path, tmp_path: Path, victim: str
+    cluster: Cluster, gated: dict[str, bytes], pipe: Path, tmp_path: Path, victim: str
 ) -> None:
-    driver = start_build(tmp_path / "spark", cluster, pipe)
+    driver = start_build(tmp_path / "made", cluster, pipe)
 
     with reading_end(pipe, driver) as at_work:
         python_worker = int(at_work.readline())
@@ -200,20 +155,19 @@ def test_a_worker_killed_in_the_middle_of_the_pages_changes_nothing(
         if victim == "python worker":
             os.kill(python_worker, signal.SIGKILL)
         else:
-            folder = os.readlink(f"/proc/{python_worker}/cwd")
-            (number,) = (n for n in range(len(cluster.workers)) if f"/worker-{n}/" in folder)
-            cluster.workers[number].kill()
+            next(worker for worker in cluster.workers if worker.started(python_worker)).kill()
             cluster.add_worker()
         assert at_work.read() == b""  # the process that parsed the page has ended
 
     assert driver.wait() == 0
-    assert contents(tmp_path / "spark") == gated
+    assert contents(tmp_path / "made") == gated
 
 
+@ON_SPARK
 def test_a_killed_driver_takes_its_job_along_and_the_next_run_goes_on(
-    cluster: SparkCluster, gated: dict[str, bytes], pipe: Path, tmp_path: Path
+    cluster: Cluster, gated: dict[str, bytes], pipe: Path, tmp_path: Path
 ) -> None:
-    driver = start_build(tmp_path / "spark", cluster, pipe)
+    driver = start_build(tmp_path / "made", cluster, pipe)
 
     with reading_end(pipe, driver) as at_work:
         at_work.readline()
@@ -221,12 +175,12 @@ def test_a_killed_driver_takes_its_job_along_and_the_next_run_goes_on(
         assert at_work.read() == b""  # ends with the job server, its executors and their Python workers
     pipe.unlink()
 
-    assert not (tmp_path / "spark" / "manifest.json").exists()
-    run_build(tmp_path / "spark", "spark", cluster.flags(), **GATED)
-    assert contents(tmp_path / "spark") == gated
+    assert not (tmp_path / "made" / "manifest.json").exists()
+    run_build(tmp_path / "made", cluster.runner, cluster.flags(), **GATED)
+    assert contents(tmp_path / "made") == gated
 
 
-def test_a_worker_with_other_code_is_refused(cluster: SparkCluster, tmp_path: Path) -> None:
+def test_a_worker_with_other_code_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     other = tmp_path / "other" / "kbsource"
     other.parent.mkdir()
     for package in ("kbsource", "mapping", "pipelines"):
@@ -240,10 +194,10 @@ def test_a_worker_with_other_code_is_refused(cluster: SparkCluster, tmp_path: Pa
     with pytest.raises(
         SetupError, match=r"The worker on \S+ has sha256 \w+, the driver \w+\. Install the same"
     ) as caught:
-        run_build(tmp_path / "spark", "spark", cluster.flags(PYTHONPATH=str(other.parent)), **MINI)
+        run_build(tmp_path / "made", cluster.runner, cluster.flags(PYTHONPATH=str(other.parent)), **MINI)
 
     assert caught.type is SetupError
-    assert not (tmp_path / "spark" / "manifest.json").exists()
+    assert not (tmp_path / "made" / "manifest.json").exists()
 
 
 def reading_end(pipe: Path, driver: subprocess.Popen[bytes]) -> BinaryIO:
@@ -257,14 +211,14 @@ def reading_end(pipe: Path, driver: subprocess.Popen[bytes]) -> BinaryIO:
     return cast(BinaryIO, os.fdopen(end, "rb", buffering=0))
 
 
-def start_build(output: Path, cluster: SparkCluster, pipe: Path) -> subprocess.Popen[bytes]:
+def start_build(output: Path, cluster: Cluster, pipe: Path) -> subprocess.Popen[bytes]:
     """Starts a driver of its own that builds on the cluster with GatedParser."""
     code = (
-        "import json, sys; from pathlib import Path; from tests.test_pipelines.test_runners import test_spark; "
-        "output, beam_args = json.loads(sys.argv[1]); "
-        "test_spark.run_build(Path(output), 'spark', beam_args, **test_spark.GATED)"
+        "import json, sys; from pathlib import Path; from tests.test_pipelines.test_runners import test_clusters; "
+        "output, runner, beam_args = json.loads(sys.argv[1]); "
+        "test_clusters.run_build(Path(output), runner, beam_args, **test_clusters.GATED)"
     )
-    arguments = json.dumps([str(output), cluster.flags(KBSOURCE_TEST_PIPE=str(pipe))])
+    arguments = json.dumps([str(output), cluster.runner, cluster.flags(KBSOURCE_TEST_PIPE=str(pipe))])
     return subprocess.Popen(
         [sys.executable, "-c", code, arguments],
         cwd=ROOT,

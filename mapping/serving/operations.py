@@ -1,0 +1,451 @@
+"""What can be asked of a served release: each operation once, as the class of its requests.
+
+The fields of a class are the operation's parameters, with their bounds; its docstring is what people, models and
+documents are told of it; ``answer`` thinks. Routes, tools of MCP and docs/operations.md are made from ``OPERATIONS``.
+
+Every answer names the release by the hash of its manifest, and pages with their revisions. Places are an element of a
+page and half-open ``[start_char, end_char)`` in code points of its text.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from functools import cached_property
+from itertools import accumulate
+from threading import Lock
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from msgspec import Meta, Struct
+from msgspec.json import schema_components
+
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import join
+from kbsource.lookup import Found, KnowledgeSource
+from kbsource.records import Anchor, Element, Page
+from kbsource.release.reader import row_groups
+from mapping.inspector.finder import PageFinder
+from mapping.options import LARGEST
+from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.retrieval.index import Hit, PassageIndex
+from mapping.retrieval.queries import Query
+from mapping.retrieval.systems import Search as Find
+from mapping.search.page_search import align_evidence, is_blank
+from mapping.search.tokenised_page import TokenisedPage
+from mapping.search.tokens import Tokeniser
+
+MOST, LONGEST_QUERY, LONGEST_QUOTE, MOST_QUERIES, MOST_FOUND = 100, 2_000, 10_000, 512, 10_240
+PAGE_CHARS = 50_000
+"""Of the elements in one answer; one that is longer comes alone."""
+SIMILAR = 0.5
+"""BLEU from which on a place is named that is not the quote; as ``kbsource locate`` has it."""
+ACROSS = 3
+"""Elements that a quote may reach over where it is put otherwise."""
+
+Json = dict[str, Any]
+Question = Annotated[str, Meta(min_length=1, max_length=LONGEST_QUERY, description="what is looked for")]
+Most = Annotated[int, Meta(ge=1, le=MOST, description="most results")]
+Start = Annotated[int, Meta(ge=0, lt=1 << 31, description="number of the first result, from 0")]
+PageName = Annotated[
+    Annotated[str, Meta(max_length=LONGEST_QUERY)] | Annotated[int, Meta(ge=0, le=LARGEST)],
+    Meta(
+        description="title (redirects are followed), address in the wiki, page id, or Wikidata item "
+        "(wikidata:Q42, or Q42 where no title is that); a whole number in JSON is always a page id"
+    ),
+]
+_Number = Annotated[int, Meta(ge=0, lt=1 << 31)]
+ElementNumber = Annotated[_Number, Meta(description="number of an element of the page")]
+StartChar = Annotated[_Number, Meta(description="first code point in the element's text")]
+EndChar = Annotated[_Number, Meta(description="one past the last code point in the element's text")]
+_NO_PASSAGES = ("no_passages", "the server was started without --passages")
+_ITEM = re.compile(r"(?:wikidata:)?(Q[1-9]\d{0,17})", re.IGNORECASE | re.ASCII)
+_PASSAGE = re.compile(r"(\d{1,18})__(\d{1,9})", re.ASCII)
+
+
+class Served:
+    """A release of pages that is served, with what searches its passages where there are some."""
+
+    def __init__(self, path: str, source: KnowledgeSource, finder: PageFinder) -> None:
+        self.source, self.finder, self.sha256 = source, finder, source.manifest.sha256
+        self.index: PassageIndex | None = None
+        self.find: Find | None = None
+        self._find_turn: AbstractContextManager[Any] = nullcontext()
+        self._turn = Lock()  # a tokeniser has caches
+        files = [join(path, entry.file) for entry in source.manifest.tables["pages"]]
+        numbers = [
+            np.column_stack([group[name].to_numpy() for name in ("page_id", "revision_id")])
+            for file in files
+            for group in row_groups(file, ("page_id", "revision_id"))
+        ]
+        rows = np.concatenate([np.empty((0, 2), np.int64), *numbers])  # 16 bytes a page
+        self._ids, self._revisions = rows[np.argsort(rows[:, 0])].T.copy()
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str) -> Iterator[Served]:
+        """Opens a release; raises SetupError: the folder holds none of pages that is finished."""
+        with KnowledgeSource.open(path) as source, closing(PageFinder(path, source.manifest, source)) as finder:
+            yield cls(path, source, finder)
+
+    def search_in(self, passages: str, index: PassageIndex, find: Find, *, is_alone: bool = False) -> None:
+        """Has searches answered from passages, one after the other where ``find`` must be alone; raises SetupError: the
+        passages are of another release."""
+        if PASSAGES_CORPUS.read(passages).made_from() != self.sha256:
+            raise SetupError(f"{passages} is made from another release than the one that is served; name that one.")
+        self.index, self.find, self._find_turn = index, find, Lock() if is_alone else nullcontext()
+
+    def revision(self, page_id: int | None) -> int | None:
+        """The revision of a page; None where there is no such page."""
+        at = 0 if page_id is None else int(np.searchsorted(self._ids, page_id))
+        return int(self._revisions[at]) if at < len(self._ids) and self._ids[at] == page_id else None
+
+    def resolve(self, page: str | int) -> Found:
+        """How a page is found."""
+        item = _ITEM.fullmatch(page) if isinstance(page, str) else None
+        found = self.source.resolve(page)
+        if item is None or found.page_id is not None:
+            return found
+        named = self.source.by_qid(item[1].upper())
+        return (
+            found if named is None else Found("item", item[1].upper(), named.title, named.page_id, None, 0, "article")
+        )
+
+    def page(self, name: str | int) -> Page:
+        """A page; raises RecordError: ``unknown_page``."""
+        found = self.resolve(name)
+        page = None if found.page_id is None else self.source.by_id(found.page_id)
+        if page is None:
+            raise RecordError("unknown_page", f"{name!r} leads to no page of the release: {found.status}")
+        return page
+
+    def hits(self, query: str, k: int) -> list[Json]:
+        """The best passages for a question; raises RecordError: ``no_passages``."""
+        if self.find is None:
+            raise RecordError(*_NO_PASSAGES)
+        with self._find_turn:
+            found = self.find(Query("", query), k)
+        return [{"rank": rank, "score": hit.score, **self.passage(hit)} for rank, hit in enumerate(found, start=1)]
+
+    def passage(self, hit: Hit) -> Json:
+        """A passage as it is answered."""
+        page = {"page_id": hit.page_id, "title": hit.title, "revision_id": self.revision(hit.page_id)}
+        return {"passage_id": hit.passage_id, **page, "text": hit.text, "spans": hit.spans}
+
+    def head(self, page: Page) -> Json:
+        """What every answer about a page begins with."""
+        names = ("page_id", "title", "revision_id", "timestamp", "url")
+        return {"release": self.sha256, **{name: getattr(page, name) for name in names}}
+
+    def align(self, quote: str, page: Page) -> Json | None:
+        """The place of a page that is most like a quote, and how alike; None where nothing is."""
+        with self._turn:
+            found = align_evidence(quote, TokenisedPage(page.elements, self._tokeniser), max_elements=ACROSS)
+        if found is None or found.score < SIMILAR:
+            return None
+        start, end = (found.start_element, found.start_char), (found.end_element, found.end_char)
+        return {
+            "match": "similar" if found.match == "bleu" else "same_words",
+            "bleu": found.score,
+            **_place(start, end),
+        }
+
+    @cached_property
+    def _tokeniser(self) -> Tokeniser:
+        return Tokeniser(self.source.site.lang)
+
+
+class Request(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is asked, by the names of its fields."""
+
+    of_passages: ClassVar[bool] = False
+
+    @classmethod
+    def said(cls) -> str:
+        """What the operation is, for people and models."""
+        return " ".join((cls.__doc__ or "").split())
+
+    @classmethod
+    def schema(cls) -> Json:
+        """Its parameters as a JSON Schema."""
+        _, parts = schema_components([cls])
+        return {name: value for name, value in parts[cls.__name__].items() if name not in ("title", "description")}
+
+    def answer(self, served: Served) -> Json:
+        """What is answered, as JSON values; raises RecordError: a key of ``STATUS``."""
+        raise NotImplementedError
+
+
+class Search(Request, frozen=True):
+    """Find the passages that are best for a question, best first."""
+
+    of_passages: ClassVar[bool] = True
+    query: Question
+    k: Most = 10
+
+    def answer(self, served: Served) -> Json:
+        return {"release": served.sha256, "passages": served.hits(self.query, self.k)}
+
+
+class Passage(Request, frozen=True):
+    """Read a passage by its id, with the spans of the page that it is made of."""
+
+    of_passages: ClassVar[bool] = True
+    passage_id: Annotated[str, Meta(max_length=40, description="as a search gives it, 12__0")]
+
+    def answer(self, served: Served) -> Json:
+        if served.index is None:
+            raise RecordError(*_NO_PASSAGES)
+        parts = _PASSAGE.fullmatch(self.passage_id)
+        hit = None if parts is None else served.index.find(int(parts[1]), int(parts[2]))
+        if hit is None:
+            raise RecordError("unknown_passage", self.passage_id)
+        return {"release": served.sha256, **served.passage(hit)}
+
+
+class ReadPage(Request, frozen=True):
+    """Read a page: its title, headings, paragraphs and list items, each with its number. A long page comes in parts:
+    `next` is the `element` to ask for then, null at its end."""
+
+    page: PageName
+    element: ElementNumber = 0
+
+    def answer(self, served: Served) -> Json:
+        page = served.page(self.page)
+        return {**served.head(page), **_part(list(enumerate(page.elements)), self.element)}
+
+
+class ReadSection(Request, frozen=True):
+    """Read a section of a page with the sections below it, by its heading; the lead, which has none, is an empty
+    text."""
+
+    page: PageName
+    section: Annotated[str, Meta(max_length=LONGEST_QUERY, description="its heading, or all above it and it: A / B")]
+    element: ElementNumber = 0
+
+    def answer(self, served: Served) -> Json:
+        page = served.page(self.page)
+        own = [pair for pair in enumerate(page.elements) if _is_in(pair[1], self.section)]
+        if not own:
+            headings = "; ".join(element.text for element in page.elements if element.kind == "heading")
+            raise RecordError("unknown_section", f"{self.section!r}; its headings: {headings[:LONGEST_QUERY]}")
+        return {**served.head(page), **_part(own, self.element)}
+
+
+class Resolve(Request, frozen=True):
+    """Say which page a title, a redirect, an address, a page id or a Wikidata item leads to, and how."""
+
+    page: PageName
+
+    def answer(self, served: Served) -> Json:
+        found = served.resolve(self.page)
+        return {"release": served.sha256, **found._asdict(), "revision_id": served.revision(found.page_id)}
+
+
+class Links(Request, frozen=True):
+    """List the links of a page: those out of it in the order of the text, or the pages that link to it by page id, each
+    with the place of the link."""
+
+    page: PageName
+    direction: Literal["out", "in"] = "out"
+    start: Start = 0
+    k: Most = MOST
+
+    def answer(self, served: Served) -> Json:
+        page, end = served.page(self.page), self.start + self.k
+        links: list[Json] = []
+        if self.direction == "out":
+            n_links = len(page.anchors)
+            for anchor in page.anchors[self.start : end]:
+                target = {"page_id": anchor.target_page_id, "revision_id": served.revision(anchor.target_page_id)}
+                named = {"title": anchor.target_title, "section": anchor.target_fragment}
+                links.append({**target, **named, **_place_of(anchor)})
+        else:
+            backlinks, counted = served.finder.backlinks, served.finder.n_linking(page.page_id)
+            if counted is None:
+                raise RecordError("not_ready", backlinks.fault or f"links are being counted: {backlinks.percent} %")
+            n_links = counted
+            for found in served.finder.linking(page.page_id, self.start, end):
+                other = served.page(found.page_id)
+                first = next(anchor for anchor in other.anchors if anchor.target_page_id == page.page_id)
+                links.append({**served.head(other), **_place_of(first)})
+        return {**served.head(page), "links": links, "n_links": n_links, "next": end if end < n_links else None}
+
+
+class Cite(Request, frozen=True):
+    """Give a piece of an element, word for word, with what a citation of it needs."""
+
+    page: PageName
+    element: ElementNumber
+    start_char: StartChar = 0
+    end_char: EndChar | None = None
+
+    def answer(self, served: Served) -> Json:
+        page = served.page(self.page)
+        if self.element >= len(page.elements):
+            raise RecordError("unknown_element", f"{page.title} has {len(page.elements)} elements, from 0")
+        element = page.elements[self.element]
+        end = len(element.text) if self.end_char is None else self.end_char
+        if not self.start_char <= end <= len(element.text):
+            raise RecordError("bad_span", f"element {self.element} has {len(element.text)} characters")
+        place = f"element {self.element}, characters {self.start_char} to {end}"
+        return {
+            **served.head(page),
+            "section": element.section,
+            "text": element.text[self.start_char : end],
+            **_place((self.element, self.start_char), (self.element, end)),
+            "citation": f"“{page.title}”, {served.source.site.dbname}, revision {page.revision_id} of "
+            f"{page.timestamp}, {place}. {page.url}",
+        }
+
+
+class Check(Request, frozen=True):
+    """Say whether a quote stands where it is said to: in a page, in an element of it, at a place of that. `stands` is
+    true where it does, word for word, and in the revision that was named, if one was. `match` is `there`, `elsewhere`
+    (it is in the page, at the place that is given), `same_words` (but for case and punctuation), `similar` (BLEU of 0.5
+    or more) or `absent`."""
+
+    quote: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUOTE, description="the quote, word for word")]
+    page: PageName
+    revision_id: Annotated[int | None, Meta(description="revision that is quoted")] = None
+    element: ElementNumber | None = None
+    start_char: StartChar | None = None
+    end_char: EndChar | None = None
+
+    def answer(self, served: Served) -> Json:
+        if (self.start_char is None) != (self.end_char is None) or (self.element is None and self.end_char is not None):
+            raise RecordError("bad_span", "give element, start_char and end_char together, or the element alone")
+        page = served.page(self.page)
+        found = self._there(page) or _elsewhere(self.quote, page)
+        if found is None and not is_blank(self.quote):
+            found = served.align(self.quote, page)
+        is_same = self.revision_id in (None, page.revision_id)
+        found = {"match": "absent"} if found is None else {**found, "text": _text_at(page, found)}
+        stands = found["match"] == "there" and is_same
+        return {**served.head(page), "stands": stands, "is_same_revision": is_same, **found}
+
+    def _there(self, page: Page) -> Json | None:
+        """Where it stands as it is said to."""
+        if self.element is None:
+            found = _elsewhere(self.quote, page)
+            return found and {**found, "match": "there"}
+        if self.element >= len(page.elements):
+            return None
+        text, start = page.elements[self.element].text, self.start_char
+        if start is None:
+            start = text.find(self.quote)
+        elif text[start : self.end_char] != self.quote:
+            return None
+        end = start + len(self.quote)
+        return None if start < 0 else {"match": "there", **_place((self.element, start), (self.element, end))}
+
+
+class ColbertSearch(Request, frozen=True):
+    """Find passages as servers of ColBERTv2 do, for the client of DSPy."""
+
+    query: Question
+    k: Most = 10
+
+    def answer(self, served: Served) -> Json:
+        topk = []
+        for hit in served.hits(self.query, self.k):
+            text = f"{hit['title']} | {hit['text']}"
+            topk.append({**hit, "pid": hit["passage_id"], "text": text, "long_text": text})
+        return {"release": served.sha256, "topk": topk}
+
+
+class Retrieve(Request, frozen=True):
+    """Find passages for several questions, as the retriever of Search-R1 does."""
+
+    queries: Annotated[list[Question], Meta(min_length=1, max_length=MOST_QUERIES)]
+    topk: Most | None = 3
+    return_scores: bool = False
+
+    def answer(self, served: Served) -> Json:
+        k = self.topk or 3
+        if k * len(self.queries) > MOST_FOUND:
+            raise RecordError("too_much", f"{len(self.queries)} queries of {k}; ask for {MOST_FOUND} at most")
+        result = []
+        for query in self.queries:
+            documents = [_document(hit) for hit in served.hits(query, k)]
+            scored = [{"document": document, "score": document["score"]} for document in documents]
+            result.append(scored if self.return_scores else documents)
+        return {"release": served.sha256, "result": result}
+
+
+OPERATIONS: Mapping[str, type[Request]] = {
+    "search": Search,
+    "passage": Passage,
+    "page": ReadPage,
+    "section": ReadSection,
+    "resolve": Resolve,
+    "links": Links,
+    "cite": Cite,
+    "check": Check,
+}
+"""Operations by name: a route and a tool each."""
+SHAPES: Mapping[str, type[Request]] = {"api/search": ColbertSearch, "retrieve": Retrieve}
+"""Routes in the shapes of clients that there are."""
+STATUS: Mapping[str, int] = {
+    **dict.fromkeys(("bad_request", "bad_span", "too_much"), 400),
+    **dict.fromkeys(("unknown_address", "unknown_page", "unknown_section", "unknown_element"), 404),
+    **dict.fromkeys(("unknown_passage", "no_passages"), 404),
+    "wrong_method": 405,
+    "too_large": 413,
+    **dict.fromkeys(("damaged", "self_check"), 500),
+    **dict.fromkeys(("busy", "not_ready", "too_slow"), 503),
+}
+"""Reason of an error, and its status in HTTP."""
+
+
+def _document(hit: Json) -> Json:
+    return {**hit, "id": hit["passage_id"], "contents": f'"{hit["title"]}"\n{hit["text"]}'}
+
+
+def _place(start: tuple[int, int], end: tuple[int, int]) -> Json:
+    return {"element": start[0], "start_char": start[1], "end_element": end[0], "end_char": end[1]}
+
+
+def _place_of(anchor: Anchor) -> Json:
+    return {"text": anchor.text, **_place((anchor.element, anchor.start), (anchor.element, anchor.end))}
+
+
+def _text_at(page: Page, place: Json) -> str:
+    texts = [element.text for element in page.elements[place["element"] : place["end_element"] + 1]]
+    texts[-1] = texts[-1][: place["end_char"]]
+    return "\n".join([texts[0][place["start_char"] :], *texts[1:]])
+
+
+def _elsewhere(quote: str, page: Page) -> Json | None:
+    """Where a quote stands first in a page, word for word; it may reach over elements, which a newline parts. Blanks
+    around it do not count."""
+    quote = quote.strip()
+    if not quote or (at := page.text.find(quote)) < 0:
+        return None
+    starts = [0, *accumulate(len(element.text) + 1 for element in page.elements)]
+    first, last = (bisect_right(starts, place) - 1 for place in (at, at + len(quote) - 1))
+    return {"match": "elsewhere", **_place((first, at - starts[first]), (last, at + len(quote) - starts[last]))}
+
+
+def _is_in(element: Element, section: str) -> bool:
+    """Whether an element stands in a section that is named by its heading or by its path."""
+    if not section:
+        return not element.section
+    return section in element.section or f"{' / '.join(element.section)} / ".startswith(f"{section} / ")
+
+
+def _part(elements: Iterable[tuple[int, Element]], first: int) -> Json:
+    """Elements from a number on, as many as an answer holds."""
+    chosen: list[Json] = []
+    n_chars = 0
+    for number, element in elements:
+        if number < first:
+            continue
+        n_chars += len(element.text)
+        if chosen and n_chars > PAGE_CHARS:
+            return {"elements": chosen, "next": number}
+        place = {"element": number, "start_char": 0, "end_char": len(element.text)}
+        chosen.append({**place, "kind": element.kind, "section": element.section, "text": element.text})
+    return {"elements": chosen, "next": None}

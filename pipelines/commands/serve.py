@@ -1,0 +1,194 @@
+"""A release as web pages for people, and as answers for programs and agents."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import webbrowser
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from kbsource.errors import SetupError
+from mapping.entity_linking.records import LinkerOptions
+from mapping.options import File, FolderPath, Name, Release, Releases, System
+from pipelines.terminal import Summary, print_text
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from mapping.serving.operations import Served
+
+Host = Annotated[Name, Parameter(metavar="HOST")]
+Port = Annotated[int | None, Parameter(metavar="PORT", validator=Number(gte=0, lte=65535))]
+
+_INSPECT_PORT, _SERVE_PORT, _WAITING = 8765, 8766, 64
+
+
+def inspect(
+    releases: Releases,
+    /,
+    *,
+    host: Host = "127.0.0.1",
+    port: Port = None,
+    open: bool = False,
+) -> Summary:
+    """Read releases as web pages.
+
+    Serves web pages on this machine that show releases of any kind: pages as a person reads them, with what links to
+    them and what was lost; titles found as one types; every table row by row. Nothing is written to a release, nothing
+    is loaded from elsewhere.
+
+    Args:
+        releases: folders of releases of any kind.
+        host: name or address to listen at, under which alone it may be asked for; by default this machine.
+        port: port to listen at; by default 8765, or a free one where it is taken; 0 for a free one.
+        open: open the page in the browser of this machine.
+
+    Examples:
+        kbsource inspect releases/enwiki-20261001
+        kbsource inspect releases/enwiki-20261001 aligned/fever --open
+    """
+    from mapping.inspector.app import make_app
+    from mapping.inspector.opened import close_releases, open_releases
+
+    opened = open_releases(releases)
+    try:
+        _run(make_app(opened, hosts=[host]), host, port, usual=_INSPECT_PORT, open=open)
+    finally:
+        close_releases(opened)
+    return Summary()
+
+
+def serve(
+    release: Release,
+    /,
+    *,
+    passages: FolderPath | None = None,
+    index: FolderPath | None = None,
+    system: System = "bm25",
+    linking: FolderPath | None = None,
+    vectors: FolderPath | None = None,
+    model: File | None = None,
+    stdio: bool = False,
+    host: Host = "127.0.0.1",
+    port: Port = None,
+) -> Summary:
+    """Answer programs and agents from a release of pages.
+
+    Serves search, pages, sections, passages, links and citations as JSON on this machine, also in the shapes of DSPy's
+    client of ColBERTv2 (/api/search) and of Search-R1's retriever (/retrieve), and as tools of an MCP server (/mcp).
+    Every answer names release, page, revision, element and characters, and /check says whether a quote stands where it
+    is said to. Nothing is written to a release; requests are bounded, and nothing is kept of them.
+
+    Args:
+        release: folder of a release of pages.
+        passages: passages of that release, for search.
+        index: folder of the passages' index, which kbsource search makes; by default PASSAGES-bm25, beside them.
+        system: what answers searches, as kbsource search has it.
+        linking: folder that kbsource entity-linking wrote, for aliases.
+        vectors: folder that kbsource vectors wrote, for dense; by default PASSAGES-vectors, beside the passages.
+        model: folder of the encoder that made them.
+        stdio: be an MCP server over standard input and output, for an agent that starts it, and no other.
+        host: name or address to listen at, under which alone it may be asked; by default this machine.
+        port: port to listen at; by default 8766, or a free one where it is taken; 0 for a free one.
+
+    Examples:
+        kbsource serve releases/enwiki-20261001 --passages passages/enwiki-20261001
+        kbsource serve releases/enwiki-20261001 --passages passages/enwiki-20261001 --system aliases+bm25 \\
+            --linking linking/enwiki-20261001 --stdio
+    """
+    from mapping.serving.answering import Answering
+    from mapping.serving.operations import Served
+    from mapping.serving.tools import answer_stdio, mcp_app, mcp_server
+    from mapping.serving.web import make_app
+
+    with ExitStack() as stack:
+        served = stack.enter_context(Served.open(release))
+        given = {"index": index, "linking": linking, "vectors": vectors, "model": model}
+        _add_search(served, stack, passages, system=system, **given)
+        answering = Answering(served)
+        tools = mcp_server(served, answering)
+        if stdio:
+            asyncio.run(answer_stdio(tools))
+        else:
+            _run(make_app(served, answering, hosts=[host], tools=mcp_app(tools)), host, port, usual=_SERVE_PORT)
+    return Summary()
+
+
+def _add_search(
+    served: Served,
+    stack: ExitStack,
+    passages: str | None,
+    *,
+    index: str | None,
+    system: str,
+    linking: str | None,
+    vectors: str | None,
+    model: str | None,
+) -> None:
+    """Has a release answer searches; raises SetupError: something that they need is missing."""
+    from mapping.retrieval.index import PassageIndex
+    from mapping.retrieval.systems import Sources, alias_table, make_system, vector_index
+
+    if passages is None:
+        if system != "bm25" or any((index, linking, vectors, model)):
+            raise SetupError("--passages is missing: the other options say how they are searched. Name the passages.")
+        return
+    table = stack.enter_context(alias_table(system, passages, linking, LinkerOptions()))
+    dense = vector_index(system, passages, vectors, model)
+    searched = PassageIndex(passages, index or f"{passages.rstrip('/')}-bm25")
+    find = make_system(system, Sources(searched, table, LinkerOptions(), dense), level="passage")
+    served.search_in(passages, searched, find, is_alone=system != "bm25")
+
+
+def _run(app: Starlette, host: str, port: int | None, *, usual: int, open: bool = False) -> None:
+    """Serves an application until Ctrl-C, and says where."""
+    import uvicorn
+
+    try:
+        with _listen(host, port, usual) as listening:
+            url = _url(host, listening.getsockname()[1])
+            print_text(f"{url}  (Ctrl-C ends it)")
+            sys.stdout.flush()
+            if open:
+                webbrowser.open(url)
+            config = uvicorn.Config(app, log_level="error", server_header=False)
+            uvicorn.Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:
+        pass
+
+
+def _url(host: str, port: int) -> str:
+    """
+    >>> _url("::1", 80)
+    'http://[::1]:80/'
+    """
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+def _listen(host: str, port: int | None, usual: int) -> socket.socket:
+    """Opens a socket; at another port where the usual one is taken and none was asked for.
+
+    Raises:
+        SetupError: nobody may listen there.
+    """
+    wanted = [usual, 0] if port is None else [port]
+    for number in wanted:
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0]
+            listening = socket.socket(family, kind, protocol)
+        except (OSError, UnicodeError) as error:
+            raise SetupError(f"--host {host}: {error}; name an address of this machine.") from error
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(_WAITING)
+            return listening
+        except OSError as error:
+            listening.close()
+            fault = error
+    raise SetupError(f"--host {host} --port {wanted[-1]}: {fault}; name another port, or leave it out.") from fault

@@ -1,0 +1,89 @@
+"""A small release of pages that link to each other, with passages, as it is served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from kbsource.records import Anchor, Page
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.writer import write_rows
+from mapping.entity_linking.records import LinkerOptions
+from mapping.passages.corpus import PASSAGES
+from mapping.passages.cut import CutOptions, PageText
+from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.retrieval.index import PassageIndex, make_index
+from mapping.retrieval.systems import Sources, make_system
+from mapping.serving.operations import Served
+from tests.support.passages import page
+from tests.support.releases import TitleRow, redirect_to, write_release
+
+CUT = CutOptions(max_words=8)
+SORN, TEY, YEAR = 3, 5, 9
+
+
+def _pages() -> list[Page]:
+    sorn = page(
+        SORN, "Sorn", "The Sorn is a river near Tey. It rises in Brack.", "Course", "Its fish are old, 𝔘nlike it."
+    )
+    elements = list(sorn.elements)
+    elements[2] = replace(elements[2], kind="heading", level=2, section=("Course",))
+    elements[3] = replace(elements[3], section=("Course", "Fish"))
+    sorn = replace(
+        sorn,
+        qid="Q7",
+        revision_id=70,
+        elements=tuple(elements),
+        anchors=(
+            Anchor(1, 25, 28, "Tey", "Tey", None, TEY, "Tey"),
+            Anchor(3, 4, 8, "fish", "Fish", None, None, "fish"),
+        ),
+    )
+    tey = page(TEY, "Tey", "A town of forty goats on the Sorn.", "Goats of the Sorn are old.")
+    anchors = (
+        Anchor(1, 29, 33, "Sorn", "Sorn", "Course", SORN, "Sorn#Course"),
+        Anchor(2, 13, 17, "Sorn", "Sorn", None, SORN, "Sorn"),
+    )
+    year = page(YEAR, "1984", "It was a year.")
+    pages = sorn, replace(tey, revision_id=72, anchors=anchors), replace(year, revision_id=74)
+    return [replace(one, is_disambiguation=False) for one in pages]
+
+
+PAGES = {one.page_id: one for one in _pages()}
+
+
+def write_served(folder: Path) -> tuple[str, str]:
+    """Writes release and passages, and gives their folders."""
+    titles = [TitleRow(one.page_id, one.title, one.revision_id) for one in PAGES.values()]
+    manifest = write_release(folder, PAGES.values(), titles=[*titles, redirect_to(20, "The Sorn", "Sorn")])
+    corpus, cut = str(folder / "corpus"), CUT.cutter("en")
+    texts = [
+        PageText(
+            one.page_id,
+            one.title,
+            tuple((number, element.text) for number, element in enumerate(one.elements) if element.kind == "paragraph"),
+        )
+        for one in PAGES.values()
+    ]
+    facts: dict[str, Any] = {"options": {}, "counts": {}, "lang": "en", "release": manifest.facts()}
+    with ReleaseFolder(corpus, kind=PASSAGES_CORPUS):
+        entry = write_rows(
+            [one for text in texts for one in cut(text)], "passages", PASSAGES, output=corpus, group_rows=9
+        )
+        commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing([entry], facts), corpus)
+    make_index(corpus, f"{corpus}-bm25")
+    return str(folder / "release"), corpus
+
+
+@contextmanager
+def opened_served(release: str, corpus: str) -> Iterator[Served]:
+    """Opens both, and counts what links to each page."""
+    with Served.open(release) as served:
+        index = PassageIndex(corpus, f"{corpus}-bm25")
+        served.search_in(corpus, index, make_system("bm25", Sources(index, None, LinkerOptions()), level="passage"))
+        served.finder.backlinks.wait()
+        yield served

@@ -1,0 +1,185 @@
+"""The server by HTTP: clients that there are, bounds, and errors that programs can read."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from threading import Event
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from mapping.serving import answering
+from mapping.serving.answering import Answering
+from mapping.serving.operations import LONGEST_QUERY, MOST, OPERATIONS, SHAPES, STATUS, Search, Served
+from mapping.serving.web import BODY_BYTES, make_app
+from tests.support.served import SORN, TEY
+
+ODD: tuple[Any, ...] = (
+    *("", "Sorn", "Q7", "wikidata:", "-1", "9" * 30, "\x00", "\ud800", "𝔘", "a\nb", "http://", ":", "#", "x" * 3_000),
+    *("https://en.wikipedia.org/?curid=99999999999999999999", "Brack.\nCourse", "5__0", "999999999999999999__1", "in"),
+    *(None, True, [], {}, 0, 3, -1, 1.5, 2**31 - 1, 2**53, 2**63, 2**70, ["goats"], ["goats"] * 600, 'OR NOT ("'),
+)
+"""What a parameter may be given."""
+
+
+def _client(served: Served, *, host: str = "127.0.0.1", longest_s: float = 10.0) -> TestClient:
+    app = make_app(served, Answering(served, longest_s=longest_s), hosts=["reader.local"])
+    return TestClient(app, base_url=f"http://{host}:8766")
+
+
+@pytest.fixture(scope="module")
+def client(served: Served) -> Iterator[TestClient]:
+    with _client(served) as client:
+        yield client
+
+
+class ColbertV2:
+    """What DSPy's client does: https://github.com/stanfordnlp/dspy, dspy/dsp/colbertv2.py."""
+
+    def __init__(self, client: TestClient, *, post: bool) -> None:
+        self._client, self._post = client, post
+
+    def __call__(self, query: str, k: int) -> list[dict[str, Any]]:
+        asked = {"query": query, "k": k}
+        if self._post:
+            headers = {"Content-Type": "application/json; charset=utf-8"}
+            return self._client.post("/api/search", json=asked, headers=headers).json()["topk"][:k]
+        topk = self._client.get("/api/search", params=asked).json()["topk"][:k]
+        return [{**hit, "long_text": hit["text"]} for hit in topk]
+
+
+def test_the_client_of_dspy_finds_passages_by_get_and_post(client: TestClient) -> None:
+    found, posted = (ColbertV2(client, post=post)("goats of the Sorn", 2) for post in (False, True))
+    assert found == posted
+    assert [hit["rank"] for hit in found] == [1, 2]
+    assert found[0]["score"] >= found[1]["score"] > 0
+    assert [hit["long_text"] for hit in posted] == [hit["text"] for hit in found]
+    assert found[0]["text"].startswith("Tey | ")
+    assert (found[0]["pid"], found[0]["page_id"], found[0]["revision_id"]) == (found[0]["passage_id"], TEY, 72)
+
+
+@pytest.mark.parametrize("scored", [True, False])
+def test_the_client_of_search_r1_finds_passages_for_several_questions(client: TestClient, scored: bool) -> None:
+    asked = {"queries": ["goats", "Brack"], "topk": 1, "return_scores": scored}
+    result = client.post("/retrieve", json=asked).json()["result"]
+    assert [len(own) for own in result] == [1, 1]
+    (goats,), (brack,) = result
+    documents = [one["document"] if scored else one for one in (goats, brack)]
+    assert all("score" in one for one in (goats, brack))
+    # As its agent reads them: the title is the first line.
+    titles = [one["contents"].split("\n")[0] for one in documents]
+    assert titles == ['"Tey"', '"Sorn"']
+    assert documents[1]["contents"].split("\n")[1] == documents[1]["text"] == "It rises in Brack."
+    assert documents[1]["id"].startswith(f"{SORN}__")
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/search", {"query": "goats", "k": 3}),
+        ("/page", {"page": "Sorn", "element": 1}),
+        ("/links", {"page": "Sorn", "direction": "in"}),
+        ("/cite", {"page": "Sorn", "element": 1, "start_char": 4, "end_char": 8}),
+        ("/check", {"quote": "rises", "page": "Sorn", "revision_id": 70}),
+    ],
+)
+def test_get_and_post_answer_the_same(path: str, asked: dict[str, Any], client: TestClient) -> None:
+    answer = client.get(path, params=asked)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/json")
+    assert answer.json() == client.post(path, json=asked).json()
+
+
+def test_the_first_address_says_what_can_be_asked(client: TestClient, served: Served) -> None:
+    head = client.get("/").json()
+    assert head["release"] == served.sha256
+    assert head["operations"] == [f"/{name}" for name in (*OPERATIONS, *SHAPES)]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "asked", "status", "reason"),
+    [
+        ("GET", "/nothing", {}, 404, "unknown_address"),
+        ("GET", "/search", {}, 400, "bad_request"),
+        ("GET", "/search", {"params": {"query": "a", "k": MOST + 1}}, 400, "bad_request"),
+        ("GET", "/search", {"params": {"query": "a", "k": "many"}}, 400, "bad_request"),
+        ("GET", "/search", {"params": {"query": "a" * (LONGEST_QUERY + 1)}}, 400, "bad_request"),
+        ("GET", "/search", {"params": {"query": "a", "limit": 3}}, 400, "bad_request"),
+        ("GET", "/page", {"params": {"page": "Nowhere"}}, 404, "unknown_page"),
+        ("POST", "/search", {"content": b"query=a"}, 400, "bad_request"),
+        ("POST", "/search", {"content": b'{"query": "\xff"}'}, 400, "bad_request"),
+        ("POST", "/search", {"json": {"query": "a", "k": "3"}}, 400, "bad_request"),
+        ("POST", "/search", {"content": b" " * (BODY_BYTES + 1)}, 413, "too_large"),
+        ("POST", "/", {}, 405, "wrong_method"),
+        ("POST", "/retrieve", {"json": {"queries": []}}, 400, "bad_request"),
+    ],
+)
+def test_what_cannot_be_answered_is_told_as_json(
+    method: str, path: str, asked: dict[str, Any], status: int, reason: str, client: TestClient
+) -> None:
+    answer = client.request(method, path, **asked)
+    assert (answer.status_code, answer.json()["reason"]) == (status, reason)
+    assert answer.json()["detail"]
+
+
+def test_whatever_is_asked_is_answered_or_refused(client: TestClient) -> None:
+    seeded, operations = random.Random("asked"), {**OPERATIONS, **SHAPES}
+    n_answered = 0
+    for _ in range(400):
+        name = seeded.choice([*operations])
+        fields = operations[name].__struct_fields__
+        asked = {field: seeded.choice(ODD) for field in fields if seeded.random() < 0.7} | {"page": "Sorn"}
+        asked = {field: value for field, value in asked.items() if field in fields}
+        answer = client.post(f"/{name}", content=json.dumps(asked))
+        n_answered += answer.status_code == 200
+        assert answer.status_code == (STATUS[answer.json()["reason"]] if answer.status_code != 200 else 200), asked
+        assert answer.status_code < 500, asked
+    assert n_answered > 20
+
+
+@pytest.mark.parametrize(
+    ("host", "status"), [("localhost", 200), ("127.0.0.1", 200), ("reader.local", 200), ("evil.example", 400)]
+)
+def test_only_names_of_this_machine_and_a_given_host_are_answered(served: Served, host: str, status: int) -> None:
+    with _client(served, host=host) as client:
+        assert client.get("/resolve?page=Sorn").status_code == status
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_but_asking_is_possible(client: TestClient, method: str) -> None:
+    answer = client.request(method, "/search")
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD, POST")
+
+
+def test_what_takes_too_long_is_given_up_and_no_more_wait_than_may(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = Event()
+
+    def answer(request: Search, served: Served) -> dict[str, Any]:
+        free.wait()
+        return {}
+
+    monkeypatch.setattr(Search, "answer", answer)
+    monkeypatch.setattr(answering, "MOST_WAITING", 2)
+    with _client(served, longest_s=0.01) as client:
+        told = [client.get("/search?query=a") for _ in range(3)]
+        free.set()
+    assert [(one.status_code, one.json()["reason"]) for one in told] == [
+        (503, "too_slow"),
+        (503, "too_slow"),
+        (503, "busy"),
+    ]
+
+
+def test_damage_is_told(served: Served, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kbsource.errors import DataError
+
+    def damaged(page_id: int) -> None:
+        raise DataError("pages-00000.parquet is not as it was written.")
+
+    monkeypatch.setattr(served.source, "by_id", damaged)
+    answer = client.get("/page?page=Sorn")
+    assert (answer.status_code, answer.json()["reason"]) == (500, "damaged")

@@ -1,0 +1,126 @@
+"""Every job looked at instead of run: its graph and what it reads, with nothing left behind; and told what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kbsource.release.layout import INDEX, MANIFEST
+from pipelines.cli import main
+from tests.support import mini_wiki, mini_wikidata
+from tests.support.builds import build_mini, contents
+from tests.support.entities import make
+from tests.support.fake_google import FakeGoogle
+from tests.support.stores import contents_of, options_of_stores, put, put_folder
+
+MOST_TRANSFORMS = {
+    "build": 57,
+    "wikidata": 31,
+    "pageviews": 30,
+    "passages": 38,
+    "map jsonl": 69,
+    "qampari": 399,
+    "amber": 135,
+    "entity-linking": 122,
+}
+"""Of each job's graph: what it takes to start grows with it, on every runner."""
+CLOUD = (
+    "--project=project",
+    "--region=us-central1",
+    "--temp_location=gs://wiki/tmp",
+    "--sdk_container_image=registry/k:1",
+)
+
+
+@pytest.fixture(scope="module")
+def google() -> Iterator[FakeGoogle]:
+    """A bucket ``wiki`` of Google's."""
+    options = {"google_bearer_token": "any"}
+    with FakeGoogle() as google, options_of_stores({**options, "google_base_url": google.url}):
+        yield google
+
+
+@pytest.fixture(scope="module")
+def inputs(google: FakeGoogle, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What each job is given, in the bucket."""
+    made = tmp_path_factory.mktemp("made")
+    make(mini_wikidata.DUMP, output=made / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
+    build_mini(made / "kb", wikidata=str(made / "wikidata"))
+    args = ["--site", mini_wikidata.SITE, "--output", str(made / "views")]
+    assert main(["pageviews", str(mini_wiki.VIEWS), *args]) == 0
+    kb, wikidata, views = (put_folder(f"gs://wiki/{name}", made / name) for name in ("kb", "wikidata", "views"))
+    for path in (mini_wiki.MULTISTREAM, mini_wikidata.DUMP, mini_wiki.VIEWS, mini_wikidata.AMBER_TYPES):
+        put(f"gs://wiki/{path.name}", path.read_bytes())
+    put("gs://wiki/records.jsonl", b'{"id": "1", "input": "?", "output": []}\n')
+    return {
+        "build": [f"gs://wiki/{mini_wiki.MULTISTREAM.name}", "--wikidata", wikidata],
+        "wikidata": [f"gs://wiki/{mini_wikidata.DUMP.name}"],
+        "pageviews": [f"gs://wiki/{mini_wiki.VIEWS.name}", "--site", mini_wikidata.SITE],
+        "passages": [kb],
+        "map jsonl": [kb, "--input", "gs://wiki/records.jsonl", "--split", "dev"],
+        "qampari": [kb, wikidata, "--model", "none"],
+        "amber": [kb, wikidata, views, "--types", f"gs://wiki/{mini_wikidata.AMBER_TYPES.name}"],
+        "entity-linking": [kb],
+    }
+
+
+@pytest.mark.parametrize("job", MOST_TRANSFORMS)
+def test_every_job_becomes_one_of_dataflow_and_leaves_nothing(
+    inputs: dict[str, list[str]], capsys: pytest.CaptureFixture[str], job: str
+) -> None:
+    before = contents_of("gs://wiki")
+    given = [*job.split(), *inputs[job], "--output", "gs://wiki/made", "--runner", "dataflow", "--dry-run", "--json"]
+
+    assert main([*given, *CLOUD, "--max_num_workers=8"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["graph"]["transforms"] <= MOST_TRANSFORMS[job]
+    assert found["graph"]["transforms"] > found["graph"]["stages"] > 2
+    assert found["graph"]["runner"] == "DataflowRunner"
+    assert found["graph"]["settings"] == {
+        "sdk_container_image": "registry/k:1",
+        "temp_location": "gs://wiki/tmp",
+        "staging_location": "gs://wiki/tmp",
+        "max_num_workers": 8,
+        "number_of_worker_harness_threads": 1,
+    }
+    assert contents_of("gs://wiki") == before
+    kb = {name.removeprefix("kb/"): len(content) for name, content in before.items() if name.startswith("kb/")}
+    index = sum(size for name, size in kb.items() if name.startswith(f"{INDEX}/"))
+    if job in ("passages", "entity-linking"):
+        assert found["reads"] == {"gs://wiki/kb": sum(kb.values())}
+        assert found["bytes_copied_to_each_machine"] == index > 0
+
+
+def test_a_folder_of_another_job_stays_and_nothing_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "BUILDING").write_text('{"job": "another"}')
+    before = contents(tmp_path)
+
+    assert main(["build", str(mini_wiki.MULTISTREAM), "--output", str(tmp_path / "out"), "--dry-run"]) == 0
+
+    said = capsys.readouterr().out
+    assert "nothing was run" in said
+    assert "stages" in said
+    assert contents(tmp_path) == before
+
+
+def test_what_is_wrong_is_told_as_when_it_runs(
+    release: Path, inputs: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    no_image = ["--output", "gs://wiki/made", "--runner", "dataflow", "--dry-run", *CLOUD[:3]]
+    beyond = [*no_image, CLOUD[3]]
+    for given, message in (
+        (["build", "gs://wiki/none.xml.bz2", *beyond], "No dump file matches 'gs://wiki/none.xml.bz2'"),
+        (["passages", str(release), *beyond], "a path of this machine"),
+        (["passages", "gs://wiki/kb", *no_image], "--sdk_container_image"),
+        (["passages", str(release), "--output", str(release), "--dry-run"], "never overwritten"),
+        (["passages", str(release), "--output", "/proc/none/made", "--dry-run"], "/proc"),
+    ):
+        assert main(given) == 2, given
+        assert message in capsys.readouterr().err
+    assert (release / MANIFEST).exists()
+    assert inputs
