@@ -32,7 +32,8 @@ def test_bash_completes_commands_options_and_choices(
     assert script.startswith('# ~/.bashrc gets this line: eval "$(kbsource completion bash)"\n')
     typed = f"COMP_WORDS=(kbsource {' '.join(words)}) COMP_CWORD={len(words)}"
     code = f"{script}\n{typed}\n_kbsource\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
-    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=False)
+    # By standard input: an argument is 128 KiB at most.
+    done = subprocess.run(["bash"], input=code, capture_output=True, text=True, check=False)
 
     assert done.stdout.split() == found, done.stderr
 
