@@ -221,8 +221,7 @@ def test_a_changed_bit_of_an_index_is_told(
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Puts a new file in the place of one that the search before may still have mapped: a mapped file that is cut ends the
-    process."""
+    """Puts a new file in its place: a search before may have mapped the old one, and cutting that ends the process."""
     new = path.with_name("new")
     new.write_bytes(content)
     new.replace(path)
