@@ -1,0 +1,116 @@
+"""Dates of citations as ISO 8601, as far as the text leaves no doubt.
+
+``functions.dates.read_date`` makes the best of a text that a template shows; here what may mean two things means none.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from functools import cache, lru_cache
+
+from kbsource.wikitext.functions.arguments import read_rules
+from kbsource.wikitext.functions.dates import date_forms
+
+_LONGEST = 80  # characters; no date is longer
+_ISO = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d)(?:[T ].*)?)?")
+_CJK = re.compile(r"(\d{4})\s?年(?:\s?(\d{1,2})\s?月(?:\s?(\d{1,2})\s?[日号號])?)?")
+_NUMBERS = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
+_LETTERED = re.compile(r"\d{4}[a-z]")  # 2004b, which tells apart the works of a year
+_TOKEN = re.compile(r"\d+|[^\W\d_]+|[^\w\s.,()'’]")
+_SPANS = frozenset("–—-/−")
+_MONTH_FIRST = frozenset(("en", "simple", "ja", "zh"))  # 3.4.2020 may be March there, elsewhere it is April
+
+
+@cache
+def _names(lang: str) -> tuple[dict[str, int], frozenset[str]]:
+    """Numbers of months by name, whole or cut, in the language and in English, and what dates hold besides.
+
+    A cut that two months share is none.
+    """
+    words = read_rules("citations")["dates"]
+    months: dict[str, int] = {}
+    for code in dict.fromkeys(("en", lang)):
+        forms = date_forms(code)
+        cuts = [name.casefold()[:3] for name in forms.alone]
+        months.update((cut, number) for number, cut in enumerate(cuts, 1) if cut.isalpha() and cuts.count(cut) == 1)
+        for names in (forms.short, forms.alone, forms.months):
+            months.update((name.casefold().strip("."), number) for number, name in enumerate(names, 1))
+        months.update(words["months"].get(code, {}))
+    days = (day.casefold().strip(".") for code in ("en", lang) for day in date_forms(code).days)
+    return months, frozenset((*words["words"].split(), *days))
+
+
+@lru_cache(maxsize=1 << 14)
+def sure_date(text: str, lang: str) -> str | None:
+    """The ISO date of a text in a language: year, month or day; None where there is a doubt.
+
+    Of spans and seasons what all of it lies in. Numbers alone count where there is one way to read them.
+
+    >>> sure_date("16 July 1969", "en"), sure_date("May–June 2004", "en"), sure_date("03/04/2020", "en")
+    ('1969-07-16', '2004', None)
+    """
+    text = text.strip()
+    if len(text) > _LONGEST or not text:
+        return None
+    if iso := _ISO.fullmatch(text):
+        year, month, day = iso[1], int(iso[2]), int(iso[3] or 0)
+        if not month or (iso[3] is None and int(year[2:]) < month):
+            return None  # 2004-05 may be two years
+        return _iso(year, month, day)
+    if cjk := _CJK.fullmatch(text):
+        return _iso(cjk[1], int(cjk[2] or 0), int(cjk[3] or 0))
+    if numbers := _NUMBERS.fullmatch(text):
+        first, second, year = int(numbers[1]), int(numbers[3]), numbers[4]
+        if (numbers[2] == "." and lang not in _MONTH_FIRST) or first > 12 or first == second:
+            return _iso(year, second, first)
+        return _iso(year, first, second) if second > 12 else None
+    return _in_words(text.casefold(), lang)
+
+
+def _in_words(text: str, lang: str) -> str | None:
+    """The date of names and numbers; None where one of them is not known to belong to a date."""
+    if _LETTERED.fullmatch(text):
+        text = text[:-1]
+    known_months, known_words = _names(lang)
+    years: list[str] = []
+    months: list[int] = []
+    days: list[int] = []
+    is_span = False
+    for token in _TOKEN.findall(text):
+        if token.isdecimal():
+            if len(token) == 4:
+                years.append(token)
+            elif len(token) <= 2:
+                days.append(int(token))
+            else:
+                return None
+        elif token in known_months:
+            months.append(known_months[token])
+        elif token in _SPANS:
+            is_span = True
+        elif token not in known_words:
+            return None
+    if len(years) != 1:
+        return None
+    match len(months), len(days):
+        case 0, 0:
+            return _iso(years[0], 0, 0)
+        case 1, 0:
+            return _iso(years[0], months[0], 0)
+        case 1, 1 if not is_span:
+            return _iso(years[0], months[0], days[0])
+        case 1, n_days if is_span and n_days:
+            return _iso(years[0], months[0], 0)
+        case n_months, _ if is_span and n_months > 1:
+            return _iso(years[0], 0, 0)
+    return None
+
+
+def _iso(year: str, month: int, day: int) -> str | None:
+    """A date as far as its parts are not 0; None for one that no calendar has."""
+    try:
+        datetime.date(int(year), month or 1, day or 1)
+    except ValueError:
+        return None
+    return f"{int(year):04d}" + (f"-{month:02d}" if month else "") + (f"-{day:02d}" if day else "")

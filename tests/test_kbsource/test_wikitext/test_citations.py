@@ -1,0 +1,219 @@
+"""Citations by rule: golden cases by language, identifiers by check digits, dates without doubt, hostile uses."""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbsource.wikitext.citations import KINDS, Citation, find_note, read_citation, read_link, read_text
+from kbsource.wikitext.functions.arguments import read_rules
+from kbsource.wikitext.identifiers import SCHEMES, IdentifierError, identifiers_of_address, read_identifier
+from kbsource.wikitext.iso_dates import sure_date
+from kbsource.wikitext.templates import split_template
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "citations" / "citations.toml"
+CASES = tomllib.loads(GOLDEN.read_text("utf-8"))["case"]
+DATA = read_rules("citations")
+
+
+def plain(wikitext: str) -> str:
+    """Enough of plain text for these cases: links by label, no quotes for italics, braces as they are."""
+    text = wikitext.replace("''", "").replace("&amp;", "&")
+    while "[[" in text:
+        before, _, rest = text.partition("[[")
+        inside, _, after = rest.partition("]]")
+        text = before + inside.rpartition("|")[2] + after
+    return text
+
+
+def read_use(use: str, language: str) -> Citation | None:
+    template = split_template(use[2:-2], language)
+    assert template is not None
+    arguments = {str(number): value for number, value in enumerate(template.positional, 1)} | template.named
+    return read_citation(template.name, arguments, language=language, plain=plain)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])
+def test_golden_citations(case: dict[str, object]) -> None:
+    case = dict(case)
+    case.pop("rule")
+    found = read_use(str(case.pop("use")), str(case.pop("language")))
+    assert found is not None
+    if "language_code" in case:
+        case["language"] = case.pop("language_code")
+    filled = {name: value for name, value in msgspec.to_builtins(found).items() if value not in (None, [], ())}
+    assert {name: list(value) if isinstance(value, tuple) else value for name, value in filled.items()} == case
+
+
+def test_data_uses_known_words_alone() -> None:
+    kinds = {kind for names in DATA["templates"].values() for kind in names} | {form["kind"] for form in DATA["form"]}
+    assert kinds <= {*KINDS, "none"}
+    assert set(DATA["identifiers"]) == set(SCHEMES)
+    slots = {slot for names in DATA["parameters"].values() for slot in names}
+    assert {slot for form in DATA["form"] for slot in form["slots"]} | slots <= set(DATA["parameters"]["en"]) | set(
+        SCHEMES
+    ) | {
+        "wayback",
+        "dead_since",
+    }
+
+
+@pytest.mark.parametrize(
+    ("scheme", "text", "normal"),
+    [
+        ("isbn", "978-3-16-148410-0", "9783161484100"),
+        ("isbn", "0 306 40615 2 (hbk)", "9780306406157"),
+        ("isbn", "080442957X", "9780804429573"),
+        ("isbn", "306-40615-2", "9780306406157"),  # of nine digits
+        ("isbn", "978-3-16-148410-1", "check"),
+        ("isbn", "0-306-40615-3", "check"),
+        ("isbn", "none", "form"),
+        ("issn", "ISSN 2434561X", "2434-561X"),
+        ("issn", "2434-5611", "check"),
+        ("doi", "doi:10.1000/A(1)2.", "10.1000/a(1)2"),
+        ("doi", "http://dx.doi.org/10.1000%2Fabc)", "10.1000/abc"),
+        ("doi", "10.10/x", "form"),
+        ("arxiv", "0706.0001v2", "0706.0001"),
+        ("arxiv", "math.GT/0309136", "math.GT/0309136"),
+        ("pmid", "0", "form"),
+        ("oclc", "ocn 000123", "123"),
+    ],
+)
+def test_identifiers(scheme: str, text: str, normal: str) -> None:
+    if normal in ("form", "check"):
+        with pytest.raises(IdentifierError, match=normal):
+            read_identifier(scheme, text)
+    else:
+        assert read_identifier(scheme, text) == normal
+        assert read_identifier(scheme, normal) == normal
+
+
+@given(st.integers(0, 999_999_999))
+def test_every_isbn_of_ten_digits_becomes_one_of_thirteen(number: int) -> None:
+    digits = f"{number:09d}"
+    last = next(
+        sign
+        for sign in "0123456789X"
+        if not sum((10 - place) * (10 if digit == "X" else int(digit)) for place, digit in enumerate(digits + sign))
+        % 11
+    )
+    isbn = read_identifier("isbn", digits + last)
+    assert isbn[:12] == f"978{digits}"
+    assert not sum(int(digit) * (1, 3)[place % 2] for place, digit in enumerate(isbn)) % 10
+    for other in "0123456789X".replace(last, ""):
+        with pytest.raises(IdentifierError, match="check"):
+            read_identifier("isbn", digits + other)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "date"),
+    [
+        ("en", "2004", "2004"),
+        ("en", "May 5, 2004", "2004-05-05"),
+        ("en", "Wednesday, 5th of Sept. 2004", "2004-09-05"),
+        ("en", "2004-05-06T10:00:00Z", "2004-05-06"),
+        ("en", "2020-05", "2020-05"),
+        ("en", "2004-05", None),  # two years, or a month
+        ("en", "13/04/2020", "2020-04-13"),
+        ("en", "04/13/2020", "2020-04-13"),
+        ("en", "4/4/2020", "2020-04-04"),
+        ("en", "04.03.2020", None),
+        ("de", "04.03.2020", "2020-03-04"),
+        ("en", "Spring 2004", "2004"),
+        ("en", "5–7 May 2004", "2004-05"),
+        ("en", "30 April – 2 May 2004", "2004"),
+        ("en", "May 2004 – June 2005", None),
+        ("en", "c. 1850", None),
+        ("en", "1850?", None),
+        ("en", "February 30, 2004", None),
+        ("en", "0000", None),
+        ("fr", "1er août 2004", "2004-08-01"),
+        ("fr", "5 jui 2004", None),  # June or July
+        ("de", "1. Jänner 2004", "2004-01-01"),
+        ("ru", "5 мая 2004 года", "2004-05-05"),
+        ("pl", "maj 2004", "2004-05"),
+        ("es", "5 de mayo de 2004", "2004-05-05"),
+        ("ja", "2004年5月6日", "2004-05-06"),
+        ("zh", "2004年5月", "2004-05"),
+    ],
+)
+def test_dates_without_doubt(language: str, text: str, date: str | None) -> None:
+    assert sure_date(text, language) == date
+
+
+@pytest.mark.parametrize(
+    ("url", "fields"),
+    [
+        ("http://www.webcitation.org/5cMr?url=http%3A%2F%2Fa.org%2Fb", {"url": "http://a.org/b"}),
+        ("https://archive.ph/aBc12", {"url": None, "archive_url": "https://archive.ph/aBc12"}),
+        ("//doi.org/10.1000/X", {"url": "https://doi.org/10.1000/X", "doi": "10.1000/x", "archive_url": None}),
+        ("https://www.ncbi.nlm.nih.gov/pmc/articles/PMC77/", {"pmc": "77"}),
+        ("https://web.archive.org/web/2009/http://doi.org/10.1000/x", {"doi": "10.1000/x", "archive_date": None}),
+    ],
+)
+def test_links(url: str, fields: dict[str, str | None]) -> None:
+    link = read_link(url, " a\n b ")
+    assert link.title == "a b"
+    assert {name: getattr(link, name) for name in fields} == fields
+
+
+def test_identifiers_in_running_text() -> None:
+    found = read_text("Lee, The Sea, ISBN 0-306-40615-2, p. 3; doi:10.1000/X. PMID 5")
+    assert found is not None
+    assert (found.isbn, found.doi, found.pmid) == ("9780306406157", "10.1000/x", "5")
+    assert read_text("Lee, The Sea, ISBN 0-306-40615-3") is None
+    assert identifiers_of_address("http://example.org/doi.org/10.1/x") == {}
+
+
+def test_notes_and_doubts() -> None:
+    names = ["Sfn", "Harvard citation no brackets", "Rp", "R", "Efn", "Cn", "Dead link", "Cite web"]
+    assert [find_note(name, "en") for name in names] == [
+        "short",
+        "short_text",
+        "pages",
+        "reuse",
+        "note",
+        "doubt:citation_needed",
+        "doubt:dead_link",
+        None,
+    ]
+
+
+_PARAMETERS = sorted({name for names in DATA["parameters"]["en"].values() for name in names.split()} | {"1", "x#"})
+
+
+@given(
+    st.sampled_from(["Cite web", "Citation", "Webarchive", "ISBN", "Cite doi"]),
+    st.dictionaries(
+        st.sampled_from(_PARAMETERS).flatmap(lambda name: st.sampled_from([name, name.replace("#", "7")])) | st.text(),
+        st.text() | st.from_regex(r"[\[{(&<]{0,3}(//)?[0-9X.:/-]{0,20}[\]})]*", fullmatch=True),
+    ),
+    st.sampled_from(["en", "de", "fr", "ja", "tlh"]),
+)
+def test_any_arguments_are_read(name: str, arguments: dict[str, str], language: str) -> None:
+    found = read_citation(name, arguments, language=language, plain=plain)
+    assert found is not None
+    assert found.kind in KINDS
+    assert all(found.losses)
+    assert None not in (*found.authors, *found.editors)
+
+
+@pytest.mark.parametrize(
+    "value", ["(", "((", "a,", "//", "&amp;", "1-", "10.1000/", "http://", "5 May ", "archive.org/web/1", "年", ";"]
+)
+def test_hostile_values_take_linear_time(value: str) -> None:
+    def seconds(times: int) -> float:
+        arguments = {name.replace("#", "1"): value * times for name in _PARAMETERS}
+        started = time.process_time()
+        assert read_citation("Citation", arguments, language="en", plain=lambda text: text) is not None
+        read_link(value * times)
+        read_text(value * times)
+        return time.process_time() - started
+
+    assert seconds(16_000) < 12 * seconds(4_000) + 0.2
