@@ -19,7 +19,7 @@ import pyarrow as pa
 from kbsource.runtime.chunks import ChunkKey
 from mapping.amber.records import AmberOptions
 from pipelines.amber.entities import name_rows
-from pipelines.jobs.amber import FindNames
+from pipelines.jobs.amber import share_names
 from pipelines.primitives.group_map import COUNTS, groups_for
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.runners.presets import beam_flags
@@ -65,7 +65,7 @@ def measure(n_entities: int, hot: float) -> dict[str, float]:
                 pipeline | beam.Create(list(range(-(-n_entities // _ROWS))), reshuffle=False) | beam.ParDo(_Make(hot))
             )
             if is_whole:
-                found = chunks | FindNames(folder, groups_for(3 * n_entities * _ALIASES), 2, AmberOptions())
+                found = chunks | share_names(folder, groups_for(3 * n_entities * _ALIASES), 2, AmberOptions())
                 _ = found[COUNTS] | CollectSorted()
             run_pipeline(pipeline, "names")
             seconds[is_whole] = time.process_time() - started

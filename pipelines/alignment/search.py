@@ -6,9 +6,8 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, groupby, islice
+from itertools import groupby, islice
 from operator import attrgetter
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +17,14 @@ from msgspec.structs import replace
 
 from kbsource.columns import batch_of, rows_of, schema_of
 from kbsource.errors import DataError, RecordError
-from kbsource.files import absolute
 from kbsource.records import Page
-from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.runtime.chunks import ChunkFunction, Work
 from mapping.entail.verification import questions
 from mapping.records import NOWHERE, SCORED, Alignment, Suggestion
 from mapping.search.page_search import PageSearch, SearchSettings, locate_nowhere
 from mapping.search.resolve import QUERIES_AT_ONCE, Resolved, Resolver, read_moves, suggest_titles
 from mapping.search.tokens import Tokeniser
-from pipelines.primitives.page_texts import PageTexts
+from pipelines.primitives.page_texts import PageTexts, ReleasePages
 
 ROWS_AT_ONCE = 1_000
 """Rows of a batch."""
@@ -38,44 +35,6 @@ MISSING_BYTES = 64 << 20
 ROW_BYTES = 1_000
 MAX_LOST = 3
 """Evidences of a page that are given up before the page is, with all further ones."""
-
-
-class ReleasePages(NamedTuple):
-    """A release: its folder, the paths of its files of pages in it, pages in each of them, the language of the wiki."""
-
-    folder: str
-    files: tuple[str, ...]
-    n_rows: tuple[int, ...]
-    lang: str
-
-    @classmethod
-    def of(cls, manifest: PagesManifest, folder: str) -> ReleasePages:
-        """The pages of the release in a folder."""
-        entries = manifest.tables["pages"]
-        rows = tuple(entry.rows or 0 for entry in entries)
-        return cls(absolute(folder), tuple(entry.file for entry in entries), rows, manifest.site.lang)
-
-    @classmethod
-    def open(cls, folder: str) -> ReleasePages:
-        """The pages of the release in a folder.
-
-        Raises:
-            SetupError: as ``kbsource.release.kind.Kind.read``.
-        """
-        return cls.of(PAGES_RELEASE.read(folder), folder)
-
-    @property
-    def n_pages(self) -> int:
-        """All of them."""
-        return sum(self.n_rows)
-
-    def starts(self) -> list[int]:
-        """The position of the first page of each file."""
-        return list(accumulate(self.n_rows, initial=0))
-
-    def texts(self) -> PageTexts:
-        """Opens them for reading."""
-        return PageTexts(self.folder, self.files, self.n_rows)
 
 
 @lru_cache(maxsize=1)
@@ -178,7 +137,7 @@ class Search:
     def __init__(self, pages: ReleasePages, settings: SearchSettings, by_part: Mapping[int, SearchSettings]) -> None:
         self._release = pages
         self._starts = pages.starts()
-        self._texts = pages.texts()
+        self._texts = PageTexts(pages)
         self._tokeniser = Tokeniser(pages.lang)
         self._settings, self._by_part = settings, by_part
 

@@ -22,7 +22,7 @@ from mapping.amber.sets import BEARERS_OF_VALUES, INSTANCE_OF
 from mapping.qampari.classes import ItemSet, item_numbers, required
 from pipelines.options import AmberJobOptions
 from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, groups_by, value_rows
-from pipelines.primitives.lookup import MapRows, WriteItemSet, read_item_set
+from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
 from pipelines.primitives.page_texts import PagesPlan
 from pipelines.primitives.shuffle import Regroup
 from pipelines.transforms.tables import ReadStatements, ReadTable
@@ -40,7 +40,6 @@ class Plan(PagesPlan):
     options: AmberJobOptions
     collections: tuple[Collection, ...]  # with labels of their properties
     site: str  # database name of its wiki, which sitelinks go by
-    lang: str  # language of its texts
 
 
 def groups_by_text(batch: pa.RecordBatch, column: str, n_groups: int) -> Numbers:
@@ -128,60 +127,48 @@ _STATEMENTS = ("entity_id", "property_id", "rank", "value_type", "value", "unit"
 _ROWS = 1 << 14
 
 
-class MakeEntities(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
+def find_entities(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """Pipeline -> ``entities``, ``names``, ``used``: ((0, group), ``BatchRef``) of such rows, and ``counts``.
 
     Args:
         paths: of the files ``pageviews``, ``sitelinks``, ``items`` and ``statements``.
     """
+    by_key = partial(groups_by_text, column="key", n_groups=plan.n_groups)
+    by_item = partial(groups_by, column="item", n_groups=plan.n_groups)
 
-    def __init__(self, plan: Plan, paths: Mapping[str, tuple[str, ...]]) -> None:
-        super().__init__()
-        self._plan, self._paths = plan, paths
+    def read(name: str, columns: tuple[str, ...], function: Any, by: Any, *given: Any) -> Any:
+        made = MapRows(partial(function, plan=plan), opens=read_item_set if given else None)
+        reader = ReadStatements if name == "statements" else ReadTable
+        rows = pipeline | f"read {name}" >> reader(paths[name], columns)
+        keyed = rows | f"take {name}" >> beam.ParDo(made, *given)
+        return keyed | f"group {name}" >> Regroup(plan.folder("entities", name), by)
 
-    def expand(self, pipeline: Any) -> Any:
-        plan, n_groups = self._plan, self._plan.n_groups
-        by_key = partial(groups_by_text, column="key", n_groups=n_groups)
-        by_item = partial(groups_by, column="item", n_groups=n_groups)
-
-        def read(name: str, columns: tuple[str, ...], function: Any, by: Any, *given: Any) -> Any:
-            made = MapRows(partial(function, plan=plan), opens=read_item_set if given else None)
-            reader = ReadStatements if name == "statements" else ReadTable
-            rows = pipeline | f"read {name}" >> reader(self._paths[name], columns)
-            keyed = rows | f"take {name}" >> beam.ParDo(made, *given)
-            return keyed | f"group {name}" >> Regroup(plan.folder("entities", name), by)
-
-        keyed = {
-            "views": read("pageviews", ("title", "page_id", "views"), key_views, by_key),
-            "links": read("sitelinks", ("item_id", "site", "title"), key_links, by_key),
-        }
-        joined = keyed | "join" >> GroupMap(
-            partial(join_views, least=plan.options.min_views), plan.folder("viewed"), outputs={"viewed": VIEWED}
-        )
-        needed = beam.pvalue.AsSingleton(joined["viewed"] | "set" >> WriteItemSet(plan.folder("viewed.npy")))
-        inputs = {
-            "viewed": joined["viewed"] | "by item" >> Regroup(plan.folder("entities", "viewed"), by_item),
-            "terms": read(
-                "items",
-                ("item_id", "labels", "aliases"),
-                take_terms,
-                by_item,
-                needed,
-            ),
-            "facts": read("statements", _STATEMENTS, take_facts, by_item, needed),
-        }
-        made = inputs | "make" >> GroupMap(
-            partial(make_entities, plan=plan),
-            plan.folder("entities"),
-            outputs={"entities": ENTITIES, "names": NAMES, "used": USED},
-            plain=("entities",),
-        )
-        return {**{name: made[name] for name in ("entities", "names", "used", COUNTS)}, "joined": joined[COUNTS]}
+    keyed = {
+        "views": read("pageviews", ("title", "page_id", "views"), key_views, by_key),
+        "links": read("sitelinks", ("item_id", "site", "title"), key_links, by_key),
+    }
+    joined = keyed | "join" >> GroupMap(
+        partial(join_views, least=plan.options.min_views), plan.folder("viewed"), outputs={"viewed": VIEWED}
+    )
+    needed = beam.pvalue.AsSingleton(joined["viewed"] | "set" >> write_item_set(plan.folder("viewed.npy")))
+    inputs = {
+        "viewed": joined["viewed"] | "by item" >> Regroup(plan.folder("entities", "viewed"), by_item),
+        "terms": read("items", ("item_id", "labels", "aliases"), take_terms, by_item, needed),
+        "facts": read("statements", _STATEMENTS, take_facts, by_item, needed),
+    }
+    made = inputs | "make" >> GroupMap(
+        partial(make_entities, plan=plan),
+        plan.folder("entities"),
+        outputs={"entities": ENTITIES, "names": NAMES, "used": USED},
+        plain=("entities",),
+    )
+    return {**{name: made[name] for name in ("entities", "names", "used", COUNTS)}, "joined": joined[COUNTS]}
 
 
 def key_views(batch: pa.RecordBatch, *, plan: Plan) -> pa.RecordBatch:
     """Views of pages as rows of KEYED."""
-    pages, page_ids = plan.item_pages(), pc.fill_null(batch["page_id"], -1).to_numpy()
+    pages, page_ids = plan.pages.of_items(), pc.fill_null(batch["page_id"], -1).to_numpy()
     _, is_there = pages.positions(page_ids)
     keys = [
         _key(page_id if there else pages.resolve(title), title)
@@ -194,7 +181,7 @@ def key_links(batch: pa.RecordBatch, *, plan: Plan) -> pa.RecordBatch:
     """Sitelinks to pages of the wiki as rows of KEYED."""
     batch = batch.filter(pc.equal(batch["site"], plan.site))
     items = item_numbers(batch["item_id"])
-    page_ids = plan.item_pages().page_ids(items)
+    page_ids = plan.pages.of_items().page_ids(items)
     keys = [
         _key(None if page_id < 0 else page_id, title)
         for title, page_id in zip(batch["title"].to_pylist(), page_ids.tolist(), strict=True)

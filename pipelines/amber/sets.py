@@ -52,8 +52,9 @@ from pipelines.amber.entities import (
 )
 from pipelines.primitives.group_map import GroupMap, GroupWork, value_rows
 from pipelines.primitives.lookup import Lookup, read_item_set
+from pipelines.primitives.page_texts import PageTexts
 from pipelines.primitives.shuffle import Regroup
-from pipelines.runners.workers import Do
+from pipelines.runners.workers import do
 from pipelines.transforms.verify_entailment import VerifyEntailment
 
 _ENTITIES_AT_ONCE = _ROWS_AT_ONCE = 4096
@@ -165,7 +166,7 @@ def make_sets(work: GroupWork, chunks: Sequence[tuple[ChunkKey, BatchRef]], item
 
 
 def _make_sets(work: GroupWork, sets: list[list[tuple[Any, ...]]], known: KnownEntities, plan: Plan) -> None:
-    pages, rules = plan.item_pages(), plan.options.rules
+    pages, rules = plan.pages.of_items(), plan.options.rules
     entities = known.take(f"Q{row[3]}" for rows in sets for row in rows)
     told_apart: dict[str, None] = {}
     for rows in sets:
@@ -204,51 +205,45 @@ _JUDGED_TOGETHER = 512
 _NO_SPAN: tuple[None, ...] = (None,) * 6
 
 
-class AlignSets(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
+def align_sets(wanted: Any, plan: Plan) -> Any:
     """(key, ``BatchRef``) of rows of WANTED -> ``sets``, ``tuples``, ``outcomes`` and ``counts``, as a ``GroupMap``."""
-
-    def __init__(self, plan: Plan) -> None:
-        super().__init__()
-        self._plan = plan
-
-    def expand(self, wanted: Any) -> Any:
-        plan = self._plan
-        buckets = partial(buckets_of_pages, n_pages=plan.n_pages)
-        by_page = wanted | "by page" >> Regroup(plan.folder("wanted"), buckets, order=WANTED_ORDER)
-        aligned = {"wanted": by_page} | "align" >> GroupMap(
-            partial(align_pages, plan=plan),
-            plan.folder("aligned"),
-            outputs={"aligned": WANTED, "signals": SIGNALS},
-            orders={"wanted": WANTED_ORDER},
+    buckets = partial(buckets_of_pages, n_pages=plan.pages.n_pages)
+    by_page = wanted | "by page" >> Regroup(plan.folder("wanted"), buckets, order=WANTED_ORDER)
+    aligned = {"wanted": by_page} | "align" >> GroupMap(
+        partial(align_pages, plan=plan),
+        plan.folder("aligned"),
+        outputs={"aligned": WANTED, "signals": SIGNALS},
+        orders={"wanted": WANTED_ORDER},
+    )
+    inputs = {
+        name: aligned[name]
+        | f"{name} by set" >> Regroup(plan.folder(f"{name}_of_sets"), groups_of_sets, order=SET_ORDER)
+        for name in ("aligned", "signals")
+    }
+    if plan.options.verify is not None:
+        inputs["answers"] = (
+            aligned["signals"]
+            | "spread" >> beam.Reshuffle()
+            | "ask" >> do(_ask)
+            | "judge" >> VerifyEntailment(plan.options.verify)
+            | "take answers" >> beam.MapTuple(_answered)
+            | "answers by set" >> Regroup(plan.folder("answers"), groups_of_sets)
         )
-        inputs = {
-            name: aligned[name]
-            | f"{name} by set" >> Regroup(plan.folder(f"{name}_of_sets"), groups_of_sets, order=SET_ORDER)
-            for name in ("aligned", "signals")
-        }
-        if plan.options.verify is not None:
-            inputs["answers"] = (
-                aligned["signals"]
-                | "spread" >> beam.Reshuffle()
-                | "ask" >> beam.ParDo(Do(_ask))
-                | "judge" >> VerifyEntailment(plan.options.verify)
-                | "take answers" >> beam.MapTuple(_answered)
-                | "answers by set" >> Regroup(plan.folder("answers"), groups_of_sets)
-            )
-        return inputs | "settle" >> GroupMap(
-            partial(settle_sets, plan=plan),
-            plan.folder("settled"),
-            outputs={"sets": SETS, "tuples": TUPLES, "outcomes": OUTCOME_ROWS},
-            orders={"aligned": SET_ORDER},
-            rows_at_once={"sets": 32, "tuples": 256},
-            sorted_by={"sets": 2, "tuples": 3, "outcomes": 2},
-        )
+    return inputs | "settle" >> GroupMap(
+        partial(settle_sets, plan=plan),
+        plan.folder("settled"),
+        outputs={"sets": SETS, "tuples": TUPLES, "outcomes": OUTCOME_ROWS},
+        orders={"aligned": SET_ORDER},
+        rows_at_once={"sets": 32, "tuples": 256},
+        sorted_by={"sets": 2, "tuples": 3, "outcomes": 2},
+    )
 
 
 def align_pages(work: GroupWork, *, plan: Plan) -> None:
     """Looks into the pages of a group. Input: ``wanted``. Outputs: ``aligned``, the same rows; ``signals``."""
-    texts = plan.page_texts()
-    tokeniser = Tokeniser(plan.lang)
+    texts = PageTexts(plan.pages)
+    tokeniser = Tokeniser(plan.pages.lang)
     try:
         for position, rows in groupby(value_rows(work.rows("wanted")), key=itemgetter(0)):
             of_page = [(*row[1:5], entity_of(f"Q{row[2]}", orjson.loads(row[5]))) for row in rows]

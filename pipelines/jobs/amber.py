@@ -51,20 +51,21 @@ from pipelines.amber.entities import (
     OUTCOME_ROWS,
     USED,
     WANTED,
-    MakeEntities,
     Plan,
+    find_entities,
     groups_by_text,
     groups_of_names,
 )
-from pipelines.amber.sets import AlignSets, KnownEntities, find_names, make_sets
+from pipelines.amber.sets import KnownEntities, align_sets, find_names, make_sets
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs
 from pipelines.options import AmberJobOptions
-from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, as_groups, groups_for, value_rows
-from pipelines.primitives.lookup import WriteItemSet, read_item_set
+from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, groups_for, value_rows
+from pipelines.primitives.lookup import read_item_set, write_item_set
+from pipelines.primitives.page_texts import ReleasePages
 from pipelines.primitives.shuffle import Collected, Found, Made, Regroup
 from pipelines.progress import Done, Progress
 from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.runners.workers import Do
+from pipelines.runners.workers import do
 
 _MOST_OBJECTS = 1024
 """Of the most popular values of a property, of which one that is false is sought."""
@@ -196,43 +197,37 @@ def _used_values(found: Found, known: KnownEntities, lang: str) -> dict[str, lis
     return objects
 
 
-class FindNames(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
+def share_names(names: Any, folder: str, n_groups: int, n_collections: int, options: AmberOptions) -> Any:
     """(key, rows) of NAMES -> ``members``, ``outcomes`` and ``counts``, as a ``GroupMap``."""
-
-    def __init__(self, folder: str, n_groups: int, n_collections: int, options: AmberOptions) -> None:
-        super().__init__()
-        self._folder, self._n_groups = folder, n_groups
-        self._find = partial(find_names, n_collections=n_collections, options=options)
-
-    def expand(self, names: Any) -> Any:
-        by_name = partial(groups_of_names, n_groups=self._n_groups)
-        grouped = names | "by name" >> Regroup(f"{self._folder}/rows", by_name, order=NAME_ORDER)
-        return {"names": grouped} | "find" >> GroupMap(
-            self._find,
-            f"{self._folder}/found",
-            outputs={"members": MEMBERS, "outcomes": OUTCOME_ROWS},
-            orders={"names": NAME_ORDER},
-            sorted_by={"outcomes": 2},
-        )
+    by_name = partial(groups_of_names, n_groups=n_groups)
+    grouped = names | "by name" >> Regroup(f"{folder}/rows", by_name, order=NAME_ORDER)
+    return {"names": grouped} | "find" >> GroupMap(
+        partial(find_names, n_collections=n_collections, options=options),
+        f"{folder}/found",
+        outputs={"members": MEMBERS, "outcomes": OUTCOME_ROWS},
+        orders={"names": NAME_ORDER},
+        sorted_by={"outcomes": 2},
+    )
 
 
 def make_release(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]], values: Mapping[str, Any]) -> None:
     """Makes a release of AmbER sets."""
     made = Made()
-    entities = pipeline | "entities" >> MakeEntities(plan, paths)
+    entities = pipeline | "entities" >> find_entities(plan, paths)
     chunks = beam.pvalue.AsList(entities["entities"])
-    items = beam.pvalue.AsSingleton(entities["entities"] | "items" >> WriteItemSet(plan.folder("items.npy")))
-    names = entities["names"] | "names" >> FindNames(
+    items = beam.pvalue.AsSingleton(entities["entities"] | "items" >> write_item_set(plan.folder("items.npy")))
+    names = entities["names"] | "names" >> share_names(
         plan.folder("names"), plan.n_groups, len(plan.collections), plan.options.rules
     )
-    sets = {"members": names["members"] | "members" >> beam.MapTuple(as_groups)} | "sets" >> GroupMap(
+    sets = {"members": names["members"]} | "sets" >> GroupMap(
         partial(make_sets, plan=plan),
         plan.folder("sets"),
         outputs={"wanted": WANTED, "outcomes": OUTCOME_ROWS},
         given=(chunks, items),
         sorted_by={"outcomes": 2},
     )
-    settled = sets["wanted"] | "align" >> AlignSets(plan)
+    settled = sets["wanted"] | "align" >> align_sets(plan)
     by_value = partial(groups_by_text, column="value", n_groups=plan.n_groups)
     used = {"used": entities["used"] | "by value" >> Regroup(plan.folder("used"), by_value)} | "rank" >> GroupMap(
         rank_values, plan.folder("ranked"), outputs={"used": USED}
@@ -245,8 +240,7 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]]
         made.add(name, settled[name])
     for step in (names, sets, settled):
         made.add("outcomes", step["outcomes"])
-    finish = Do(partial(finish_release, plan=plan, values=values))
-    _ = made.collected() | "finish" >> beam.ParDo(finish, chunks, items)
+    _ = made.collected() | "finish" >> do(finish_release, chunks, items, plan=plan, values=values)
 
 
 _TABLES = ("items", "statements", "sitelinks")
@@ -293,13 +287,12 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
             options=options,
             collections=collections,
             site=release.site.dbname,
-            lang=release.site.lang,
             staging=made_in.staging,
             output=output,
             n_groups=groups_for(tables.n_rows("statements")),
-            **Plan.of_release(kb, release),
+            pages=ReleasePages.of(kb, release),
         )
-        if not plan.item_pages().n_items:
+        if not plan.pages.of_items().n_items:
             raise SetupError(f"{options.kb} does not know the items of its pages; build it with --wikidata.")
         make_release(pipeline, plan, paths, values)
         with progress.stage("sets", lambda: Done(0, 0)):

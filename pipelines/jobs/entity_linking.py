@@ -64,11 +64,11 @@ from mapping.entity_linking.records import (
 from mapping.passages.corpus import checked_pages
 from pipelines.jobs.shared_inputs import MadeRelease, pages_input
 from pipelines.options import EntityLinkingOptions
-from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, Pieces, as_groups
+from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, Pieces
 from pipelines.primitives.shuffle import CollectSorted, Regroup
 from pipelines.progress import Done, Progress
 from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.runners.workers import Do, WorkerDoFn
+from pipelines.runners.workers import WorkerDoFn, do
 from pipelines.transforms.tables import WriteTable
 
 RANGE_BYTES = 4 << 20
@@ -341,7 +341,7 @@ def make_entity_linking(
     with ReleaseFolder(output, kind=ENTITY_LINKING, job=facts) as out:
         sampling = Sampling(options.train, options.dev, options.seed, options.context)
         plan = Plan(kb, release.sha256, release.tables["pages"], sampling, exclusion.page_ids, output, out.staging)
-        _ = pipeline | "entity linking" >> MakeEntityLinking(plan, facts, exclusion)
+        _ = pipeline | "entity linking" >> link_entities(plan, facts, exclusion)
         with progress.stage("links", _read(plan)):
             steps = run_pipeline(pipeline, "entity-linking")
     return MadeRelease(options.output, ENTITY_LINKING.read(output), time.monotonic() - started, steps)
@@ -360,75 +360,60 @@ def _read(plan: Plan) -> Callable[[], Done]:
     return poll
 
 
-class MakeEntityLinking(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
+def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion: Exclusion) -> Any:
     """The pages of a release -> the folder of the data, once they are whole. Applied to a pipeline."""
-
-    def __init__(self, plan: Plan, facts: Mapping[str, Any], exclusion: Exclusion) -> None:
-        super().__init__()
-        self._plan = plan
-        self._commit = partial(_commit, output=plan.output, facts=facts, exclusion=exclusion)
-        self._bounds = mention_bounds(plan)
-
-    def expand(self, pipeline: Any) -> Any:
-        plan, folder = self._plan, self._plan.folder
-        begin = pipeline | "begin" >> beam.Create([0], reshuffle=False)
-        targets = begin | "targets" >> beam.ParDo(Do(partial(write_targets, plan=plan)))
-        scan = beam.ParDo(Scan(plan), Given(targets)).with_outputs(OF_MENTIONS, COUNTS, main=OF_KEYS)
-        scanned = (
-            pipeline
-            | "files" >> beam.Create(list(range(len(plan.files))), reshuffle=False)
-            | "spread files" >> beam.Reshuffle()
-            | "ranges" >> beam.ParDo(Do(partial(cut_ranges, plan=plan)))
-            | "spread ranges" >> beam.Reshuffle()
-            | "scan" >> scan
-        )
-        by_hash = partial(hash_groups, n_groups=plan.n_groups)
-        keys = scanned[OF_KEYS] | "by hash" >> Regroup(folder(OF_KEYS), by_hash, order=KEY_ORDER)
-        distinct = {OF_KEYS: keys} | "distinct" >> GroupMap(
-            find_distinct, folder("distinct"), outputs={"distinct": KEYS}, orders={OF_KEYS: KEY_ORDER}
-        )
-        drawn = distinct[COUNTS] | "found" >> CollectSorted() | "draw" >> beam.Map(draw_keys, plan.sampling)
-        chosen = {"distinct": distinct["distinct"] | "groups" >> beam.MapTuple(as_groups)} | "choose" >> GroupMap(
-            choose, folder("chosen"), outputs=dict.fromkeys(SPLITS, CHOSEN), given=(Given(drawn),)
-        )
-        by_place = {
-            split: chosen[split] | f"{split} by place" >> Regroup(folder(f"{split}-places"), places) for split in SPLITS
-        }
-        sizes = tuple(by_place[split] | f"{split} sizes" >> beam.Map(sized, split) for split in SPLITS)
-        starts = (
-            sizes | "sizes" >> beam.Flatten() | "all sizes" >> CollectSorted() | "starts" >> beam.Map(first_numbers)
-        )
-        cut = by_place | "cut" >> GroupMap(
-            partial(cut_lines, plan=plan), folder("cut"), outputs={"lines": LINES}, given=(Given(starts),)
-        )
-        lines = Given(cut["lines"] | "lines" >> CollectSorted())
-        written = (
-            pipeline
-            | "records" >> beam.Create([*SPLITS, "links"], reshuffle=False)
-            | "spread records" >> beam.Reshuffle()
-            | "write records" >> beam.ParDo(Do(partial(write_records, plan=plan)), lines)
-        )
-        by_mention = partial(mention_groups, bounds=self._bounds)
-        mentions = scanned[OF_MENTIONS] | "by mention" >> Regroup(folder(OF_MENTIONS), by_mention, order=MENTION_ORDER)
-        counted = {OF_MENTIONS: mentions} | "count" >> GroupMap(
-            count_aliases,
-            folder("aliases"),
-            outputs={"aliases": ALIASES},
-            orders={OF_MENTIONS: MENTION_ORDER},
-        )
-        aliases = (
-            counted["aliases"]
-            | "parts" >> beam.MapTuple(_as_part)
-            | "aliases" >> WriteTable("aliases", plan.output, kind=ENTITY_LINKING)
-        )
-        entries = (
-            (written, aliases) | "files of all" >> beam.Flatten() | beam.Map(_by_name) | "written" >> CollectSorted()
-        )
-        scan_counts, alias_counts = (
-            one[COUNTS] | f"counts {name}" >> CollectSorted()
-            for name, one in (("links", scanned), ("aliases", counted))
-        )
-        return entries | "commit" >> beam.ParDo(Do(self._commit), *map(Given, (scan_counts, drawn, alias_counts)))
+    folder = plan.folder
+    begin = pipeline | "begin" >> beam.Create([0], reshuffle=False)
+    targets = begin | "targets" >> do(write_targets, plan=plan)
+    scanned = (
+        pipeline
+        | "files" >> beam.Create(list(range(len(plan.files))), reshuffle=False)
+        | "spread files" >> beam.Reshuffle()
+        | "ranges" >> do(cut_ranges, plan=plan)
+        | "spread ranges" >> beam.Reshuffle()
+        | "scan" >> beam.ParDo(Scan(plan), Given(targets)).with_outputs(OF_MENTIONS, COUNTS, main=OF_KEYS)
+    )
+    by_hash = partial(hash_groups, n_groups=plan.n_groups)
+    keys = scanned[OF_KEYS] | "by hash" >> Regroup(folder(OF_KEYS), by_hash, order=KEY_ORDER)
+    distinct = {OF_KEYS: keys} | "distinct" >> GroupMap(
+        find_distinct, folder("distinct"), outputs={"distinct": KEYS}, orders={OF_KEYS: KEY_ORDER}
+    )
+    drawn = distinct[COUNTS] | "found" >> CollectSorted() | "draw" >> beam.Map(draw_keys, plan.sampling)
+    chosen = {"distinct": distinct["distinct"]} | "choose" >> GroupMap(
+        choose, folder("chosen"), outputs=dict.fromkeys(SPLITS, CHOSEN), given=(Given(drawn),)
+    )
+    by_place = {
+        split: chosen[split] | f"{split} by place" >> Regroup(folder(f"{split}-places"), places) for split in SPLITS
+    }
+    sizes = tuple(by_place[split] | f"{split} sizes" >> beam.Map(sized, split) for split in SPLITS)
+    starts = sizes | "sizes" >> beam.Flatten() | "all sizes" >> CollectSorted() | "starts" >> beam.Map(first_numbers)
+    cut = by_place | "cut" >> GroupMap(
+        partial(cut_lines, plan=plan), folder("cut"), outputs={"lines": LINES}, given=(Given(starts),)
+    )
+    lines = Given(cut["lines"] | "lines" >> CollectSorted())
+    written = (
+        pipeline
+        | "records" >> beam.Create([*SPLITS, "links"], reshuffle=False)
+        | "spread records" >> beam.Reshuffle()
+        | "write records" >> do(write_records, lines, plan=plan)
+    )
+    by_mention = partial(mention_groups, bounds=mention_bounds(plan))
+    mentions = scanned[OF_MENTIONS] | "by mention" >> Regroup(folder(OF_MENTIONS), by_mention, order=MENTION_ORDER)
+    counted = {OF_MENTIONS: mentions} | "count" >> GroupMap(
+        count_aliases, folder("aliases"), outputs={"aliases": ALIASES}, orders={OF_MENTIONS: MENTION_ORDER}
+    )
+    aliases = (
+        counted["aliases"]
+        | "parts" >> beam.MapTuple(_as_part)
+        | "aliases" >> WriteTable("aliases", plan.output, kind=ENTITY_LINKING)
+    )
+    entries = (written, aliases) | "files of all" >> beam.Flatten() | beam.Map(_by_name) | "written" >> CollectSorted()
+    scan_counts, alias_counts = (
+        one[COUNTS] | f"counts {name}" >> CollectSorted() for name, one in (("links", scanned), ("aliases", counted))
+    )
+    given = map(Given, (scan_counts, drawn, alias_counts))
+    return entries | "commit" >> do(_commit, *given, output=plan.output, facts=facts, exclusion=exclusion)
 
 
 def _as_part(key: ChunkKey, stored: BatchRef) -> tuple[ChunkKey, BatchRef]:

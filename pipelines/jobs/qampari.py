@@ -8,10 +8,8 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
-import apache_beam as beam
 import pyarrow as pa
 from msgspec.structs import replace
 
@@ -40,12 +38,13 @@ from mapping.write.kind import REPORT, write_report
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs
 from pipelines.options import QampariOptions
 from pipelines.primitives.group_map import groups_for, value_rows
+from pipelines.primitives.page_texts import ReleasePages
 from pipelines.primitives.shuffle import Collected, Found, Made
 from pipelines.progress import Done, Progress
 from pipelines.qampari.plan import ORDER, Plan
 from pipelines.qampari.steps import COMPOSITIONS, SIMPLE, TABLES, Given, make_table_questions, make_wikidata_questions
 from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.runners.workers import Do
+from pipelines.runners.workers import do
 
 _PROVED = ("n_with_page", "n_aligned", "n_validated")
 
@@ -57,7 +56,7 @@ def finish_release(
 
     Args:
         collected: see ``Made``.
-        chosen: see ``FindClasses``.
+        chosen: see ``find_classes``.
         values: of the manifest, without what is written here.
     """
     found, classes = Found(collected), chosen["classes"]
@@ -186,14 +185,13 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
             staging=made_in.staging,
             output=output,
             n_groups=groups_for(tables.n_rows("statements")),
-            **Plan.of_release(absolute(options.kb), release),
+            pages=ReleasePages.of(options.kb, release),
         )
         made = Made()
         chosen = make_wikidata_questions(pipeline, plan, paths, property_kinds(tables), made)
         if options.has_tables:
             make_table_questions(pipeline, plan, made)
-        finish = Do(partial(finish_release, plan=plan, form=form, values=values))
-        _ = made.collected() | "finish" >> beam.ParDo(finish, Given(chosen))
+        _ = made.collected() | "finish" >> do(finish_release, Given(chosen), plan=plan, form=form, values=values)
         with progress.stage("questions", _settled(plan)):
             steps = run_pipeline(pipeline, "qampari")
     report = Folder.of(join(output, REPORT)).read_json()
@@ -204,7 +202,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
 
 def _settled(plan: Plan) -> Callable[[], Done]:
     """A poll of the groups of queries that are settled, of all that there may be; in a store it is not looked."""
-    n_all, n_done = 3 * plan.n_groups + (len(plan.pages) if plan.options.has_tables else 0), 0
+    n_all, n_done = 3 * plan.n_groups + (len(plan.pages.files) if plan.options.has_tables else 0), 0
 
     def poll() -> Done:
         nonlocal n_done

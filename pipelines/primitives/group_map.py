@@ -141,9 +141,10 @@ class _Sinks:
 class GroupMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """{name: (group, pieces)} -> {name: ((0, group), ``BatchRef``)} and ``counts``: (key, dict of counts by name).
 
-    The function is called once for each group that any input has, with a ``GroupWork`` and the values of ``given``.
-    What it writes is in files that hang on the group alone; outputs without rows do not come. A group that was done is
-    not done again: a folder is for one job with one input only.
+    Inputs may be what another one gives: a chunk whose key ends in its group. The function is called once for each
+    group that any input has, with a ``GroupWork`` and the values of ``given``. What it writes is in files that hang on
+    the group alone; outputs without rows do not come. A group that was done is not done again: a folder is for one job
+    with one input only.
 
     Args:
         function: what is done; importable where workers run, and pickled.
@@ -180,8 +181,9 @@ class GroupMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         return rows | "group" >> beam.GroupByKey() | "work" >> work.with_outputs(*self._names, main=COUNTS)
 
 
-def _named(of_group: tuple[int, Pieces], name: str) -> tuple[int, tuple[str, Pieces]]:
-    return of_group[0], (name, of_group[1])
+def _named(element: tuple[Any, Any], name: str) -> tuple[int, tuple[str, Pieces]]:
+    key, pieces = element
+    return (key[1], (name, (pieces,))) if isinstance(key, tuple) else (key, (name, pieces))
 
 
 def _do_group(
@@ -214,16 +216,6 @@ def value_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
     """The values of rows, in the order of the columns. Memory: a batch."""
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-def as_groups(key: ChunkKey, stored: BatchRef) -> tuple[int, Pieces]:
-    """A chunk of a group, as ``GroupMap`` gives them, as that group."""
-    return key[1], (stored,)
-
-
-def by_part(key: ChunkKey, stored: BatchRef) -> tuple[int, Pieces]:
-    """A chunk, the only one of its part, as a group of the number of the part."""
-    return key[0], (stored,)
 
 
 def groups_for(n_statements: int) -> int:

@@ -80,15 +80,10 @@ class MapRows(WorkerDoFn):
             yield key, self._function(batch, *given)
 
 
-class WriteItemSet(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
+def write_item_set(items: Any, path: str) -> Any:
     """(key, ``BatchRef``) of rows of ITEMS -> the path of one set of all of them."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path = path
-
-    def expand(self, items: Any) -> Any:
-        return items | CollectSorted() | "write" >> do(_write_item_set, path=self._path)
+    return items | CollectSorted() | "write" >> do(_write_item_set, path=path)
 
 
 def _write_item_set(chunks: list[tuple[ChunkKey, BatchRef]], *, path: str) -> Iterator[str]:
@@ -102,6 +97,6 @@ def _write_item_set(chunks: list[tuple[ChunkKey, BatchRef]], *, path: str) -> It
 
 
 def read_item_set(path: str) -> ItemSet:
-    """A set that ``WriteItemSet`` wrote."""
+    """A set that ``write_item_set`` wrote."""
     with Folder.of(path).open() as file:
         return ItemSet(np.load(file, allow_pickle=False))

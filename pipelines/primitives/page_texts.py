@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, groupby, islice
-from typing import Any
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.columns import rows_of
-from kbsource.files import join
+from kbsource.files import absolute, join
 from kbsource.records import Page
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import open_table
@@ -23,60 +23,69 @@ _COLUMNS = ["page_id", "title", "is_disambiguation", "elements"]
 _PAGES_AT_ONCE = 64
 
 
+class ReleasePages(NamedTuple):
+    """The pages of a release."""
+
+    folder: str  # of the release, from the root
+    files: tuple[str, ...]  # paths of its files of pages in it, in order
+    n_rows: tuple[int, ...]  # pages in each of them
+    lang: str  # of the wiki
+    sha256: str  # of its manifest
+
+    @classmethod
+    def of(cls, folder: str, manifest: PagesManifest) -> ReleasePages:
+        """The pages of the release in a folder."""
+        files, rows = zip(*((entry.file, entry.rows or 0) for entry in manifest.tables["pages"]), strict=True)
+        return cls(absolute(folder), files, rows, manifest.site.lang, manifest.sha256)
+
+    @classmethod
+    def open(cls, folder: str) -> ReleasePages:
+        """The same of a folder alone; raises SetupError, as ``kbsource.release.kind.Kind.read``."""
+        return cls.of(folder, PAGES_RELEASE.read(folder))
+
+    @property
+    def n_pages(self) -> int:
+        """All of them."""
+        return sum(self.n_rows)
+
+    def starts(self) -> list[int]:
+        """The position of the first page of each file, and at last their number."""
+        return list(accumulate(self.n_rows, initial=0))
+
+    def of_items(self) -> ItemPages:
+        """Opens the pages that items have, once a process."""
+        return _item_pages(self.folder, self.sha256)
+
+
+@lru_cache(maxsize=1)
+def _item_pages(folder: str, sha256: str) -> ItemPages:
+    return ItemPages(folder, PAGES_RELEASE.read(folder))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesPlan:
     """The pages of a release that data are constructed from, and where these go."""
 
-    kb: str  # folder of the release, from the root
-    kb_sha256: str
-    pages: tuple[str, ...]  # paths of its pages files in it, in order
-    page_rows: tuple[int, ...]  # pages in each of them
+    pages: ReleasePages
     staging: str  # folder for what lies between the steps
     output: str  # folder of the release that is made
     n_groups: int  # groups of rows that are worked on together, see ``groups_for``
-
-    @staticmethod
-    def of_release(kb: str, release: PagesManifest) -> dict[str, Any]:
-        """The values that the manifest of a release gives."""
-        files = release.tables["pages"]
-        rows = tuple(entry.rows or 0 for entry in files)
-        return {"kb": kb, "kb_sha256": release.sha256, "pages": tuple(one.file for one in files), "page_rows": rows}
-
-    @property
-    def n_pages(self) -> int:
-        """Pages of the release."""
-        return sum(self.page_rows)
 
     def folder(self, *names: str) -> str:
         """A folder of a step."""
         return join(self.staging, *names)
 
-    def item_pages(self) -> ItemPages:
-        """Opens the pages that items have, once a process."""
-        return _item_pages(self.kb, self.kb_sha256)
-
-    def page_texts(self, *, has_anchors: bool = False) -> PageTexts:
-        """Opens the pages."""
-        return PageTexts(self.kb, self.pages, self.page_rows, has_anchors=has_anchors)
-
-
-@lru_cache(maxsize=1)
-def _item_pages(kb: str, sha256: str) -> ItemPages:
-    return ItemPages(kb, PAGES_RELEASE.read(kb))
-
 
 class PageTexts:
     """Pages of a release with nothing but what alignment needs of them, read in the order of the release.
 
-    The files of pages are given in order by their paths in the folder, with the pages in each. Memory: one row group.
+    Memory: one row group.
     """
 
-    def __init__(
-        self, folder: str, files: tuple[str, ...], n_rows: tuple[int, ...], *, has_anchors: bool = False
-    ) -> None:
+    def __init__(self, pages: ReleasePages, *, has_anchors: bool = False) -> None:
         self._columns = [*_COLUMNS, "anchors"] if has_anchors else _COLUMNS
-        self._paths = [join(folder, file) for file in files]
-        self._first_positions = list(accumulate(n_rows, initial=0))
+        self._paths = [join(pages.folder, file) for file in pages.files]
+        self._first_positions = pages.starts()
         self._shard = -1
         self._file: pq.ParquetFile | None = None
         self._starts: list[int] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -12,12 +12,12 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from apache_beam.ml.inference.base import ModelHandler
 
 from kbsource.errors import named_faults
-from kbsource.files import Folder, join
+from kbsource.files import Folder
 from kbsource.runtime.chunks import (
     BatchRef,
+    ChunkFunction,
     ChunkKey,
     Report,
     chunk_path,
@@ -27,7 +27,7 @@ from kbsource.runtime.chunks import (
     write_chunk,
 )
 from kbsource.runtime.regroup import merge_group
-from mapping.entail.signal import EntailmentModel, ModelOptions
+from mapping.entail.signal import EntailmentModel
 from mapping.qampari.classes import Numbers
 from mapping.qampari.evidence import FACTS_AT_ONCE, Candidate, Fact, Proof, Sought, prove_facts
 from pipelines.primitives.group_map import GroupWork, Pieces, value_rows
@@ -47,7 +47,7 @@ from pipelines.qampari.plan import (
     WORDS,
     Plan,
 )
-from pipelines.runners.workers import Do
+from pipelines.runners.workers import do
 from pipelines.transforms.verify_entailment import EntailmentHandler, RunModel
 
 Flags = npt.NDArray[np.bool_]
@@ -64,7 +64,7 @@ class FactWriter:
     """
 
     def __init__(self, work: GroupWork, plan: Plan) -> None:
-        self._work, self._pages = work, plan.item_pages()
+        self._work, self._pages = work, plan.pages.of_items()
         self._pending: list[tuple[Any, ...]] = []
         self._next = self.first = work.group << FACT_BITS
 
@@ -124,29 +124,24 @@ class FactWriter:
         self._work.counts["all"] += self._next - self.first
 
 
-class SearchFacts(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
+def search_facts(wanted: Any, plan: Plan, name: str) -> Any:
     """(key, ``BatchRef``) of rows of WANTED -> (group of the fact, pieces of rows of FOUND in ``FOUND_ORDER``)."""
+    by_page = partial(_buckets, n_pages=plan.pages.n_pages, n_buckets=plan.n_buckets)
+    found = (
+        wanted
+        | "by page" >> Regroup(plan.folder(name, "wanted"), by_page, order=WANTED_ORDER)
+        | "in turn" >> do(_merge, folder=plan.folder(name, "looks"))
+        | "spread" >> beam.Reshuffle()
+        | "search" >> guarded(SearchPages(plan), plan, name, "found")
+    )
+    return found.chunks | "by fact" >> Regroup(plan.folder(name, "by_fact"), by_fact, order=FOUND_ORDER)
 
-    def __init__(self, plan: Plan, name: str) -> None:
-        super().__init__()
-        self._plan, self._folder = plan, plan.folder(name)
 
-    def expand(self, wanted: Any) -> Any:
-        guarded = GuardedMap(
-            SearchPages(self._plan),
-            folder=join(self._folder, "found"),
-            memory_bytes=self._plan.options.worker_memory_bytes,
-            beats=self._plan.folder("beats"),
-        )
-        by_page = partial(_buckets, n_pages=self._plan.n_pages, n_buckets=self._plan.n_buckets)
-        looks = wanted | "by page" >> Regroup(join(self._folder, "wanted"), by_page, order=WANTED_ORDER)
-        found = (
-            looks
-            | "in turn" >> beam.ParDo(Do(partial(_merge, folder=join(self._folder, "looks"))))
-            | "spread" >> beam.Reshuffle()
-            | "search" >> guarded
-        )
-        return found.chunks | "by fact" >> Regroup(join(self._folder, "by_fact"), by_fact, order=FOUND_ORDER)
+def guarded(make: Callable[[], ChunkFunction], plan: Plan, *folder: str) -> GuardedMap:
+    """What does chunks in guarded processes, within the limits of a job, into files of a folder."""
+    memory_bytes = plan.options.worker_memory_bytes
+    return GuardedMap(make, folder=plan.folder(*folder), memory_bytes=memory_bytes, beats=plan.folder("beats"))
 
 
 def _buckets(batch: pa.RecordBatch, n_pages: int, n_buckets: int) -> Numbers:
@@ -204,28 +199,23 @@ def count_found(work: GroupWork, found: pa.Table) -> Numbers:
     return places
 
 
-class ProveFacts(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
+def find_proofs(tried: Any, plan: Plan, name: str, *, is_judged: bool = True) -> dict[str, Any]:
     """((0, group), ``BatchRef``) of rows of TRIED -> the same of rows of PROOFS, and ``counts``: (key, dict).
 
     Where the plan has no model the first sentence proves a fact, and with one it does for facts without a hypothesis.
     """
-
-    def __init__(self, plan: Plan, name: str, *, is_judged: bool = True) -> None:
-        super().__init__()
-        self._folder = plan.folder(name, "proofs")
-        self._model = plan.options.model if is_judged else None
-        self._least = plan.options.least_entailment
-
-    def expand(self, tried: Any) -> dict[str, Any]:
-        if self._model is None:
-            proved = tried | "take" >> beam.ParDo(Do(partial(_take_first, folder=self._folder)))
-        else:
-            handler = _ProofHandler(self._model, self._folder, self._least)
-            proved = tried | beam.Reshuffle() | "judge" >> RunModel(handler, self._model)
-        return {
-            "proofs": proved | "proofs" >> beam.MapTuple(_proofs),
-            "counts": proved | "counts" >> beam.MapTuple(_counts),
-        }
+    folder, model = plan.folder(name, "proofs"), plan.options.model if is_judged else None
+    if model is None:
+        proved = tried | "take" >> do(_take_first, folder=folder)
+    else:
+        # A chunk whole: whether a sentence is asked about hangs on the ones before it.
+        judge = partial(_judge, folder=folder, least=plan.options.least_entailment)
+        proved = tried | beam.Reshuffle() | "judge" >> RunModel(EntailmentHandler(model, judge), model)
+    return {
+        "proofs": proved | "proofs" >> beam.MapTuple(_proofs),
+        "counts": proved | "counts" >> beam.MapTuple(_counts),
+    }
 
 
 def _proofs(key: ChunkKey, stored: BatchRef, counts: dict[str, int]) -> tuple[ChunkKey, BatchRef]:
@@ -242,29 +232,11 @@ def _take_first(
     yield prove_chunk(element, folder, None, 0)
 
 
-class _ProofHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam is not typed
-    """Runs a model over chunks of facts: whether a sentence is asked about hangs on the ones before it."""
-
-    def __init__(self, options: ModelOptions, folder: str, least: float) -> None:
-        super().__init__()
-        self._entailment = EntailmentHandler(options)
-        self._folder, self._least = folder, least
-
-    def load_model(self) -> Any:
-        """Opens the model; once for each process."""
-        return self._entailment.load_model()
-
-    def run_inference(
-        self, batch: Sequence[tuple[ChunkKey, BatchRef]], model: Any, inference_args: Mapping[str, Any] | None = None
-    ) -> Iterator[tuple[ChunkKey, BatchRef, dict[str, int]]]:
-        """The proofs of each chunk."""
-        for statement in batch:
-            with named_faults():
-                yield prove_chunk(statement, self._folder, model, self._least)
-
-    def batch_elements_kwargs(self) -> dict[str, int]:
-        """Chunks are batches already."""
-        return self._entailment.batch_elements_kwargs()
+def _judge(
+    model: EntailmentModel, chunk: tuple[ChunkKey, BatchRef], *, folder: str, least: float
+) -> tuple[ChunkKey, BatchRef, dict[str, int]]:
+    with named_faults():
+        return prove_chunk(chunk, folder, model, least)
 
 
 def prove_chunk(

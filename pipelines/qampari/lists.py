@@ -86,7 +86,7 @@ def _made(
             if number in proved:
                 found[fact.key] = proved[number]
             number += 1
-        redirects = _redirects(tables, plan.item_pages()) if options.redirect_aliases else None
+        redirects = _redirects(tables, plan.pages.of_items()) if options.redirect_aliases else None
         made = make_questions(tables, found, seed=options.seed, keep=options.answer_filter, redirects=redirects)
         yield work.group << _PAGE_BITS | page, *made
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.files import Folder, join
+from kbsource.files import Folder
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
 from mapping.qampari.classes import (
     ClassTypes,
@@ -26,12 +26,13 @@ from mapping.qampari.classes import (
 from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, item_terms, name_items
 from mapping.qampari.records import ProofText
 from pipelines.primitives.group_map import GroupMap, GroupWork, groups_by
-from pipelines.primitives.lookup import Lookup, MapRows, WriteItemSet, read_item_set
+from pipelines.primitives.lookup import Lookup, MapRows, read_item_set, write_item_set
 from pipelines.primitives.shuffle import Checkpoint, CollectSorted, Regroup
 from pipelines.qampari.plan import ITEMS, ORDER_BUCKETS, Plan
-from pipelines.runners.workers import Do
+from pipelines.runners.workers import do
 from pipelines.transforms.tables import ReadTable
 
+Given = beam.pvalue.AsSingleton
 _Chunk = tuple[ChunkKey, pa.RecordBatch]
 
 
@@ -42,43 +43,32 @@ class Classes(NamedTuple):
     types: Any  # path of the types of all classes
 
 
-class FindClasses(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Pipeline -> ``Classes``.
-
-    Args:
-        lacking: properties whose values have a type that must be found out.
-    """
-
-    def __init__(self, plan: Plan, paths: Mapping[str, tuple[str, ...]], lacking: tuple[str, ...]) -> None:
-        super().__init__()
-        self._plan, self._paths, self._lacking = plan, paths, lacking
-
-    def expand(self, pipeline: Any) -> Classes:
-        folder, relations = self._plan.folder("classes"), self._plan.relations
-        labels, given = tuple(relations.wanted_types), dict(relations.classes)
-        named = (
-            pipeline
-            | "items" >> ReadTable(self._paths["items"], ("item_id", "labels"))
-            | "labels" >> beam.Map(_labels, labels)
-            | "labelled" >> CollectSorted()
-        )
-        chosen = (
-            pipeline
-            | "statements" >> ReadTable(self._paths["statements"], ("property_id", "rank", "value_type", "value"))
-            | "uses" >> beam.Map(_uses, beam.pvalue.AsSingleton(named), self._lacking)
-            | "used" >> CollectSorted()
-            | "choose" >> beam.Map(_choose, beam.pvalue.AsSingleton(named), labels, given)
-        )
-        write = partial(_write_types, path=join(folder, "types.npz"))
-        types = (
-            pipeline
-            | "closure" >> ReadTable(self._paths["classes"], ("class_id", "superclass_id"))
-            | "under" >> beam.Map(_under, beam.pvalue.AsSingleton(chosen))
-            | Checkpoint(join(folder, "under"))
-            | "all" >> CollectSorted()
-            | "types" >> beam.ParDo(Do(write), beam.pvalue.AsSingleton(chosen))
-        )
-        return Classes(chosen, types)
+@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
+def find_classes(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]], lacking: tuple[str, ...]) -> Classes:
+    """Pipeline -> ``Classes``; ``lacking`` are the properties whose values have a type that must be found out."""
+    labels, given = tuple(plan.relations.wanted_types), dict(plan.relations.classes)
+    named = (
+        pipeline
+        | "items" >> ReadTable(paths["items"], ("item_id", "labels"))
+        | "labels" >> beam.Map(_labels, labels)
+        | "labelled" >> CollectSorted()
+    )
+    chosen = (
+        pipeline
+        | "statements" >> ReadTable(paths["statements"], ("property_id", "rank", "value_type", "value"))
+        | "uses" >> beam.Map(_uses, Given(named), lacking)
+        | "used" >> CollectSorted()
+        | "choose" >> beam.Map(_choose, Given(named), labels, given)
+    )
+    types = (
+        pipeline
+        | "closure" >> ReadTable(paths["classes"], ("class_id", "superclass_id"))
+        | "under" >> beam.Map(_under, Given(chosen))
+        | Checkpoint(plan.folder("classes", "under"))
+        | "all" >> CollectSorted()
+        | "types" >> do(_write_types, Given(chosen), path=plan.folder("classes", "types.npz"))
+    )
+    return Classes(chosen, types)
 
 
 def _labels(chunk: _Chunk, labels: tuple[str, ...]) -> tuple[ChunkKey, list[tuple[str, str]]]:
@@ -140,38 +130,32 @@ def read_types(path: str) -> ClassTypes:
         return ClassTypes(tuple(arrays["labels"].tolist()), arrays["numbers"], arrays["masks"])
 
 
-class NameItems(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
+def find_item_names(items: Any, plan: Plan, name: str, paths: tuple[str, ...]) -> Any:
     """(key, ``BatchRef``) of rows of ITEMS -> the same of rows of NAMES; all together are for ``item_names``."""
-
-    def __init__(self, plan: Plan, name: str, paths: tuple[str, ...]) -> None:
-        super().__init__()
-        self._plan, self._folder, self._paths = plan, plan.folder(name), paths
-
-    def expand(self, items: Any) -> Any:
-        needed = items | "set" >> WriteItemSet(join(self._folder, "needed.npy"))
-        by_item = partial(groups_by, column="item", n_groups=self._plan.n_groups)
-        terms = (
-            items.pipeline
-            | "read" >> ReadTable(self._paths, TERM_COLUMNS)
-            | "needed" >> beam.ParDo(MapRows(item_terms, opens=read_item_set), beam.pvalue.AsSingleton(needed))
-            | "terms" >> Regroup(join(self._folder, "terms"), by_item)
-        )
-        inputs = {"terms": terms, "items": items | "by item" >> Regroup(join(self._folder, "items"), by_item)}
-        name = partial(_name, plan=self._plan)
-        named = inputs | "name" >> GroupMap(
-            name, join(self._folder, "named"), outputs={"names": NAMES}, plain=("names",)
-        )
-        return named.names
+    needed = items | "set" >> write_item_set(plan.folder(name, "needed.npy"))
+    by_item = partial(groups_by, column="item", n_groups=plan.n_groups)
+    terms = (
+        items.pipeline
+        | "read" >> ReadTable(paths, TERM_COLUMNS)
+        | "needed" >> beam.ParDo(MapRows(item_terms, opens=read_item_set), Given(needed))
+        | "terms" >> Regroup(plan.folder(name, "terms"), by_item)
+    )
+    inputs = {"terms": terms, "items": items | "by item" >> Regroup(plan.folder(name, "items"), by_item)}
+    named = inputs | "name" >> GroupMap(
+        partial(_name, plan=plan), plan.folder(name, "named"), outputs={"names": NAMES}, plain=("names",)
+    )
+    return named.names
 
 
 def _name(work: GroupWork, *, plan: Plan) -> None:
     items = np.unique(work.table("items", ITEMS)["item"].to_numpy())
-    for batch in name_items(items, work.table("terms", TERMS), plan.item_pages()):
+    for batch in name_items(items, work.table("terms", TERMS), plan.pages.of_items()):
         work.write("names", batch)
 
 
 def item_names(chunks: Sequence[tuple[ChunkKey, BatchRef]], plan: Plan) -> ItemNames:
-    """Opens what ``NameItems`` gave."""
+    """Opens what ``find_item_names`` gave."""
     return ItemNames(Lookup(chunks, "item", partial(_groups, n_groups=plan.n_groups)).take)
 
 
@@ -198,15 +182,10 @@ class Ranks(NamedTuple):
         return rank % ORDER_BUCKETS << _RANK_BITS | rank
 
 
-class RankQueries(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
+def rank_queries(kept: Any, path: str) -> Any:
     """(key, ``BatchRef``) of rows with a column ``query`` -> the path of the numbers of all of them, ascending."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._write = partial(_write_ranks, path=path)
-
-    def expand(self, kept: Any) -> Any:
-        return kept | CollectSorted() | "write" >> beam.ParDo(Do(self._write))
+    return kept | CollectSorted() | "write" >> do(_write_ranks, path=path)
 
 
 def _write_ranks(chunks: list[tuple[ChunkKey, BatchRef]], *, path: str) -> Iterator[str]:
@@ -219,6 +198,6 @@ def _write_ranks(chunks: list[tuple[ChunkKey, BatchRef]], *, path: str) -> Itera
 
 
 def read_ranks(path: str) -> Ranks:
-    """What ``RankQueries`` wrote."""
+    """What ``rank_queries`` wrote."""
     with Folder.of(path).open() as file:
         return Ranks(np.load(file, allow_pickle=False))

@@ -18,6 +18,7 @@ from kbsource.runtime.chunks import Work, rows_batch
 from mapping.qampari.evidence import Candidate, PageSentences, Sought
 from mapping.qampari.list_tables import list_name, list_tables
 from mapping.qampari.table_questions import find_words
+from pipelines.primitives.page_texts import PageTexts
 from pipelines.qampari.plan import FOUND, WORDS, Plan
 
 _ROWS_AT_ONCE = 4096
@@ -39,7 +40,7 @@ class FactSearch:
     schema = FOUND
 
     def __init__(self, plan: Plan) -> None:
-        self._pages = plan.page_texts(has_anchors=True)
+        self._pages = PageTexts(plan.pages, has_anchors=True)
         self._n_before = plan.options.sentences_before
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
@@ -79,7 +80,7 @@ LISTS = pa.schema([pa.field("tables", pa.binary(), nullable=False)])
 
 @dataclass(frozen=True, slots=True)
 class ReadLists:
-    """Makes what reads the list pages of one pages file, that of the number of the key's part."""
+    """Makes what reads the list pages of one pages file, that of the number of the key's chunk."""
 
     plan: Plan  # names the release and its files
 
@@ -102,7 +103,7 @@ class ListReading:
         Raises:
             SetupError: a key column is none of its table.
         """
-        path = join(self._plan.kb, self._plan.pages[work.key.part])
+        path = join(self._plan.pages.folder, self._plan.pages.files[work.key.chunk])
         left_out: Counter[str] = Counter()
         with Folder.of(path).open() as raw, parquet_file(raw) as file:
             for group in range(file.metadata.num_row_groups):

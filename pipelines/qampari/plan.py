@@ -43,7 +43,7 @@ class Plan(PagesPlan):
     @property
     def n_buckets(self) -> int:
         """Groups of pages that are searched together."""
-        return min(max(self.n_pages // _BUCKET_PAGES, 1), MOST_GROUPS)
+        return min(max(self.pages.n_pages // _BUCKET_PAGES, 1), MOST_GROUPS)
 
     @property
     def numbers(self) -> QueryNumbers:

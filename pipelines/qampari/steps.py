@@ -22,17 +22,17 @@ from mapping.qampari.statements import (
     sorted_facts,
     values_of,
 )
-from pipelines.primitives.group_map import COUNTS, GroupMap, as_groups, by_part, groups_by
-from pipelines.primitives.guarded_map import GuardedMap
-from pipelines.primitives.lookup import MapRows, WriteItemSet, read_item_set
+from pipelines.primitives.group_map import COUNTS, GroupMap, groups_by
+from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
 from pipelines.primitives.shuffle import Made, Regroup
 from pipelines.qampari import compositions, lists, simple
-from pipelines.qampari.facts import OF_FACTS, ProveFacts, SearchFacts, by_fact
-from pipelines.qampari.lookups import FindClasses, NameItems, RankQueries, read_types
+from pipelines.qampari.facts import OF_FACTS, by_fact, find_proofs, guarded, search_facts
+from pipelines.qampari.lookups import find_classes, find_item_names, rank_queries, read_types
 from pipelines.qampari.pages import ReadLists
 from pipelines.qampari.plan import (
     ASKED,
     FACT_NUMBERS,
+    FOUND_ORDER,
     ITEMS,
     KEPT,
     OF_QUESTIONS,
@@ -48,6 +48,7 @@ from pipelines.transforms.tables import ReadStatements
 
 Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
 _IN_ORDER: dict[str, Any] = {"rows_at_once": ROWS_AT_ONCE, "sorted_by": SORTED_BY}
+_FOUND = {"found": FOUND_ORDER}
 SIMPLE, COMPOSITIONS, TABLES = "simple", "compositions", "tables"
 """Kinds of facts, which counts are by."""
 
@@ -59,14 +60,14 @@ def make_wikidata_questions(
     kinds: Mapping[str, ValueKind],
     made: Made,
 ) -> Any:
-    """Makes simple questions, compositions and intersections; gives what ``classes.FindClasses`` chose.
+    """Makes simple questions, compositions and intersections; gives what ``lookups.find_classes`` chose.
 
     Args:
         paths: of the files of a release of Wikidata, by table.
         kinds: of the values of properties, as far as their datatypes say.
     """
     lacking = tuple(sorted(set(plan.composed) - kinds.keys()))
-    chosen, types = pipeline | "classes" >> FindClasses(plan, paths, lacking)
+    chosen, types = pipeline | "classes" >> find_classes(plan, paths, lacking)
     every_kind = Given(chosen | "kinds" >> beam.Map(_kinds, dict(kinds)))
     statements = paths["statements"]
 
@@ -84,48 +85,41 @@ def make_wikidata_questions(
         given=(Given(types),),
         **_IN_ORDER,
     )
-    named = AllOf(asked["items"] | "names" >> NameItems(plan, "names", paths["items"]))
-    staged = {"asked": asked["asked"] | "asked" >> beam.MapTuple(as_groups)} | "make facts" >> GroupMap(
+    named = AllOf(asked["items"] | "names" >> find_item_names(plan, "names", paths["items"]))
+    staged = {"asked": asked["asked"]} | "make facts" >> GroupMap(
         partial(simple.make_facts, plan=plan),
         plan.folder(SIMPLE, "made"),
         outputs={"staged": STAGED, **OF_FACTS, "queries": ORDERED_QUERIES},
         given=(named,),
         **_IN_ORDER,
     )
-    found = staged["wanted"] | "search" >> SearchFacts(plan, SIMPLE)
-    of_group = staged["staged"] | "staged" >> beam.MapTuple(as_groups)
-    own_facts = staged["facts"] | "own facts" >> beam.MapTuple(as_groups)
-    tried = {"staged": of_group, "facts": own_facts, "found": found} | "try" >> GroupMap(
+    found = staged["wanted"] | "search" >> search_facts(plan, SIMPLE)
+    tried = {"staged": staged["staged"], "facts": staged["facts"], "found": found} | "try" >> GroupMap(
         partial(simple.try_simple, plan=plan),
         plan.folder(SIMPLE, "tried"),
         outputs={"tried": TRIED, "said": FACT_NUMBERS},
-        orders={"found": ("fact", "direction", "number")},
+        orders=_FOUND,
     )
-    proved = tried["tried"] | "prove" >> ProveFacts(plan, SIMPLE)
-    settled = {
-        "staged": of_group,
-        "said": tried["said"] | "said" >> beam.MapTuple(as_groups),
-        "proofs": proved["proofs"] | "own proofs" >> beam.MapTuple(as_groups),
-    } | "settle" >> GroupMap(
+    proved = tried["tried"] | "prove" >> find_proofs(plan, SIMPLE)
+    settled = {"staged": staged["staged"], "said": tried["said"], "proofs": proved["proofs"]} | "settle" >> GroupMap(
         partial(simple.settle_simple, plan=plan),
         plan.folder(SIMPLE, "settled"),
         outputs={"kept": KEPT, "answers": ANSWERS, "bases": BASES, "subjects": ITEMS, **OF_QUESTIONS},
         given=(Given(types), named),
         **_IN_ORDER,
     )
-    proofs = AllOf(proved["proofs"])
-    ranks = Given(settled["kept"] | "ranks" >> RankQueries(plan.folder("ranks.npy")))
+    given = (named, AllOf(proved["proofs"]), Given(settled["kept"] | "ranks" >> rank_queries(plan.folder("ranks.npy"))))
     made.add("skipped", asked[COUNTS])
     made.add("queries", asked["queries"])
     made.add("queries", staged["queries"])
     _add_questions(made, settled)
     for counts in (staged[COUNTS], tried[COUNTS], proved["counts"]):
         made.add(SIMPLE, counts)
-    composed = _compositions(pipeline, plan, statements, paths["items"], settled, (named, proofs, ranks), every_kind)
+    composed = _compositions(pipeline, plan, statements, paths["items"], settled, given, every_kind)
     _add_questions(made, composed["settled"])
     for counts in composed["counts"]:
         made.add(COMPOSITIONS, counts)
-    _add_questions(made, _intersections(plan, settled, (named, proofs, ranks)))
+    _add_questions(made, _intersections(plan, settled, given))
     return chosen
 
 
@@ -190,7 +184,7 @@ def _compositions(
         return plan.folder(COMPOSITIONS, name)
 
     named, proofs, ranks = given
-    subjects = Given(simple_settled["subjects"] | "subjects" >> WriteItemSet(folder("subjects.npy")))
+    subjects = Given(simple_settled["subjects"] | "subjects" >> write_item_set(folder("subjects.npy")))
     values = (
         pipeline
         | "statements of subjects" >> ReadStatements(statements, STATEMENT_COLUMNS)
@@ -209,7 +203,7 @@ def _compositions(
         orders={"paired": compositions.PAIR_ORDER},
         given=(kinds,),
     )
-    named_values = AllOf(composed["items"] | "names of values" >> NameItems(plan, "names_of_values", items))
+    named_values = AllOf(composed["items"] | "names of values" >> find_item_names(plan, "names_of_values", items))
     placed = composed["placed"] | "placed" >> Regroup(folder("placed"), _by(plan, "subject"))
     facts = {"placed": placed} | "make facts of values" >> GroupMap(
         partial(compositions.make_facts, plan=plan),
@@ -217,21 +211,20 @@ def _compositions(
         outputs={**OF_FACTS, "numbered": compositions.FLAGGED},
         given=(named, named_values, kinds),
     )
-    found = facts["wanted"] | "search values" >> SearchFacts(plan, COMPOSITIONS)
-    numbered = facts["numbered"] | "numbered" >> beam.MapTuple(as_groups)
-    flagged = {"numbered": numbered, "found": found} | "flag" >> GroupMap(
+    found = facts["wanted"] | "search values" >> search_facts(plan, COMPOSITIONS)
+    flagged = {"numbered": facts["numbered"], "found": found} | "flag" >> GroupMap(
         compositions.flag_facts,
         folder("flags"),
         outputs={"flagged": compositions.FLAGGED, "said": FACT_NUMBERS},
-        orders={"found": ("fact", "direction", "number")},
+        orders=_FOUND,
     )
-    of_queries = {
-        "composed": composed["composed"] | "composed" >> beam.MapTuple(as_groups),
-        "kept": simple_settled["kept"] | "kept" >> beam.MapTuple(as_groups),
-        "flagged": flagged["flagged"]
-        | "flagged" >> Regroup(folder("flagged"), _by_query(plan), order=compositions.FLAGGED_ORDER),
-    }
     orders = {"flagged": compositions.FLAGGED_ORDER}
+    by_query = Regroup(folder("flagged"), _by_query(plan), order=compositions.FLAGGED_ORDER)
+    of_queries = {
+        "composed": composed["composed"],
+        "kept": simple_settled["kept"],
+        "flagged": flagged["flagged"] | "flagged" >> by_query,
+    }
     needed = of_queries | "need" >> GroupMap(
         partial(compositions.need_facts, plan=plan),
         folder("needed"),
@@ -239,19 +232,12 @@ def _compositions(
         orders=orders,
         given=(kinds,),
     )
-    tried = {
-        "needed": needed["needed"] | "needed" >> Regroup(folder("needed_facts"), by_fact),
-        "facts": facts["facts"] | "facts of values" >> beam.MapTuple(as_groups),
-        "found": found,
-    } | "try values" >> GroupMap(
-        compositions.try_composed,
-        folder("tried"),
-        outputs={"tried": TRIED},
-        orders={"found": ("fact", "direction", "number")},
+    needed_facts = needed["needed"] | "needed" >> Regroup(folder("needed_facts"), by_fact)
+    tried = {"needed": needed_facts, "facts": facts["facts"], "found": found} | "try values" >> GroupMap(
+        compositions.try_composed, folder("tried"), outputs={"tried": TRIED}, orders=_FOUND
     )
-    proved = tried["tried"] | "prove values" >> ProveFacts(plan, COMPOSITIONS)
-    own_proofs = proved["proofs"] | "proofs of values" >> beam.MapTuple(as_groups)
-    sent = {"numbered": numbered, "proofs": own_proofs} | "send" >> GroupMap(
+    proved = tried["tried"] | "prove values" >> find_proofs(plan, COMPOSITIONS)
+    sent = {"numbered": facts["numbered"], "proofs": proved["proofs"]} | "send" >> GroupMap(
         partial(compositions.send_proofs, plan=plan), folder("sent"), outputs={"sent": compositions.SENT}
     )
     received = sent["sent"] | "sent" >> Regroup(folder("received"), compositions.groups_of_sent)
@@ -268,38 +254,23 @@ def _compositions(
 
 def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
     """Makes the questions about the tables of list pages."""
-    guarded = GuardedMap(
-        ReadLists(plan),
-        folder=plan.folder("lists"),
-        memory_bytes=plan.options.worker_memory_bytes,
-        beats=plan.folder("beats"),
-    )
+    files = [(ChunkKey(0, number), None) for number in range(len(plan.pages.files))]
     read = (
         pipeline
-        | "pages files"
-        >> beam.Create([(ChunkKey(number, 0), None) for number in range(len(plan.pages))], reshuffle=False)
+        | "pages files" >> beam.Create(files, reshuffle=False)
         | "spread pages files" >> beam.Reshuffle()
-        | "read lists" >> guarded
+        | "read lists" >> guarded(ReadLists(plan), plan, "lists")
     )
-    own = read.chunks | "lists" >> beam.MapTuple(by_part)
-    facts = {"lists": own} | "make facts of tables" >> GroupMap(
+    facts = {"lists": read.chunks} | "make facts of tables" >> GroupMap(
         partial(lists.make_facts, plan=plan), plan.folder(TABLES, "made"), outputs=OF_FACTS
     )
-    found = facts["wanted"] | "search tables" >> SearchFacts(plan, TABLES)
-    of_part = facts["facts"] | "facts of tables" >> beam.MapTuple(as_groups)
-    tried = {"facts": of_part, "found": found} | "try tables" >> GroupMap(
-        lists.try_tables,
-        plan.folder(TABLES, "tried"),
-        outputs={"tried": TRIED},
-        orders={"found": ("fact", "direction", "number")},
+    found = facts["wanted"] | "search tables" >> search_facts(plan, TABLES)
+    tried = {"facts": facts["facts"], "found": found} | "try tables" >> GroupMap(
+        lists.try_tables, plan.folder(TABLES, "tried"), outputs={"tried": TRIED}, orders=_FOUND
     )
-    proved = tried["tried"] | "prove tables" >> ProveFacts(plan, TABLES, is_judged=False)
-    own_proofs = proved["proofs"] | "proofs of tables" >> beam.MapTuple(as_groups)
-    settled = {"lists": own, "proofs": own_proofs} | "settle tables" >> GroupMap(
-        partial(lists.settle_tables, plan=plan),
-        plan.folder(TABLES, "settled"),
-        outputs=OF_QUESTIONS,
-        **_IN_ORDER,
+    proved = tried["tried"] | "prove tables" >> find_proofs(plan, TABLES, is_judged=False)
+    settled = {"lists": read.chunks, "proofs": proved["proofs"]} | "settle tables" >> GroupMap(
+        partial(lists.settle_tables, plan=plan), plan.folder(TABLES, "settled"), outputs=OF_QUESTIONS, **_IN_ORDER
     )
     _add_questions(made, settled)
     made.add("lists", read.chunks)

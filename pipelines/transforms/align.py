@@ -31,7 +31,7 @@ from mapping.entail.signal import ModelOptions
 from mapping.records import Alignment, PageKey
 from mapping.search.page_search import SearchSettings
 from pipelines.alignment.reading import EvidenceFiles, ReadDataset, read_part
-from pipelines.alignment.search import MakeSearch, ReleasePages, cut_rows, page_groups, resolve_rows, resolver_of
+from pipelines.alignment.search import MakeSearch, cut_rows, page_groups, resolve_rows, resolver_of
 from pipelines.alignment.settling import (
     ORDER,
     AlignedChunk,
@@ -43,6 +43,7 @@ from pipelines.alignment.settling import (
 )
 from pipelines.alignment.writing import DatasetPart, commit_part, filter_options, merge_chunk
 from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
+from pipelines.primitives.page_texts import ReleasePages
 from pipelines.primitives.shuffle import Regroup, keep_batch
 from pipelines.runners.counters import count
 from pipelines.runners.workers import do

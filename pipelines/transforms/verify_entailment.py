@@ -53,10 +53,10 @@ class ListHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam is
 
 
 class EntailmentHandler(ListHandler):
-    """Runs an NLI model over lists of pairs."""
+    """Runs an NLI model over lists of pairs, or over what else is to be asked about."""
 
-    def __init__(self, options: ModelOptions) -> None:
-        super().__init__(partial(_open_model, options), _judge)
+    def __init__(self, options: ModelOptions, ask: Callable[[Any, Any], Any] | None = None) -> None:
+        super().__init__(partial(_open_model, options), ask or _judge)
 
 
 def _open_model(options: ModelOptions) -> Any:

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 from kbsource.columns import batch_of, rows_of, schema_of
 from kbsource.errors import DataError
-from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, read_stored, write_chunk
 from mapping.records import NOWHERE, Alignment, Evidence, Example, Output, PageKey
 from pipelines.alignment import reading, search
 from pipelines.alignment.reading import Chunks, EvidenceFiles
 from pipelines.alignment.search import cut_rows, page_groups
 from pipelines.alignment.settling import AlignedChunk, FilterOptions, filter_records
-from pipelines.primitives.page_texts import PageTexts
+from pipelines.primitives.page_texts import PageTexts, ReleasePages
 from tests.support.aligned import aligned
 from tests.support.builds import open_release
 from tests.support.pages import synthetic_pages
@@ -176,10 +175,7 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("has_anchors", [False, True])
 @pytest.mark.parametrize("order", ["as stored", "backwards", "drawn"])
 def test_every_page_is_given_at_its_position_in_any_order(kb: Path, has_anchors: bool, order: str) -> None:
-    files = PAGES_RELEASE.read(str(kb)).tables["pages"]
-    texts = PageTexts(
-        str(kb), tuple(one.file for one in files), tuple(one.rows for one in files), has_anchors=has_anchors
-    )
+    texts = PageTexts(ReleasePages.open(str(kb)), has_anchors=has_anchors)
     whole = list(open_release(kb))
     positions = list(range(N_PAGES))
     if order == "backwards":

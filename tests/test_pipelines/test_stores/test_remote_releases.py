@@ -24,7 +24,7 @@ from mapping.qampari.names import ItemPages
 from mapping.records import PageKey
 from mapping.search.resolve import Resolver
 from pipelines.cli import main
-from pipelines.primitives.page_texts import PageTexts
+from pipelines.primitives.page_texts import PageTexts, ReleasePages
 from tests.support.alignments import evidence, map_mini, record, write_records
 from tests.support.builds import contents
 from tests.support.contexts import write_pages, write_questions, write_ranked
@@ -192,10 +192,11 @@ def test_a_release_is_looked_up_from_python(bucket: Bucket, monkeypatch: pytest.
 def test_what_the_jobs_read_is_read_there_too(bucket: Bucket) -> None:
     path = "s3://wiki/mini"
     manifest = PAGES_RELEASE.read(path)
-    files, n_rows = zip(*((one.file, one.rows) for one in manifest.tables["pages"]), strict=True)
-    texts = [PageTexts(folder, files, n_rows, has_anchors=True) for folder in (path, str(bucket.local / "mini"))]
+    folders = (path, str(bucket.local / "mini"))
+    texts = [PageTexts(ReleasePages.open(folder), has_anchors=True) for folder in folders]
+    every = range(manifest.n_rows("pages"))
 
-    assert list(texts[0].pages(range(sum(n_rows)))) == list(texts[1].pages(range(sum(n_rows))))
+    assert list(texts[0].pages(every)) == list(texts[1].pages(every))
     assert Resolver.open(path).resolve(PageKey("title", "Lake Miravel")).title == "Lake Miravel"
     assert ItemPages(path, manifest).n_items == ItemPages(str(bucket.local / "mini"), manifest).n_items
     for one in texts:

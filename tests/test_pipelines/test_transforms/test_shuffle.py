@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
 from kbsource.runtime.regroup import merge_group, read_group, whole_runs, write_groups
-from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, as_groups
+from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork
 from pipelines.primitives.shuffle import Checkpoint, CollectSorted, Regroup
 from tests.support.chunk_functions import NUMBERS
 from tests.support.examples import examples
@@ -107,6 +107,12 @@ def add_up(work: GroupWork, more: int) -> None:
     work.counts["rows"] += len(ones) + len(others)
 
 
+def copy(work: GroupWork) -> None:
+    """Gives what another step gave."""
+    for batch in work.rows("even"):
+        work.write("same", batch)
+
+
 def _keep(values: list[Any], path: Path) -> None:
     path.write_bytes(pickle.dumps(values))
 
@@ -129,8 +135,8 @@ def _run(folder: Path, ones: list[Any]) -> list[list[Any]]:
         for name in names:
             collected = made[name] | f"collect {name}" >> CollectSorted()
             assert_that(collected, partial(_keep, path=folder / name), label=f"take {name}")
-        groups = made["even"] | "groups" >> beam.MapTuple(as_groups) | "group" >> beam.Keys()
-        assert_that(groups, equal_to([0, 1]), label="groups of even")
+        again = {"even": made["even"]} | "again" >> GroupMap(copy, str(folder / "again"), outputs={"same": NUMBERS})
+        assert_that(again["same"] | beam.Keys(), equal_to([(0, 0), (0, 1)]), label="groups of even")
     return [pickle.loads((folder / name).read_bytes())[0] for name in names]  # noqa: S301  # written above
 
 
