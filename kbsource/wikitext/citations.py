@@ -20,6 +20,7 @@ from kbsource.wikitext.identifiers import (
     IdentifierError,
     identifiers_in,
     identifiers_of_address,
+    isbns_in,
     read_archive_address,
     read_identifier,
 )
@@ -85,6 +86,7 @@ class _Words(NamedTuple):
 _FOLDED = re.compile(r"[\s_-]+")
 _NUMBER = re.compile(r"\d+")
 _LONGEST_NAME = 60  # characters of a name that a loss is called by
+_SHORTEST_BORROWED = 5  # signs of an English name that another language takes: shorter ones mean anything
 _LONGEST_NUMBER = 4  # digits; author 10000 is none
 
 
@@ -98,6 +100,7 @@ def _words(language: str) -> _Words:
     data = read_rules("citations")
     base = language.partition("-")[0]
     sections = [section for section in dict.fromkeys((language, base, "en")) if section != "simple"]
+    short = frozenset(map(_fold, data["borrowed"]["names"]))
     words = _Words({}, {}, {}, {}, {})
     for section in sections:
         for kind, names in data["templates"].get(section, {}).items():
@@ -112,10 +115,12 @@ def _words(language: str) -> _Words:
             for name in names.split():
                 words.slots.setdefault(name, _slot_name(slot))
                 words.slots.setdefault(name.replace("#", ""), _slot_name(slot))
-        for kind, names in data["notes"].get(section, {}).items():
-            words.notes.update((_fold(name), words.notes.get(_fold(name), kind)) for name in names)
-        for mark, names in data["doubts"].get(section, {}).items():
-            words.notes.update((_fold(name), words.notes.get(_fold(name), f"doubt:{mark}")) for name in names)
+        is_own = section != "en" or sections == ["en"]
+        for part, prefix in (("notes", ""), ("doubts", "doubt:")):
+            for kind, names in data[part].get(section, {}).items():
+                for name in map(_fold, names):
+                    if is_own or len(name) >= _SHORTEST_BORROWED or name in short:
+                        words.notes.setdefault(name, prefix + kind)
     for scheme in SCHEMES:
         words.slots.setdefault(scheme, scheme)
         for name in data["identifiers"][scheme]:
@@ -169,6 +174,7 @@ def find_note(name: str, language: str) -> str | None:
 _MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|https?:")
 _ADDRESS = re.compile(r"(?i)(?:https?:|ftp:)?//[^\s\[\]<>\"{}|\x00-\x1f]+")
 _NAME = re.compile(r"\s*\(\(([^()]*)\)\)|[^,]+")
+_LONGEST_ISBN = 17  # characters of one with its hyphens
 _YEAR = re.compile(r"\d{4}")
 # Fields by the slots that fill them, the first that says something counts.
 _FIELDS: dict[str, tuple[str, ...]] = {
@@ -253,9 +259,9 @@ class _Reader:
         fields["authors"] = (*self._people(""), *self._lists("vauthors", "authors", "coauthors"))
         fields["editors"] = (*self._people("editor_"), *self._lists("veditors", "editors"))
         if named := self._text(self._take(("language",))):
-            fields["language"] = _words(self.language).languages.get(named.strip("()").casefold())
-            if fields["language"] is None:
-                self.losses.append("language_form")
+            codes = _words(self.language).languages
+            named = named.strip("()").casefold()
+            self._put(fields, "language", codes.get(named) or codes.get(named.partition("-")[0]))
         self.losses.extend(f"unused_parameter:{slot}" for slot in values)
         if not any(fields.values()):
             self.losses.append("nothing_stated")
@@ -378,6 +384,8 @@ class _Reader:
                     fields[scheme] = read_identifier(scheme, unescape(text) if "&" in text else text)
                 except IdentifierError as error:
                     self.losses.append(f"{scheme}_{error}")
+                if scheme == "isbn" and len(text) > _LONGEST_ISBN and len(isbns_in(text)) > 1:
+                    self.losses.append("unused_parameter:isbn")
         if text := self._take(("id",)):
             named = identifiers_in(text)
             if not named:

@@ -130,6 +130,16 @@ _IN_ADDRESS = re.compile(
 )
 
 
+def isbns_in(text: str) -> tuple[str, ...]:
+    """The different ISBN of a short text, in order; those with a wrong check digit are none."""
+    found: dict[str, None] = {}
+    for match in _ISBN.finditer(text[:_LONGEST]):
+        named: dict[str, str] = {}
+        _keep(named, "isbn", match[0])
+        found.update(dict.fromkeys(named.values()))
+    return tuple(found)
+
+
 def identifiers_in(text: str) -> dict[str, str]:
     """The identifiers that a text names (``PMID 123``, ``{{doi|10.1/x}}``), by scheme; the first of each.
 

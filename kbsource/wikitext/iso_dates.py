@@ -23,11 +23,9 @@ _MONTH_FIRST = frozenset(("en", "simple", "ja", "zh"))  # 3.4.2020 may be March 
 
 
 @cache
-def _names(lang: str) -> tuple[dict[str, int], frozenset[str]]:
-    """Numbers of months by name, whole or cut, in the language and in English, and what dates hold besides.
-
-    A cut that two months share is none.
-    """
+def _names(lang: str) -> tuple[dict[str, int], frozenset[str], tuple[tuple[str, str], ...]]:
+    """Numbers of months by name, whole or cut, in the language and in English; what dates hold besides; names with
+    blanks and what stands for them, longest first. A cut that two months share is none."""
     words = read_rules("citations")["dates"]
     months: dict[str, int] = {}
     for code in dict.fromkeys(("en", lang)):
@@ -38,7 +36,9 @@ def _names(lang: str) -> tuple[dict[str, int], frozenset[str]]:
             months.update((name.casefold().strip("."), number) for number, name in enumerate(names, 1))
         months.update(words["months"].get(code, {}))
     days = (day.casefold().strip(".") for code in ("en", lang) for day in date_forms(code).days)
-    return months, frozenset((*words["words"].split(), *days))
+    blank = sorted((name for name in months if " " in name), key=len, reverse=True)
+    joined = tuple((name, f" {date_forms('en').months[months[name] - 1].casefold()} ") for name in blank)
+    return months, frozenset((*words["words"].split(), *days)), joined
 
 
 @lru_cache(maxsize=1 << 14)
@@ -72,7 +72,9 @@ def _in_words(text: str, lang: str) -> str | None:
     """The date of names and numbers; None where one of them is not known to belong to a date."""
     if _LETTERED.fullmatch(text):
         text = text[:-1]
-    known_months, known_words = _names(lang)
+    known_months, known_words, joined = _names(lang)
+    for name, month in joined:
+        text = text.replace(name, month)
     years: list[str] = []
     months: list[int] = []
     days: list[int] = []

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbsource.wikitext.citations import KINDS, Citation, find_note, read_citation, read_link, read_text
+from kbsource.wikitext.citations import KINDS, Citation, _fold, find_note, read_citation, read_link, read_text
 from kbsource.wikitext.functions.arguments import read_rules
 from kbsource.wikitext.identifiers import SCHEMES, IdentifierError, identifiers_of_address, read_identifier
 from kbsource.wikitext.iso_dates import sure_date
@@ -52,6 +52,7 @@ def test_golden_citations(case: dict[str, object]) -> None:
 
 
 def test_data_uses_known_words_alone() -> None:
+    """Names of parameters are written as they are compared; within a language each stands once."""
     kinds = {kind for names in DATA["templates"].values() for kind in names} | {form["kind"] for form in DATA["form"]}
     assert kinds <= {*KINDS, "none"}
     assert set(DATA["identifiers"]) == set(SCHEMES)
@@ -62,6 +63,9 @@ def test_data_uses_known_words_alone() -> None:
         "wayback",
         "dead_since",
     }
+    written = [[name for names in slots.values() for name in names.split()] for slots in DATA["parameters"].values()]
+    assert [name for names in written for name in names if _fold(name) != name] == []
+    assert [name for names in written for name in set(names) if names.count(name) > 1] == []
 
 
 @pytest.mark.parametrize(
@@ -171,25 +175,51 @@ def test_identifiers_in_running_text() -> None:
     assert identifiers_of_address("http://example.org/doi.org/10.1/x") == {}
 
 
-def test_notes_and_doubts() -> None:
-    names = ["Sfn", "Harvard citation no brackets", "Rp", "R", "Efn", "Cn", "Dead link", "Cite web"]
-    assert [find_note(name, "en") for name in names] == [
-        "short",
-        "short_text",
-        "pages",
-        "reuse",
-        "note",
-        "doubt:citation_needed",
-        "doubt:dead_link",
-        None,
-    ]
+@pytest.mark.parametrize(
+    ("language", "notes"),
+    [
+        (
+            "en",
+            {"Sfn": "short", "Harvard citation no brackets": "short_text", "Rp": "pages", "R": "reuse", "Efn": "note"},
+        ),
+        ("en", {"Cn": "doubt:citation_needed", "Dead link": "doubt:dead_link", "Or": "doubt:original_research"}),
+        ("simple", {"Cn": "doubt:citation_needed", "Cite web": None, "Reflist": "list"}),
+        (
+            "de",
+            {"Or": None, "Citation needed": "doubt:citation_needed", "Toter Link": "doubt:dead_link", "Sfn": "short"},
+        ),
+        ("fr", {"Harvsp": "short_text", "Référence nécessaire": "doubt:citation_needed", "P.": "pages"}),
+        ("es", {"Cita requerida": "doubt:citation_needed", "Enlace roto": "doubt:dead_link"}),
+        ("it", {"Cita": "short_text", "Senza fonte": "doubt:citation_needed"}),
+        ("nl", {"Bron?": "doubt:citation_needed", "Dode link": "doubt:dead_link"}),
+        ("pl", {"Odn": "short", "R": "reuse", "Fakt": "doubt:citation_needed"}),
+        ("pt", {"Carece de fontes": "doubt:citation_needed", "Quem": "doubt:by_whom"}),
+        (
+            "ru",
+            {"Нет АИ": "doubt:citation_needed", "Нет в источнике": "doubt:failed_verification", "Sfn0": "short_text"},
+        ),
+        ("sv", {"Källa behövs": "doubt:citation_needed", "Död länk": "doubt:dead_link"}),
+        ("ja", {"要出典": "doubt:citation_needed", "リンク切れ": "doubt:dead_link", "Efn2": "note"}),
+        ("zh", {"來源請求": "doubt:citation_needed", "失效链接": "doubt:dead_link"}),
+    ],
+)
+def test_notes_and_doubts(language: str, notes: dict[str, str | None]) -> None:
+    assert {name: find_note(name, language) for name in notes} == notes
+
+
+def test_templates_of_one_name_in_two_languages() -> None:
+    assert read_use("{{Citation|Les mots}}", "fr") is None
+    assert read_use("{{Lien web|titre=A}}", "en") is None
+    found = read_use("{{Cite web|title=A|titre=B}}", "fr")  # English templates, both vocabularies
+    assert found is not None
+    assert (found.title, found.losses) == ("A", ("unused_parameter:title",))
 
 
 _PARAMETERS = sorted({name for names in DATA["parameters"]["en"].values() for name in names.split()} | {"1", "x#"})
 
 
 @given(
-    st.sampled_from(["Cite web", "Citation", "Webarchive", "ISBN", "Cite doi"]),
+    st.sampled_from(["Cite web", "Cite book", "Webarchive", "ISBN", "Cite doi"]),
     st.dictionaries(
         st.sampled_from(_PARAMETERS).flatmap(lambda name: st.sampled_from([name, name.replace("#", "7")])) | st.text(),
         st.text() | st.from_regex(r"[\[{(&<]{0,3}(//)?[0-9X.:/-]{0,20}[\]})]*", fullmatch=True),
