@@ -144,7 +144,13 @@ Ranks = Annotated[
 Level = Literal["passage", "page"]
 """What is found, or relevant: passages, or pages."""
 System = Annotated[
-    str, Parameter(metavar="SYSTEM", validator=Like(r"(bm25|aliases|dense)([+,](bm25|aliases|dense))*", "aliases+bm25"))
+    str,
+    Parameter(
+        metavar="SYSTEM",
+        validator=Like(
+            r"(bm25|aliases|dense)([+,](bm25|aliases|dense))*(:rerank)?", "aliases+bm25 or bm25,dense:rerank"
+        ),
+    ),
 ]
 """What answers questions, see ``mapping.retrieval.systems``."""
 FoundForm = Literal["kilt", "trec", "ctxs"]

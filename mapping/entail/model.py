@@ -23,6 +23,7 @@ from kbsource.errors import SetupError
 from kbsource.files import is_local
 from mapping.entail.signal import (
     DECIMALS,
+    MAX_PAIR_TOKENS,
     MAX_TOKENS,
     ONNX_FILES,
     ModelLabels,
@@ -85,7 +86,8 @@ class Batch(NamedTuple):
 class PairEncoder:
     """Encodes pairs with a fast tokenizer of transformers, which tells where tokens stand in the text.
 
-    ``batch_tokens`` are the most in a batch, padding among them; a pair that has more is a batch of its own.
+    ``batch_tokens`` are the most in a batch, padding among them; a pair that has more is a batch of its own. NLI models
+    were trained with the premise first, those that rank with what it is judged by, the query.
     """
 
     def __init__(
@@ -96,8 +98,10 @@ class PairEncoder:
         batch_pairs: int,
         batch_tokens: int | None = None,
         form: GraphForm = _ANY,
+        is_premise_first: bool = True,
     ) -> None:
         self._tokenizer = tokenizer
+        self._is_premise_first = is_premise_first
         self._max_tokens = max_tokens
         self._batch_pairs = batch_pairs if form.n_pairs is None else min(batch_pairs, form.n_pairs)
         self._batch_tokens = batch_pairs * max_tokens if batch_tokens is None else batch_tokens
@@ -140,7 +144,7 @@ class PairEncoder:
         )
 
     def _encoded(self, pairs: Sequence[Pair]) -> Iterator[_Tokens | Refused]:
-        rows = self._tokenizer([one.premise for one in pairs], [one.hypothesis for one in pairs], verbose=False)
+        rows = self._tokens([one.premise for one in pairs], [one.hypothesis for one in pairs], verbose=False)
         for number, pair in enumerate(pairs):
             if not pair.hypothesis.strip():
                 yield Refused("empty_hypothesis", "")
@@ -170,8 +174,12 @@ class PairEncoder:
             first += 1
         premise = pair.premise[offsets[first][0] : offsets[last - 1][1]]
         # Away from its neighbours the text may come out a token longer: the tokenizer has the last word.
-        row = self._tokenizer(premise, pair.hypothesis, truncation="only_first", max_length=self._max_tokens)
-        return dict(row)
+        cut = "only_first" if self._is_premise_first else "only_second"
+        return dict(self._tokens(premise, pair.hypothesis, truncation=cut, max_length=self._max_tokens))
+
+    def _tokens(self, premises: Any, hypotheses: Any, **how: Any) -> Any:
+        texts = (premises, hypotheses) if self._is_premise_first else (hypotheses, premises)
+        return self._tokenizer(*texts, **how)
 
     def _padded(self, rows: list[_Tokens]) -> Arrays:
         form = self._form
@@ -385,32 +393,45 @@ CPU_BATCH_TOKENS = 512
 """With more a core is no faster; short lists keep all cores busy to their end, and a layer takes little memory."""
 
 
-class CrossEncoder:
-    """A Hugging Face cross-encoder as an ``EntailmentModel``; ``open_model`` gives one."""
+class PairModel:
+    """A Hugging Face cross-encoder; ``open_pair_model`` gives one."""
 
-    def __init__(self, encoder: PairEncoder, computer: Computer, labels: ModelLabels) -> None:
+    def __init__(self, encoder: PairEncoder, computer: Computer) -> None:
         self._encoder = encoder
         self._computer = computer
-        self._labels = labels
 
     @property
     def device(self) -> str:
         """What it runs on."""
         return self._computer.device
 
-    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
-        """One answer a pair, in their order.
+    def outputs(self, pairs: Sequence[Pair]) -> tuple[Outputs, dict[int, Refused]]:
+        """What comes out before softmax, pairs × labels, and why nothing did, by place; such rows are 0.
 
-        Pairs that come twice are judged once. Batches depend on the list alone, so the answers do too.
+        Pairs that come twice are judged once. Batches depend on the list alone, so the numbers do too.
         """
-        distinct = list(dict.fromkeys(pairs))
-        batches, refused = self._encoder.encode(distinct)
-        answers: dict[Pair, Verdict | Refused] = {distinct[place]: fault for place, fault in refused.items()}
-        outputs = self._computer.outputs([one.arrays for one in batches])
-        for batch, found in zip(batches, outputs, strict=True):
-            for place, verdict in zip(batch.places, self._verdicts(found[: len(batch.places)]), strict=True):
-                answers[distinct[place]] = verdict
-        return [answers[pair] for pair in pairs]
+        distinct = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
+        batches, refused = self._encoder.encode(list(distinct))
+        computed = self._computer.outputs([one.arrays for one in batches])
+        found = np.zeros((len(distinct), computed[0].shape[1] if computed else 0), np.float32)
+        for batch, own in zip(batches, computed, strict=True):
+            found[list(batch.places)] = own[: len(batch.places)]
+        rows = [distinct[pair] for pair in pairs]
+        return found[rows], {place: refused[row] for place, row in enumerate(rows) if row in refused}
+
+
+class CrossEncoder(PairModel):
+    """One that judges, an ``EntailmentModel``; ``open_model`` gives one."""
+
+    def __init__(self, encoder: PairEncoder, computer: Computer, labels: ModelLabels) -> None:
+        super().__init__(encoder, computer)
+        self._labels = labels
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
+        """One answer a pair, in their order, see ``outputs``."""
+        outputs, refused = self.outputs(pairs)
+        verdicts = self._verdicts(outputs) if len(refused) < len(pairs) else []
+        return [refused[place] if place in refused else verdicts[place] for place in range(len(pairs))]
 
     def _verdicts(self, outputs: Outputs) -> list[Verdict]:
         labels = self._labels
@@ -433,16 +454,30 @@ class _Files(NamedTuple):
     folder: str
     config: Any
     tokenizer: Any
-    labels: ModelLabels
 
 
 def open_model(options: ModelOptions) -> CrossEncoder:
-    """Opens a cross-encoder.
+    """Opens a cross-encoder that judges.
 
     Raises:
         SetupError: the model, its labels, the backend or the device is not there, or not what is needed.
     """
     files = _read_files(options)
+    labels = _labels(options, files)
+    return CrossEncoder(*_opened(options, files), labels)
+
+
+def open_pair_model(options: ModelOptions) -> tuple[PairModel, dict[int, str]]:
+    """Opens a cross-encoder that reads the hypothesis first, whatever its outputs mean, and what they are called.
+
+    Raises:
+        SetupError: as ``open_model``, but for labels.
+    """
+    files = _read_files(options)
+    return PairModel(*_opened(options, files, is_premise_first=False)), files.config.id2label
+
+
+def _opened(options: ModelOptions, files: _Files, *, is_premise_first: bool = True) -> tuple[PairEncoder, Computer]:
     computer: Computer
     if options.backend == "torch":
         computer = TorchComputer(files.folder, options.device, options.precision)
@@ -454,8 +489,13 @@ def open_model(options: ModelOptions) -> CrossEncoder:
         batch_pairs=options.batch_pairs,
         batch_tokens=CPU_BATCH_TOKENS if computer.device == "cpu" else None,
         form=computer.form,
+        is_premise_first=is_premise_first,
     )
-    return CrossEncoder(encoder, computer, files.labels)
+    return encoder, computer
+
+
+def _labels(options: ModelOptions, files: _Files) -> ModelLabels:
+    return read_labels(files.config.id2label, options.labels, model=options.model)
 
 
 @lru_cache(maxsize=1)
@@ -476,7 +516,7 @@ def model_facts(options: ModelOptions) -> dict[str, Any]:
         "weights_sha256": digest_of(weight_files(files.folder, options.backend)),
         "backend": options.backend,
         "precision": options.precision,
-        "labels": files.labels._asdict(),
+        "labels": _labels(options, files)._asdict(),
         "max_tokens": _max_tokens(options, files, form),
         "batch_pairs": options.batch_pairs,
         "versions": {
@@ -500,14 +540,14 @@ def _read_files(options: ModelOptions) -> _Files:
         raise SetupError(f"{options.model}: this is no cross-encoder that can be opened: {error}") from error
     if not getattr(tokenizer, "is_fast", False) or tokenizer.pad_token is None:
         raise SetupError(f"{options.model}: needs a fast tokenizer (tokenizer.json) that has a padding token.")
-    return _Files(folder, config, tokenizer, read_labels(config.id2label, options.labels, model=options.model))
+    return _Files(folder, config, tokenizer)
 
 
 def _max_tokens(options: ModelOptions, files: _Files, form: GraphForm) -> int:
     known = (files.tokenizer.model_max_length, _positions(files.config), form.n_tokens)
     limits = [limit for limit in known if limit and limit < _UNBOUNDED]
     limit = min(limits, default=options.max_tokens)
-    if options.max_tokens > limit and options.max_tokens != MAX_TOKENS:
+    if options.max_tokens > limit and options.max_tokens not in (MAX_TOKENS, MAX_PAIR_TOKENS):
         raise SetupError(f"--max-tokens is {options.max_tokens}; {options.model} takes {limit}.")
     return min(options.max_tokens, limit)
 

@@ -23,6 +23,8 @@ DEFAULT_MODEL = "ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"
 """Source: the released code of QAMPARI (2022), which validates with this cross-encoder."""
 MAX_TOKENS = 256
 """Tokens of premise, hypothesis and the marks around them. Source: as above."""
+MAX_PAIR_TOKENS = 512
+"""The same of models that rank, where they take as many."""
 BATCH_PAIRS = 32
 DECIMALS = 6
 """Of stored probabilities: the last digits of a float32 move with the batch, the threads and the backend."""

@@ -2,7 +2,7 @@
 
 A system is written as names with ``+`` and ``,`` between them. ``aliases+bm25`` is what the first finds and, behind it,
 what only the second finds. ``aliases,bm25`` are fused: documents by the sum of 1 / (60 + rank) over the systems that
-find them. A comma binds closer.
+find them. A comma binds closer. ``aliases+bm25:rerank`` is what stands before the colon, reordered by a cross-encoder.
 
 ``bm25`` ranks the passages of a corpus by words, ``dense`` by vectors; ``aliases`` the pages that the mentions of a
 question may mean.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -27,11 +27,15 @@ from mapping.options import Level
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.index import Hit, PassageIndex
 from mapping.retrieval.queries import Query
+from mapping.retrieval.system_options import DEPTH, RerankerOptions, SystemOptions
 
 if TYPE_CHECKING:
+    from mapping.retrieval.rerank import Reranker
     from mapping.retrieval.vectors import VectorIndex
 
 FUSION_K = 60
+RERANK = ":rerank"
+"""What a system's name ends with whose passages a cross-encoder reads."""
 
 Search = Callable[[Query, int], list[Hit]]
 """The documents for a query, best first, so many at most."""
@@ -42,52 +46,77 @@ class Sources:
     """What systems search."""
 
     index: PassageIndex
-    table: AliasTable | None  # where a system has ``aliases``
-    linking: LinkerOptions
+    table: AliasTable | None = None  # where a system has ``aliases``
+    linking: LinkerOptions = LinkerOptions()
     vectors: VectorIndex | None = None  # where a system has ``dense``
+    reranker: Reranker | None = None  # where a system has ``rerank``
+
+    def prepare(self, system: str, queries: Sequence[str], n_best: int, level: Level) -> None:
+        """Looks for the nearest vectors of many queries, which takes as long as for one, so that a system has them."""
+        if self.vectors is not None and "dense" in system:
+            asked = [(n_best, level)]
+            if self.reranker is not None and system.endswith(RERANK):
+                asked = [(max(n_best, self.reranker.depth), "passage"), *(asked if level == "page" else ())]
+            self.vectors.prepare(queries, asked)
 
 
 @contextmanager
-def alias_table(system: str, passages: str, linking: str | None, options: LinkerOptions) -> Iterator[AliasTable | None]:
-    """The alias table that a system needs; None for one without ``aliases``.
+def open_sources(
+    passages: str,
+    systems: Sequence[str],
+    options: SystemOptions,
+    *,
+    open_index: Callable[[str, str], PassageIndex] = PassageIndex,
+) -> Iterator[Sources]:
+    """What systems search in a corpus, opened once for all of them.
+
+    Args:
+        systems: their names.
+        open_index: opens the passages' index.
 
     Raises:
-        SetupError: the table is missing, not needed, or of another release than the passages.
+        SetupError: something is missing that they need, or given that none of them needs, or made of something else.
     """
-    if "aliases" not in system:
-        if linking is not None or options != LinkerOptions():
-            raise SetupError(
-                f"--linking, and which mentions count, are for --system aliases, not for {system}; leave them out."
-            )
-        yield None
-        return
-    if linking is None:
-        raise SetupError(f"--system {system} needs --linking, a folder that kbsource entity-linking wrote.")
-    if ENTITY_LINKING.read(linking).made_from() != PASSAGES_CORPUS.read(passages).made_from():
-        raise SetupError(f"{linking} and {passages} are made from different releases; give those of one release.")
-    with closing(AliasTable(linking)) as table:
-        yield table
+    named = " and ".join(systems)
+    for part, flags, given in (
+        ("aliases", "--linking, and which mentions count, are", (options.linking, options.mentions != LinkerOptions())),
+        ("dense", "--vectors and --model are", (options.vectors, options.model)),
+        ("rerank", "--reranker and --depth are", (options.reranker, options.depth)),
+    ):
+        if part not in named and any(given):
+            raise SetupError(f"{flags} for --system {part}, not for {named}; leave them out.")
+    for part, flag, value, what in (
+        ("aliases", "--linking", options.linking, "a folder that kbsource entity-linking wrote"),
+        ("dense", "--model", options.model, "the encoder that made the vectors, for the queries"),
+        ("rerank", "--reranker", options.reranker, "a cross-encoder that reads what was found"),
+    ):
+        if part in named and value is None:
+            raise SetupError(f"--system {named} needs {flag}, {what}.")
+    with ExitStack() as stack:
+        table = vectors = reranker = None
+        if options.linking is not None:
+            if ENTITY_LINKING.read(options.linking).made_from() != PASSAGES_CORPUS.read(passages).made_from():
+                raise SetupError(
+                    f"{options.linking} and {passages} are made from different releases; give those of one release."
+                )
+            table = stack.enter_context(closing(AliasTable(options.linking)))
+        if options.model is not None:
+            from mapping.retrieval.vectors import VectorIndex  # takes a while
 
+            vectors = VectorIndex(passages, options.vectors or f"{passages.rstrip('/')}-vectors", options.model)
+        if options.reranker is not None:
+            from mapping.retrieval.rerank import Reranker  # likewise
 
-def vector_index(system: str, passages: str, vectors: str | None, model: str | None) -> VectorIndex | None:
-    """The vectors that a system needs; None for one without ``dense``.
-
-    Raises:
-        SetupError: the encoder is missing or not needed, or as ``VectorIndex``.
-    """
-    if "dense" not in system:
-        if vectors is not None or model is not None:
-            raise SetupError(f"--vectors and --model are for --system dense, not for {system}; leave them out.")
-        return None
-    if model is None:
-        raise SetupError(f"--system {system} needs --model, the encoder that made the vectors, for the queries.")
-    from mapping.retrieval.vectors import VectorIndex  # takes a while
-
-    return VectorIndex(passages, vectors or f"{passages.rstrip('/')}-vectors", model)
+            reranker = Reranker(RerankerOptions(options.reranker, depth=options.depth or DEPTH))
+        index = open_index(passages, options.index or f"{passages.rstrip('/')}-bm25")
+        yield Sources(index, table, options.mentions, vectors, reranker)
 
 
 def make_system(system: str, sources: Sources, *, level: Level, with_texts: bool = True) -> Search:
     """The search that a system's name says. Without texts titles are left out too, but by aliases."""
+    name = system.removesuffix(RERANK)
+    if name != system:
+        return _reranked(name, sources, level)
 
     def single(name: str) -> Search:
         if name == "bm25":
@@ -98,8 +127,25 @@ def make_system(system: str, sources: Sources, *, level: Level, with_texts: bool
         assert sources.table is not None
         return partial(_by_aliases, sources=sources, table=sources.table, level=level)
 
-    fused = [_combined([single(name) for name in group.split(",")], _fused) for group in system.split("+")]
+    fused = [_combined([single(name) for name in group.split(",")], _fused) for group in name.split("+")]
     return _combined(fused, _in_order)
+
+
+def _reranked(system: str, sources: Sources, level: Level) -> Search:
+    """What a system finds, its first passages in the order of a cross-encoder. A page has the place of its best
+    passage, and pages of none of these passages come behind."""
+    assert sources.reranker is not None
+    reranker = sources.reranker
+    find, find_pages = (make_system(system, sources, level=kind) for kind in ("passage", "page"))
+
+    def search(query: Query, n_documents: int) -> list[Hit]:
+        hits = reranker.rerank(query.text, find(query, max(n_documents, reranker.depth)))
+        if level == "page":
+            pages = [hit._replace(passage_id="", text="", spans=()) for hit in hits[: reranker.depth]]
+            hits = _in_order([pages, find_pages(query, n_documents)])
+        return hits[:n_documents]
+
+    return search
 
 
 def _combined(systems: Sequence[Search], rank: Callable[[Sequence[list[Hit]]], list[Hit]]) -> Search:

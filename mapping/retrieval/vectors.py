@@ -111,20 +111,23 @@ class VectorIndex:
         self._paths = [join(vectors, entry.file) for entry in manifest.tables[TABLE]]
         self._found: dict[tuple[str, int, Level], list[ScoredPassage]] = {}
 
-    def prepare(self, queries: Sequence[str], n_best: int, level: Level) -> None:
-        """Searches for many queries at once, so that ``search`` has them at hand; what was found before is dropped."""
+    def prepare(self, queries: Sequence[str], asked: Sequence[tuple[int, Level]]) -> None:
+        """Searches for many queries at once, so many passages or pages as is asked each time, so that ``search`` has
+        them at hand; what was found before is dropped."""
         self._found = {}
         distinct = list(dict.fromkeys(queries))
         for start in range(0, len(distinct), QUERIES_AT_ONCE):
             together = distinct[start : start + QUERIES_AT_ONCE]
-            found = self.best(self._encoder.encode_queries(together), n_best, level)
-            self._found |= {(text, n_best, level): own for text, own in zip(together, found, strict=True)}
+            encoded = self._encoder.encode_queries(together)
+            for n_best, level in asked:
+                found = self.best(encoded, n_best, level)
+                self._found |= {(text, n_best, level): own for text, own in zip(together, found, strict=True)}
 
     def search(self, query: str, n_best: int, level: Level) -> list[ScoredPassage]:
         """The best passages for a query, best first, those of one score in the order of the corpus; of pages, the best
         passage of each."""
         if (query, n_best, level) not in self._found:
-            self.prepare([query], n_best, level)
+            self.prepare([query], [(n_best, level)])
         return self._found[query, n_best, level]
 
     def best(self, queries: Floats, n_best: int, level: Level) -> list[list[ScoredPassage]]:

@@ -11,6 +11,7 @@ from kbsource.errors import SetupError, counted
 from kbsource.files import Folder
 from mapping.entity_linking.records import LinkerOptions
 from mapping.options import FLAT, AtLeast1, File, FolderPath, FoundForm, Level, Release, System, Text
+from mapping.retrieval.system_options import SystemOptions
 from pipelines.terminal import Summary, command_line, table_text
 
 if TYPE_CHECKING:
@@ -28,34 +29,27 @@ def search(
     /,
     *,
     system: System = "bm25",
-    linking: FolderPath | None = None,
     level: Level = "passage",
-    index: FolderPath | None = None,
-    vectors: FolderPath | None = None,
-    model: File | None = None,
     queries: File | None = None,
     output: File | None = None,
     top: AtLeast1 | None = None,
     form: FoundForm | None = None,
     negatives: AtLeast1 | None = None,
-    options: Annotated[LinkerOptions, FLAT] = LinkerOptions(),
+    options: Annotated[SystemOptions, FLAT] = SystemOptions(),
 ) -> Summary:
     """Find passages or pages by words, mentions, vectors, or several of them.
 
     Finds those that are best for a query, or for every record of a file. bm25 ranks passages by their words, dense by
     their vectors; those of one score stand in the order of the corpus. aliases ranks the pages that the mentions of a
     query may mean. aliases+bm25 is what aliases finds and behind it what only bm25 finds; bm25,dense fuses both by
-    their ranks.
+    their ranks; bm25:rerank is what bm25 finds in the order of a cross-encoder.
 
     Args:
         passages: passages, as kbsource passages makes them.
         query: what is looked for.
-        system: bm25, aliases, dense, or several with + (in this order) or a comma (fused) between them.
-        linking: folder that kbsource entity-linking wrote, for aliases.
+        system: bm25, aliases, dense, or several with + (in this order) or a comma (fused) between them; :rerank
+            behind it.
         level: what is found: passages, of a page that aliases finds the best one, or pages.
-        index: folder of the passages' index, made where there is none; by default PASSAGES-bm25, beside them.
-        vectors: folder that kbsource vectors wrote, for dense; by default PASSAGES-vectors, beside them.
-        model: folder of the encoder that made them.
         queries: records of KILT's form, AmbER sets, or questions of QAMPARI, JSON Lines, in place of QUERY.
         output: what is found for --queries; appears when it is complete.
         top: most passages or pages of a query; by default 100 for a file, 10 for a QUERY.
@@ -75,7 +69,7 @@ def search(
     """
     from mapping.retrieval.queries import Query
     from mapping.retrieval.runs import ahead, answered, found_line, training_line
-    from mapping.retrieval.systems import Sources, alias_table, make_system, vector_index
+    from mapping.retrieval.systems import make_system, open_sources
 
     _check_asked(query, queries, output)
     if negatives is not None and (queries is None or form is not None or level == "page"):
@@ -83,9 +77,7 @@ def search(
             "--negatives makes lines of passages in a form of their own out of --queries; leave out --form, --level "
             "page and QUERY."
         )
-    with alias_table(system, passages, linking, options) as table:
-        dense = vector_index(system, passages, vectors, model)
-        sources = Sources(_index(passages, index or f"{passages.rstrip('/')}-bm25"), table, options, dense)
+    with open_sources(passages, [system], options, open_index=_index) as sources:
         find = make_system(system, sources, level=level, with_texts=form != "trec")
         if query is not None:
             hits = find(Query("", query), top or _SHOWN)
@@ -107,8 +99,7 @@ def search(
 
         def lines(records: Iterable[RawRecord], reject: Reject) -> Iterator[bytes]:
             def see(asked: Sequence[Query]) -> None:
-                if dense is not None:
-                    dense.prepare([one.text for one in asked], top or _TOP, level)
+                sources.prepare(system, [one.text for one in asked], top or _TOP, level)
 
             return answered(ahead(records, see), reject, line_of=line_of)
 

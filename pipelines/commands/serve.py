@@ -13,14 +13,12 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from kbsource.errors import SetupError
-from mapping.entity_linking.records import LinkerOptions
-from mapping.options import File, FolderPath, Name, Release, Releases, System
+from mapping.options import FLAT, FolderPath, Name, Release, Releases, System
+from mapping.retrieval.system_options import SystemOptions
 from pipelines.terminal import Summary, print_text
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
-
-    from mapping.serving.operations import Served
 
 Host = Annotated[Name, Parameter(metavar="HOST")]
 Port = Annotated[int | None, Parameter(metavar="PORT", validator=Number(gte=0, lte=65535))]
@@ -68,11 +66,8 @@ def serve(
     /,
     *,
     passages: FolderPath | None = None,
-    index: FolderPath | None = None,
     system: System = "bm25",
-    linking: FolderPath | None = None,
-    vectors: FolderPath | None = None,
-    model: File | None = None,
+    options: Annotated[SystemOptions, FLAT] = SystemOptions(),
     stdio: bool = False,
     host: Host = "127.0.0.1",
     port: Port = None,
@@ -87,11 +82,7 @@ def serve(
     Args:
         release: folder of a release of pages.
         passages: passages of that release, for search.
-        index: folder of the passages' index, which kbsource search makes; by default PASSAGES-bm25, beside them.
         system: what answers searches, as kbsource search has it.
-        linking: folder that kbsource entity-linking wrote, for aliases.
-        vectors: folder that kbsource vectors wrote, for dense; by default PASSAGES-vectors, beside the passages.
-        model: folder of the encoder that made them.
         stdio: be an MCP server over standard input and output, for an agent that starts it, and no other.
         host: name or address to listen at, under which alone it may be asked; by default this machine.
         port: port to listen at; by default 8766, or a free one where it is taken; 0 for a free one.
@@ -101,6 +92,7 @@ def serve(
         kbsource serve releases/enwiki-20261001 --passages passages/enwiki-20261001 --system aliases+bm25 \\
             --linking linking/enwiki-20261001 --stdio
     """
+    from mapping.retrieval.systems import make_system, open_sources
     from mapping.serving.answering import Answering
     from mapping.serving.operations import Served
     from mapping.serving.tools import answer_stdio, mcp_app, mcp_server
@@ -108,8 +100,12 @@ def serve(
 
     with ExitStack() as stack:
         served = stack.enter_context(Served.open(release))
-        given = {"index": index, "linking": linking, "vectors": vectors, "model": model}
-        _add_search(served, stack, passages, system=system, **given)
+        if passages is not None:
+            sources = stack.enter_context(open_sources(passages, [system], options))
+            find = make_system(system, sources, level="passage")
+            served.search_in(passages, sources.index, find, is_alone=system != "bm25")
+        elif system != "bm25" or options != SystemOptions():
+            raise SetupError("--passages is missing: the other options say how they are searched. Name the passages.")
         answering = Answering(served)
         tools = mcp_server(served, answering)
         if stdio:
@@ -117,32 +113,6 @@ def serve(
         else:
             _run(make_app(served, answering, hosts=[host], tools=mcp_app(tools)), host, port, usual=_SERVE_PORT)
     return Summary()
-
-
-def _add_search(
-    served: Served,
-    stack: ExitStack,
-    passages: str | None,
-    *,
-    index: str | None,
-    system: str,
-    linking: str | None,
-    vectors: str | None,
-    model: str | None,
-) -> None:
-    """Has a release answer searches; raises SetupError: something that they need is missing."""
-    from mapping.retrieval.index import PassageIndex
-    from mapping.retrieval.systems import Sources, alias_table, make_system, vector_index
-
-    if passages is None:
-        if system != "bm25" or any((index, linking, vectors, model)):
-            raise SetupError("--passages is missing: the other options say how they are searched. Name the passages.")
-        return
-    table = stack.enter_context(alias_table(system, passages, linking, LinkerOptions()))
-    dense = vector_index(system, passages, vectors, model)
-    searched = PassageIndex(passages, index or f"{passages.rstrip('/')}-bm25")
-    find = make_system(system, Sources(searched, table, LinkerOptions(), dense), level="passage")
-    served.search_in(passages, searched, find, is_alone=system != "bm25")
 
 
 def _run(app: Starlette, host: str, port: int | None, *, usual: int, open: bool = False) -> None:

@@ -2,7 +2,8 @@
 
 ``trained_model`` is a BERT that learns from sentences made by templates which fact entails or contradicts which; it
 needs torch. ``overlap_model`` is a graph for ONNX Runtime, laid out by hand: what is said in the same words is
-entailed, unless one of the two says ``not``.
+entailed, unless one of the two says ``not``. As a ranker it gives the share of the first text's words that stand in the
+second.
 """
 
 from __future__ import annotations
@@ -122,6 +123,7 @@ def overlap_model(
     max_tokens: int = 256,
     shape: Sequence[str | int] = ("pairs", "tokens"),
     is_quantised: bool = False,
+    is_ranker: bool = False,
 ) -> Path:
     """Writes an ONNX model that compares words, with its tokenizer and config.
 
@@ -131,6 +133,7 @@ def overlap_model(
         max_tokens: of the tokenizer.
         shape: of the inputs; a number is a fixed size.
         is_quantised: the shares of a batch are rounded to 256 numbers between the lowest and the highest of it.
+        is_ranker: it has one output.
     """
     import onnx
     from onnx import TensorProto, helper
@@ -175,18 +178,22 @@ def overlap_model(
         nodes.insert(-8, node("DynamicQuantizeLinear", ["above"], ["level", "scale", "zero"]))
         nodes.insert(-8, node("DequantizeLinear", ["level", "scale", "zero"], ["rounded"]))
         next(one for one in nodes if "entailed" in one.output).input[0] = "rounded"
+    labels: Sequence[str] = LABELS
+    if is_ranker:
+        labels, nodes[-1] = ("LABEL_0",), node("Identity", ["share"], ["logits"])
+        nodes[3].output[0], nodes[6].output[0] = "in_first", "in_second"
     inputs = [
         helper.make_tensor_value_info(name, TensorProto.INT64, shape)
         for name in ("input_ids", "token_type_ids", "attention_mask")
     ]
     constants = [helper.make_tensor(name, TensorProto.INT64, [1], value) for name, value in values.items()]
     constants += [helper.make_tensor(name, TensorProto.FLOAT, [1], [value]) for name, value in numbers.items()]
-    outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [shape[0], 3])]
+    outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [shape[0], len(labels)])]
     graph = helper.make_graph(nodes, "overlap", inputs, outputs, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     onnx.checker.check_model(model)
     onnx.save(model, folder / "model.onnx")
-    write_config(folder, LABELS, max_tokens=max_tokens)
+    write_config(folder, labels, max_tokens=max_tokens)
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,10 +10,13 @@ import pytest
 pytest.importorskip("tantivy")
 
 from mapping.entity_linking.aliases import AliasTable
-from mapping.entity_linking.records import Alias, LinkerOptions
+from mapping.entity_linking.records import Alias
 from mapping.retrieval.index import Hit, PassageIndex, make_index
 from mapping.retrieval.queries import Query
+from mapping.retrieval.rerank import Reranker, reordered
+from mapping.retrieval.system_options import RerankerOptions
 from mapping.retrieval.systems import FUSION_K, Sources, make_system
+from tests.support.tiny_nli import overlap_model
 from tests.test_mapping.test_retrieval.test_index import passage, write_corpus
 
 # The ferry stands in words, not in the mention; page 9 has no passage.
@@ -48,7 +52,14 @@ class _Aliases(AliasTable):
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
     corpus = write_corpus(tmp_path_factory.mktemp("systems") / "corpus", PASSAGES)
     make_index(str(corpus), f"{corpus}-bm25")
-    return Sources(PassageIndex(str(corpus), f"{corpus}-bm25"), _Aliases(), LinkerOptions())
+    pytest.importorskip("onnxruntime")
+    texts = [f"{one.title} {one.text}" for one in PASSAGES]
+    model = overlap_model(corpus.parent / "ranker", texts=texts, is_ranker=True)
+    return Sources(
+        PassageIndex(str(corpus), f"{corpus}-bm25"),
+        _Aliases(),
+        reranker=Reranker(RerankerOptions(str(model), depth=3)),
+    )
 
 
 def _found(sources: Sources, system: str, query: str, level: str = "passage", *, subject: str = "") -> list[str]:
@@ -100,7 +111,39 @@ def test_systems_are_put_in_order_and_fused(sources: Sources, level: str) -> Non
     assert _found(sources, "bm25+aliases,bm25", query, level) == list(dict.fromkeys(second + fused))
 
 
+def test_a_cross_encoder_reorders_the_first_passages(sources: Sources) -> None:
+    query = "a book by lantern on her stairs of night"
+    before, after = (_found(sources, system, query) for system in ("bm25", "bm25:rerank"))
+    assert sorted(before[:3]) == sorted(after[:3])
+    assert before[3:] == after[3:] != []
+    texts = {one.passage_id: f"{one.title} {one.text}" for one in PASSAGES}
+    words = {name: set(re.findall(r"\w+", text.lower())) for name, text in texts.items()}
+    shared = {name: len(words[name].intersection(query.split())) for name in before[:3]}
+    assert len({*shared.values()}) > 1
+    assert after[:3] == sorted(before[:3], key=lambda name: -shared[name]) != before[:3]
+    # Pages by their best passages, and behind them those that have none of the first.
+    pages = _found(sources, "bm25:rerank", query, "page")
+    read = dict.fromkeys(name.partition("__")[0] for name in after[:3])
+    assert pages[: len(read)] == list(read)
+    assert sorted(pages) == sorted(_found(sources, "bm25", query, "page"))
+
+
+def test_what_no_model_reads_stays_behind(sources: Sources) -> None:
+    assert sources.reranker is not None
+    passages = [("", ""), ("Stairs", "stairs lit")]
+    assert [score is None for score in sources.reranker.scores("lit stairs", passages)] == [True, False]
+    assert sources.reranker.scores(" ", passages) == [None, None]
+    assert sources.reranker.scores("lit", []) == []
+    hits = make_system("bm25", sources, level="passage")(Query("", "lantern stairs"), 4)
+    unread = reordered(hits, [None] * 3)
+    assert [hit.document for hit in unread] == [hit.document for hit in hits]
+    assert [hit.score for hit in unread] == [-1, -2, -3, -4][: len(hits)]
+    # A longer list gives the same numbers: they depend on the pair alone.
+    alone = sources.reranker.scores("lit stairs", passages[1:])
+    assert sources.reranker.scores("lit stairs", [("One", "lantern " * 40), *passages])[-1:] == alone
+
+
 def test_no_more_is_found_than_asked_for(sources: Sources) -> None:
-    for system in ("bm25", "aliases", "aliases+bm25", "aliases,bm25"):
+    for system in ("bm25", "aliases", "aliases+bm25", "aliases,bm25", "bm25:rerank"):
         hits: list[Hit] = make_system(system, sources, level="passage")(Query("", "Lantern Stairs"), 1)
         assert len(hits) == 1

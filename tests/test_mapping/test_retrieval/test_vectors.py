@@ -67,7 +67,7 @@ def test_the_ranking_is_that_of_all_scores(
 def test_queries_are_found_alike_alone_and_together(index: VectorIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searched, "QUERIES_AT_ONCE", 2)
     queries = [f"{one} lives" for one in WORDS]
-    index.prepare(queries, 20, "passage")
+    index.prepare(queries, [(20, "passage")])
     together = [index.search(query, 20, "passage") for query in queries]
     assert together == [index.search(query, 20, "passage") for query in reversed(queries)][::-1]
     assert {len(own) for own in together} == {20}

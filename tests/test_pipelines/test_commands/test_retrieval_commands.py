@@ -143,9 +143,11 @@ def test_passages_are_found_by_their_vectors(tmp_path: Path, corpus: Path, capsy
         (["x", "--system", "aliases+bm25"], "--system aliases+bm25 needs --linking"),
         (["x", "--linking", "y"], "are for --system aliases, not for bm25"),
         (["x", "--min-count", "2"], "are for --system aliases, not for bm25"),
-        (["x", "--system", "bm25+sparse"], "Write it like aliases+bm25."),
+        (["x", "--system", "bm25+sparse"], "Write it like aliases+bm25 or"),
         (["x", "--system", "bm25,dense"], "--system bm25,dense needs --model"),
         (["x", "--model", "y"], "are for --system dense, not for bm25"),
+        (["x", "--system", "bm25:rerank"], "--system bm25:rerank needs --reranker"),
+        (["x", "--depth", "3"], "--reranker and --depth are for --system rerank, not for bm25"),
         (["x", "--top", "0"], "--top is 0. Must be >= 1."),
     ],
 )
