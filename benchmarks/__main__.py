@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks import (
     bm25,
     build_speed,
+    citations_speed,
     leaks,
     lookup_speed,
     map_speed,
@@ -44,6 +45,8 @@ def main() -> None:
 
     results["wikitext"] = wikitext_speed.measure(args.data, n_rounds=ROUNDS[size])
     wikitext_speed.show(results["wikitext"])
+    results["citations"] = citations_speed.measure(args.data, n_rounds=ROUNDS[size])
+    citations_speed.show(results["citations"])
     results["leaks"] = leaks.measure(args.data)
     leaks.show(results["leaks"], n_lines=LISTED_LEAKS)
     results["build"] = build_speed.measure(args.data, sizes_mb=SIZES_MB[size], peers_mb=PEERS_MB[size], options=[])

@@ -157,6 +157,18 @@ def _slot(name: str, language: str) -> tuple[str | None, int]:
     return slots.get(f"{folded[: number.start()]}#{folded[number.end() :]}"), int(number[0])
 
 
+def argument_slot(template: str, name: str, language: str) -> str | None:
+    """The slot of ``rules/citations.toml`` that an argument fills; None for an unknown one, "" for one left out."""
+    found = _template(template, language)
+    own = found[1].get(_fold(name)) if found is not None else None
+    return _slot(name, language)[0] if own is None else own
+
+
+def is_citation(name: str, language: str) -> bool:
+    """Whether ``read_citation`` reads a template of this name."""
+    return _template(name, language) is not None
+
+
 @lru_cache(maxsize=1 << 14)
 def find_note(name: str, language: str) -> str | None:
     """What a template is to the reader of references besides a citation; None for nothing.
@@ -248,8 +260,8 @@ class _Reader:
             kind = next((kind for slot, kind in _KIND_BY_SLOT if slot in values), kind)
         if kind not in _SERIES_HOLDS:
             values.pop("series", None)
-        fields: dict[str, Any] = self._addresses()
-        fields.update(self._dates())
+        fields: dict[str, Any] = self._dates()
+        fields.update(self._addresses(fields.get("archive_date")))
         fields.update(self._identifiers(fields.get("url")))
         for field, slots in _FIELDS.items():
             if text := self._text(self._take(slots)):
@@ -332,12 +344,16 @@ class _Reader:
     def _written_date(self, prefix: str, *others: str) -> str:
         """A date as written, put together where year, month and day are arguments of their own."""
         text = self._text(self._take((f"{prefix}date", *others)))
-        day, month, year = (self._text(self._take((f"{prefix}{part}",))) for part in ("day", "month", "year"))
+        parts = {part: self._text(self._take((f"{prefix}{part}",))) for part in ("day", "month", "year")}
+        day, month, year = parts.values()
         if not text:
             if month.isdecimal() and year.isdecimal():
                 return "-".join([year, month.zfill(2), *([day.zfill(2)] if day else [])])
             return " ".join(filter(None, (day, month, year)))
-        return text if not year or _YEAR.search(text) else f"{text} {year}"
+        if year and not _YEAR.search(text):
+            text = f"{text} {year}"
+        self.losses.extend(f"unused_parameter:{prefix}{part}" for part, said in parts.items() if said not in text)
+        return text
 
     def _put(self, fields: dict[str, str], field: str, value: str | None) -> None:
         """Fills a field, or says that what was written for it is not of its form."""
@@ -346,8 +362,8 @@ class _Reader:
         else:
             fields[field] = value
 
-    def _addresses(self) -> dict[str, Any]:
-        fields: dict[str, str] = {}
+    def _addresses(self, archive_date: str | None) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
         title = self.values.get("title", "")
         for field, text in (
             ("url", self._take(("url", "chapter_url"))),
@@ -365,7 +381,10 @@ class _Reader:
             self._put(fields, "url_status", known)
         if self._take(("dead_since",)):
             fields["url_status"] = "dead"
-        return _with_archive(fields)
+        fields = _with_archive(fields)
+        if archive_date and fields.get("archive_date", archive_date) != archive_date:
+            self.losses.append("unused_parameter:archive_date")  # the address knows better
+        return fields
 
     def _address(self, wikitext: str) -> str | None:
         """The first address in a value; it may be that of a link."""
