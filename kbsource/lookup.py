@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from threading import RLock
 from typing import NamedTuple
 
-from kbsource.errors import DataError, named_faults
+from kbsource.columns import schema_of
+from kbsource.errors import DataError, SetupError, named_faults
 from kbsource.files import Folder
 from kbsource.index.title_index import TitleIndex
 from kbsource.records import Page
@@ -85,8 +86,29 @@ class KnowledgeSource:
         Raises:
             SetupError: a file is damaged.
         """
+        return self.pages()
+
+    def pages(self, *, columns: Sequence[str] | None = None, files: Sequence[int] | None = None) -> Iterator[Page]:
+        """Pages in the order of the release; what is read of a page, and from which files, may be less than all.
+
+        Args:
+            columns: of the table ``pages``; a page then has no other fields. ``title`` alone reads titles alone.
+            files: numbers of the files of the table, from 0.
+
+        Raises:
+            SetupError: a file is damaged, or there is no such column or file.
+        """
+        known = schema_of(Page).names
+        if unknown := [name for name in columns or () if name not in known]:
+            raise SetupError(f"pages have no column {unknown[0]!r}, but {', '.join(known)}.")
+        n_files = len(self.manifest.tables["pages"])
+        if unheld := [number for number in files or () if not 0 <= number < n_files]:
+            raise SetupError(f"the release has no file {unheld[0]} of pages, but 0 to {n_files - 1}.")
+        return self._pages(columns, files)
+
+    def _pages(self, columns: Sequence[str] | None, files: Sequence[int] | None) -> Iterator[Page]:
         with named_faults():
-            yield from self._reader.pages()
+            yield from self._reader.pages(columns, files)
 
     def __contains__(self, wanted: object) -> bool:
         """Whether ``get`` gives a page for an id, a title or an address."""

@@ -157,6 +157,28 @@ class Page(Row):
         """The texts of the elements, title first, a line each."""
         return "\n".join(element.text for element in self.elements)
 
+    def plain(self) -> str:
+        """The page as text for reading: blank lines between paragraphs, marks of lists, tables and infoboxes."""
+        from kbsource.rendering import PlainText
+
+        return PlainText().text(self)
+
+    def markdown(self, *, links: bool = False) -> str:
+        """The page as Markdown: headings, lists, tables, infoboxes, and formulas between dollar signs.
+
+        Args:
+            links: lead to the wiki.
+        """
+        from kbsource.rendering import Markdown
+
+        return Markdown(has_links=links).text(self)
+
+    def html(self, *, links: bool = False) -> str:
+        """The page as HTML, from its title on; ``links`` lead to the wiki."""
+        from kbsource.rendering import HtmlPage
+
+        return HtmlPage(self, has_links=links).text()
+
     def to_dict(self) -> dict[str, Any]:
         """The page as JSON values: records as objects, by the names of their columns."""
         values: dict[str, Any] = msgspec.to_builtins(self)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -14,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from kbsource.lookup import KnowledgeSource
-from kbsource.records import Anchor, Cell, CellLink, Element, Infobox, Page, Table
+from kbsource.records import Anchor, CellLink, Page, Table
+from kbsource.rendering import ElementPiece, HtmlPage, Links
 from mapping.inspector.finder import FoundTitle, PageFinder
 from mapping.inspector.frame import Crumb, View, number_asked, paging, render
 from mapping.inspector.marking import Mark, Span, TextLink, mark_text, read_spans, shown
@@ -25,14 +24,6 @@ PART_CHARS = 200_000
 TABLE_ROWS = 100
 """Rows of a table that stand in its page; the others have a view of their own."""
 _ELEMENT_CHARS, _LINK_CHARS = 100, 100
-
-
-class ElementPiece(NamedTuple):
-    """What a part has of an element: its characters from ``start`` up to ``end``; of most elements all."""
-
-    element: int
-    start: int
-    end: int
 
 
 Part = tuple[ElementPiece, ...]
@@ -73,60 +64,32 @@ def part_with(parts: Sequence[Part], element: int, start: int = 0) -> int:
     return len(parts) - 1
 
 
-_DEEPEST = 8
-"""Lists are indented so many times at most."""
-_MOST_COLUMNS = 1_000
-
-
-class Document:
-    """One page of a release."""
+class Document(HtmlPage):
+    """One page of a release, with places to be led to, marked spans, and links into the inspector."""
 
     def __init__(self, opened: Opened, page: Page, spans: Sequence[Span] = ()) -> None:
-        self._opened, self._page, self._spans = opened, page, spans
-        self._anchor_elements = [anchor.element for anchor in page.anchors]
-        self._tables: dict[int, list[tuple[int, Table]]] = defaultdict(list)
-        for number, table in enumerate(page.tables):
-            self._tables[table.element].append((number, table))
-        self._infoboxes: dict[int, list[Infobox]] = defaultdict(list)
-        for infobox in page.infoboxes:
-            self._infoboxes[infobox.element].append(infobox)
+        super().__init__(page, has_links=True)
+        self._opened, self._spans = opened, spans
         self._named: set[str] = set()
 
     def html(self, part: Part) -> Markup:
         """A part of the page as HTML."""
-        return Markup("\n".join(self._blocks(part)))
-
-    def _blocks(self, part: Part) -> Iterator[str]:
-        lists: list[str] = []  # tags of those that are open
-        for piece in part:
-            element = self._page.elements[piece.element]
-            if element.kind == "list_item":
-                yield from _enter_item(lists, element)
-                yield self._text("span", piece)
-            else:
-                yield from _leave_lists(lists, 0)
-                yield self._heading(piece) if element.kind in ("title", "heading") else self._text("p", piece)
-            if piece.end == len(element.text) and (piece.element in self._tables or piece.element in self._infoboxes):
-                yield from _leave_lists(lists, 0)
-                yield from map(self._infobox, self._infoboxes.get(piece.element, ()))
-                yield from (self._table(number, table) for number, table in self._tables.get(piece.element, ()))
-        yield from _leave_lists(lists, 0)
+        return Markup("\n".join(self.blocks(part)))
 
     def _heading(self, piece: ElementPiece) -> str:
-        element = self._page.elements[piece.element]
-        level = 1 if element.kind == "title" else min(max(element.level, 2), 6)
+        element = self.page.elements[piece.element]
         name = section_id(element.text)
         target = ""
         if element.kind == "heading" and name not in self._named:
             self._named.add(name)
             target = f'<span class="target" id="{escape(shown(name))}"></span>'
-        return target + self._text(f"h{level}", piece)
+        return target + super()._heading(piece)
 
     def _text(self, tag: str, piece: ElementPiece) -> str:
         number, start, end = piece
-        element = self._page.elements[number]
+        element = self.page.elements[number]
         text = element.text[start:end] if end - start < len(element.text) else element.text
-        links = self._links(number, start, end)
+        links = [self._link(one, _place(number, one.start, one.end), before=start) for one in self.anchors(piece)]
         marked = []
         for span in self._spans:
             if (inside := span.inside(number, len(element.text))) is not None:
@@ -135,15 +98,6 @@ class Document:
                     marked.append(Mark(first - start, last - start, span.label or _place(number, *inside)))
         first_of_element = f' id="e{number}"' if start == 0 else f' data-from="{start}"'
         return f'<{tag}{first_of_element} data-e="{number}" dir="auto">{mark_text(text, links, marked)}</{tag}>'
-
-    def _links(self, number: int, start: int, end: int) -> list[TextLink]:
-        first, last = bisect_left(self._anchor_elements, number), bisect_right(self._anchor_elements, number)
-        own = [anchor for anchor in self._page.anchors[first:last] if start <= anchor.start and anchor.end <= end]
-        return [self._anchor_link(anchor, start) for anchor in own]
-
-    def _anchor_link(self, anchor: Anchor, before: int) -> TextLink:
-        place = _place(anchor.element, anchor.start, anchor.end)
-        return self._link(anchor, place, before=before)
 
     def _link(self, link: Anchor | CellLink, place: str, *, before: int = 0) -> TextLink:
         title = link.target_title + (f"#{link.target_fragment}" if link.target_fragment else "")
@@ -154,79 +108,32 @@ class Document:
         url = self._opened.page_url(link.target_page_id, section=link.target_fragment)
         return TextLink(link.start - before, link.end - before, url, f"{place} → {title}")
 
-    def _cell_text(self, text: str, links: Iterable[CellLink]) -> Markup:
-        return mark_text(text, [self._link(link, f"[{link.start}, {link.end})") for link in links])
+    def _name(self, text: str) -> str:
+        return str(escape(shown(text)))
 
-    def _infobox(self, infobox: Infobox) -> str:
-        rows = "".join(
-            f'<tr><th scope="row" dir="auto">{escape(shown(field.name)).replace("_", Markup("_<wbr>"))}</th>'
-            f'<td dir="auto">{self._cell_text(field.text, field.links)}</td></tr>'
-            for field in infobox.fields
-        )
-        name = escape(shown(infobox.name))
-        return f'<table class="infobox"><caption dir="auto">{name}</caption><tbody>{rows}</tbody></table>'
+    def _linked(self, text: str, links: Links) -> str:
+        return str(mark_text(text, [self._link(link, f"[{link.start}, {link.end})") for link in links]))
 
     def _table(self, number: int, table: Table) -> str:
-        rest = Markup()
+        rest = ""
         if (more := len(table.rows) - TABLE_ROWS) > 0:
-            url = self._opened.url(f"page/{self._page.page_id}/table/{number}", **{"from": TABLE_ROWS})
-            rest = Markup(f'<p class="more"><a href="{escape(url)}">{more:,} more rows of this table</a></p>')
-        return self.table_html(number, table, 0, TABLE_ROWS) + rest
+            url = self._opened.url(f"page/{self.page.page_id}/table/{number}", **{"from": TABLE_ROWS})
+            rest = f'<p class="more"><a href="{escape(url)}">{more:,} more rows of this table</a></p>'
+        return self.rows_html(number, table, 0, TABLE_ROWS) + Markup(rest)
 
-    def table_html(self, number: int, table: Table, start: int, end: int) -> Markup:
+    def rows_html(self, number: int, table: Table, start: int, end: int) -> Markup:
         """A table with its rows from ``start`` up to ``end``, behind its caption and header."""
         if not (table.caption or any(table.header) or any(cell.text for row in table.rows for cell in row)):
             return Markup(f'<p class="more quiet" id="t{number}">A table without text.</p>')
-        caption = "" if table.caption is None else f'<caption dir="auto">{escape(shown(table.caption))}</caption>'
-        head = "".join(f'<th scope="col" dir="auto">{escape(shown(text))}</th>' for text in table.header)
-        shown_rows = table.rows[start:end]
-        body = "".join(
-            f"<tr>{''.join(self._cell(cell, len(shown_rows) - place) for cell in row)}</tr>"
-            for place, row in enumerate(shown_rows)
-        )
-        head = f"<thead><tr>{head}</tr></thead>" if head else ""
-        label = escape(shown(table.caption or f"Table {number + 1}"))
+        label = self._name(table.caption or f"Table {number + 1}")
         return Markup(
             f'<div class="scroll" tabindex="0" role="region" aria-label="{label}" id="t{number}">'
-            f"<table>{caption}{head}<tbody>{body}</tbody></table></div>"
+            f"{self.table_html(table, table.rows[start:end])}</div>"
         )
-
-    def _cell(self, cell: Cell, rows_left: int) -> str:
-        tag = "th" if cell.is_header else "td"
-        columns = f' colspan="{min(cell.colspan, _MOST_COLUMNS)}"' if cell.colspan > 1 else ""
-        rows = f' rowspan="{min(cell.rowspan, rows_left)}"' if min(cell.rowspan, rows_left) > 1 else ""
-        return f'<{tag}{columns}{rows} dir="auto">{self._cell_text(cell.text, cell.links)}</{tag}>'
 
 
 def _place(element: int, start: int, end: int) -> str:
     return f"element {element}, [{start}, {end})"
-
-
-def _enter_item(lists: list[str], element: Element) -> Iterator[str]:
-    """Opens and closes lists up to where an item stands, and begins it."""
-    tag = "ol" if element.ordinal is not None else "ul"
-    depth = min(max(element.level, 1), _DEEPEST)
-    yield from _leave_lists(lists, depth)
-    if len(lists) == depth:
-        yield "</li>"
-        if lists[-1] != tag:
-            yield f"</{lists.pop()}>"
-    while len(lists) < depth:
-        lists.append(tag)
-        yield f"<{tag}{_style(element)}>"
-        if len(lists) < depth:
-            yield '<li class="deeper">'
-    yield "<li>" if element.ordinal is None else f'<li value="{element.ordinal}">'
-
-
-def _leave_lists(lists: list[str], depth: int) -> Iterator[str]:
-    while len(lists) > depth:
-        yield f"</li></{lists.pop()}>"
-
-
-def _style(element: Element) -> str:
-    """The class of lists without bullets: terms and what is indented."""
-    return {";": ' class="terms"', ":": ' class="indented"'}.get(element.marker[-1:], "")
 
 
 N_TYPED = 12
@@ -287,7 +194,7 @@ def show_table(request: Request, opened: Opened) -> Response:
         page=page,
         number=number,
         paging=rows,
-        table=Document(opened, page).table_html(number, table, rows.start, rows.end),
+        table=Document(opened, page).rows_html(number, table, rows.start, rows.end),
     )
 
 

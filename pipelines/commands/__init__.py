@@ -69,6 +69,9 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
     "Share": (
         Command("publish", "commands.share:publish", "Prepare a folder of a release for a dataset hub.", "publish"),
         Command(
+            "export", "commands.share:export", "Write the pages of a release as text, Markdown, HTML or JSON Lines.", ""
+        ),
+        Command(
             "export-kilt", "commands.share:export_kilt", "Write a release in the form of KILT's knowledge source.", ""
         ),
         Command("beir", "commands.retrieve:beir", "Write an aligned dataset over passages as BEIR has datasets."),

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import shlex
 import sys
 from contextlib import nullcontext
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from kbsource.errors import SetupError, counted
 from kbsource.files import Folder
-from mapping.options import FileOrPipe, FolderPath, Like, Release
+from mapping.options import LARGEST, FileOrPipe, FolderPath, Like, Release, Title
 from mapping.publish.subject import LICENCES
 from pipelines.progress import Progress
 from pipelines.terminal import Summary, command_line
+
+AtLeast8 = Annotated[int, Parameter(metavar="N", validator=Number(gte=8, lte=LARGEST))]
 
 
 def _day(type_: Any, day: str | None) -> None:
@@ -86,6 +90,59 @@ def publish(
         values={"output": output, "title": subject.title},
         next=shlex.join(("hf", "upload", repo_id or "OWNER/NAME", output, "--repo-type", "dataset")),
     )
+
+
+def export(
+    release: Release,
+    pages: Annotated[tuple[Title, ...], Parameter(metavar="PAGE")] = (),
+    /,
+    *,
+    output: FileOrPipe,
+    format: Literal["text", "markdown", "html", "jsonl"] | None = None,
+    links: bool = False,
+    by: Literal["page", "section"] = "page",
+    max_tokens: AtLeast8 | None = None,
+) -> Summary:
+    """Write the pages of a release as text, Markdown, HTML or JSON Lines.
+
+    Writes each page in one piece: headings, lists, tables, infoboxes, formulas as TeX between dollar signs. JSON Lines
+    have a page, a section, or a piece of at most so many tokens a line, with id, title, address, item, revision and
+    time, and the text as Markdown. Memory stays flat.
+
+    Args:
+        release: folder of a release of pages.
+        pages: titles, page ids, URLs or Wikidata items; by default all pages, in the order of the release.
+        output: file, which appears when it is complete, compressed if its name ends in .gz, .zst or .bz2. A * in its
+            name is the number of a file of pages, and there is one for each. - for the standard output.
+        format: by default as the output is called (.txt, .md, .html, .jsonl), else text.
+        links: links to the wiki, in all but text.
+        by: what a line of JSON Lines is.
+        max_tokens: cut what a line is into pieces of so many words and signs at most, behind paragraphs where that can
+            be, else sentences.
+
+    Examples:
+        kbsource export releases/enwiki-20261001 --output 'enwiki/part-*.jsonl.zst'
+        kbsource export releases/enwiki-20261001 'Alan Turing' --format markdown --links --output -
+        kbsource export releases/enwiki-20261001 --by section --max-tokens 400 --output s3://lake/enwiki.jsonl.gz
+    """
+    from kbsource.export import ExportOptions, export_pages
+    from kbsource.lookup import KnowledgeSource
+
+    if os.path.isdir(output):
+        raise SetupError(f"--output {output} is a folder; name a file, like {output.rstrip('/')}/part-*.jsonl.gz.")
+    stem = re.sub(r"\.(gz|zst|bz2)$", "", output)
+    known: dict[str, Any] = {"txt": "text", "md": "markdown", "html": "html", "jsonl": "jsonl"}
+    form = format or known.get(stem.rpartition(".")[2], "text")
+    options = ExportOptions(form, has_links=links, by=by, max_tokens=max_tokens)
+    with KnowledgeSource.open(release) as source, Progress().counting("export", "pages") as see:
+        made = export_pages(source, output, options, titles=pages, on_progress=see)
+    where = "the standard output" if (is_piped := output in ("-", "/dev/stdout")) else output
+    said = f"{counted(made.n_pages, 'pages')} written to {where}, {counted(made.n_records, 'records')}."
+    if is_piped:
+        sys.stderr.write(f"{said}\n")
+        return Summary()
+    values = {"output": list(made.files), "pages": made.n_pages, "records": made.n_records, "bytes": made.n_bytes}
+    return Summary(said, values=values, next=command_line("inspect", release))
 
 
 def export_kilt(release: Release, /, *, output: FileOrPipe) -> Summary:

@@ -42,6 +42,7 @@ def test_every_module_is_in_the_extra_that_is_named() -> None:
         ["show", "RELEASE", "Halvane Isles"],
         ["show", "RELEASE", "Halvane Isles", "--json"],
         ["templates", "RELEASE"],
+        ["export", "RELEASE", "--output", "-"],
         ["export-kilt", "RELEASE", "--output", "-"],
     ],
     ids=" ".join,

@@ -84,13 +84,14 @@ class PagesReader:
         self._shards[shard] = opened
         return opened
 
-    def pages(self) -> Iterator[Page]:
-        """Every page in the order of the release, one row group in memory."""
-        for path in self._paths:
+    def pages(self, columns: Sequence[str] | None = None, files: Sequence[int] | None = None) -> Iterator[Page]:
+        """Pages in the order of the release, one row group in memory; of all columns and files, or of these."""
+        for path in self._paths if files is None else [self._paths[number] for number in files]:
             with opened_table(path) as file:
                 for group in range(file.metadata.num_row_groups):
-                    for batch in file.read_row_group(group, use_threads=False).to_batches():
-                        yield from pages_of(batch)
+                    table = file.read_row_group(group, columns=columns and [*columns], use_threads=False)
+                    for batch in table.to_batches():
+                        yield from pages_of(batch, columns)
 
     def close(self) -> None:
         """Closes every file."""
@@ -99,14 +100,14 @@ class PagesReader:
             self._shards.popitem()[1].close()
 
 
-def pages_of(batch: pa.RecordBatch) -> list[Page]:
-    """The pages of a batch of the table ``pages``.
+def pages_of(batch: pa.RecordBatch, columns: Sequence[str] | None = None) -> list[Page]:
+    """The pages of a batch of the table ``pages``, or of these columns of it.
 
     Raises:
         DataError: the columns are others.
     """
     schema = schema_of(Page)
-    missing = [name for name in schema.names if name not in batch.schema.names]
+    missing = [name for name in columns or schema.names if name not in batch.schema.names]
     try:
         if missing:
             raise KeyError(missing[0])

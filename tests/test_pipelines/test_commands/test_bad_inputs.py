@@ -45,6 +45,7 @@ FOLDERS = (
     ("info", "{bad}"),
     ("show", "{bad}", "12"),
     ("locate", "{bad}", "--title", "x", "--evidence", "x"),
+    ("export", "{bad}", "--output", "{out}"),
     ("export-kilt", "{bad}", "--output", "{out}"),
     (*BUILD, "--wikidata", "{bad}"),
     ("nli", "--model", "{bad}", "--premise", "x", "--hypothesis", "x"),

@@ -307,6 +307,39 @@ def test_export_kilt(release: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "--wikidata" in capsys.readouterr().out
 
 
+def test_export_takes_the_format_from_the_name(
+    release: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    output = tmp_path / "pages.md.gz"
+    assert main(["export", str(release), "Halvane Isles", "the Halvanes", "--output", str(output), "--json"]) == 0
+    values = json.loads(capfdbinary.readouterr().out)
+    markdown = gzip.decompress(output.read_bytes())
+    assert values == {"output": [str(output)], "pages": 2, "records": 2, "bytes": len(markdown)}
+    assert markdown.count(b"# Halvane Isles\n\n| Infobox country |") == 2
+
+    assert main(["export", str(release), "Halvane Isles", "--output", "-", "--format", "markdown"]) == 0
+    said = capfdbinary.readouterr()
+    assert said.out * 2 == markdown
+    assert b"1 page written to the standard output" in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--output", "{tmp}"], "is a folder; name a file"),
+        (["Nowhere", "--output", "{tmp}/x"], "Nowhere: the release has no such page"),
+        (["--output", "{tmp}/x.md", "--by", "section"], "give --format jsonl"),
+        (["--output", "{tmp}/x.jsonl", "--max-tokens", "7"], "--max-tokens"),
+    ],
+)
+def test_what_export_cannot_do_is_said(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main(["export", str(release), *(one.replace("{tmp}", str(tmp_path)) for one in arguments)]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_ctrl_c_exits_with_130_and_no_traceback(
     release: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -120,6 +120,7 @@ COMMANDS = {
     "templates": "templates {0}/mini",
     "locate": "locate {0}/mini --title 'Lake Miravel' --evidence 'the Halvane Isles'",
     "locate many": "locate {0}/mini --input {0}/asked.jsonl",
+    "export": "export {0}/mini --output -",
     "export-kilt": "export-kilt {0}/mini --output -",
     "validate-kilt": "validate-kilt {0}/mini {0}/aligned/jsonl-dev-kilt.jsonl",
     "validate-kilt of another release": "validate-kilt {0}/kb {0}/aligned/jsonl-dev-kilt.jsonl",

@@ -22,6 +22,7 @@ COMMANDS = {
     "verify with a kb": "verify . --kb {0}/kb",
     "locate": "locate {0}/kb --title x",
     "locate with a file": "locate . --title x --title-map {0}/moves",
+    "export": "export {0}/kb --output -",
     "export-kilt": "export-kilt {0}/kb --output -",
     "validate-kilt": "validate-kilt {0}/kb {0}/file.jsonl",
     "evaluate": "evaluate qampari {0}/dev.jsonl --predictions {0}/predictions.jsonl",

@@ -1,0 +1,227 @@
+"""The pages of a release as texts in files: plain, Markdown, HTML, or JSON Lines with pages, sections or pieces."""
+
+from __future__ import annotations
+
+import re
+import sys
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
+
+import orjson
+import pyarrow as pa
+
+from kbsource.errors import SetupError
+from kbsource.files import Folder, HashingWriter, base_name
+from kbsource.lookup import KnowledgeSource
+from kbsource.records import Page
+from kbsource.rendering import Block, HtmlPage, Markdown, PlainText, join_blocks
+
+Format = Literal["text", "markdown", "html", "jsonl"]
+By = Literal["page", "section"]
+_COLUMNS = ("page_id", "title", "qid", "revision_id", "timestamp", "url", "elements", "tables", "infoboxes")
+_COMPRESSIONS = {"gz": "gzip", "zst": "zstd", "bz2": "bz2"}
+_BLOCK_BYTES = 1 << 20
+_EVERY = 1_000
+# Scripts without spaces by the letter; else words, and every other sign.
+_UNSPACED = "\u0e00-\u0eff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+_TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
+_SENTENCE_END = re.compile(r"""[.!?]["')\]]*\s|[。！？]|\n""")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """What is written of each page."""
+
+    format: Format = "text"
+    has_links: bool = False  #: in Markdown, HTML and JSON Lines
+    by: By = "page"  #: what a line of JSON Lines is
+    max_tokens: int | None = None  #: cuts pages, or sections, into pieces of JSON Lines; words and signs are tokens
+
+    def __post_init__(self) -> None:
+        """Raises SetupError for what the format does not have."""
+        if self.format != "jsonl" and (self.by != "page" or self.max_tokens is not None):
+            raise SetupError("sections and pieces are lines of JSON: give --format jsonl with --by and --max-tokens.")
+        if self.format == "text" and self.has_links:
+            raise SetupError("plain text has no links: leave --links out, or give --format markdown.")
+
+
+class Exported(NamedTuple):
+    """What was written."""
+
+    n_pages: int
+    n_records: int  #: lines of JSON Lines, else pages
+    n_bytes: int  #: before they were compressed
+    files: tuple[str, ...]
+
+
+def n_tokens(text: str) -> int:
+    """The words and signs of a text, of scripts without spaces the letters.
+
+    >>> n_tokens("It isn't 東京."), n_tokens("$x^2$")
+    (7, 5)
+    """
+    return sum(1 for _ in _TOKEN.finditer(text))
+
+
+def page_records(page: Page, options: ExportOptions) -> Iterator[dict[str, Any]]:
+    """The lines of JSON Lines of a page; their text is Markdown. Those of sections and pieces that hold no more than
+    headings are left out, but of a page that is no more."""
+    facts = {
+        "page_id": page.page_id,
+        "title": page.title,
+        "url": page.url,
+        "qid": page.qid,
+        "revision_id": page.revision_id,
+        "timestamp": page.timestamp,
+    }
+    blocks = Markdown(has_links=options.has_links).blocks(page)
+    if options.by == "page" and options.max_tokens is None:
+        yield {"id": str(page.page_id), **facts, "text": join_blocks(blocks)}
+        return
+    runs = [[*blocks]]
+    if options.by == "section":
+        runs = [[*own] for _, own in groupby(runs[0], lambda block: block.section)]
+    if options.max_tokens is not None:
+        runs = [piece for run in runs for piece in cut_blocks(run, options.max_tokens)]
+    kept = [run for run in runs if any(block.kind not in ("title", "heading") for block in run)] or [*runs][:1]
+    for number, run in enumerate(kept):
+        yield {"id": f"{page.page_id}-{number}", **facts, "section": list(run[-1].section), "text": join_blocks(run)}
+
+
+def cut_blocks(blocks: Iterable[Block], max_tokens: int) -> Iterator[list[Block]]:
+    """Runs of blocks of so many tokens at most. What is longer by itself is cut behind a line or sentence, else between
+    two words; a heading goes with what is below it."""
+    run: list[Block] = []
+    sizes: list[int] = []
+    for block in blocks:
+        for text, size in _cut_text(block.text, max_tokens):
+            if run and sum(sizes) + size > max_tokens:
+                first = len(run)
+                while first > 1 and run[first - 1].kind == "heading":
+                    first -= 1
+                if run[first - 1].kind == "heading" or sum(sizes[first:]) + size > max_tokens:
+                    first = len(run)
+                yield run[:first]
+                run, sizes = run[first:], sizes[first:]
+            run.append(block._replace(text=text))
+            sizes.append(size)
+    if run:
+        yield run
+
+
+def _cut_text(text: str, max_tokens: int) -> Iterator[tuple[str, int]]:
+    spans = [found.span() for found in _TOKEN.finditer(text)]
+    first, at = 0, 0
+    while len(spans) - first > max_tokens:
+        end = spans[first + max_tokens - 1][1]
+        half = spans[first + (max_tokens - 1) // 2][0]
+        ends = [found.end() for found in _SENTENCE_END.finditer(text, half, end + 1)]
+        cut = ends[-1] if ends else end
+        after = bisect_left(spans, (cut, 0), first + 1)
+        yield text[at:cut].strip(), after - first
+        first, at = after, cut
+    yield text[at:].rstrip() if not at else text[at:].strip(), len(spans) - first
+
+
+def page_bytes(page: Page, options: ExportOptions) -> tuple[bytes, int]:
+    """What is written of a page, and how many records that is; texts end in blank lines."""
+    if options.format == "jsonl":
+        lines = [orjson.dumps(record) + b"\n" for record in page_records(page, options)]
+        return b"".join(lines), len(lines)
+    if options.format == "html":
+        html = HtmlPage(page, has_links=options.has_links).text()
+        return f'<article id="page-{page.page_id}">\n{html}\n</article>\n'.encode(), 1
+    form = PlainText() if options.format == "text" else Markdown(has_links=options.has_links)
+    return f"{form.text(page)}\n\n\n".encode(), 1
+
+
+def export_pages(
+    source: KnowledgeSource,
+    output: str,
+    options: ExportOptions,
+    *,
+    titles: Sequence[str] = (),
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Exported:
+    """Writes the pages of a release in its order, or some, in that of their names. Memory: a row group of pages.
+
+    Args:
+        output: file, or ``-`` for the standard output; compressed where its name ends in ``.gz``, ``.zst`` or ``.bz2``.
+            With a ``*`` in its name there is one for each file of pages, whose number stands in its place.
+        titles: titles, ids, addresses or items of the pages; of none all.
+
+    Raises:
+        SetupError: a page is not there, or several files are asked for of pages by their names.
+    """
+    columns = (*_COLUMNS, "anchors") if options.has_links else _COLUMNS
+    n_files = len(source.manifest.tables["pages"])
+    if "*" in base_name(output):
+        if titles:
+            raise SetupError("pages by their names go into one file: leave the * out of --output.")
+        number_of = (str(number).zfill(5) for number in range(n_files))
+        files = {output[::-1].replace("*", number[::-1], 1)[::-1]: (n,) for n, number in enumerate(number_of)}
+        parts = [(file, source.pages(columns=columns, files=own)) for file, own in files.items()]
+    else:
+        parts = [(output, (_named(source, name) for name in titles) if titles else source.pages(columns=columns))]
+    total = len(titles) or len(source)
+    n_pages = n_records = n_bytes = 0
+    for file, pages in parts:
+        with _opened(file) as sink:
+            held = bytearray(_head(source) if options.format == "html" else b"")
+            for page in pages:
+                written, n = page_bytes(page, options)
+                held += written
+                n_pages, n_records = n_pages + 1, n_records + n
+                if len(held) >= _BLOCK_BYTES:
+                    n_bytes += sink.write(held)
+                    held = bytearray()
+                if on_progress is not None and n_pages % _EVERY == 0:
+                    on_progress(n_pages, total)
+            if options.format == "html":
+                held += b"</body>\n</html>\n"
+            n_bytes += sink.write(held)
+    return Exported(n_pages, n_records, n_bytes, tuple(file for file, _ in parts))
+
+
+def _named(source: KnowledgeSource, name: str) -> Page:
+    page = source.get(name) or source.by_qid(name)
+    if page is None:
+        raise SetupError(f"{name}: the release has no such page; kbsource show says why, and names similar titles.")
+    return page
+
+
+def _head(source: KnowledgeSource) -> bytes:
+    title = escape(" ".join(filter(None, (source.site.name or source.site.dbname, source.manifest.dump.date))))
+    lang = escape(source.site.lang)
+    head = f'<head><meta charset="utf-8"><title>{title}</title></head>'
+    return f'<!DOCTYPE html>\n<html lang="{lang}">\n{head}\n<body>\n'.encode()
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    """A file to write to, which compresses as its name says, and is there once it is complete; ``-`` is the standard
+    output."""
+    if path in ("-", "/dev/stdout"):
+        yield sys.stdout.buffer
+        return
+    with Folder.of(path).create() as file:
+        name = _COMPRESSIONS.get(path.rpartition(".")[2])
+        if name is None:
+            yield file
+        else:
+            with pa.CompressedOutputStream(pa.PythonFile(HashingWriter(file), "w"), name) as stream:
+                yield _Compressing(stream)
+
+
+class _Compressing:
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, data: bytes) -> int:
+        self._stream.write(bytes(data))
+        return len(data)

@@ -1,0 +1,367 @@
+"""A page as one text: plain, as Markdown or as HTML, whole or in pieces. Formulas are TeX between dollar signs."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from itertools import groupby
+from typing import NamedTuple
+
+from kbsource.records import Anchor, Cell, CellLink, Element, Infobox, Page, Table
+
+Links = Sequence[Anchor | CellLink]
+_DEEPEST = 8
+"""Lists are indented so many times at most."""
+_MOST_COLUMNS = 1_000
+_MOST_FILLED = 100
+"""Columns of a table up to which what a cell spans is filled with empty ones: time stays linear in the text."""
+
+
+class Block(NamedTuple):
+    """What stands between two blank lines: a heading, a paragraph, a table, an infobox; or an item of a list."""
+
+    kind: str  #: as ``Element.kind``; ``table``, ``infobox``
+    section: tuple[str, ...]  #: headings above it, as ``Element.section``
+    text: str  #: one line; of tables and infoboxes several
+
+
+def join_blocks(blocks: Iterable[Block]) -> str:
+    """Blocks as one text: a blank line between two of them, none between items of a list."""
+    parts: list[str] = []
+    before = ""
+    for kind, _, text in blocks:
+        if parts:
+            parts.append("\n" if kind == before == "list_item" else "\n\n")
+        parts.append(text)
+        before = kind
+    return "".join(parts)
+
+
+def title_url(base: str, title: str, fragment: str | None = None) -> str:
+    """The address of a title of a wiki; ``base`` is the permanent link to a page of it.
+
+    >>> title_url("https://en.wikipedia.org/w/index.php?title=A&oldid=1", "Mercury (planet)", "Orbit")
+    'https://en.wikipedia.org/wiki/Mercury_%28planet%29#Orbit'
+    """
+    url = f"{base.partition('/w/index.php')[0]}/wiki/{_quoted(title)}"
+    return f"{url}#{_quoted(fragment)}" if fragment else url
+
+
+def _quoted(text: str) -> str:
+    return urllib.parse.quote(text.replace(" ", "_"), safe="/:,;@!~$-._", errors="replace")
+
+
+class PlainText:
+    """The text of pages with no other marks than those of lists, and bars between the cells of tables."""
+
+    has_links = False
+    _indent = "  "
+    _line_end = "; "
+
+    def text(self, page: Page) -> str:
+        """The whole page."""
+        return join_blocks(self.blocks(page))
+
+    def blocks(self, page: Page) -> Iterator[Block]:
+        """The blocks of a page in order; what has no text is left out. Tables stand behind the element they follow."""
+        boxes: dict[int, list[tuple[str, Iterator[str]]]] = defaultdict(list)
+        for infobox in page.infoboxes:
+            boxes[infobox.element].append(("infobox", self._infobox(infobox, page.url)))
+        for table in page.tables:
+            boxes[table.element].append(("table", self._table(table, page.url)))
+        links: dict[int, Links] = {}
+        if self.has_links:
+            links = {number: [*own] for number, own in groupby(page.anchors, lambda anchor: anchor.element)}
+        depth = 0
+        for number, element in enumerate(page.elements):
+            if element.text.strip():
+                text = self._inline(element.text, links.get(number, ()), page.url)
+                kind = element.kind
+                if kind == "list_item":
+                    before, depth = depth, max(min(element.level, depth + 1, _DEEPEST), 1)
+                    text = self._item(element, text, depth, is_first=depth > before)
+                    if element.marker[-1:] in (";", ":"):  # no item in which others stand
+                        kind, depth = "paragraph", depth - 1
+                else:
+                    depth = 0
+                    text = self._paragraph(text) if kind == "paragraph" else self._heading(element, text)
+                yield Block(kind, element.section, text)
+            for kind, lines in boxes.get(number, ()):
+                depth = 0
+                if rows := "\n".join(lines):
+                    yield Block(kind, element.section, rows)
+
+    def _inline(self, text: str, links: Links, base: str) -> str:
+        return text
+
+    def _paragraph(self, text: str) -> str:
+        return text
+
+    def _heading(self, element: Element, text: str) -> str:
+        return text
+
+    def _item(self, element: Element, text: str, depth: int, *, is_first: bool) -> str:
+        """An item at a depth from 1, maybe the first there; terms and indented lines have no mark."""
+        mark = f"{element.ordinal}. " if element.ordinal is not None else "- "
+        if element.marker[-1:] in (";", ":"):
+            mark = ""
+        return self._indent * (depth - 1) + mark + self._paragraph(text)
+
+    def _cell(self, text: str, links: Links, base: str) -> str:
+        """The text of a cell or field on one line; what stands on lines of its own in it stays apart."""
+        return self._inline(text, links, base).replace("\n", self._line_end)
+
+    def _rows(self, table: Table, base: str) -> Iterator[list[str]]:
+        for row in _grid(table):
+            cells = ["" if cell is None else self._cell(cell.text, cell.links, base) for cell in row]
+            if any(cells):
+                yield cells
+
+    def _table(self, table: Table, base: str) -> Iterator[str]:
+        if table.caption:
+            yield self._cell(table.caption, (), base)
+        header = [self._cell(text, (), base) for text in table.header]
+        for cells in [header, *self._rows(table, base)] if any(header) else self._rows(table, base):
+            yield " | ".join(filter(None, cells))
+
+    def _infobox(self, infobox: Infobox, base: str) -> Iterator[str]:
+        for field in infobox.fields:
+            yield f"{self._cell(field.name, (), base)}: {self._cell(field.text, field.links, base)}"
+
+
+# A formula, whose dollars stand at its text, the second before no digit (as Pandoc knows them); else what CommonMark or
+# HTML would take for a mark.
+_MARKS = re.compile(r"(\$(?! )[^$\n]+(?<! )\$(?!\d))|[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w{1,32};)")
+_MARKS_IN_CELL = re.compile(_MARKS.pattern + r"|\|")
+_LINE_START = re.compile(r"[#>+\-~=]|\d{1,9}(?=[.)](?:\s|$))")
+_IN_FORMULA = re.compile(r"<(?=[A-Za-z/!?])")
+
+
+class Markdown(PlainText):
+    """Pages as CommonMark with GitHub's tables; what their text has of marks is escaped."""
+
+    _indent = "    "
+    _line_end = "<br>"
+
+    def __init__(self, *, has_links: bool = False) -> None:
+        self.has_links = has_links
+
+    def _inline(self, text: str, links: Links, base: str, marks: re.Pattern[str] = _MARKS) -> str:
+        if not (links and self.has_links):
+            return marks.sub(_escaped, text) if marks.search(text) else text
+        parts: list[str] = []
+        at = 0
+        for link in links:
+            if at <= link.start < link.end <= len(text):
+                url = title_url(base, link.target_title, link.target_fragment)
+                shown = marks.sub(_escaped, text[link.start : link.end])
+                parts += (marks.sub(_escaped, text[at : link.start]), f"[{shown}]({url})")
+                at = link.end
+        parts.append(marks.sub(_escaped, text[at:]))
+        return "".join(parts)
+
+    def _paragraph(self, text: str) -> str:
+        text = text.lstrip()  # four blanks would make code of it
+        if (start := _LINE_START.match(text)) is None:
+            return text
+        at = start.end() if start[0].isdigit() else 0
+        return f"{text[:at]}\\{text[at:]}"
+
+    def _heading(self, element: Element, text: str) -> str:
+        if text[-1:] == "#":
+            text = f"{text[:-1]}\\#"
+        return f"{'#' * (1 if element.kind == 'title' else min(max(element.level, 2), 6))} {text}"
+
+    def _item(self, element: Element, text: str, depth: int, *, is_first: bool) -> str:
+        if element.marker[-1:] == ";":
+            text = f"**{text.strip()}**"
+        item = super()._item(element, text, depth, is_first=is_first)
+        # Behind a line of text a list begins with no other number than 1.
+        return f"\n{item}" if is_first and depth > 1 and element.ordinal not in (None, 1) else item
+
+    def _cell(self, text: str, links: Links, base: str) -> str:
+        return self._inline(text, links, base, _MARKS_IN_CELL).replace("\n", self._line_end)
+
+    def _table(self, table: Table, base: str) -> Iterator[str]:
+        rows = [*self._rows(table, base)]
+        header = [self._cell(text, (), base) for text in table.header]
+        if caption := self._cell(table.caption or "", (), base).strip():
+            yield f"**{caption}**\n"
+        if rows or any(header):
+            yield from _pipes(header, rows)
+
+    def _infobox(self, infobox: Infobox, base: str) -> Iterator[str]:
+        rows = [[self._cell(one.name, (), base), self._cell(one.text, one.links, base)] for one in infobox.fields]
+        yield from _pipes([self._cell(infobox.name, (), base)], rows)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    if found[1] is None:
+        return f"\\{found[0]}"
+    return _IN_FORMULA.sub(r"\\lt ", found[1]).replace("\\|", "\\Vert ").replace("|", "\\vert ")
+
+
+def _pipes(header: list[str], rows: Sequence[list[str]]) -> Iterator[str]:
+    width = max(len(header), *map(len, rows), 1)
+    for cells in (header + [""] * (width - len(header)), ["---"] * width, *rows):
+        yield f"| {' | '.join(cells)} |"
+
+
+def _grid(table: Table) -> Iterator[list[Cell | None]]:
+    """The rows of a table by columns, with None where another cell reaches over."""
+    reaching: dict[int, int] = {}  # rows that a cell above reaches over yet, by column
+    for row in table.rows:
+        cells: list[Cell | None] = []
+        for cell in row:
+            while reaching.get(len(cells)):
+                cells.append(None)
+            column, n_columns = len(cells), max(min(cell.colspan, _MOST_FILLED - len(cells)), 1)
+            cells += (cell, *[None] * (n_columns - 1))
+            if cell.rowspan > 1 and column < _MOST_FILLED:
+                reaching |= dict.fromkeys(range(column, column + n_columns), cell.rowspan)
+        if reaching:
+            reaching = {column: n - 1 for column, n in reaching.items() if n > 1}
+        yield cells
+
+
+class ElementPiece(NamedTuple):
+    """Characters of an element from ``start`` up to ``end``; of most elements all."""
+
+    element: int
+    start: int
+    end: int
+
+
+class HtmlPage:
+    """A page as HTML. A view overrides how texts, links, headings and tables are written.
+
+    Args:
+        has_links: links lead to the wiki.
+    """
+
+    def __init__(self, page: Page, *, has_links: bool = False) -> None:
+        self.page, self.has_links = page, has_links
+        self._anchor_elements = [anchor.element for anchor in page.anchors] if has_links else []
+        self._tables: dict[int, list[tuple[int, Table]]] = defaultdict(list)
+        for number, table in enumerate(page.tables):
+            self._tables[table.element].append((number, table))
+        self._infoboxes: dict[int, list[Infobox]] = defaultdict(list)
+        for infobox in page.infoboxes:
+            self._infoboxes[infobox.element].append(infobox)
+
+    def text(self) -> str:
+        """The whole page."""
+        pieces = (ElementPiece(number, 0, len(element.text)) for number, element in enumerate(self.page.elements))
+        return "\n".join(self.blocks(pieces))
+
+    def blocks(self, pieces: Iterable[ElementPiece]) -> Iterator[str]:
+        """Parts of the HTML of these pieces, which are in order."""
+        lists: list[str] = []  # tags of those that are open
+        for piece in pieces:
+            element = self.page.elements[piece.element]
+            if element.kind == "list_item":
+                yield from _enter_item(lists, element)
+                yield self._text("span", piece)
+            else:
+                yield from _leave_lists(lists, 0)
+                yield self._text("p", piece) if element.kind == "paragraph" else self._heading(piece)
+            if piece.end == len(element.text) and (piece.element in self._tables or piece.element in self._infoboxes):
+                yield from _leave_lists(lists, 0)
+                yield from map(self._infobox, self._infoboxes.get(piece.element, ()))
+                yield from (self._table(number, table) for number, table in self._tables.get(piece.element, ()))
+        yield from _leave_lists(lists, 0)
+
+    def anchors(self, piece: ElementPiece) -> list[Anchor]:
+        """The anchors that lie in a piece."""
+        number, start, end = piece
+        first, last = bisect_left(self._anchor_elements, number), bisect_right(self._anchor_elements, number)
+        if first == last:
+            return []
+        return [anchor for anchor in self.page.anchors[first:last] if start <= anchor.start and anchor.end <= end]
+
+    def _heading(self, piece: ElementPiece) -> str:
+        element = self.page.elements[piece.element]
+        return self._text("h1" if element.kind == "title" else f"h{min(max(element.level, 2), 6)}", piece)
+
+    def _text(self, tag: str, piece: ElementPiece) -> str:
+        """A text in its tag."""
+        text = self.page.elements[piece.element].text[piece.start : piece.end]
+        return f'<{tag} dir="auto">{self._linked(text, self.anchors(piece))}</{tag}>'
+
+    def _linked(self, text: str, links: Links) -> str:
+        parts: list[str] = []
+        at = 0
+        for link in links if self.has_links else ():
+            if at <= link.start < link.end <= len(text):
+                url = escape(title_url(self.page.url, link.target_title, link.target_fragment))
+                shown = escape(text[link.start : link.end])
+                parts += (escape(text[at : link.start]), f'<a href="{url}">{shown}</a>')
+                at = link.end
+        return "".join((*parts, escape(text[at:])))
+
+    def _name(self, text: str) -> str:
+        """The text of a caption, a header or the name of a field."""
+        return escape(text)
+
+    def _cell_text(self, text: str, links: Links) -> str:
+        return self._linked(text, links).replace("\n", "<br>")
+
+    def _infobox(self, infobox: Infobox) -> str:
+        rows = "".join(
+            f'<tr><th scope="row" dir="auto">{self._name(field.name).replace("_", "_<wbr>")}</th>'
+            f'<td dir="auto">{self._cell_text(field.text, field.links)}</td></tr>'
+            for field in infobox.fields
+        )
+        caption = f'<caption dir="auto">{self._name(infobox.name)}</caption>'
+        return f'<table class="infobox">{caption}<tbody>{rows}</tbody></table>'
+
+    def _table(self, number: int, table: Table) -> str:
+        """A table by its number on the page."""
+        return self.table_html(table, table.rows)
+
+    def table_html(self, table: Table, rows: Sequence[Sequence[Cell]]) -> str:
+        """A table with some of its rows behind its caption and header."""
+        caption = "" if table.caption is None else f'<caption dir="auto">{self._name(table.caption)}</caption>'
+        head = "".join(f'<th scope="col" dir="auto">{self._name(text)}</th>' for text in table.header)
+        body = "".join(
+            f"<tr>{''.join(self._cell(cell, len(rows) - place) for cell in row)}</tr>" for place, row in enumerate(rows)
+        )
+        head = f"<thead><tr>{head}</tr></thead>" if head else ""
+        return f"<table>{caption}{head}<tbody>{body}</tbody></table>"
+
+    def _cell(self, cell: Cell, rows_left: int) -> str:
+        tag = "th" if cell.is_header else "td"
+        columns = f' colspan="{min(cell.colspan, _MOST_COLUMNS)}"' if cell.colspan > 1 else ""
+        rows = f' rowspan="{min(cell.rowspan, rows_left)}"' if min(cell.rowspan, rows_left) > 1 else ""
+        return f'<{tag}{columns}{rows} dir="auto">{self._cell_text(cell.text, cell.links)}</{tag}>'
+
+
+def _enter_item(lists: list[str], element: Element) -> Iterator[str]:
+    """Opens and closes lists up to where an item stands, and begins it."""
+    tag = "ol" if element.ordinal is not None else "ul"
+    depth = min(max(element.level, 1), _DEEPEST)
+    yield from _leave_lists(lists, depth)
+    if len(lists) == depth:
+        yield "</li>"
+        if lists[-1] != tag:
+            yield f"</{lists.pop()}>"
+    while len(lists) < depth:
+        lists.append(tag)
+        yield f"<{tag}{_style(element)}>"
+        if len(lists) < depth:
+            yield '<li class="deeper">'
+    yield "<li>" if element.ordinal is None else f'<li value="{element.ordinal}">'
+
+
+def _leave_lists(lists: list[str], depth: int) -> Iterator[str]:
+    while len(lists) > depth:
+        yield f"</li></{lists.pop()}>"
+
+
+def _style(element: Element) -> str:
+    """The class of lists without bullets: terms and what is indented."""
+    return {";": ' class="terms"', ":": ' class="indented"'}.get(element.marker[-1:], "")

@@ -1,0 +1,147 @@
+"""Exports: forms, pieces, compression by name, one file or several."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbsource.errors import SetupError
+from kbsource.export import ExportOptions, cut_blocks, export_pages, n_tokens, page_records
+from kbsource.files import Folder
+from kbsource.lookup import KnowledgeSource
+from kbsource.rendering import Block
+from tests.support.inspected import inspected_pages
+from tests.support.releases import TitleRow, redirect_to, write_release
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeSource:
+    folder, pages = tmp_path_factory.mktemp("export"), list(inspected_pages())
+    titles = [TitleRow(page.page_id, page.title) for page in pages]
+    write_release(
+        folder, pages, titles=[*titles, redirect_to(5_000, "The old name", pages[0].title)], rows_per_shard=40
+    )
+    return KnowledgeSource.open(folder / "release")
+
+
+def exported(source: KnowledgeSource, path: Path, **options: Any) -> bytes:
+    export_pages(source, str(path), ExportOptions(**options))
+    return path.read_bytes()
+
+
+def test_text_and_markdown_are_those_of_the_pages(source: KnowledgeSource, tmp_path: Path) -> None:
+    pages = list(source)
+    assert exported(source, tmp_path / "a").decode() == "".join(f"{page.plain()}\n\n\n" for page in pages)
+    markdown = exported(source, tmp_path / "b", format="markdown", has_links=True).decode()
+    assert markdown == "".join(f"{page.markdown(links=True)}\n\n\n" for page in pages)
+
+
+def test_html_is_one_document(source: KnowledgeSource, tmp_path: Path) -> None:
+    html = exported(source, tmp_path / "a.html", format="html").decode()
+    assert html.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert html.endswith("</body>\n</html>\n")
+    assert re.findall(r'<article id="page-(\d+)">', html) == [str(page.page_id) for page in source]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "opened"),
+    [
+        ("gz", gzip.decompress),
+        ("bz2", bz2.decompress),
+        ("zst", lambda data: pa.input_stream(pa.py_buffer(data), "zstd").read()),
+    ],
+)
+def test_files_are_compressed_by_their_names(source: KnowledgeSource, tmp_path: Path, suffix: str, opened: Any) -> None:
+    plain = exported(source, tmp_path / "a.jsonl", format="jsonl")
+    assert opened(exported(source, tmp_path / f"a.jsonl.{suffix}", format="jsonl")) == plain
+
+
+def test_a_star_is_a_file_for_each_file_of_pages_also_in_a_bucket(source: KnowledgeSource, tmp_path: Path) -> None:
+    whole = exported(source, tmp_path / "whole.jsonl", format="jsonl")
+    folder = "memory://lake/export"
+    made = export_pages(source, f"{folder}/part-*.jsonl", ExportOptions("jsonl"))
+    assert made.files == (f"{folder}/part-00000.jsonl", f"{folder}/part-00001.jsonl")
+    assert b"".join(Folder.of(file).read() for file in made.files) == whole
+    assert (made.n_pages, made.n_records, made.n_bytes) == (60, 60, len(whole))
+
+
+def test_pages_by_their_names(source: KnowledgeSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(sys, "stdout", sink)
+    names = ("The old name", "7", "Q1002")
+    export_pages(source, "-", ExportOptions("jsonl"), titles=names)
+    found = [json.loads(line)["page_id"] for line in sink.buffer.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert found == [1, 7, 7]
+    with pytest.raises(SetupError, match="Nowhere: the release has no such page"):
+        export_pages(source, str(tmp_path / "x"), ExportOptions(), titles=["Nowhere"])
+    assert not (tmp_path / "x").exists()
+    with pytest.raises(SetupError, match=r"leave the \* out"):
+        export_pages(source, str(tmp_path / "x*"), ExportOptions(), titles=["1"])
+
+
+def test_sections_have_their_path_and_together_all_of_the_page(source: KnowledgeSource) -> None:
+    page = next(iter(source))
+    records = list(page_records(page, ExportOptions("jsonl", by="section")))
+    assert [record["section"] for record in records] == [[], ["Section 3"], ["Lists and <b>"]]
+    assert "\n\n".join(record["text"] for record in records) == page.markdown()
+    assert [record["id"] for record in records][:2] == ["1-0", "1-1"]
+    assert records[0]["timestamp"] == page.timestamp
+
+
+@given(
+    texts=st.lists(st.text("ab .\n漢", max_size=40), max_size=6),
+    headings=st.sets(st.integers(0, 5)),
+    most=st.integers(8, 20),
+)
+def test_pieces_hold_every_token_once_and_no_more_than_they_may(
+    texts: list[str], headings: set[int], most: int
+) -> None:
+    blocks = [Block("heading" if n in headings else "paragraph", (), text) for n, text in enumerate(texts)]
+    runs = list(cut_blocks(blocks, most))
+    assert all(sum(n_tokens(block.text) for block in run) <= most for run in runs)
+    kept = re.findall(r"[ab]+|[.漢]", " ".join(block.text for run in runs for block in run))
+    assert kept == re.findall(r"[ab]+|[.漢]", " ".join(texts))
+
+
+def test_pieces_end_behind_sentences_and_headings_stay_with_their_text() -> None:
+    blocks = [
+        Block("paragraph", (), "One two three four. Five six seven eight nine ten eleven."),
+        Block("heading", ("H",), "H"),
+        Block("paragraph", ("H",), "A b c d e f g h."),
+    ]
+    runs = [[block.text for block in run] for run in cut_blocks(blocks, 10)]
+    assert runs == [["One two three four."], ["Five six seven eight nine ten eleven."], ["H", "A b c d e f g h."]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"format": "markdown", "by": "section"}, "give --format jsonl"),
+        ({"max_tokens": 100}, "give --format jsonl"),
+        ({"has_links": True}, "plain text has no links"),
+    ],
+)
+def test_what_a_format_does_not_have_is_refused(options: Any, message: str) -> None:
+    with pytest.raises(SetupError, match=message):
+        ExportOptions(**options)
+
+
+def test_columns_and_files_of_pages(source: KnowledgeSource) -> None:
+    found = list(source.pages(columns=["page_id", "title"], files=[1]))
+    assert [(page.page_id, page.title) for page in found] == [(p.page_id, p.title) for p in source][-len(found) :]
+    assert not hasattr(found[0], "elements")
+    with pytest.raises(SetupError, match="no column 'text'"):
+        source.pages(columns=["text"])
+    with pytest.raises(SetupError, match="no file 2 of pages, but 0 to 1"):
+        source.pages(files=[2])
