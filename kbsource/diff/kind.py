@@ -13,16 +13,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import pyarrow as pa
 
 from kbsource.columns import schema_of
+from kbsource.dump.rejects import TRUNCATED
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Law, counts_law
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import ListingManifest, row_faults
-from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.rows import Int32, Row
 
 PAGE_OUTCOMES = {
@@ -137,6 +139,32 @@ class RedirectChange(Row):
     old_target_page_id: Annotated[int | None, "page that it led to"]
     new_target_page_id: Annotated[int | None, "page that it leads to"]
     outcome: Annotated[str, _values(REDIRECT_OUTCOMES)]
+
+
+_LIMITS = ("limit_pages", "only_titles")
+"""Options of a build that leave pages out."""
+
+
+def side_facts(manifest: PagesManifest) -> dict[str, Any]:
+    """What a diff says of one of its releases: its names, and what of its dump is no page of it."""
+    given = {name: manifest.options[name] for name in _LIMITS if manifest.options.get(name)}
+    return {**manifest.facts(), "rejected": dict(sorted(manifest.totals.rejected.items())), "limits": given}
+
+
+def doubts(values: Mapping[str, Any]) -> Iterator[str]:
+    """What a manifest of a diff says of its releases that makes pages look gone or added which are not."""
+    for side, taken_for in (("new", "gone or merged"), ("old", "added or split")):
+        facts = values.get(side) or {}
+        name = f"The {'newer' if side == 'new' else 'older'} release, {facts.get('wiki')} of {facts.get('dump_date')},"
+        rejected = dict(facts.get("rejected") or {})
+        if rejected.pop(TRUNCATED, 0):
+            yield f"{name} was made of a dump that breaks off: pages behind the break count as {taken_for}."
+        if n_lost := sum(rejected.values()):
+            pages = "1 record was rejected" if n_lost == 1 else f"{n_lost:,} records were rejected"
+            yield f"{name} lacks pages: {pages}, and what they were counts as {taken_for}."
+        if limits := facts.get("limits"):
+            said = ", ".join(f"{option}={value}" for option, value in limits.items())
+            yield f"{name} was limited ({said}): pages that were left out count as {taken_for}."
 
 
 TABLES: dict[str, pa.Schema] = {

@@ -27,6 +27,8 @@ from kbsource.diff.kind import (
     TITLE_MAP_FILE,
     SectionChange,
     SpanChange,
+    doubts,
+    side_facts,
 )
 from kbsource.diff.matching import Piece, gone_elements, match_elements, match_sections
 from kbsource.diff.page_texts import PageTexts, text_hash, write_fingerprints
@@ -360,7 +362,7 @@ def make_diff(
         raise SetupError(f"--output {output}: joins need a local disk; name a folder of one, and copy it afterwards.")
     with PageTexts(old) as before, PageTexts(new) as after:
         sides = {"old": (old, before), "new": (new, after)}
-        facts = {name: texts.manifest.facts() for name, (_, texts) in sides.items()}
+        facts = {name: side_facts(texts.manifest) for name, (_, texts) in sides.items()}
         if (first := facts["old"]["wiki"]) != (second := facts["new"]["wiki"]):
             raise SetupError(f"{old} is of {first}, {new} of {second}; name two releases of one wiki.")
         with ReleaseFolder(os.path.abspath(output), kind=RELEASE_DIFF) as out:
@@ -453,6 +455,7 @@ def report_text(report: Mapping[str, Any]) -> str:
 def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     old, new = report["old"], report["new"]
     yield f"# {old['wiki']}: {old['dump_date']} and {new['dump_date']}"
+    yield from (f"\n**{doubt}**" for doubt in doubts(report))
     text, flags = report["text"], report["flags"]
     kept = f"{text['kept_chars']:,} of {text['old_chars']:,} characters"
     yield f"\n{100 * text['kept_share']:.2f} % of the old text is kept: {kept}."

@@ -29,6 +29,8 @@ def release_name(kind: Kind[Any], values: Mapping[str, Any]) -> str:
         (dump.get("site") or {}).get("dbname") or made_from.get("wiki"),
     ]
     known.append(dump.get("date") or made_from.get("dump_date") or values.get("date"))
+    sides = [side for name in ("old", "new") if (side := values.get(name))]
+    known += [" to ".join(f"{side.get('wiki')} {side.get('dump_date') or ''}".strip() for side in sides)]
     return ", ".join(str(name) for name in (kind.name[0].upper() + kind.name[1:], *known) if name)
 
 
@@ -39,6 +41,7 @@ def release_facts(kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[str, st
     site, options = dump.get("site") or {}, values.get("options") or {}
     date = dump.get("date") or made_from.get("dump_date") or values.get("date")
     languages = [site.get("lang") or values.get("lang"), *(options.get("languages") or ())]
+    sides = {name: values.get(side) or {} for name, side in (("older release", "old"), ("newer release", "new"))}
     facts = {
         "kind": kind.name,
         "wiki": site.get("dbname") or made_from.get("wiki") or options.get("site"),
@@ -52,6 +55,11 @@ def release_facts(kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[str, st
         "format": manifest.format,
         "manifest sha256": manifest.sha256,
         "made from": made_from.get("manifest_sha256"),
+        **{
+            name: f"{side['wiki']} of {side['dump_date']}, {side['manifest_sha256']}"
+            for name, side in sides.items()
+            if side
+        },
     }
     yield from ((name, value) for name, value in facts.items() if value)
 

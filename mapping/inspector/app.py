@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from kbsource.diff.kind import RELEASE_DIFF
 from kbsource.errors import SetupError, named_faults
 from kbsource.release.kind import Kind
 from kbsource.release.pages.kind import PAGES_RELEASE
@@ -24,6 +25,7 @@ from mapping.document import Code, Document, Section
 from mapping.inspector.about import about_sections, next_commands, other_values, python_lines, release_name
 from mapping.inspector.alignment import ALIGNMENT_VIEWS, ALIGNMENTS_VIEWS
 from mapping.inspector.amber import AMBER_VIEWS
+from mapping.inspector.drift import DRIFT_VIEWS
 from mapping.inspector.frame import KindViews, Tab, View, guards, render
 from mapping.inspector.listing import Listing, show_card, show_list, show_sql
 from mapping.inspector.opened import Opened, every_release
@@ -118,6 +120,7 @@ _OWN: dict[Kind[Any], KindViews] = {
     ALIGNMENTS: ALIGNMENTS_VIEWS,
     QAMPARI_RELEASE: QAMPARI_VIEWS,
     AMBER_SETS: AMBER_VIEWS,
+    RELEASE_DIFF: DRIFT_VIEWS,
 }
 """The views of every kind that has its own."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MEMORY_MB = 120
 """What the database takes, at most."""
+_SOURCES = ("release", "old", "new")
+"""What a manifest calls the releases of pages that something was made from."""
 _BLANKS = re.compile(r"\s")
 _OTHERS = re.compile(r"[^a-z0-9]+")
 _ENTITY = re.compile(r"[QP][1-9]\d{0,17}")
@@ -93,7 +95,7 @@ class Opened:
     database: Database
     source: KnowledgeSource | None = None  #: of a release of pages, its pages
     parts: tuple[Opened, ...] = ()  #: releases in its folders
-    made_from: Opened | None = None  #: the opened release of pages that it was made from
+    sources: Mapping[str, Opened] = field(default_factory=dict)  #: opened releases of pages that it was made from
     items: Opened | None = None  #: an opened release of Wikidata
     _kept: dict[Any, Any] = field(default_factory=dict)
 
@@ -174,6 +176,11 @@ class Opened:
         return items.url("tables/items", item_id=entity)
 
     @property
+    def made_from(self) -> Opened | None:
+        """The opened release of pages that it was made from, of a diff the newer one; None where that is not open."""
+        return self.sources.get("release") or self.sources.get("new")
+
+    @property
     def pages(self) -> Opened | None:
         """The opened release of pages that it is, or else was made from; None where that is not open."""
         return self if self.source is not None else self.made_from
@@ -242,9 +249,10 @@ def _open(path: str, name: str, taken: set[str], stack: ExitStack, database: Dat
 def _related(opened: Opened, by_sha256: dict[str, Opened], items: Opened | None) -> Opened:
     if opened.source is not None:
         return replace(opened, items=items)
-    made_from = opened.manifest.made_from()
+    made_from = {fact: opened.manifest.made_from(fact) or "" for fact in _SOURCES}
+    sources = {fact: by_sha256[sha256] for fact, sha256 in made_from.items() if sha256 in by_sha256}
     parts = tuple(_related(part, by_sha256, items) for part in opened.parts)
-    return replace(opened, parts=parts, made_from=by_sha256.get(made_from or ""), items=items)
+    return replace(opened, parts=parts, sources=sources, items=items)
 
 
 def _slug(name: str, taken: set[str]) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kbsource.records import Element, Page
     from kbsource.release.kind import Kind
     from kbsource.release.manifest import Manifest
+    from mapping.document import Piece
 
 _SHA_CHARS = 12
 _MOST_ROWS = 24
@@ -116,19 +117,28 @@ _MISSES = {
 
 
 def show(
-    release: Release, page: Annotated[Title | None, Parameter(metavar="PAGE")] = None, /, *, full: bool = False
+    release: Release,
+    page: Annotated[Title | None, Parameter(metavar="PAGE")] = None,
+    /,
+    *,
+    full: bool = False,
+    old: Release | None = None,
+    new: Release | None = None,
 ) -> Summary:
     """Show a page of a release, or a row of another kind.
 
     Shows a page of a release: facts, the beginning of the text, the sections, infoboxes. Exit code 1 when there is
     none; titles like the one asked for are then named. Of an alignment shows what became of a record, by its id, of
-    page views the views of a title, of AmbER sets a name. What a release holds is said by kbsource info.
+    page views the views of a title, of AmbER sets a name, of a diff what became of a page. What a release holds is said
+    by kbsource info.
 
     Args:
         release: folder of a release of any kind.
         page: title (redirects are followed), page id, URL or Wikidata item; of an alignment the id of a record, of page
-            views a title, of AmbER sets a name.
-        full: all of the text instead of its beginning.
+            views a title, of AmbER sets a name, of a diff an old or new title or page id.
+        full: all of the text instead of its beginning; of a diff what did not change too.
+        old: of a diff, folder of the older release; with --new the words that changed are shown.
+        new: of a diff, folder of the newer release.
 
     Examples:
         kbsource show releases/enwiki-20261001 "Alan Turing"
@@ -136,13 +146,19 @@ def show(
         kbsource show aligned/fever 75397
         kbsource show releases/enwiki-20261001 Q7251
         kbsource show releases/enwiki-20261001 https://en.wikipedia.org/wiki/Alan_Turing --json
+        kbsource show diffs/enwiki-2019-2026 Turing --old releases/enwiki-20190801 --new releases/enwiki-20261001
     """
+    from kbsource.diff.kind import RELEASE_DIFF
     from kbsource.lookup import KnowledgeSource
     from kbsource.release.pages.kind import PAGES_RELEASE
 
     kind, manifest = _opened(release)
     if page is None:
         raise SetupError(f"name a page; kbsource info {shlex.quote(release)} says what the release holds.")
+    if (old is None) != (new is None) or (old is not None and kind is not RELEASE_DIFF):
+        raise SetupError("--old and --new name the two releases of a diff; give both, or none.")
+    if kind is RELEASE_DIFF:
+        return _change_summary(release, page, manifest, old, new, full=full)
     if kind.shown_by is not None:
         return _rows_summary(release, kind, page)
     if kind is not PAGES_RELEASE:
@@ -174,6 +190,92 @@ def _rows_summary(path: str, kind: Kind[Any], asked: str) -> Summary:
     else:
         text = "\n\n".join(facts_table(row.items()) for row in found)
     return Summary(text=text, values=found, next=command_line("inspect", path))
+
+
+def _change_summary(
+    path: str, asked: str, manifest: Manifest, old: str | None, new: str | None, *, full: bool
+) -> Summary:
+    from kbsource.diff.kind import PAGE_OUTCOMES, TABLES, doubts
+    from kbsource.release.reader import rows_with
+
+    columns = ("old_title", "new_title", *(("old_page_id", "new_page_id") if asked.isdecimal() else ()))
+    wanted = {column: int(asked) if column.endswith("id") else asked for column in columns}
+    rows = [row for column in columns for row in rows_with(path, TABLES, "page_changes", column, wanted[column])]
+    rows = [row for number, row in enumerate(rows) if row not in rows[:number]]
+    if not rows:
+        return Summary(faults=[f"kbsource show: {path} has no page of the title or id {asked!r}."])
+    texts, values = list(doubts(manifest.to_json())), []
+    for row in rows:
+        found = {
+            table: list(rows_with(path, TABLES, table, "old_page_id", row["old_page_id"]))
+            for table in ("section_changes", "span_changes")
+            if row["old_page_id"] is not None
+        }
+        texts.append(facts_table(_change_facts(row, PAGE_OUTCOMES[row["outcome"]])))
+        if changes := [change for change in found.get("section_changes", ()) if change["outcome"] != "same"]:
+            texts.append("Sections\n" + table_text([("was", "is", "outcome"), *map(_section_cells, changes)]))
+        if old is not None and new is not None:
+            texts.append("\n".join(_changed_lines(row, found.get("span_changes", ()), manifest, old, new, full=full)))
+        values.append({**row, **found})
+    releases = () if old is None or new is None else (old, new)
+    return Summary(text="\n\n".join(texts), values=values, next=command_line("inspect", path, *releases))
+
+
+def _change_facts(row: Mapping[str, Any], meaning: str) -> Iterator[Row]:
+    for side in ("old", "new"):
+        if row[f"{side}_page_id"] is not None:
+            facts = [row[f"{side}_title"], f"page {row[f'{side}_page_id']}", row[f"{side}_qid"]]
+            facts.append(None if row[f"{side}_revision_id"] is None else f"revision {row[f'{side}_revision_id']}")
+            facts.append(None if row[f"{side}_chars"] is None else f"{row[f'{side}_chars']:,} characters")
+            yield side, ", ".join(filter(None, facts))
+    yield "outcome", f"{row['outcome']}: {meaning}"
+    if row["matched_by"]:
+        yield "matched by", row["matched_by"]
+    if row["kept"] is not None:
+        yield "text kept", f"{100 * row['kept']:.1f} %"
+    if row["qid_moved"]:
+        yield "item", f"now that of page {row['qid_page_id']}"
+
+
+def _section_cells(change: Mapping[str, Any]) -> tuple[str, ...]:
+    sides = (change["old_section"], change["new_section"])
+    names = ("–" if side is None else " > ".join(side) or "introduction" for side in sides)
+    return (*names, change["outcome"])
+
+
+def _changed_lines(
+    row: Mapping[str, Any], spans: Sequence[Mapping[str, Any]], manifest: Manifest, old: str, new: str, *, full: bool
+) -> Iterator[str]:
+    """The text of both versions, line by line, changed words between [- -] and {+ +}."""
+    from kbsource.lookup import KnowledgeSource
+    from mapping.inspector.beside import folded, lines_of
+
+    pages: list[Page | None] = []
+    for side, path in (("old", old), ("new", new)):
+        with KnowledgeSource.open(path) as source:
+            if source.manifest.sha256 != manifest.made_from(side):
+                raise SetupError(f"--{side} {path}: another release than the diff was made from.")
+            page_id = None if side == "new" and row["outcome"] == "merged" else row[f"{side}_page_id"]
+            pages.append(None if page_id is None else source.by_id(page_id))
+    for is_far, lines in folded(lines_of(pages[0], pages[1], spans)):
+        if is_far and not full:
+            yield f"  … {counted(len(lines), 'unchanged elements')}"
+            continue
+        for line in lines:
+            if line.outcome == "same" and line.old is not None and line.new is not None:
+                yield _wrapped(line.old.element.text, "  ")
+                continue
+            if line.old is not None:
+                span = line.leads_to
+                where = f" → page {span['new_page_id']}, element {span['new_element']}" if span else ""
+                yield styled(_wrapped(_marked(line.old.pieces, "[-", "-]") + where, "- "), "red")
+            if line.new is not None:
+                where = "" if line.comes_from is None else f" ← element {line.comes_from}"
+                yield styled(_wrapped(_marked(line.new.pieces, "{+", "+}") + where, "+ "), "green")
+
+
+def _marked(pieces: Iterable[Piece], before: str, behind: str) -> str:
+    return "".join(f"{before}{piece.text}{behind}" if piece.is_marked else piece.text for piece in pieces)
 
 
 def set_text(rows: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str, Any]]) -> str:
@@ -487,6 +589,7 @@ def diff(
         kbsource diff releases/enwiki-20190801 releases/enwiki-20261001 --output diffs/enwiki-2019-2026
         kbsource verify diffs/enwiki-2019-2026 --old releases/enwiki-20190801 --new releases/enwiki-20261001
     """
+    from kbsource.diff.kind import doubts
     from kbsource.diff.making import make_diff
     from pipelines.progress import Done
 
@@ -506,6 +609,7 @@ def diff(
             ("items moved", made["flags"]["qid_moved"]),
             *((f"redirects {outcome}", n) for outcome, n in counts["redirect_changes"].items()),
         ],
+        text="\n".join(doubts(made)),
         next=command_line("verify", output, "--old", old, "--new", new),
         values={"output": output, **made},
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kbsource.diff.making import make_diff
 from mapping.inspector.app import make_app
 from mapping.inspector.opened import close_releases
 from tests.support.browser import DESKTOP, PHONE, Browser, browser_on, is_too_wide
@@ -19,6 +20,7 @@ from tests.support.derived_releases import (
     write_amber,
     write_pages_release,
 )
+from tests.support.diff_worlds import Changes, write_world
 from tests.support.qampari import PAGES, drawn, question, write_qampari
 
 pytestmark = pytest.mark.slow
@@ -46,6 +48,12 @@ VIEWS = (
     "amber/tables/sets/1",
     "amber/tables/names",
     "amber/tables/tuples/0",
+    "diff/",
+    "diff/measures",
+    "diff/tables/page_changes",
+    "diff/tables/page_changes/0",
+    "diff/tables/page_changes/1",
+    "diff/tables/span_changes",
 )
 
 
@@ -72,7 +80,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         ),
         write_amber(folder / "amber", ["Kate Bush", HOSTILE_RTL], PAGES, made_from=manifest),
     ]
-    releases = opened(folder / "release", folder / "aligned", *made)
+    changes = Changes(7)
+    old = write_world(folder / "old", changes.world)
+    changes.change(60)
+    changes.put(changes.world.pages[min(changes.world.pages)], texts=(HOSTILE_RTL.replace("\0", ""), "word " * 400))
+    new = write_world(folder / "new", changes.world)
+    make_diff(str(old), str(new), str(folder / "diff"))
+    releases = opened(folder / "release", folder / "aligned", *made, folder / "diff", old, new)
     with browser_on(make_app(releases)) as browser:
         yield browser
     close_releases(releases)

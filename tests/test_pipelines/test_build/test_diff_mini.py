@@ -136,3 +136,21 @@ def test_a_limit_that_is_none_is_refused(
 ) -> None:
     assert main(["diff", "OLD", "NEW", "--output", str(tmp_path / "diff"), option, "0"]) == 2
     assert f"{option} is 0. Must be >= {least}." in capsys.readouterr().err
+
+
+def test_show_says_what_became_of_a_page_and_which_words_changed(
+    diff: Path, release: Path, later: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = ["--old", str(release), "--new", str(later)]
+    assert main(["show", str(diff), "Ister Sound", *sides]) == 0
+    said = capsys.readouterr().out
+    assert "outcome     changed: same id and title, another text" in said
+    assert "Crossings              Ferries              renamed" in said
+    assert "- [-Crossings-]\n+ {+Ferries+}\n" in said
+    assert "has [-152-] steps." in said
+    assert "has {+160+} steps." in said
+    assert main(["show", str(diff), str(edited.MERGED), *sides]) == 0
+    assert "- Tide Cup → page 48, element 0\n" in capsys.readouterr().out
+    assert main(["show", str(diff), "Nowhere"]) == 1
+    assert main(["show", str(diff), "Ister Sound", "--old", str(later), "--new", str(later)]) == 2
+    assert "another release than the diff was made from" in capsys.readouterr().err

@@ -1,0 +1,160 @@
+"""Two versions of a page side by side: which element stands beside which, with the words marked that changed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from kbsource.records import Element, Page
+from mapping.document import Piece
+from mapping.inspector.marking import changed_words, marked_pieces
+
+_TOGETHER = ("same", "part", "edited")
+"""Outcomes of pieces that keep an element in its place."""
+
+
+class Version(NamedTuple):
+    """An element of one version, with what the other one does not have marked."""
+
+    number: int
+    element: Element
+    pieces: list[Piece]
+
+
+class Line(NamedTuple):
+    """An element of the old page beside that of the new one; None where there is none."""
+
+    outcome: str  #: of kbsource.diff.kind.SPAN_OUTCOMES, or "added"
+    old: Version | None
+    new: Version | None
+    leads_to: Mapping[str, Any] | None = None  #: the row of ``span_changes`` of an old element that stands elsewhere
+    comes_from: int | None = None  #: the old element that a new one was
+
+
+def lines_of(old: Page | None, new: Page | None, spans: Sequence[Mapping[str, Any]]) -> list[Line]:
+    """The elements of both versions in order, the old one first where two have no partner.
+
+    Args:
+        old, new: the page in either release; None where it is not.
+        spans: rows of ``span_changes`` of the old page; elements without a row stand where they stood.
+    """
+    by_element: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for span in spans:
+        by_element[span["old_element"]].append(span)
+    elements = ((), ()) if old is None or new is None else (old.elements, new.elements)
+    partners = _partners(len(elements[0]), len(elements[1]), by_element, None if new is None else new.page_id)
+    origins = {span["new_element"]: span["old_element"] for span in spans if span["outcome"] == "moved"}
+    lines: list[Line] = []
+    at = 0
+    for number, element in enumerate(old.elements if old is not None else ()):
+        if number in partners:
+            lines += (_added(new, other, origins) for other in range(at, partners[number]))
+            lines.append(_pair(number, element, partners[number], elements[1][partners[number]], by_element[number]))
+            at = partners[number] + 1
+        else:
+            lines.append(_left(number, element, by_element[number]))
+    lines += (_added(new, other, origins) for other in range(at, len(new.elements) if new is not None else 0))
+    return lines
+
+
+def _partners(
+    n_old: int, n_new: int, spans: Mapping[int, Sequence[Mapping[str, Any]]], page_id: int | None
+) -> dict[int, int]:
+    """The new element that stands beside each old one: the longest run of both that is in order."""
+    wanted: list[tuple[int, int]] = []
+    for number in range(n_old):
+        own = [span for span in spans[number] if span["outcome"] in _TOGETHER and span["new_page_id"] == page_id]
+        if own:
+            longest = max(own, key=lambda span: span["old_end"] - span["old_start"])
+            wanted.append((number, longest["new_element"]))
+        elif not spans[number]:
+            wanted.append((number, number))
+    chain: list[tuple[int, int]] = []  # by length of a run, the pair with the least new element that ends one
+    before: dict[tuple[int, int], tuple[int, int] | None] = {}
+    for pair in wanted:
+        if pair[1] >= n_new:
+            continue
+        at = bisect_left(chain, pair[1], key=lambda end: end[1])
+        before[pair] = chain[at - 1] if at else None
+        chain[at : at + 1] = [pair]
+    partners = {}
+    last = chain[-1] if chain else None
+    while last is not None:
+        partners[last[0]] = last[1]
+        last = before[last]
+    return partners
+
+
+def _pair(number: int, old: Element, other: int, new: Element, spans: Sequence[Mapping[str, Any]]) -> Line:
+    if old.text == new.text:
+        left, right = [Piece(old.text, False)], [Piece(new.text, False)]
+        return Line("same", Version(number, old, left), Version(other, new, right))
+    left, right = changed_words(old.text, new.text)
+    outcome = "edited" if any(span["outcome"] == "edited" for span in spans) else "part"
+    return Line(outcome, Version(number, old, left), Version(other, new, right))
+
+
+def _left(number: int, element: Element, spans: Sequence[Mapping[str, Any]]) -> Line:
+    """An old element without one beside it: the whole of it is marked, but for what stands elsewhere."""
+    elsewhere = [span for span in spans if span["outcome"] != "gone"]
+    gone = [(span["old_start"], span["old_end"]) for span in spans if span["outcome"] == "gone"]
+    if not spans:
+        gone = [(0, len(element.text))]
+    longest = max(elsewhere, key=lambda span: span["old_end"] - span["old_start"], default=None)
+    pieces = marked_pieces(element.text, gone)
+    return Line("gone" if longest is None else longest["outcome"], Version(number, element, pieces), None, longest)
+
+
+def _added(new: Page | None, number: int, origins: Mapping[int, int]) -> Line:
+    assert new is not None
+    element = new.elements[number]
+    if number in origins:
+        return Line("moved", None, Version(number, element, [Piece(element.text, False)]), comes_from=origins[number])
+    return Line("added", None, Version(number, element, [Piece(element.text, True)]))
+
+
+NEAR = 1
+"""Unchanged elements that are shown before and behind each change."""
+
+
+def folded(lines: Sequence[Line], *, near: int = NEAR) -> Iterator[tuple[bool, list[Line]]]:
+    """Runs of lines, and whether each is one of unchanged elements that no change is near to."""
+    changed = [at for at, line in enumerate(lines) if line.outcome != "same"]
+    kept = {at + step for at in changed for step in range(-near, near + 1)} | {0}
+    for is_far, run in groupby(enumerate(lines), key=lambda numbered: numbered[0] not in kept):
+        yield is_far, [line for _, line in run]
+
+
+class CameAndWent(NamedTuple):
+    """What a version has beside its text that the other one has not."""
+
+    name: str
+    went: list[str]
+    came: list[str]
+
+
+def came_and_went(old: Page | None, new: Page | None) -> list[CameAndWent]:
+    """Links, categories, redirects and values of infoboxes that one version alone has; names in order, each once."""
+    sides = [_beside_text(page) for page in (old, new)]
+    found = []
+    for name in sides[0]:
+        before, after = sides[0][name], sides[1][name]
+        went, came = sorted(before - after), sorted(after - before)
+        if went or came:
+            found.append(CameAndWent(name, went, came))
+    return found
+
+
+def _beside_text(page: Page | None) -> dict[str, set[str]]:
+    anchors, categories, redirects, infoboxes = (
+        (page.anchors, page.categories, page.redirects, page.infoboxes) if page is not None else ((), (), (), ())
+    )
+    return {
+        "Links": {anchor.target_title for anchor in anchors},
+        "Categories": set(categories),
+        "Redirects to it": set(redirects),
+        "Infoboxes": {f"{field.name}: {field.text}" for infobox in infoboxes for field in infobox.fields},
+    }
