@@ -9,36 +9,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from kbsource.numerals import unescape
 from kbsource.rows import Row
-from kbsource.wikitext.functions.arguments import read_rules
 from kbsource.wikitext.functions.foreign import language_names, language_nouns
 from kbsource.wikitext.identifiers import (
     SCHEMES,
-    IdentifierError,
+    citation_rules,
     identifiers_in,
     identifiers_of_address,
-    isbns_in,
     read_archive_address,
-    read_identifier,
+    read_identifiers,
 )
 from kbsource.wikitext.iso_dates import sure_date
-
-KINDS = (
-    "web", "news", "book", "journal", "magazine", "encyclopaedia", "conference", "thesis", "report", "press-release",
-    "av-media", "episode", "podcast", "interview", "speech", "map", "sign", "mailing-list", "newsgroup", "social-media",
-    "preprint", "patent", "court", "law", "dataset", "software", "game", "comic", "identifier", "link", "other",
-)  # fmt: skip
-"""What a citation cites: ``identifier`` what an identifier alone names, ``link`` what an address alone does, ``other``
-what a template for all kinds does not tell."""
 
 
 class Citation(Row):
     """One citation of a source, as an editor wrote it."""
 
-    kind: Annotated[str, "what is cited, one of kbsource.wikitext.citations.KINDS"]
+    kind: Annotated[str, "what is cited: `web`, `book`, `journal`, …; the list is `kinds` of rules/citations.toml"]
     title: Annotated[str | None, "title; of a part of a book that of the book, of an article its own"] = None
     chapter: Annotated[str | None, "title of the part that is cited"] = None
     authors: Annotated[tuple[str, ...], "authors in order, `Family, Given` or as written"] = ()
@@ -73,21 +63,10 @@ class Citation(Row):
     losses: Annotated[tuple[str, ...], "what was not carried over, sorted"] = ()
 
 
-class _Words(NamedTuple):
-    """The vocabulary of one language: its own names first, then the English ones."""
-
-    templates: dict[str, tuple[str, dict[str, str]]]  #: kind and own slots of parameters, by folded name
-    slots: dict[str, str]  #: slot by folded name of a parameter, ``#`` for its number; ``""``: left out knowingly
-    statuses: dict[str, str]  #: status of an address by folded value
-    languages: dict[str, str]  #: code by folded name or code
-    notes: dict[str, str]  #: kind of a shortened note, or ``doubt:…``, by folded name
-
-
 _FOLDED = re.compile(r"[\s_-]+")
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d{1,4}")  # author 10000 is none
 _LONGEST_NAME = 60  # characters of a name that a loss is called by
 _SHORTEST_BORROWED = 5  # signs of an English name that another language takes: shorter ones mean anything
-_LONGEST_NUMBER = 4  # digits; author 10000 is none
 
 
 def _fold(name: str) -> str:
@@ -95,46 +74,57 @@ def _fold(name: str) -> str:
     return _FOLDED.sub("", name).casefold()
 
 
-@cache
-def _words(language: str) -> _Words:
-    data = read_rules("citations")
-    base = language.partition("-")[0]
-    sections = [section for section in dict.fromkeys((language, base, "en")) if section != "simple"]
-    short = frozenset(map(_fold, data["borrowed"]["names"]))
-    words = _Words({}, {}, {}, {}, {})
-    for section in sections:
-        for kind, names in data["templates"].get(section, {}).items():
-            for name in names:
-                words.templates.setdefault(_fold(name), (kind, {}))
-        for entry in data["form"]:
-            if entry["language"] == section:
-                own = {name: _slot_name(slot) for slot, names in entry["slots"].items() for name in names.split()}
-                for name in entry["names"]:
-                    words.templates.setdefault(_fold(name), (entry["kind"], own))
-        for slot, names in data["parameters"].get(section, {}).items():
-            for name in names.split():
-                words.slots.setdefault(name, _slot_name(slot))
-                words.slots.setdefault(name.replace("#", ""), _slot_name(slot))
-        is_own = section != "en" or sections == ["en"]
+def _split(section: dict[str, str]) -> dict[str, tuple[str, ...]]:
+    return {key: tuple(names.split()) for key, names in section.items()}
+
+
+class _Words:
+    """The vocabulary of one language: its own names first, then the English ones."""
+
+    def __init__(self, language: str) -> None:
+        rules = citation_rules()
+        base = language.partition("-")[0]
+        sections = [section for section in dict.fromkeys((language, base, "en")) if section != "simple"]
+        #: kind and own slots of a template's parameters, by its folded name
+        self.templates: dict[str, tuple[str, dict[str, str]]] = {}
+        self.slots: dict[str, str] = {}  #: of parameters, by folded name with ``#`` for its number
+        self.notes: dict[str, str] = {}  #: what ``find_note`` gives, by folded name
+        for section in sections:
+            forms = [
+                (form["names"], form["kind"], form["slots"]) for form in rules["form"] if form["language"] == section
+            ]
+            forms += [(names, kind, {}) for kind, names in rules["templates"].get(section, {}).items()]
+            for names, kind, slots in forms:
+                own = {name: slot for slot, names in _split(slots).items() for name in names}
+                for name in names:
+                    self.templates.setdefault(_fold(name), (kind, own))
+            for slot, names in _split(rules["parameters"].get(section, {})).items():
+                for name in names:
+                    self.slots.setdefault(name, slot)
+                    self.slots.setdefault(name.replace("#", ""), slot)
+            self._add_notes(section, is_borrowed=section == "en" and len(sections) > 1)
+        for scheme in SCHEMES:
+            self.slots.setdefault(scheme, scheme)
+            for name in rules["identifiers"][scheme]:
+                self.templates.setdefault(_fold(name), ("identifier", {"1": scheme}))
+        #: canonical status by folded value
+        self.statuses = {_fold(value): status for status, values in rules["statuses"].items() for value in values}
+        #: code by name in lower case
+        self.languages = {code: code for code in language_names("en")}
+        for named in (language_names("en"), language_nouns(base), language_names(base)):
+            self.languages.update((name.casefold(), code) for code, name in named.items())
+
+    def _add_notes(self, section: str, *, is_borrowed: bool) -> None:
+        rules = citation_rules()
+        short = frozenset(map(_fold, rules["borrowed"]["names"]))
         for part, prefix in (("notes", ""), ("doubts", "doubt:")):
-            for kind, names in data[part].get(section, {}).items():
+            for kind, names in rules[part].get(section, {}).items():
                 for name in map(_fold, names):
-                    if is_own or len(name) >= _SHORTEST_BORROWED or name in short:
-                        words.notes.setdefault(name, prefix + kind)
-    for scheme in SCHEMES:
-        words.slots.setdefault(scheme, scheme)
-        for name in data["identifiers"][scheme]:
-            words.templates.setdefault(_fold(name), ("identifier", {"1": scheme}))
-    for status, values in data["statuses"].items():
-        words.statuses.update(dict.fromkeys(map(_fold, values), status))
-    for names in (language_names("en"), language_nouns(base), language_names(base)):
-        words.languages.update((name.casefold(), code) for code, name in names.items())
-    words.languages.update((code, code) for code in language_names("en"))
-    return words
+                    if not is_borrowed or len(name) >= _SHORTEST_BORROWED or name in short:
+                        self.notes.setdefault(name, prefix + kind)
 
 
-def _slot_name(slot: str) -> str:
-    return "" if slot == "left_out" else slot
+_words = cache(_Words)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -149,19 +139,10 @@ def _slot(name: str, language: str) -> tuple[str | None, int]:
     """The slot that a parameter fills and its number, 1 where it has none; None for an unknown one."""
     slots = _words(language).slots
     folded = _fold(name)
-    if folded in slots:
-        return slots[folded], 1
-    number = _NUMBER.search(folded)
-    if number is None or len(number[0]) > _LONGEST_NUMBER:
-        return None, 1
-    return slots.get(f"{folded[: number.start()]}#{folded[number.end() :]}"), int(number[0])
-
-
-def argument_slot(template: str, name: str, language: str) -> str | None:
-    """The slot of ``rules/citations.toml`` that an argument fills; None for an unknown one, "" for one left out."""
-    found = _template(template, language)
-    own = found[1].get(_fold(name)) if found is not None else None
-    return _slot(name, language)[0] if own is None else own
+    number = None if folded in slots else _NUMBER.search(folded)
+    if number is None:
+        return slots.get(folded), 1
+    return slots.get(_NUMBER.sub("#", folded, count=1)), int(number[0])
 
 
 def is_citation(name: str, language: str) -> bool:
@@ -186,39 +167,14 @@ def find_note(name: str, language: str) -> str | None:
 _MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|https?:")
 _ADDRESS = re.compile(r"(?i)(?:https?:|ftp:)?//[^\s\[\]<>\"{}|\x00-\x1f]+")
 _NAME = re.compile(r"\s*\(\(([^()]*)\)\)|[^,]+")
-_LONGEST_ISBN = 17  # characters of one with its hyphens
 _YEAR = re.compile(r"\d{4}")
-# Fields by the slots that fill them, the first that says something counts.
-_FIELDS: dict[str, tuple[str, ...]] = {
-    "title": ("title", "script_title", "trans_title"),
-    "chapter": ("chapter", "script_chapter", "trans_chapter"),
-    "work": (
-        "book_title",
-        "encyclopaedia",
-        "journal",
-        "newspaper",
-        "magazine",
-        "work",
-        "website",
-        "conference",
-        "series",
-    ),
-    "publisher": ("publisher", "agency"),
-    "volume": ("volume",),
-    "issue": ("issue",),
-    "pages": ("pages", "page", "at"),
-    "quote": ("quote", "trans_quote"),
-}
 _PEOPLE = frozenset(("last", "first", "author", "editor_last", "editor_first", "editor_author"))
-_SERIES_HOLDS = frozenset(
-    ("episode", "podcast", "av-media", "interview", "comic", "speech")
-)  # kinds with a series as work
-# What a template for all kinds cites, by the slots that are filled; the first counts.
-_KIND_BY_SLOT = (
-    ("patent", "patent"), ("degree", "thesis"), ("conference", "conference"), ("encyclopaedia", "encyclopaedia"),
-    ("newspaper", "news"), ("magazine", "magazine"), ("journal", "journal"), ("isbn", "book"), ("chapter", "book"),
-    ("issn", "journal"), ("issue", "journal"), ("publisher", "book"), ("url", "web"),
-)  # fmt: skip
+
+
+@cache
+def _fields() -> dict[str, tuple[str, ...]]:
+    """The slots that fill a field, where nothing but the words matter."""
+    return _split(citation_rules()["fields"])
 
 
 def read_citation(
@@ -236,65 +192,64 @@ def read_citation(
     ('Lee, Ann',)
     """
     template = _template(name, language)
-    return None if template is None else _Reader(template, language, plain).read(arguments)
+    return None if template is None else _Reader(language, plain).read(*template, arguments)
 
 
 class _Reader:
     """Reads one use. Every argument ends in a field, in a loss, or was left out knowingly."""
 
-    __slots__ = ("kind", "language", "losses", "own", "people", "plain", "values")
+    __slots__ = ("language", "losses", "people", "plain", "values")
 
-    def __init__(self, template: tuple[str, dict[str, str]], language: str, plain: Callable[[str], str]) -> None:
-        self.kind, self.own = template
+    def __init__(self, language: str, plain: Callable[[str], str]) -> None:
         self.language = language
         self.plain = plain
         self.losses: list[str] = []
         self.values: dict[str, str] = {}  #: wikitext by slot, as long as no field took it
         self.people: dict[str, dict[int, str]] = {}  #: wikitext by slot and number
 
-    def read(self, arguments: Mapping[str, str]) -> Citation:
-        self._sort(arguments)
-        values = self.values
-        kind = self.kind
+    def read(self, kind: str, own: dict[str, str], arguments: Mapping[str, str]) -> Citation:
+        self._sort(own, arguments)
+        values, rules = self.values, citation_rules()
         if kind == "other":
-            kind = next((kind for slot, kind in _KIND_BY_SLOT if slot in values), kind)
-        if kind not in _SERIES_HOLDS:
+            kind = next((kind for slot, kind in rules["kind_of_slot"].items() if slot in values), kind)
+        if kind not in rules["series_is_work"]:
             values.pop("series", None)
         fields: dict[str, Any] = self._dates()
         fields.update(self._addresses(fields.get("archive_date")))
         fields.update(self._identifiers(fields.get("url")))
-        for field, slots in _FIELDS.items():
-            if text := self._text(self._take(slots)):
-                fields[field] = text
-        if subtitle := self._text(self._take(("subtitle",))):
+        for field, slots in _fields().items():
+            if text := self._take(*slots):
+                fields[field] = self._text(text)
+        if subtitle := self._text(self._take("subtitle")):
             fields["title"] = f"{fields['title']}: {subtitle}" if "title" in fields else subtitle
         fields["authors"] = (*self._people(""), *self._lists("vauthors", "authors", "coauthors"))
         fields["editors"] = (*self._people("editor_"), *self._lists("veditors", "editors"))
-        if named := self._text(self._take(("language",))):
+        if named := self._text(self._take("language")).strip("()").casefold():
             codes = _words(self.language).languages
-            named = named.strip("()").casefold()
             self._put(fields, "language", codes.get(named) or codes.get(named.partition("-")[0]))
-        self.losses.extend(f"unused_parameter:{slot}" for slot in values)
+        self.losses += [f"unused_parameter:{slot}" for slot in values]
         if not any(fields.values()):
             self.losses.append("nothing_stated")
         return Citation(kind=kind, losses=tuple(sorted(self.losses)), **fields)
 
-    def _sort(self, arguments: Mapping[str, str]) -> None:
+    def _sort(self, own: dict[str, str], arguments: Mapping[str, str]) -> None:
         """Puts the arguments that say something into their slots."""
         for name, value in arguments.items():
             value = value.strip()
             if not value:
                 continue
-            own = self.own.get(_fold(name)) if self.own else None
-            slot, number = _slot(name, self.language) if own is None else (own, 1)
+            slot, number = _slot(name, self.language)
+            slot = own.get(_fold(name), slot) if own else slot
             if slot is None:
                 self.losses.append(f"unknown_parameter:{name.strip()[:_LONGEST_NAME]}")
             elif slot in _PEOPLE:
                 self.people.setdefault(slot, {}).setdefault(number, value)
-            elif slot and self.values.setdefault(slot, value) != value:
+            elif slot in SCHEMES and slot in self.values:
+                self.values[slot] += f", {value}"
+            elif slot != "left_out" and self.values.setdefault(slot, value) != value:
                 self.losses.append(f"unused_parameter:{slot}")
 
-    def _take(self, slots: tuple[str, ...]) -> str:
+    def _take(self, *slots: str) -> str:
         """What the first filled slot holds; it is empty then."""
         for slot in slots:
             if slot in self.values:
@@ -321,10 +276,10 @@ class _Reader:
     def _lists(self, names: str, *slots: str) -> list[str]:
         """Persons that one argument lists; those of ``names`` in the style of Vancouver, family name and initials."""
         persons: list[str] = []
-        if listed := self._text(self._take((names,))):
+        if listed := self._text(self._take(names)):
             persons.extend(name for match in _NAME.finditer(listed) if (name := (match[1] or match[0]).strip()))
         for slot in slots:
-            persons.extend(_parted(self._text(self._take((slot,))), ";"))
+            persons.extend(_parted(self._text(self._take(slot)), ";"))
         return persons
 
     def _dates(self) -> dict[str, str]:
@@ -335,7 +290,7 @@ class _Reader:
                 fields["date"] = date
         for field, text in (
             ("access_date", self._written_date("access_")),
-            ("archive_date", self._text(self._take(("archive_date",)))),
+            ("archive_date", self._text(self._take("archive_date"))),
         ):
             if text:
                 self._put(fields, field, sure_date(text, self.language))
@@ -343,8 +298,8 @@ class _Reader:
 
     def _written_date(self, prefix: str, *others: str) -> str:
         """A date as written, put together where year, month and day are arguments of their own."""
-        text = self._text(self._take((f"{prefix}date", *others)))
-        parts = {part: self._text(self._take((f"{prefix}{part}",))) for part in ("day", "month", "year")}
+        text = self._text(self._take(f"{prefix}date", *others))
+        parts = {part: self._text(self._take(f"{prefix}{part}")) for part in ("day", "month", "year")}
         day, month, year = parts.values()
         if not text:
             if month.isdecimal() and year.isdecimal():
@@ -364,22 +319,17 @@ class _Reader:
 
     def _addresses(self, archive_date: str | None) -> dict[str, Any]:
         fields: dict[str, Any] = {}
-        title = self.values.get("title", "")
-        for field, text in (
-            ("url", self._take(("url", "chapter_url"))),
-            ("archive_url", self._take(("archive_url",))),
-        ):
-            if text:
+        for field, slots in (("url", ("url", "chapter_url")), ("archive_url", ("archive_url",))):
+            if text := self._take(*slots):
                 self._put(fields, field, self._address(text))
-        if "url" not in fields and "//" in title and (found := self._address(title)):
+        if "url" not in fields and (found := self._address(self.values.get("title", ""))):
             fields["url"] = found
-        stamp = self._take(("wayback",))
+        stamp = self._take("wayback")
         if stamp.isdecimal() and "url" in fields:
             fields.setdefault("archive_url", f"https://web.archive.org/web/{stamp}/{fields['url']}")
-        if status := self._text(self._take(("url_status",))):
-            known = _words(self.language).statuses.get(_fold(status))
-            self._put(fields, "url_status", known)
-        if self._take(("dead_since",)):
+        if status := self._text(self._take("url_status")):
+            self._put(fields, "url_status", _words(self.language).statuses.get(_fold(status)))
+        if self._take("dead_since"):
             fields["url_status"] = "dead"
         fields = _with_archive(fields)
         if archive_date and fields.get("archive_date", archive_date) != archive_date:
@@ -396,20 +346,14 @@ class _Reader:
 
     def _identifiers(self, url: str | None) -> dict[str, str]:
         fields: dict[str, str] = {}
-        for scheme in SCHEMES:
-            if scheme in self.values:
-                text = self.values.pop(scheme)
-                try:
-                    fields[scheme] = read_identifier(scheme, unescape(text) if "&" in text else text)
-                except IdentifierError as error:
-                    self.losses.append(f"{scheme}_{error}")
-                if scheme == "isbn" and len(text) > _LONGEST_ISBN and len(isbns_in(text)) > 1:
-                    self.losses.append("unused_parameter:isbn")
-        if text := self._take(("id",)):
+        for scheme in self.values.keys() & SCHEMES:
+            found, wrong = read_identifiers(scheme, unescape(self.values.pop(scheme)))
+            fields.update((scheme, identifier) for identifier in found[:1])
+            self.losses += wrong + [f"unused_parameter:{scheme}"] * (len(found) > 1)
+        if text := self._take("id"):
             named = identifiers_in(text)
-            if not named:
-                self.losses.append("unused_parameter:id")
             fields = named | fields
+            self.losses += [] if named else ["unused_parameter:id"]
         return identifiers_of_address(url) | fields if url else fields
 
 
@@ -419,14 +363,11 @@ def _parted(text: str, sign: str) -> list[str]:
 
 def _with_archive(fields: dict[str, Any]) -> dict[str, Any]:
     """Addresses with those of the copy and of the source told apart."""
-    url, archive_url = fields.get("url"), fields.get("archive_url")
-    archived = read_archive_address(archive_url or url or "")
+    archived = read_archive_address(fields.get("archive_url") or fields.get("url") or "")
     if archived is not None:
-        if archive_url is None:
-            fields["archive_url"] = url
-            fields["url"] = archived.url
-        elif url is None:
-            fields["url"] = archived.url
+        if "archive_url" not in fields:
+            fields["archive_url"] = fields.pop("url")
+        fields.setdefault("url", archived.url)
         if archived.date is not None:
             fields["archive_date"] = archived.date
     return fields

@@ -9,11 +9,11 @@ import datetime
 import re
 from functools import cache, lru_cache
 
-from kbsource.wikitext.functions.arguments import read_rules
 from kbsource.wikitext.functions.dates import date_forms
+from kbsource.wikitext.identifiers import citation_rules
 
 _LONGEST = 80  # characters; no date is longer
-_ISO = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d)(?:[T ].*)?)?")
+_YEAR_FIRST = re.compile(r"(\d{4})(?:-(\d\d)|([-\u2010/.])(\d{1,2})\3(\d{1,2})(?:[T ].*)?)")
 _CJK = re.compile(r"(\d{4})\s?年(?:\s?(\d{1,2})\s?月(?:\s?(\d{1,2})\s?[日号號])?)?")
 _NUMBERS = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _LETTERED = re.compile(r"\d{4}[a-z]")  # 2004b, which tells apart the works of a year
@@ -26,7 +26,7 @@ _MONTH_FIRST = frozenset(("en", "simple", "ja", "zh"))  # 3.4.2020 may be March 
 def _names(lang: str) -> tuple[dict[str, int], frozenset[str], tuple[tuple[str, str], ...]]:
     """Numbers of months by name, whole or cut, in the language and in English; what dates hold besides; names with
     blanks and what stands for them, longest first. A cut that two months share is none."""
-    words = read_rules("citations")["dates"]
+    words = citation_rules()["dates"]
     months: dict[str, int] = {}
     for code in dict.fromkeys(("en", lang)):
         forms = date_forms(code)
@@ -53,11 +53,11 @@ def sure_date(text: str, lang: str) -> str | None:
     text = text.strip()
     if len(text) > _LONGEST or not text:
         return None
-    if iso := _ISO.fullmatch(text):
-        year, month, day = iso[1], int(iso[2]), int(iso[3] or 0)
-        if not month or (iso[3] is None and int(year[2:]) < month):
-            return None  # 2004-05 may be two years
-        return _iso(year, month, day)
+    if found := _YEAR_FIRST.fullmatch(text):
+        if not found[2]:
+            return _iso(found[1], int(found[4]), int(found[5])) if int(found[4]) and int(found[5]) else None
+        is_month = 0 < int(found[2]) <= int(found[1][2:])  # 2004-05 may be two years
+        return _iso(found[1], int(found[2]), 0) if is_month else None
     if cjk := _CJK.fullmatch(text):
         return _iso(cjk[1], int(cjk[2] or 0), int(cjk[3] or 0))
     if numbers := _NUMBERS.fullmatch(text):
@@ -93,20 +93,11 @@ def _in_words(text: str, lang: str) -> str | None:
             is_span = True
         elif token not in known_words:
             return None
-    if len(years) != 1:
+    if len(years) != 1 or (max(len(months), len(days)) > 1 and not is_span) or (days and not months):
         return None
-    match len(months), len(days):
-        case 0, 0:
-            return _iso(years[0], 0, 0)
-        case 1, 0:
-            return _iso(years[0], months[0], 0)
-        case 1, 1 if not is_span:
-            return _iso(years[0], months[0], days[0])
-        case 1, n_days if is_span and n_days:
-            return _iso(years[0], months[0], 0)
-        case n_months, _ if is_span and n_months > 1:
-            return _iso(years[0], 0, 0)
-    return None
+    if len(months) != 1:
+        return _iso(years[0], 0, 0)
+    return _iso(years[0], months[0], days[0] if len(days) == 1 and not is_span else 0)
 
 
 def _iso(year: str, month: int, day: int) -> str | None:
