@@ -25,6 +25,7 @@ from mapping.options import (
     File,
     Files,
     FolderPath,
+    FoundForm,
     Like,
     Name,
     Release,
@@ -42,6 +43,7 @@ from mapping.passages.forms import FORMS, line_forms
 from mapping.qampari.evidence import LEAST_ENTAILMENT, N_BEFORE
 from mapping.qampari.list_tables import LEAST_ROWS
 from mapping.qampari.selection import MOST_SUBJECTS, AnswerFilter, Mixed, SampleSizes
+from mapping.retrieval.system_options import RerankerOptions
 from mapping.retrieval.vector_kind import EncoderOptions
 from mapping.search.numbering import Numbering
 from mapping.sources import all_sources
@@ -415,6 +417,27 @@ class VectorsOptions(Checked):
     _: KW_ONLY
     encoder: Annotated[EncoderOptions, FLAT]
     output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class RerankOptions(Checked):
+    """Which passages are put in a new order."""
+
+    passages: Release
+    """Passages, as kbsource passages makes them, whose index kbsource search made."""
+    ranked: File
+    """What was found in them: a run of TREC, predictions of KILT, or questions with ctxs; passages or pages, by their
+    ids."""
+    _: KW_ONLY
+    queries: File
+    """What was asked, as kbsource search takes it."""
+    output: File
+    """The same in the new order; appears when it is complete."""
+    reranker: Annotated[RerankerOptions, FLAT]
+    index: FolderPath | None = None
+    """Folder of the passages' index; by default PASSAGES-bm25, beside them."""
+    form: FoundForm | None = None
+    """kilt, trec or ctxs, as kbsource search has them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import groupby, islice
-from typing import Any, NamedTuple
+from itertools import chain, groupby, islice
+from typing import Any, NamedTuple, TypeVar
 
 from kbsource.errors import RecordError
 from mapping.contexts.export import NameFinder, hard_negatives
@@ -24,14 +24,17 @@ from mapping.sources.raw_records import (
     Json,
     RawRecord,
     digits_or_text,
+    iter_lines,
     object_at,
     objects_at,
     optional_objects,
 )
 
+T = TypeVar("T")
+
 RUN_NAME = "kbsource"
 _DECIMALS = 6
-_PASSAGE_ID = re.compile(r"(\d+)(?:__\d+)?")
+_PASSAGE_ID = re.compile(r"([0-9]{1,18})(?:__([0-9]{1,18}))?")
 _TREC_COLUMNS = 6
 
 
@@ -173,12 +176,25 @@ def run_prediction_line(query_id: str, found: Iterable[RankedDocument], text: st
     """
     provenance = []
     for document, score in found:
-        if (page := _PASSAGE_ID.fullmatch(document)) is None:
-            raise RecordError("wrong_type", f"document {document!r} is no page id, nor one with __ and a number")
-        passage = {} if page[1] == document else {"passage_id": document}
-        provenance.append({"wikipedia_id": page[1], "score": f"{score:.6f}", **passage})
+        page_id, number = place_of(document)
+        passage = {} if number is None else {"passage_id": document}
+        provenance.append({"wikipedia_id": str(page_id), "score": f"{score:.6f}", **passage})
     asked = {} if text is None else {"input": text}
     return json_line({"id": query_id, **asked, "output": [{"provenance": provenance}]})
+
+
+def place_of(document: str) -> tuple[int, int | None]:
+    """The page of a document and, of a passage, its number there.
+
+    Raises:
+        RecordError: ``wrong_type`` for a document that is neither a passage nor a page.
+
+    >>> place_of("12__3"), place_of("12")
+    ((12, 3), (12, None))
+    """
+    if (place := _PASSAGE_ID.fullmatch(document)) is None:
+        raise RecordError("wrong_type", f"document {document[:80]!r} is no page id, nor one with __ and a number")
+    return int(place[1]), None if place[2] is None else int(place[2])
 
 
 def _score(value: Any) -> float:
@@ -241,16 +257,52 @@ def predictions_of(raws: Iterable[RawRecord], reject: Reject, *, texts: Mapping[
 
     ``texts`` are what is asked, by query; empty where that is not known.
     """
-    seen: set[str] = set()
+
+    def line(query_id: str, found: Sequence[RankedDocument]) -> bytes:
+        if texts and query_id not in texts:
+            raise RecordError("unknown_question", query_id)
+        return run_prediction_line(query_id, found, texts.get(query_id))
+
+    yield from of_queries(_trec_queries(raws, reject), reject, line)
+
+
+Ranked = tuple[RawRecord, str, list[RankedDocument]]
+"""Where a query of a run stands, its id, and its documents, best first."""
+
+
+def ranked_queries(path: str, reject: Reject) -> Iterator[Ranked]:
+    """The queries of a run of TREC, or of predictions or questions with ``ctxs``; lines that are none are told."""
+    raws = iter_lines(path)
+    for first in islice(raws, 1):
+        raws = chain((first,), raws)
+        if not first.data.lstrip().startswith(b"{"):
+            yield from _trec_queries(raws, reject)
+    for raw in raws:
+        try:
+            yield raw, *found_of(raw.parse())
+        except RecordError as error:
+            reject(raw.bad(error))
+
+
+def _trec_queries(raws: Iterable[RawRecord], reject: Reject) -> Iterator[Ranked]:
     for query_id, lines in groupby(_run_lines(raws, reject), key=lambda line: line.query_id):
         ranked = sorted(lines, key=lambda line: line.rank)
+        yield ranked[0].raw, query_id, [line.found for line in ranked]
+
+
+def of_queries(
+    queries: Iterable[Ranked], reject: Reject, make: Callable[[str, list[RankedDocument]], T]
+) -> Iterator[T]:
+    """What is made of each query; those that cannot be used, or come again, are told and left out."""
+    seen: set[str] = set()
+    for raw, query_id, found in queries:
         try:
             _once(query_id, seen)
-            if texts and query_id not in texts:
-                raise RecordError("unknown_question", query_id)
-            yield run_prediction_line(query_id, [line.found for line in ranked], texts.get(query_id))
+            made = make(query_id, found)
         except RecordError as error:
-            reject(ranked[0].raw.bad(error))
+            reject(raw.bad(error))
+        else:
+            yield made
 
 
 def _run_lines(raws: Iterable[RawRecord], reject: Reject) -> Iterator[_RunLine]:

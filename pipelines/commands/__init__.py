@@ -54,6 +54,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
             "Find passages or pages by words, mentions, vectors, or several of them.",
             "search",
         ),
+        Command("rerank", "commands.retrieve:rerank", "Put a run in the order of a cross-encoder.", "search"),
         Command("link", "commands.retrieve:link", "Link the mentions of a text to pages, by an alias table alone."),
     ),
     "Evaluate": (

@@ -12,6 +12,8 @@ from kbsource.files import Folder
 from mapping.entity_linking.records import LinkerOptions
 from mapping.options import FLAT, AtLeast1, File, FolderPath, FoundForm, Level, Release, System, Text
 from mapping.retrieval.system_options import SystemOptions
+from pipelines.commands.dumps import Run
+from pipelines.options import RerankOptions, RunOptions
 from pipelines.terminal import Summary, command_line, table_text
 
 if TYPE_CHECKING:
@@ -105,6 +107,27 @@ def search(
 
         then = "" if negatives else _evaluated(queries or "", output or "", form)
         return _converted(queries or "", output or "", lines, then)
+
+
+def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
+    """Put a run in the order of a cross-encoder.
+
+    Has a cross-encoder read title and text of the first passages of every query beside it, and puts them in the order
+    of its scores; the others stay behind them. A page is read by the passage that bm25 ranks highest. The model is run
+    on every runner by RunInference; a run that was killed goes on where it was. Any option that is not listed here is
+    passed to Beam as it is.
+
+    Examples:
+        kbsource rerank passages/enwiki-20261001 nq-dev.jsonl --model models/ms-marco-MiniLM-L6-v2 \\
+            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev-reranked.jsonl --runner local-multi
+    """
+    from pipelines.jobs.rerank import rerank_run
+    from pipelines.progress import Progress
+
+    index = _index(options.passages, options.index or f"{options.passages.rstrip('/')}-bm25")
+    n_queries, faults = rerank_run(options, index, flags=run.flags(), progress=Progress())
+    then = _evaluated(options.queries, options.output, options.form)
+    return _written(n_queries, options.output, faults, then)
 
 
 def _below(text: str) -> str:
@@ -248,6 +271,10 @@ def _converted(
         for content in convert(iter_lines(source), faults.append):
             target.write(content)
             n_records += 1
+    return _written(n_records, output, faults, then)
+
+
+def _written(n_records: int, output: str, faults: Sequence[BadRecord], then: str) -> Summary:
     return Summary(
         f"{counted(n_records, 'queries')} written to {output}; {counted(len(faults), 'lines')} could not be used.",
         values={"output": output, "queries": n_records, "rejected": len(faults)},
