@@ -22,7 +22,17 @@ ROOT = Path(__file__).parent.parent
 PARTS: dict[str, tuple[str, ...]] = {
     "Start": ("index", "manual", "first_steps", "glossary"),
     "Look": ("inspector", "serving", "report", "diff", "publishing", "pictures"),
-    "Datasets": ("alignment", "datasets", "qampari", "amber", "passages", "entity_linking", "evaluation", "campaign"),
+    "Datasets": (
+        "alignment",
+        "datasets",
+        "qampari",
+        "amber",
+        "passages",
+        "entity_linking",
+        "evaluation",
+        "benchmark",
+        "campaign",
+    ),
     "Reference": (
         "commands",
         "tables",

@@ -15,6 +15,7 @@ from mapping.contexts.kind import CONTEXTS
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.passages.kind import BEIR_DATASET, PASSAGES_CORPUS, PASSAGES_INDEX
 from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.retrieval.benchmark_kind import BENCHMARK
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS
 from mapping.schema import VERIFICATION
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
@@ -37,6 +38,7 @@ _MADE: tuple[Kind[Any], ...] = (
     BEIR_DATASET,
     CAMPAIGN_TASKS,
     CAMPAIGN,
+    BENCHMARK,
 )
 
 OWN_TABLES = ListingKind(

@@ -25,6 +25,7 @@ from mapping.document import Code, Document, Section
 from mapping.inspector.about import about_sections, next_commands, other_values, python_lines, release_name
 from mapping.inspector.alignment import ALIGNMENT_VIEWS, ALIGNMENTS_VIEWS
 from mapping.inspector.amber import AMBER_VIEWS
+from mapping.inspector.benchmark import BENCHMARK_VIEWS
 from mapping.inspector.drift import DRIFT_VIEWS
 from mapping.inspector.frame import KindViews, Tab, View, guards, render
 from mapping.inspector.listing import Listing, show_card, show_list, show_sql
@@ -34,6 +35,7 @@ from mapping.inspector.release_pages import PAGES_VIEWS
 from mapping.inspector.sandbox import Sandbox
 from mapping.inspector.saved import FOLDER
 from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.retrieval.benchmark_kind import BENCHMARK
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
 
 THREADS = 4
@@ -121,6 +123,7 @@ _OWN: dict[Kind[Any], KindViews] = {
     QAMPARI_RELEASE: QAMPARI_VIEWS,
     AMBER_SETS: AMBER_VIEWS,
     RELEASE_DIFF: DRIFT_VIEWS,
+    BENCHMARK: BENCHMARK_VIEWS,
 }
 """The views of every kind that has its own."""
 

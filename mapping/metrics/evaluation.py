@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
@@ -224,10 +225,12 @@ class Mean:
 
     total: float = 0.0
     n: int = 0
+    values: array[float] = field(default_factory=lambda: array("d"), repr=False)  #: all of them, in order
 
     def add(self, value: float) -> None:
         self.total += value
         self.n += 1
+        self.values.append(value)
 
     @property
     def value(self) -> float | None:

@@ -208,6 +208,7 @@ class SystemScores:
     ids: list[str] = field(default_factory=list)
     names: tuple[str, ...] = ()  # of the metrics
     values: Values = field(default_factory=lambda: np.zeros((0, 0)))  # a row a record, a column a metric, 0 to 1
+    has_pages: list[bool] = field(default_factory=list)  # whether a record has a gold page
     intervals: dict[str, Interval] = field(default_factory=dict)
     without_prediction: int = 0
     without_answers: int = 0
@@ -455,6 +456,7 @@ class _System:
                 prediction = NO_PREDICTION if content is None else parse_prediction(orjson.loads(content))
                 values = self._values(record_id, gold, prediction)
                 self._scores.without_answers += not gold.answers
+                self._scores.has_pages.append(any(place_ids(output, PAGE) for output in gold.outputs))
                 rows.append(values)
                 self._scores.ids.append(record_id)
             for record_id, raw in joined.without_question("predictions"):

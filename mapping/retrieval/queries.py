@@ -42,6 +42,7 @@ class Query:
     titles: frozenset[str] = frozenset()  # titles of pages with its proofs, as ``title_form`` has them
     benchmark: Benchmark = "kilt"  # whose form its record has
     subject: str = ""  # the words that marks set apart; empty where there are none
+    is_mention: bool = False  # whether they are to be linked: the title of their page is the answer
 
     def has_gold(self, page_id: int, title: str) -> bool:
         """Whether a page is one of its gold pages."""
@@ -83,6 +84,7 @@ def _with_input(record: Json, benchmark: Benchmark) -> Query:
         frozenset(digits_or_text(span, "wikipedia_id") for span in spans),
         benchmark=benchmark,
         subject=_plain(subject[1] or subject[2] or "") if subject else "",
+        is_mention=subject is not None and subject[1] is not None,
     )
 
 

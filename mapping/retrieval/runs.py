@@ -52,9 +52,9 @@ class _RunLine(NamedTuple):
     found: RankedDocument
 
 
-def prediction_line(query: Query, hits: Iterable[Hit]) -> bytes:
+def prediction_line(query: Query, hits: Sequence[Hit], answer: str | None = None) -> bytes:
     """What was found as a prediction of KILT's form; for AmbER sets with one output in place of a list of one, as their
-    released script reads it."""
+    released script reads it. A mention is answered by the title of the first page, as KILT's entity linkers do."""
     provenance = [
         {
             "wikipedia_id": str(hit.page_id),
@@ -65,7 +65,9 @@ def prediction_line(query: Query, hits: Iterable[Hit]) -> bytes:
         }
         for hit in hits
     ]
-    output = {"provenance": provenance}
+    if answer is None and query.is_mention:
+        answer = hits[0].title if hits else ""
+    output = {"provenance": provenance} if answer is None else {"answer": answer, "provenance": provenance}
     is_one = query.benchmark == "amber"
     return json_line({"id": query.query_id, "input": query.text, "output": output if is_one else [output]})
 

@@ -60,6 +60,12 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
     "Evaluate": (
         Command("evaluate", "commands.evaluate:app", "Give the metrics of a benchmark."),
         Command(
+            "benchmark",
+            "commands.benchmark:benchmark",
+            "Measure retrieval systems on datasets, in one table.",
+            "search",
+        ),
+        Command(
             "qampari-contexts", "commands.questions:qampari_contexts", "Give the questions of QAMPARI their passages."
         ),
         Command(

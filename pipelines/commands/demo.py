@@ -17,7 +17,7 @@ from pipelines.terminal import Summary, print_text, styled
 
 _OUTPUT = "kbsource-demo"
 _DUMP = "miniwiki-20260101"
-_LOOKED_AT = ("release", "aligned", "amber", "qampari", "passages")
+_LOOKED_AT = ("release", "aligned", "amber", "qampari", "passages", "benchmark")
 
 
 class Step(NamedTuple):
@@ -90,6 +90,13 @@ STEPS = (
         ("qampari", "passages"),
     ),
     Step(
+        "Retrieval systems on all of these datasets, in one table",
+        "search",
+        "benchmark %passages %aligned %qampari %amber %linking --system bm25 aliases aliases+bm25 --linking %linking "
+        "--output %benchmark",
+        ("aligned", "amber", "qampari", "passages", "linking"),
+    ),
+    Step(
         "The questions with their passages, hard negatives among them",
         "search",
         "qampari-contexts %qampari %passages --retrieved %bm25-dev.jsonl --output %contexts",
@@ -104,7 +111,7 @@ def demo(*, output: FolderPath = _OUTPUT) -> Summary:
 
     Takes the mini-wiki that comes with the package through the commands, each printed as one would type it: tables of
     Wikidata, a release, page views, the datasets of KILT aligned to it, AmbER sets, QAMPARI, passages, entity-linking
-    data. It takes a minute or two. Steps whose extra is not installed are left out.
+    data, a benchmark. It takes a minute or two. Steps whose extra is not installed are left out.
 
     Args:
         output: new folder for what is made.

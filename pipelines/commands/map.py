@@ -16,20 +16,20 @@ the folder of the configuration.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, get_origin
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Argument, ArgumentCollection, CycloptsError, Parameter
 
 from kbsource.errors import SetupError
-from kbsource.files import Folder, join
+from kbsource.files import join
 from mapping.options import DEFAULTS, FLAT, File, FolderPath, Release, path_like
 from mapping.sources import all_sources
 from mapping.sources.source import SPLITS, SourceOptions, Split
+from pipelines.commands.config import ConfigFile, Item, Items
 from pipelines.commands.dumps import Run, made_summary
 from pipelines.options import USUAL_MEMORY, AlignOptions, MapOptions, Memory, Output, Planned, RunOptions
 from pipelines.progress import Progress
@@ -53,7 +53,6 @@ _SPLIT_WORDS: dict[str, Split] = {
 }
 _WORD = re.compile(r"[a-z]+")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-_PATHS = ("FILE", "PATH", "DIR")
 _OF_THE_COMMAND = frozenset(("kb", "output", "split", "worker-memory", "scratch", "runner", "workers", "dry-run"))
 """Options that a configuration has no word for."""
 _DESCRIPTION = """\
@@ -219,14 +218,6 @@ def align_all(
     return replace(summary, title=f"They are in {output}, each in a folder of its own.")
 
 
-class _Item(NamedTuple):
-    key: yaml.Node
-    value: yaml.Node
-
-
-_Items = dict[str, _Item]
-
-
 def read_config(path: str, kb: str, output: str) -> list[Planned]:
     """What a configuration names, in its order, to be aligned to a release and written into a folder.
 
@@ -234,66 +225,55 @@ def read_config(path: str, kb: str, output: str) -> list[Planned]:
         SetupError: the file is missing, is no YAML, or says something that means nothing; names the line and what is
             allowed there.
     """
-    import yaml
-
-    try:
-        with Folder.of(path).open() as file:
-            root = yaml.compose(file, Loader=yaml.SafeLoader)
-    except FileNotFoundError as error:
-        raise SetupError(f"{path}: no such file.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SetupError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
-    except RecursionError as error:
-        raise SetupError(f"{path} is nested too deeply; it needs five levels at most.") from error
-    if root is None:
-        raise SetupError(f"{path} is empty; it must name datasets.")
-    return list(_Config(path, kb, output).planned(root))
+    return list(_Config(path, kb, output).planned())
 
 
-class _Config:
+class _Config(ConfigFile):
     def __init__(self, path: str, kb: str, output: str) -> None:
-        self._path, self._kb, self._output = path, kb, output
+        super().__init__(path, expected="datasets")
+        self._kb, self._output = kb, output
 
-    def planned(self, root: yaml.Node) -> Iterator[Planned]:
-        top = self._items(root, "the configuration", allowed=("options", "datasets"))
+    def planned(self) -> Iterator[Planned]:
+        root = self.root
+        top = self.items(root, "the configuration", allowed=("options", "datasets"))
         if "datasets" not in top:
-            self._fail(root, "there is no 'datasets'")
-        common = self._items(top["options"].value, "options", allowed=_keys("jsonl")) if "options" in top else {}
-        datasets = self._items(top["datasets"].value, "datasets")
+            self.fail(root, "there is no 'datasets'")
+        common = self.items(top["options"].value, "options", allowed=_keys("jsonl")) if "options" in top else {}
+        datasets = self.items(top["datasets"].value, "datasets")
         if not datasets:
-            self._fail(top["datasets"].key, "'datasets' names none")
+            self.fail(top["datasets"].key, "'datasets' names none")
         for name, item in datasets.items():
             if not _NAME.fullmatch(name):
-                self._fail(item.key, f"{name!r} cannot name a folder; letters, digits, '.', '-' and '_' can")
+                self.fail(item.key, f"{name!r} cannot name a folder; letters, digits, '.', '-' and '_' can")
             yield from self._splits(name, item, common)
 
-    def _splits(self, name: str, item: _Item, common: _Items) -> Iterator[Planned]:
+    def _splits(self, name: str, item: Item, common: Items) -> Iterator[Planned]:
 
-        own = self._items(item.value, f"dataset {name!r}")
-        dataset = self._text(own.pop("dataset").value, "dataset") if "dataset" in own else name
+        own = self.items(item.value, f"dataset {name!r}")
+        dataset = self.text(own.pop("dataset").value, "dataset") if "dataset" in own else name
         if dataset not in all_sources():
-            self._fail(
+            self.fail(
                 item.key,
                 f"no dataset {dataset!r}.{nearest(dataset, all_sources())} Choose one of: {', '.join(all_sources())}",
             )
         self._check_keys(own, f"dataset {name!r}", dataset, also=("dataset", "splits"))
         if "splits" not in own:
-            self._fail(item.key, f"dataset {name!r} has no 'splits'")
-        for split, inner in self._items(own.pop("splits").value, f"the splits of {name!r}", allowed=SPLITS).items():
-            nearer = self._items(inner.value, f"split {split!r}")
+            self.fail(item.key, f"dataset {name!r} has no 'splits'")
+        for split, inner in self.items(own.pop("splits").value, f"the splits of {name!r}", allowed=SPLITS).items():
+            nearer = self.items(inner.value, f"split {split!r}")
             self._check_keys(nearer, f"split {split!r}", dataset)
             place = join(self._output, name, split)
             options = self._options(
                 dataset, {**common, **own, **nearer}, inner.key, ("--split", split, "--output", place)
             )
-            yield Planned(name, options, self._where(inner.key))
+            yield Planned(name, options, self.where(inner.key))
 
-    def _options(self, dataset: str, items: _Items, at: yaml.Node, tokens: Sequence[str]) -> MapOptions:
+    def _options(self, dataset: str, items: Items, at: yaml.Node, tokens: Sequence[str]) -> MapOptions:
         keys = _keys(dataset)
         typed = [
             self._kb,
             *tokens,
-            *(part for key, item in items.items() for part in self._typed(keys[key], key, item)),
+            *(part for key, item in items.items() for part in self.typed(keys[key], key, item)),
         ]
         try:
             _, bound, _ = app[dataset].parse_args(typed, exit_on_error=False, print_error=False)
@@ -301,59 +281,17 @@ class _Config:
         except CycloptsError as error:
             error.verbose = False
             named = error.argument.name.removeprefix("--") if error.argument is not None else ""
-            self._fail(items[named].value if named in items else at, str(error).rstrip("."))
+            self.fail(items[named].value if named in items else at, str(error).rstrip("."))
         except SetupError as error:
-            raise SetupError(f"{self._where(at)}: {error}") from error
+            raise SetupError(f"{self.where(at)}: {error}") from error
 
-    def _typed(self, argument: Argument, key: str, item: _Item) -> Iterator[str]:
-        """An option as it is typed on the command line."""
-        flag, metavar = f"--{key}", argument.parameter.metavar
-        if argument.hint is bool:
-            value = self._text(item.value, key)
-            if value not in ("true", "false"):
-                self._fail(item.value, f"{key!r} is true or false, not {value!r}")
-            yield from [flag] * (value == "true")
-            yield from [f"--no-{key}"] * (value == "false" and len(argument.names) > 1)
-            return
-        takes_many = get_origin(argument.hint) is tuple and isinstance(item.value.value, list)
-        for node in item.value.value if takes_many else [item.value]:
-            text = self._text(node, key)
-            near = join(os.path.dirname(self._path), text)
-            is_path = metavar in _PATHS and "://" not in text
-            # A name on the hub, unless there is such a folder.
-            yield f"{flag}={near if is_path or (metavar == 'MODEL' and os.path.isdir(near)) else text}"
-
-    def _check_keys(self, items: _Items, what: str, dataset: str, also: Sequence[str] = ()) -> None:
+    def _check_keys(self, items: Items, what: str, dataset: str, also: Sequence[str] = ()) -> None:
         allowed = [*also, *_keys(dataset)]
         for key, item in items.items():
             if key not in allowed:
                 if owners := takers().get(f"--{key}"):
-                    self._fail(item.key, f"{what}: {key!r} is for {', '.join(owners)}, not for {dataset}")
-                self._fail(item.key, f"{what}: no {key!r}.{nearest(key, allowed)} Allowed are {', '.join(allowed)}")
-
-    def _text(self, node: yaml.Node, name: str) -> str:
-        if not isinstance(node.value, str) or not node.value:
-            self._fail(node, f"{name!r} must have a value, or a list of them where the option takes several")
-        return str(node.value)
-
-    def _items(self, node: yaml.Node, what: str, *, allowed: Collection[str] | None = None) -> _Items:
-        if node.id != "mapping":
-            self._fail(node, f"{what}: expected 'name: value' pairs")
-        items: _Items = {}
-        for key, value in node.value:
-            name = self._text(key, what)
-            if allowed is not None and name not in allowed:
-                self._fail(key, f"{what}: no {name!r}.{nearest(name, allowed)} Allowed are {', '.join(allowed)}")
-            if name in items:
-                self._fail(key, f"{what}: {name!r} stands here twice")
-            items[name] = _Item(key, value)
-        return items
-
-    def _where(self, node: yaml.Node) -> str:
-        return f"{self._path}, line {node.start_mark.line + 1}"
-
-    def _fail(self, node: yaml.Node, message: str) -> NoReturn:
-        raise SetupError(f"{self._where(node)}: {message}.")
+                    self.fail(item.key, f"{what}: {key!r} is for {', '.join(owners)}, not for {dataset}")
+                self.fail(item.key, f"{what}: no {key!r}.{nearest(key, allowed)} Allowed are {', '.join(allowed)}")
 
 
 def _keys(dataset: str) -> dict[str, Argument]:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from mapping.retrieval.index import PassageIndex
     from mapping.sources.raw_records import RawRecord
 
-_TOP, _SHOWN = 100, 10
+TOP, _SHOWN = 100, 10
+"""Documents of a query, for a file and for one that is typed."""
 
 
 def search(
@@ -92,7 +93,7 @@ def search(
             )
 
         def line_of(asked: Query) -> bytes:
-            hits = find(asked, top or _TOP)
+            hits = find(asked, top or TOP)
             return (
                 found_line(asked, hits, form)
                 if negatives is None
@@ -101,7 +102,7 @@ def search(
 
         def lines(records: Iterable[RawRecord], reject: Reject) -> Iterator[bytes]:
             def see(asked: Sequence[Query]) -> None:
-                sources.prepare(system, [one.text for one in asked], top or _TOP, level)
+                sources.prepare(system, [one.text for one in asked], top or TOP, level)
 
             return answered(ahead(records, see), reject, line_of=line_of)
 

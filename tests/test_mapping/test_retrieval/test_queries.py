@@ -45,7 +45,7 @@ CASES: list[tuple[Any, list[Query]]] = [
                 {"provenance": [{"wikipedia_id": 9}]},
             ],
         },
-        [Query("4", "near the Sorn they", ("Brack",), frozenset({"7", "9"}), subject="the Sorn")],
+        [Query("4", "near the Sorn they", ("Brack",), frozenset({"7", "9"}), subject="the Sorn", is_mention=True)],
     ),
     ({"id": "a", "input": "b"}, [Query("a", "b")]),
     ({"id": "a", "input": "Sorn [SEP] mouth"}, [Query("a", "Sorn mouth", subject="Sorn")]),

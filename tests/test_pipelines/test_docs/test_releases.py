@@ -45,6 +45,7 @@ FOLDERS = (
     "vectors",
     "beir",
     "diff",
+    "benchmark",
 )
 
 
@@ -70,6 +71,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         vectors,
         beir,
         diff,
+        benchmark,
     ) = (str(folder / name) for name in FOLDERS)
     make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
     build_mini(kb, wikidata=wikidata, max_rejects=mini_wiki.MAX_REJECTS)
@@ -115,6 +117,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [
             *("amber", kb, wikidata, views, "--output", amber),
             *("--types", str(mini_wikidata.AMBER_TYPES), "--false-objects", "wikidata"),
+        ],
+        [
+            *("benchmark", passages, aligned, qampari, amber, linking, "--linking", linking, "--output", benchmark),
+            *("--system", "bm25", "aliases", "aliases+bm25"),
         ],
     ):
         assert main(command) == 0, command
@@ -188,6 +194,17 @@ def test_every_query_of_the_amber_sets_is_answered(demo: Path, capsys: pytest.Ca
             hits.append(said["metrics@20"]["accuracy"])
     assert max(hits[::2]) == 100.0
     assert max(hits[1::2]) > 0
+
+
+def test_the_entity_way_first_finds_four_fifths_of_the_pages(demo: Path) -> None:
+    scores = pq.read_table(demo / "benchmark" / "scores").to_pylist()
+    found = {(one["dataset"], one["system"]): (one["value"], one["n"]) for one in scores if one["metric"] == "Rprec"}
+    value, n = found["all questions", "aliases+bm25"]
+    assert (n, value >= 0.80) == (86, True)
+    assert found["all mentions", "aliases+bm25"] == (0.75, 20)
+    assert found["blink-dev", "aliases"] == (1.0, 10)
+    accuracy = {(one["dataset"], one["system"]): one["value"] for one in scores if one["metric"] == "accuracy"}
+    assert accuracy["all mentions", "aliases+bm25"] == 0.75  # as of KILT's linkers, the same
 
 
 def test_what_a_release_holds_is_shown(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,101 @@
+"""The kind of release that a benchmark is: what systems score on datasets, question by question, and what it took.
+
+::
+
+    predictions/DATASET/SYSTEM.jsonl    what each system found or answered, as kbsource evaluate takes it
+    scores/                             means with their intervals
+    values/                             what they are means of
+    costs/                              seconds and memory of each run: measured, so the only bytes that no rerun gives
+    rejected/                           lines that could not be used
+    manifest.json                       passages, datasets and systems; written last
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kbsource.columns import schema_of
+from kbsource.records import BadRecord
+from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.laws import Law, counts_law
+from kbsource.rows import Row
+from mapping.passages.kind import PASSAGES_CORPUS
+
+PREDICTIONS = "predictions"
+QUESTIONS, MENTIONS = "all questions", "all mentions"
+"""Datasets of KILT's form together: of records that ask, and of those with a mention to link."""
+
+
+class Score(Row):
+    """One row per dataset, system and metric."""
+
+    dataset: Annotated[str, "its name, or that of several together: all questions, all mentions"]
+    system: Annotated[str, "its name"]
+    metric: Annotated[str, "what kbsource evaluate calls it; of AmbER sets with head or tail behind it"]
+    value: Annotated[float, "mean, 0 to 1"]
+    low: Annotated[float | None, "lower end of its 95 % interval by the bootstrap; null without resamples"]
+    high: Annotated[float | None, "upper end of the interval"]
+    n: Annotated[int, "what it is a mean of: records with a gold page for retrieval, else records, questions, sets"]
+
+
+class Value(Row):
+    """One row per value that a score is a mean of."""
+
+    pool: Annotated[str, "all questions or all mentions, where it counts there too; else empty"]
+    dataset: Annotated[str, "name of the dataset"]
+    system: Annotated[str, "name of the system"]
+    metric: Annotated[str, "as in `scores`"]
+    number: Annotated[int, "place in the order of the dataset, from 0, of those that count"]
+    value: Annotated[float, "0 to 1"]
+
+
+class Cost(Row):
+    """One row per dataset and system: what its run took here, which no other run need take."""
+
+    dataset: Annotated[str, "name of the dataset"]
+    system: Annotated[str, "name of the system"]
+    queries: Annotated[int, "that were answered"]
+    seconds: Annotated[float, "wall time, opening the system included"]
+    peak_bytes: Annotated[int | None, "most memory of the process meanwhile; null where the system does not say"]
+
+
+_MEANS = """(select dataset, system, metric, avg(value) as mean, count(*) as n from (
+    select dataset, system, metric, value from "values" union all
+    select pool, system, metric, value from "values" where pool <> ''
+) group by all)"""
+
+BENCHMARK = ListingKind(
+    name="benchmark",
+    format="kbsource-benchmark-1",
+    made_by="kbsource benchmark",
+    tables={
+        "scores": schema_of(Score),
+        "values": schema_of(Value),
+        "costs": schema_of(Cost),
+        "rejected": schema_of(BadRecord),
+    },
+    required=("scores", "values", "costs"),
+    files=(PREDICTIONS,),
+    laws=(
+        Law(
+            "score_law",
+            "a score is not the mean of its values, or its interval is none",
+            f"""select _file, concat_ws(', ', dataset, system, metric) from scores left join {_MEANS} as means
+                using (dataset, system, metric) where scores.n is distinct from means.n or abs(value - mean) > 1e-9
+                or value not between 0 and 1 or not (low between 0 and high)""",
+            needs=("scores", "values"),
+        ),
+        Law(
+            "run_law",
+            "a run has no cost, or no predictions",
+            """select _file, concat_ws(', ', dataset, system) from (
+                select distinct _file, dataset, system from "values" anti join costs using (dataset, system))""",
+            needs=("values", "costs"),
+        ),
+        counts_law("select '', 'runs', count(*) from costs", "runs", ("costs",)),
+    ),
+    claims=lambda manifest: {"runs": int(manifest.facts["counts"]["runs"])},
+    counted={"scores": "select count(*) from scores"},
+    made_from={"passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",))},
+    shown_by=("scores", "dataset"),
+)

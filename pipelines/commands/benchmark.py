@@ -1,0 +1,181 @@
+"""``kbsource benchmark``: systems on datasets, in one table.
+
+Its configuration names datasets and systems; what a system has are the options of ``kbsource search``, and those of
+``kbsource read`` below ``reader``, as on the command line without their dashes::
+
+    datasets:
+      nq: aligned/nq/nq-dev-kilt.jsonl         # a file of gold records, or a release that has some
+      amber: amber/enwiki-20261001
+    systems:
+      bm25: {}                                  # a system's name is its --system, unless it says another
+      linker: {system: aliases, linking: linking/enwiki-20261001, top: 20}
+      bm25 and T5: {system: bm25, top: 20, reader: {model: models/t5-base, form: fid}}
+
+Paths are relative to the folder of the configuration.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Argument, CycloptsError, Parameter
+
+from kbsource.errors import SetupError
+from kbsource.files import absolute
+from mapping.options import DEFAULTS, AtLeast0, File, FolderPath, Release, Releases, System
+from pipelines.commands.config import ConfigFile, Item, Items
+from pipelines.commands.retrieve import TOP, search
+from pipelines.progress import Progress
+from pipelines.terminal import Summary, command_line, table_text
+
+if TYPE_CHECKING:
+    from mapping.retrieval.benchmark import Dataset
+    from pipelines.jobs.benchmark import PlannedSystem
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.,:+ -]*(?:/[A-Za-z0-9][\w.,:+ -]*)*")
+_OF_THE_COMMAND = frozenset(("queries", "output", "form", "negatives"))
+"""Options of ``kbsource search`` that a system has not."""
+
+
+def benchmark(
+    passages: Release,
+    datasets: Releases = (),
+    /,
+    *,
+    output: FolderPath,
+    systems: Annotated[tuple[System, ...], Parameter("--system")] = (),
+    linking: FolderPath | None = None,
+    config: File | None = None,
+    resamples: Annotated[AtLeast0, Parameter("--bootstrap")] = 1000,
+) -> Summary:
+    """Measure retrieval systems on datasets, in one table.
+
+    Has every system answer the questions of every dataset, and gives the metrics of KILT, QAMPARI and AmbER with 95 %
+    intervals, seconds and memory, beside the figures of the papers. A run that was killed is taken up where it was.
+
+    Args:
+        passages: passages, as kbsource passages makes them.
+        datasets: releases with questions (aligned datasets, a QAMPARI release, AmbER sets, entity-linking data), or
+            files of gold records.
+        output: new folder of what is made, or one left by a run that was killed.
+        systems: what kbsource search --system takes; several may be given.
+        linking: folder that kbsource entity-linking wrote, for systems with aliases.
+        config: further datasets and systems, with options of their own, in YAML; docs/benchmark.md shows one.
+        resamples: resamples for the intervals; 0 for none.
+
+    Examples:
+        kbsource benchmark passages/enwiki-20261001 aligned qampari/enwiki-20261001 amber/enwiki-20261001 \\
+            --system bm25 aliases aliases+bm25 --linking linking/enwiki-20261001 --output benchmark
+        kbsource benchmark passages/enwiki-20261001 --config systems.yaml --output benchmark
+    """
+    from msgspec import to_builtins
+
+    from mapping.retrieval.benchmark import datasets_of, published_text, score_rows, score_text
+    from pipelines.jobs.benchmark import Benchmark
+
+    found = [one for path in datasets for one in datasets_of(path)]
+    flags = [] if linking is None else [f"--linking={linking}"]
+    planned = [
+        _system(passages, one, (f"--system={one}", *(flags if "aliases" in one else ())))
+        for one in dict.fromkeys(systems)
+    ]
+    if config is not None:
+        given = _Config(config, passages)
+        found += given.datasets
+        planned += given.systems
+    _check_names("dataset", [one.name for one in found], "Name a file of questions, or a release that has some.")
+    _check_names("system", [one.name for one in planned], "Name one, such as --system bm25.")
+    made = Benchmark(passages, found, planned, resamples=resamples, progress=Progress())
+    made.write(absolute(output.rstrip("/") or "/"))
+    systems_named = [one.name for one in planned]
+    rows = list(score_rows(found, systems_named, made.scores))
+    return Summary(
+        title=f"It is in {output}, predictions, values and costs too.",
+        text=table_text(
+            [
+                ("dataset", "metric", "n", *systems_named, "published"),
+                *(
+                    (one.dataset, one.metric, one.n, *map(score_text, one.scores), published_text(one.published))
+                    for one in rows
+                ),
+            ],
+            right=range(2, 3 + len(planned)),
+        ),
+        values={
+            "output": output,
+            "scores": [to_builtins(one) for one in made.scores],
+            "costs": [to_builtins(one) for one in made.costs],
+            "published": [
+                {"dataset": one.dataset, "metric": one.metric, **figure._asdict()}
+                for one in rows
+                for figure in one.published
+            ],
+        },
+        faults=made.rejected,
+        next=command_line("inspect", output),
+    )
+
+
+def _system(passages: str, name: str, options: Sequence[str]) -> PlannedSystem:
+    """The system of options as they are typed behind ``kbsource search PASSAGES``; raises CycloptsError where they mean
+    nothing."""
+    from pipelines.jobs.benchmark import PlannedSystem
+
+    bound = _searching().parse_args([passages, *options], exit_on_error=False, print_error=False)[1]
+    given = {key: one for key, one in bound.arguments.items() if key != "passages"}
+    return PlannedSystem(name, tuple(options), given.get("top") or TOP, partial(search, passages, **given))
+
+
+def _check_names(of: str, names: Sequence[str], remedy: str) -> None:
+    if not names:
+        raise SetupError(f"There is no {of}. {remedy}")
+    for name in names:
+        if _NAME.fullmatch(name) is None:
+            raise SetupError(f"{of} {name!r} cannot name a file; letters, digits, blanks and - _ . , : + can.")
+        if names.count(name) > 1:
+            raise SetupError(f"{of} {name!r} comes twice; give one of them another name in a configuration.")
+
+
+@cache
+def _searching() -> App:
+    """``kbsource search`` as a command line of its own, by which the options of systems are read."""
+    app = App(name="search", default_parameter=DEFAULTS)
+    app.default(search)
+    return app
+
+
+@cache
+def _options() -> dict[str, Argument]:
+    """What a configuration may say of a system."""
+    named = {one.name.removeprefix("--"): one for one in _searching().assemble_argument_collection() if one.show}
+    return {key: one for key, one in named.items() if key.islower() and key not in _OF_THE_COMMAND}
+
+
+class _Config(ConfigFile):
+    """Datasets and systems of a configuration."""
+
+    def __init__(self, path: str, passages: str) -> None:
+        from mapping.retrieval.benchmark import datasets_of
+
+        super().__init__(path, expected="datasets or systems")
+        top = self.items(self.root, "the configuration", allowed=("datasets", "systems"))
+        named: dict[str, Items] = {key: self.items(item.value, key) for key, item in top.items()}
+        self.datasets: list[Dataset] = [
+            dataset
+            for name, item in named.get("datasets", {}).items()
+            for dataset in datasets_of(self.near(self.text(item.value, name)), name)
+        ]
+        self.systems = [self._system(passages, name, item) for name, item in named.get("systems", {}).items()]
+
+    def _system(self, passages: str, name: str, item: Item) -> PlannedSystem:
+        options = _options()
+        own = self.items(item.value, f"system {name!r}", allowed=options)
+        tokens = [part for key, one in own.items() for part in self.typed(options[key], key, one)]
+        try:
+            return _system(passages, name, (*([] if "system" in own else [f"--system={name}"]), *tokens))
+        except CycloptsError as error:
+            error.verbose = False
+            self.fail(item.key, f"system {name!r}: {str(error).rstrip('.')}")

@@ -1,0 +1,106 @@
+"""A configuration in YAML: what it says is typed as on the command line, and faults name the line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, get_origin
+
+from cyclopts import Argument
+
+from kbsource.errors import SetupError
+from kbsource.files import Folder, join
+from pipelines.terminal import nearest
+
+if TYPE_CHECKING:
+    import yaml
+
+
+_PATHS = ("FILE", "PATH", "DIR", "RELEASE")
+
+
+class Item(NamedTuple):
+    """A key and its value, with their places."""
+
+    key: yaml.Node
+    value: yaml.Node
+
+
+Items = dict[str, Item]
+
+
+class ConfigFile:
+    """A configuration; its paths are relative to its folder.
+
+    Args:
+        expected: what it must hold, for messages.
+
+    Raises:
+        SetupError: the file is missing, empty, or no YAML; of every method: what stands there means nothing.
+    """
+
+    def __init__(self, path: str, *, expected: str) -> None:
+        import yaml
+
+        self.path = path
+        try:
+            with Folder.of(path).open() as file:
+                root = yaml.compose(file, Loader=yaml.SafeLoader)
+        except FileNotFoundError as error:
+            raise SetupError(f"{path}: no such file.") from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise SetupError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+        except RecursionError as error:
+            raise SetupError(f"{path} is nested too deeply; it needs five levels at most.") from error
+        if root is None:
+            raise SetupError(f"{path} is empty; it must name {expected}.")
+        self.root: yaml.Node = root
+
+    def items(self, node: yaml.Node, what: str, *, allowed: Collection[str] | None = None) -> Items:
+        """The pairs of a mapping, by name."""
+        if node.id != "mapping":
+            self.fail(node, f"{what}: expected 'name: value' pairs")
+        items: Items = {}
+        for key, value in node.value:
+            name = self.text(key, what)
+            if allowed is not None and name not in allowed:
+                self.fail(key, f"{what}: no {name!r}.{nearest(name, allowed)} Allowed are {', '.join(allowed)}")
+            if name in items:
+                self.fail(key, f"{what}: {name!r} stands here twice")
+            items[name] = Item(key, value)
+        return items
+
+    def text(self, node: yaml.Node, name: str) -> str:
+        """A value that is no list and not empty."""
+        if not isinstance(node.value, str) or not node.value:
+            self.fail(node, f"{name!r} must have a value, or a list of them where the option takes several")
+        return str(node.value)
+
+    def typed(self, argument: Argument, key: str, item: Item) -> Iterator[str]:
+        """An option as it is typed on the command line."""
+        flag, metavar = f"--{key}", argument.parameter.metavar
+        if argument.hint is bool:
+            value = self.text(item.value, key)
+            if value not in ("true", "false"):
+                self.fail(item.value, f"{key!r} is true or false, not {value!r}")
+            yield from [flag] * (value == "true")
+            yield from [f"--no-{key}"] * (value == "false" and len(argument.names) > 1)
+            return
+        takes_many = get_origin(argument.hint) is tuple and isinstance(item.value.value, list)
+        for node in item.value.value if takes_many else [item.value]:
+            text = self.text(node, key)
+            near = self.near(text)
+            # A name on the hub, unless there is such a folder.
+            yield f"{flag}={near if metavar in _PATHS or (metavar == 'MODEL' and os.path.exists(near)) else text}"
+
+    def near(self, path: str) -> str:
+        """A path as it is from the folder of the configuration."""
+        return path if "://" in path else join(os.path.dirname(self.path), path)
+
+    def where(self, node: yaml.Node) -> str:
+        """File and line, for messages."""
+        return f"{self.path}, line {node.start_mark.line + 1}"
+
+    def fail(self, node: yaml.Node, message: str) -> NoReturn:
+        """Raises SetupError with the place."""
+        raise SetupError(f"{self.where(node)}: {message}.")
