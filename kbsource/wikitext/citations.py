@@ -28,7 +28,14 @@ from kbsource.wikitext.iso_dates import sure_date
 class Citation(Row):
     """One citation of a source, as an editor wrote it."""
 
-    kind: Annotated[str, "what is cited: `web`, `book`, `journal`, …; the list is `kinds` of rules/citations.toml"]
+    #: ``identifier`` is what an identifier alone names, ``link`` what an address alone does, ``other`` what a template
+    #: for all kinds does not tell
+    kind: Annotated[
+        str,
+        "web | news | book | journal | magazine | encyclopaedia | conference | thesis | report | press-release | "
+        "av-media | episode | podcast | interview | speech | map | sign | mailing-list | newsgroup | social-media | "
+        "preprint | patent | court | law | dataset | software | game | comic | identifier | link | other",
+    ]
     title: Annotated[str | None, "title; of a part of a book that of the book, of an article its own"] = None
     chapter: Annotated[str | None, "title of the part that is cited"] = None
     authors: Annotated[tuple[str, ...], "authors in order, `Family, Given` or as written"] = ()
@@ -59,7 +66,7 @@ class Citation(Row):
     bibcode: Annotated[str | None, "ADS bibcode"] = None
     hdl: Annotated[str | None, "handle"] = None
     #: ``unknown_parameter:NAME``, ``unused_parameter:SLOT`` (another one came first), ``FIELD_form`` (not of its form),
-    #: ``isbn_check``, ``issn_check``, ``nothing_stated``
+    #: ``isbn_check``, ``issn_check``, ``invisible_value`` (shows nothing), ``nothing_stated``
     losses: Annotated[tuple[str, ...], "what was not carried over, sorted"] = ()
 
 
@@ -72,10 +79,6 @@ _SHORTEST_BORROWED = 5  # signs of an English name that another language takes: 
 def _fold(name: str) -> str:
     """A name as it is compared: without letter case, blanks, hyphens and underscores."""
     return _FOLDED.sub("", name).casefold()
-
-
-def _split(section: dict[str, str]) -> dict[str, tuple[str, ...]]:
-    return {key: tuple(names.split()) for key, names in section.items()}
 
 
 class _Words:
@@ -95,11 +98,11 @@ class _Words:
             ]
             forms += [(names, kind, {}) for kind, names in rules["templates"].get(section, {}).items()]
             for names, kind, slots in forms:
-                own = {name: slot for slot, names in _split(slots).items() for name in names}
+                own = {name: slot for slot, written in slots.items() for name in written.split()}
                 for name in names:
                     self.templates.setdefault(_fold(name), (kind, own))
-            for slot, names in _split(rules["parameters"].get(section, {})).items():
-                for name in names:
+            for slot, written in rules["parameters"].get(section, {}).items():
+                for name in written.split():
                     self.slots.setdefault(name, slot)
                     self.slots.setdefault(name.replace("#", ""), slot)
             self._add_notes(section, is_borrowed=section == "en" and len(sections) > 1)
@@ -165,16 +168,10 @@ def find_note(name: str, language: str) -> str | None:
 
 
 _MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|https?:")
-_ADDRESS = re.compile(r"(?i)(?:https?:|ftp:)?//[^\s\[\]<>\"{}|\x00-\x1f]+")
+_ADDRESS = re.compile(r"(?i)(?:(?:https?|ftp):|(?<![^\[\s]))//[^\s\[\]<>\"{}|\x00-\x1f]+")
 _NAME = re.compile(r"\s*\(\(([^()]*)\)\)|[^,]+")
 _YEAR = re.compile(r"\d{4}")
 _PEOPLE = frozenset(("last", "first", "author", "editor_last", "editor_first", "editor_author"))
-
-
-@cache
-def _fields() -> dict[str, tuple[str, ...]]:
-    """The slots that fill a field, where nothing but the words matter."""
-    return _split(citation_rules()["fields"])
 
 
 def read_citation(
@@ -217,9 +214,9 @@ class _Reader:
         fields: dict[str, Any] = self._dates()
         fields.update(self._addresses(fields.get("archive_date")))
         fields.update(self._identifiers(fields.get("url")))
-        for field, slots in _fields().items():
-            if text := self._take(*slots):
-                fields[field] = self._text(text)
+        for field, slots in rules["fields"].items():
+            if text := self._text(self._take(*slots)):
+                fields[field] = text
         if subtitle := self._text(self._take("subtitle")):
             fields["title"] = f"{fields['title']}: {subtitle}" if "title" in fields else subtitle
         fields["authors"] = (*self._people(""), *self._lists("vauthors", "authors", "coauthors"))
@@ -257,7 +254,12 @@ class _Reader:
         return ""
 
     def _text(self, wikitext: str) -> str:
-        return " ".join(self.plain(wikitext).split()) if _MARKUP.search(wikitext) else wikitext
+        if not _MARKUP.search(wikitext):
+            return wikitext
+        text = " ".join(self.plain(wikitext).split())
+        if not text:
+            self.losses.append("invisible_value")
+        return text
 
     def _people(self, prefix: str) -> list[str]:
         """The numbered persons of a role, in order."""

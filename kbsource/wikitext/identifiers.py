@@ -27,10 +27,10 @@ _FORMS: dict[str, re.Pattern[str]] = {
     "pmc": _NUMBER,
     "arxiv": re.compile(r"(?<![\w.])([A-Za-z-]{2,20}(?:\.[A-Z]{2})?/\d{7}|\d{4}\.\d{4,5})(?:v\d+)?(?!\w)"),
     "oclc": _NUMBER,
-    "jstor": re.compile(r"\A(?:10\.\d+/)?[\w.]+\Z"),
+    "jstor": re.compile(r"\A(?:10\.\d+/)?(?=[\w.]*\d)[\w.]+\Z"),
     "s2cid": _NUMBER,
     "bibcode": re.compile(r"(?<!\w)[12]\d{3}[\w.&]{14}[A-Z.:](?!\w)"),
-    "hdl": re.compile(r"(?<![\w.])\d[\w.]*/[^\s\"<>\[\]{}|\x00-\x1f]+"),
+    "hdl": re.compile(r"(?<![\w.])\d{4}[\w.]*/[^\s\"<>\[\]{}|\x00-\x1f]+"),
 }
 SCHEMES = tuple(_FORMS)
 

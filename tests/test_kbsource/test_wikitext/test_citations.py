@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import tomllib
 from pathlib import Path
+from typing import get_type_hints
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ from kbsource.wikitext.templates import split_template
 GOLDEN = Path(__file__).parents[2] / "golden" / "citations" / "citations.toml"
 CASES = tomllib.loads(GOLDEN.read_text("utf-8"))["case"]
 DATA = citation_rules()
-KINDS = set(DATA["kinds"].split())
+KINDS = set(get_type_hints(Citation, include_extras=True)["kind"].__metadata__[0].split(" | "))
 
 
 def plain(wikitext: str) -> str:
@@ -174,7 +175,33 @@ def test_identifiers_in_running_text() -> None:
     assert found is not None
     assert (found.isbn, found.doi, found.pmid) == ("9780306406157", "10.1000/x", "5")
     assert read_text("Lee, The Sea, ISBN 0-306-40615-3") is None
+    assert read_text("HDL 40/60 mg, JSTOR stable, isbn none, PMID zero") is None
     assert identifiers_of_address("http://example.org/doi.org/10.1/x") == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "url", "losses"),
+    [
+        ("url=www.example.org/a//b", None, ("url_form",)),
+        ("url=//example.org/a", "https://example.org/a", ()),
+        ("url=[http://example.org/a A]", "http://example.org/a", ()),
+        ("title=AC//DC", None, ()),
+        ("title=[//example.org/a AC//DC]", "https://example.org/a", ()),
+        ("chapter-url=http://example.org/c", "http://example.org/c", ()),
+    ],
+)
+def test_addresses(arguments: str, url: str | None, losses: tuple[str, ...]) -> None:
+    found = read_use(f"{{{{Cite web|quote=Q|{arguments}}}}}", "en")
+    assert found is not None
+    assert (found.url, found.losses) == (url, losses)
+
+
+def test_values_that_show_nothing_have_a_name() -> None:
+    arguments = {"title": "{{Void}}", "author": "<b></b>", "date": "{{Void}}", "work": "The Shore"}
+    found = read_citation("Cite web", arguments, language="en", plain=lambda _: "")
+    assert found is not None
+    assert (found.title, found.authors, found.date_text, found.work) == (None, (), None, "The Shore")
+    assert found.losses == ("invisible_value",) * 3
 
 
 @pytest.mark.parametrize(
