@@ -217,6 +217,26 @@ class Alignment(Row):
         return None if self.span is None else self.span.score
 
 
+class RecordFate(Row):
+    """What became of a record."""
+
+    ordinal: Annotated[int | None, "its number in alignments and misses; null where it is no example"]
+    example_id: Annotated[str | None, "its id; of a merged record that of the whole; null for none"]
+    file: Annotated[str, "base name of the input file"]
+    line: Annotated[int, "line of that file, or number of the element in an array"]
+    outcome: Annotated[str, "written | dropped | excluded | rejected | merged"]
+    reason: Annotated[str | None, "why it is not written; null where it is, and for a merged one"] = None
+    score: Annotated[float | None, "highest score of an evidence set: that of its worst span"] = None
+    n_outputs: Annotated[Int32 | None, "outputs as read; null where it is no example"] = None
+    n_outputs_written: Annotated[Int32 | None, "those of them that are in the file; null where it is no example"] = None
+    n_evidences: Annotated[
+        Int32 | None, "pieces of evidence as read, partial evidence too; null where it is no example"
+    ] = None
+    n_evidences_written: Annotated[Int32 | None, "those of them that are in the file; null where it is no example"] = (
+        None
+    )
+
+
 def example_to_json(example: Example) -> str:
     """An example as JSON text for between the steps of a job: the order of keys and all digits stay."""
     return json.dumps(msgspec.to_builtins(example), ensure_ascii=False, separators=(",", ":"))

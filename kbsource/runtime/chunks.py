@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import msgspec
 import orjson
 import pyarrow as pa
 from msgspec.structs import astuple
@@ -167,6 +168,12 @@ def once(path: str, make: Callable[[], object], read: Callable[[str], T]) -> T:
 def once_json(path: str, make: Callable[[], Any]) -> Any:
     """JSON values that a step made, in a file that is made unless it is there."""
     return once(path, lambda: Folder.of(path).write_json(make()), lambda path: Folder.of(path).read_json())
+
+
+def once_value(path: str, make: Callable[[], T], type_: type[T]) -> T:
+    """The same of a dataclass, whose fields may be ``Counter``."""
+    values = once_json(path, lambda: msgspec.to_builtins(make()))
+    return msgspec.convert(values, type_, dec_hook=lambda kind, counts: kind(counts))  # a Counter is no dict to it
 
 
 def keep_chunk(folder: str, key: ChunkKey, make: Callable[[str], object]) -> BatchRef:

@@ -235,7 +235,7 @@ class VerificationCounts:
     """How the two signals of a dataset's evidences agree."""
 
     hypotheses: Counter[str] = field(default_factory=Counter)  # evidences by what their hypothesis was made from
-    cross: Counter[tuple[str, str]] = field(default_factory=Counter)  # evidences by band of BLEU and verdict
+    bleu_by_verdict: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in BANDS})
     refusals: Counter[str] = field(default_factory=Counter)  # pairs that were not judged, by reason
     rescued: int = 0  # evidences whose span the model chose
     disagreements: list[dict[str, Any]] = field(default_factory=list)
@@ -245,7 +245,7 @@ class VerificationCounts:
         """Counts one evidence; from the threshold on BLEU speaks for a span."""
         kind = verdict_kind(aligned)
         self.hypotheses[aligned.hypothesis_kind or "none"] += 1
-        self.cross[band(aligned.score), kind] += 1
+        self.bleu_by_verdict[band(aligned.score)][kind] += 1
         self.rescued += aligned.is_rescued
         if aligned.refusal is not None:
             self.refusals[aligned.refusal] += 1
@@ -266,7 +266,8 @@ class VerificationCounts:
     def merge(self, other: VerificationCounts) -> None:
         """Adds another's counts."""
         self.hypotheses += other.hypotheses
-        self.cross += other.cross
+        for name, counts in other.bleu_by_verdict.items():
+            self.bleu_by_verdict[name] += counts
         self.refusals += other.refusals
         self.rescued += other.rescued
         self.disagreements += other.disagreements
@@ -278,25 +279,13 @@ class VerificationCounts:
         return {
             "hypotheses": dict(sorted(self.hypotheses.items())),
             "bleu_by_verdict": {
-                row: {verdict: self.cross[row, verdict] for verdict in VERDICTS if self.cross[row, verdict]}
-                for row in BANDS
+                name: {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
+                for name, counts in self.bleu_by_verdict.items()
             },
             "refusals": dict(sorted(self.refusals.items())),
             "rescued": self.rescued,
             "disagreements": self.disagreements,
         }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> VerificationCounts:
-        """What ``to_json`` gave."""
-        cross = {(row, name): count for row, of in value["bleu_by_verdict"].items() for name, count in of.items()}
-        return cls(
-            Counter(value["hypotheses"]),
-            Counter(cross),
-            Counter(value["refusals"]),
-            value["rescued"],
-            list(value["disagreements"]),
-        )
 
     def _keep_strongest(self) -> None:
         self.disagreements = sorted(self.disagreements, key=_strength)[:LISTED]

@@ -17,10 +17,10 @@ from typing import ClassVar
 
 from kbsource.errors import RecordError
 from kbsource.records import BadRecord
-from mapping.records import Evidence, Example, Output
+from mapping.records import Evidence, Example, Output, RecordFate
 from mapping.sources.raw_records import Json, RawRecord, check_shape, iter_lines, iter_records
 from mapping.sources.scratch import Scratch
-from mapping.sources.source import LabelForm, Options, Skipped, Source, Tally, check_names
+from mapping.sources.source import LabelForm, Options, Source, Tally, check_names
 
 
 class ExclusionError(Exception):
@@ -73,9 +73,9 @@ def leave_out(origin: Origin, error: ExclusionError | RecordError, tally: Tally)
     tally.records += 1
     place = origin.key or None, origin.raw.file, origin.raw.line
     if isinstance(error, ExclusionError):
-        tally.leave(Skipped(*place, "excluded", str(error)))
+        tally.leave(RecordFate(None, *place, "excluded", str(error)))
         return []
-    tally.leave(Skipped(*place, "rejected", error.reason))
+    tally.leave(RecordFate(None, *place, "rejected", error.reason))
     return [origin.raw.bad(error, key=origin.key)]
 
 

@@ -15,7 +15,7 @@ from kbsource.errors import SetupError
 from kbsource.files import base_name
 from kbsource.records import BadRecord
 from mapping.options import Checked, path_like
-from mapping.records import Example, iter_evidence
+from mapping.records import Example, RecordFate, iter_evidence
 from mapping.sources.raw_records import FAULTS
 
 Split = Literal["train", "dev", "test"]
@@ -64,16 +64,6 @@ def references_option(flag: str, help: str, metavar: str = "PATH") -> Parameter:
 Options = TypeVar("Options", bound=SourceOptions)
 
 
-class Skipped(NamedTuple):
-    """A record that is no example of its own."""
-
-    example_id: str | None  # of a merged record that of the example it is a part of; None where none can be read
-    file: str  # base name
-    line: int  # or the number of the array's element that holds it
-    outcome: Literal["excluded", "rejected", "merged"]
-    reason: str | None = None  # None for a merged one
-
-
 @dataclass(slots=True)
 class Tally:
     """Counts of one reading, by reason where something is left out."""
@@ -94,7 +84,7 @@ class Tally:
         self.evidences += sum(1 for _ in iter_evidence(example))
         return example
 
-    def leave(self, left: Skipped) -> None:
+    def leave(self, left: RecordFate) -> None:
         """Counts a record that is no example of its own."""
         if left.reason is None:
             self.merged += 1

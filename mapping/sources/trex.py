@@ -23,7 +23,7 @@ from kbsource.files import glob, join
 from kbsource.identity import stable_sha256, stable_uuid
 from kbsource.records import BadRecord
 from mapping.options import AtLeast0, AtLeast1, Name, check_options
-from mapping.records import Evidence, Example, Output, PageKey
+from mapping.records import Evidence, Example, Output, PageKey, RecordFate
 from mapping.sources.examples import ExclusionError, Origin, keep_wanted, leave_out
 from mapping.sources.raw_records import (
     MAX_RECORD_BYTES,
@@ -43,7 +43,6 @@ from mapping.sources.source import (
     Ownership,
     Policy,
     Published,
-    Skipped,
     Source,
     SourceOptions,
     Tally,
@@ -478,7 +477,7 @@ class Trex(Source[TrexOptions]):
         for mention in triples.mentions:
             if mention.object in objects:
                 _, file, line, _ = self.facts.place(mention)
-                self.tally.leave(Skipped(triples.record_id, file, line, "excluded", reason))
+                self.tally.leave(RecordFate(None, triples.record_id, file, line, "excluded", reason))
 
     def _example(self, triples: Triples, objects: frozenset[str]) -> Example | None:
         """The record of some facts, None where a label is missing; counts mentions left out or merged."""
@@ -494,7 +493,7 @@ class Trex(Source[TrexOptions]):
             return None
         (_, file, line, _), *others = map(self.facts.place, named)
         for _, other, number, _ in others:
-            self.tally.leave(Skipped(triples.record_id, other, number, "merged"))
+            self.tally.leave(RecordFate(None, triples.record_id, other, number, "merged"))
         meta = {
             "subj_aliases": list(subject.aliases),
             "sub_surface": _distinct(triple.subject_surface for triple in named),

@@ -22,7 +22,7 @@ from kbsource.files import base_name, glob, join
 from kbsource.identity import stable_sha256, stable_uuid
 from kbsource.records import BadRecord
 from mapping.options import Name
-from mapping.records import Evidence, Example, Output, PageKey
+from mapping.records import Evidence, Example, Output, PageKey, RecordFate
 from mapping.sources.examples import ExclusionError, Origin, leave_out
 from mapping.sources.raw_records import RawRecord, iter_lines
 from mapping.sources.scratch import ScratchFile
@@ -32,7 +32,6 @@ from mapping.sources.source import (
     Ownership,
     Policy,
     Published,
-    Skipped,
     Source,
     SourceOptions,
     Split,
@@ -107,11 +106,11 @@ class ZeroShot(Source[ZeroShotOptions]):
                 example = example_of(group, templates[group[0].relation])
                 if group[0].relation not in relations:
                     for stated in group:
-                        left = Skipped(example.example_id, stated.file, stated.line, "excluded", "other_split")
+                        left = RecordFate(None, example.example_id, stated.file, stated.line, "excluded", "other_split")
                         self.tally.leave(left)
                     continue
                 for stated in group[1:]:
-                    self.tally.leave(Skipped(example.example_id, stated.file, stated.line, "merged"))
+                    self.tally.leave(RecordFate(None, example.example_id, stated.file, stated.line, "merged"))
                 yield self.tally.give(example)
 
     def _keep_line(self, raw: RawRecord, lines: Lines) -> list[BadRecord]:

@@ -95,14 +95,6 @@ class AlignmentCounts:
             name: dict(sorted(value.items())) if isinstance(value, Counter) else value for name, value in values.items()
         }
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> AlignmentCounts:
-        """What ``to_json`` gave."""
-        counts = cls()
-        for name, one in value.items():
-            setattr(counts, name, Counter(one) if isinstance(one, dict) else one)
-        return counts
-
 
 def _has_page(alignment: Alignment) -> bool:
     return alignment.page_id is not None and alignment.outcome != "page_ambiguous"

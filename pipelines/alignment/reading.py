@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-import msgspec
 import pyarrow as pa
 
 from kbsource.columns import batch_of, schema_of
@@ -15,22 +14,22 @@ from kbsource.errors import DataError
 from kbsource.files import Folder, join
 from kbsource.records import BadRecord
 from kbsource.rows import Row
-from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, once_json, write_chunk
+from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, once_value, write_chunk
 from mapping.entail.verification import make_hypothesis
 from mapping.records import (
     Alignment,
     Evidence,
     EvidenceKey,
     Example,
+    RecordFate,
     ReleasedExample,
     example_to_json,
     iter_evidence,
     released_span,
 )
-from mapping.schema import RecordFate
 from mapping.sources import all_sources
 from mapping.sources.kilt import fallback_page
-from mapping.sources.source import HypothesisKind, Inputs, Skipped, Source, SourceOptions, Split, Tally
+from mapping.sources.source import HypothesisKind, Inputs, Source, SourceOptions, Split, Tally
 
 CHUNK_CHARS = 16 << 20
 """Characters of records after which a chunk ends, however few they are."""
@@ -107,8 +106,7 @@ def read_part(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
         SetupError: an input cannot be read to its end.
     """
     done = join(folder, "read", f"{part:05d}.json")
-    value = once_json(done, lambda: msgspec.to_builtins(_read(files, part, folder)))
-    return msgspec.convert(value, ReadDataset, dec_hook=lambda kind, counts: kind(counts))  # a Counter is no dict
+    return once_value(done, lambda: _read(files, part, folder), ReadDataset)
 
 
 def _read(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
@@ -131,11 +129,11 @@ def _read(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
 class _TellingTally(Tally):
     """Counts, and hands every record that is no example on."""
 
-    def __init__(self, take: Callable[[Skipped], None]) -> None:
+    def __init__(self, take: Callable[[RecordFate], None]) -> None:
         super().__init__()
         self._take = take
 
-    def leave(self, left: Skipped) -> None:
+    def leave(self, left: RecordFate) -> None:
         """See ``Tally.leave``."""
         super().leave(left)
         self._take(left)
@@ -235,9 +233,9 @@ class Chunks:
             expects=expects,
         )
 
-    def leave(self, left: Skipped) -> None:
+    def leave(self, left: RecordFate) -> None:
         """Takes a record that is no example."""
-        self._take(ReadRecord(left=RecordFate(None, *left)), _LEFT_OUT_CHARS)
+        self._take(ReadRecord(left=left), _LEFT_OUT_CHARS)
 
     def _take(self, row: ReadRecord, n_chars: int) -> None:
         if self._n_chars >= CHUNK_CHARS:

@@ -20,12 +20,12 @@ from kbsource.release.output import commit
 from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.writer import GROUP_ROWS, write_batches, write_lines, write_rows
 from kbsource.rows import Row
-from kbsource.runtime.chunks import BatchRef, ChunkKey, once_json, read_batches, read_rows
+from kbsource.runtime.chunks import BatchRef, ChunkKey, once_value, read_batches, read_rows
 from mapping.decide import Cuts
 from mapping.entail.model import model_facts
 from mapping.entail.verification import VerificationCounts
-from mapping.records import MISSED, Alignment, Place, ReleasedExample, iter_evidence, released_span
-from mapping.schema import TABLES, Crossing, KiltSide, RecordFate
+from mapping.records import MISSED, Alignment, Place, RecordFate, ReleasedExample, iter_evidence, released_span
+from mapping.schema import TABLES, Crossing, KiltSide
 from mapping.search.page_search import SearchSettings
 from mapping.search.tokens import tokeniser_name
 from mapping.sources import all_sources, source_of_file
@@ -185,10 +185,20 @@ def lines_path(staging: str, key: ChunkKey, ending: str) -> str:
     return join(staging, MERGED, f"{key.part:05d}-{key.chunk:05d}.{ending}")
 
 
+@dataclass(frozen=True, slots=True)
+class MergedChunk:
+    """What a chunk was written as."""
+
+    chunk: int  # its number
+    counts: AlignmentCounts
+    verification: VerificationCounts
+    files: tuple[FileEntry, ...]  # its parts of the tables
+
+
 def merge_chunk(
     chunk: AlignedChunk, part: DatasetPart, key: ChunkKey, *, n_chunks: int, cuts: Cuts | None, staging: str
-) -> dict[str, Any]:
-    """Writes the KILT lines of a chunk into the staging folder, its part of every table, and gives its report.
+) -> MergedChunk:
+    """Writes the KILT lines of a chunk into the staging folder, and its part of every table.
 
     Records of test are written without their answers, and where there are labels with them as well. A chunk that was
     written before is taken as it is.
@@ -197,13 +207,12 @@ def merge_chunk(
         DataError: an evidence has no outcome: the job is broken.
     """
     make = partial(_merge_chunk, chunk, part, key, n_chunks=n_chunks, cuts=cuts, staging=staging)
-    merged: dict[str, Any] = once_json(lines_path(staging, key, "json"), make)
-    return merged
+    return once_value(lines_path(staging, key, "json"), make, MergedChunk)
 
 
 def _merge_chunk(
     chunk: AlignedChunk, part: DatasetPart, key: ChunkKey, *, n_chunks: int, cuts: Cuts | None, staging: str
-) -> dict[str, Any]:
+) -> MergedChunk:
     split = part.options.split
     options = filter_options(part.options)
     policy = all_sources()[options.policy].policies[split]
@@ -221,12 +230,7 @@ def _merge_chunk(
                 if answered is not None:
                     answered.write(kilt_line(aligned.record))
     entries = merged.write_tables(chunk.examples, key.chunk, n_chunks)
-    return {
-        "chunk": key.chunk,
-        "counts": merged.counts.to_json(),
-        "files": [asdict(entry) for entry in entries],
-        "verification": merged.verification.to_json(),
-    }
+    return MergedChunk(key.chunk, merged.counts, merged.verification, tuple(entries))
 
 
 class _Merged:
@@ -341,16 +345,6 @@ def _crossing(old: dict[str, Any], new: Alignment) -> Crossing:
     )
 
 
-def sum_reports(reports: Iterable[dict[str, Any]]) -> tuple[AlignmentCounts, VerificationCounts, list[FileEntry]]:
-    """Counts and files of all chunks together, from their reports in order."""
-    counts, verification, files = AlignmentCounts(), VerificationCounts(), []
-    for report in reports:
-        counts.add(AlignmentCounts.from_json(report["counts"]))
-        verification.merge(VerificationCounts.from_json(report["verification"]))
-        files += [FileEntry(**entry) for entry in report["files"]]
-    return counts, verification, files
-
-
 def record_files(options: MapOptions) -> tuple[str, ...]:
     """The names of the files of records that an alignment may write."""
     stem = file_stem(options)
@@ -364,7 +358,7 @@ def record_files(options: MapOptions) -> tuple[str, ...]:
 def commit_part(
     part: DatasetPart,
     number: int,
-    reports: Sequence[dict[str, Any]],
+    merged: Sequence[MergedChunk],
     *,
     tally: Tally,
     rejected: Sequence[BatchRef],
@@ -377,9 +371,13 @@ def commit_part(
     """
     if Folder.of(join(part.output, MANIFEST)).exists():
         return
-    counts, verification, files = sum_reports(reports)
+    counts, verification, files = AlignmentCounts(), VerificationCounts(), list[FileEntry]()
+    for chunk in merged:
+        counts.add(chunk.counts)
+        verification.merge(chunk.verification)
+        files += chunk.files
     report = _report(part.options, tally, counts, verification)
-    files += _write_records(part, number, staging, n_chunks=len(reports), n_records=counts.written)
+    files += _write_records(part, number, staging, n_chunks=len(merged), n_records=counts.written)
     bad = (tuple(row.values()) for stored in rejected for batch in read_batches(stored) for row in batch.to_pylist())
     files.append(write_rows(bad, "rejected", TABLES["rejected"], output=part.output))
     files.append(write_report(report, output=part.output))

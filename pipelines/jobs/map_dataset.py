@@ -39,6 +39,7 @@ from pipelines.alignment.writing import (
     record_files,
     search_settings,
 )
+from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import MapOptions, Planned
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
@@ -57,17 +58,6 @@ from pipelines.transforms.align import (
 )
 
 _FAULTS, _BEATS, _DECIDED = "faults", "beats", "decided.json"
-
-
-@dataclass(frozen=True, slots=True)
-class MapSummary:
-    """What an alignment made."""
-
-    output: str  # folder of the alignment
-    report: dict[str, Any]  # as written to ``report.json``
-    manifest: ListingManifest  # as written
-    seconds: float  # wall time
-    steps: dict[str, float]  # seconds that steps worked, in all processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +155,7 @@ def write_reports(planned: Sequence[Planned], release: PagesManifest, output: st
     return report
 
 
-def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress) -> MapSummary:
+def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress) -> MadeRelease[ListingManifest]:
     """Aligns a dataset.
 
     Raises:
@@ -187,7 +177,7 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
         if faults:
             raise faults[0]
     report = Folder.of(join(folder, REPORT)).read_json()
-    return MapSummary(options.output, report, ALIGNMENT.read(folder), time.monotonic() - started, steps)
+    return MadeRelease(options.output, ALIGNMENT.read(folder), time.monotonic() - started, steps, report)
 
 
 def map_all(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 import apache_beam as beam
@@ -41,7 +41,7 @@ from pipelines.alignment.settling import (
     read_pairs,
     standing,
 )
-from pipelines.alignment.writing import DatasetPart, commit_part, filter_options, merge_chunk
+from pipelines.alignment.writing import DatasetPart, MergedChunk, commit_part, filter_options, merge_chunk
 from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
 from pipelines.primitives.page_texts import ReleasePages
 from pipelines.primitives.shuffle import Regroup, keep_batch
@@ -390,7 +390,7 @@ class WriteAlignment(beam.PTransform):  # type: ignore[misc]  # Beam is not type
         merged = chunks | "merge" >> do(_merge, read, beam.pvalue.AsDict(drawn[_DONE]), **own)
         bad = rejected | "of datasets" >> beam.MapTuple(_of_part)
         done = (
-            {"reports": merged, "rejected": bad}
+            {"merged": merged, "rejected": bad}
             | "all chunks" >> beam.CoGroupByKey()
             | "commit" >> do(_commit, read, **own).with_outputs(FAULTS, main=_DONE)
         )
@@ -428,16 +428,16 @@ def _merge(
     *,
     parts: Sequence[DatasetPart],
     staging: str,
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(key, ``AlignedChunk``) -> (dataset, report of the chunk); nothing where there was nothing to draw."""
+) -> Iterator[tuple[int, MergedChunk]]:
+    """(key, ``AlignedChunk``) -> (dataset, ``MergedChunk``); nothing where there was nothing to draw."""
     key, chunk = ChunkKey(*element[0]), AlignedChunk(*element[1])
     part, n_chunks = parts[key.part], len(datasets[key.part].examples)
     if part.is_sampled and key.part not in cuts:
         return
     drawn = Cuts(*cuts[key.part]) if part.is_sampled else None
-    report = merge_chunk(chunk, part, key, n_chunks=n_chunks, cuts=drawn, staging=staging)
-    count({f"evidences_{outcome}": n for outcome, n in report["counts"]["evidences"].items()})
-    yield key.part, report
+    merged = merge_chunk(chunk, part, key, n_chunks=n_chunks, cuts=drawn, staging=staging)
+    count({f"evidences_{outcome}": n for outcome, n in merged.counts.evidences.items()})
+    yield key.part, merged
 
 
 def _commit(
@@ -447,14 +447,14 @@ def _commit(
     parts: Sequence[DatasetPart],
     staging: str,
 ) -> Iterator[Any]:
-    """(dataset, reports of its chunks and its rejected records) -> dataset."""
+    """(dataset, its chunks as they were written and its rejected records) -> dataset."""
     number, given = element
-    reports = sorted(given["reports"], key=itemgetter("chunk"))
+    merged = sorted(given["merged"], key=attrgetter("chunk"))
     rejected = [BatchRef(*stored) for _, stored in sorted(given["rejected"])]
 
     def committed() -> Iterator[int]:
         tally = datasets[number].tally
-        commit_part(parts[number], number, reports, tally=tally, rejected=rejected, staging=staging)
+        commit_part(parts[number], number, merged, tally=tally, rejected=rejected, staging=staging)
         yield number
 
-    return _or_fault(number, committed()) if reports else iter(())
+    return _or_fault(number, committed()) if merged else iter(())

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.jobs.map_dataset import MapSummary, map_dataset
+from pipelines.jobs.map_dataset import map_dataset
+from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import MapOptions
 from tests.support.builds import rows, run_job
 
@@ -24,7 +25,7 @@ def map_mini(
     workers: int | None = None,
     beam_args: Sequence[str] = (),
     **options: Any,
-) -> MapSummary:
+) -> MadeRelease[Any]:
     """Aligns a dataset to a release, dev unless told otherwise."""
     given = {"split": "dev", "max_rejects": float(BROKEN[1]), **options}
     own = MapOptions(str(release), dataset=dataset, inputs=tuple(map(str, inputs)), output=str(output), **given)

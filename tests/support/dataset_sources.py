@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from kbsource.records import BadRecord
-from mapping.records import Example
+from mapping.records import Example, RecordFate
 from mapping.sources import all_sources
 from mapping.sources.raw_records import RawRecord
-from mapping.sources.source import EXCLUDED, REJECTED, Inputs, Skipped, Source, SourceOptions, Split, Tally
+from mapping.sources.source import EXCLUDED, REJECTED, Inputs, Source, SourceOptions, Split, Tally
 
 DATA = Path(__file__).resolve().parents[1] / "test_mapping" / "data"
 
@@ -24,7 +24,7 @@ class Reading:
     examples: list[Example]
     rejected: list[BadRecord]
     tally: Tally
-    left_out: list[Skipped]
+    left_out: list[RecordFate]
 
     @property
     def reasons(self) -> list[tuple[str, str, str]]:
@@ -37,9 +37,9 @@ class _NotingTally(Tally):
 
     def __init__(self) -> None:
         super().__init__()
-        self.left_out: list[Skipped] = []
+        self.left_out: list[RecordFate] = []
 
-    def leave(self, left: Skipped) -> None:
+    def leave(self, left: RecordFate) -> None:
         super().leave(left)
         self.left_out.append(left)
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from kbsource.identity import stable_sha256
-from mapping.records import Example, PageKey
+from mapping.records import Example, PageKey, RecordFate
 from mapping.sources import trex
-from mapping.sources.source import Skipped, Split
+from mapping.sources.source import Split
 from mapping.sources.trex import TrexOptions, english
 from tests.support.dataset_sources import Reading, read_source
 from tests.support.examples import examples
@@ -244,7 +244,7 @@ def test_facts_of_one_subject_and_relation_are_one_record(tmp_path: Path) -> Non
     assert answers_with_sentences(example) == [("label Q2", ["One."]), ("label Q2", ["Three."]), ("label Q3", ["Two."])]
     assert (example.file, example.line) == ("re-nlg_0.json", 1)
     assert reading.tally.merged == 2
-    assert reading.left_out == [Skipped(example.example_id, "re-nlg_0.json", 2, "merged")] * 2
+    assert reading.left_out == [RecordFate(None, example.example_id, "re-nlg_0.json", 2, "merged")] * 2
 
 
 def test_the_page_is_that_of_the_document_by_item_else_by_title(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
-from mapping.records import PageKey
-from mapping.sources.source import Skipped, Split
+from mapping.records import PageKey, RecordFate
+from mapping.sources.source import Split
 from mapping.sources.zero_shot import ZeroShotOptions, drawn_relations
 from tests.support.dataset_sources import Reading, read_source
 from tests.support.examples import examples
@@ -47,7 +47,7 @@ def test_negative_lines_are_left_out_and_counted(tmp_path: Path) -> None:
     reading = _read(tmp_path, LINE[:4], LINE)
     assert reading.tally.excluded == Counter(negative=1)
     assert len(reading.examples) == 1
-    assert reading.left_out == [Skipped(None, "dev.0", 1, "excluded", "negative")]
+    assert reading.left_out == [RecordFate(None, None, "dev.0", 1, "excluded", "negative")]
 
 
 def test_an_empty_answer_after_the_last_tab_is_an_answer(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_one_output_for_each_distinct_answer_and_sentence_in_order(tmp_path: Pat
     ]
     assert reading.tally.merged == 3
     example_id = reading.examples[0].example_id
-    assert reading.left_out == [Skipped(example_id, "dev.0", line, "merged") for line in (3, 4, 5)]
+    assert reading.left_out == [RecordFate(None, example_id, "dev.0", line, "merged") for line in (3, 4, 5)]
 
 
 def test_questions_are_all_those_about_the_relation_with_the_subject_in_them(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from mapping.write.report import AlignmentCounts
 from mapping.write.validate import validate_kilt
 from pipelines.alignment import search
 from pipelines.cli import main
-from pipelines.jobs.map_dataset import MapSummary
+from pipelines.jobs.shared_inputs import MadeRelease
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
 from tests.support.builds import contents, open_release
 from tests.support.demo_datasets import chunks_in_this_process
@@ -44,7 +45,7 @@ def source_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def own(source_file: Path, mini_build: object, tmp_path_factory: pytest.TempPathFactory) -> MapSummary:
+def own(source_file: Path, mini_build: object, tmp_path_factory: pytest.TempPathFactory) -> MadeRelease[Any]:
     """An alignment of ``RECORDS``, in chunks of two; not to be changed."""
     output = tmp_path_factory.mktemp("aligned") / "own"
     release = Path(mini_build.output)  # type: ignore[attr-defined]
@@ -56,7 +57,7 @@ def outcomes(output: Path) -> dict[str, str]:
     return {f"{row['example_id']}/{row['output']}": row["outcome"] for row in rows}
 
 
-def test_every_evidence_ends_in_one_outcome(own: MapSummary) -> None:
+def test_every_evidence_ends_in_one_outcome(own: MadeRelease[Any]) -> None:
     assert outcomes(Path(own.output)) == {
         "exact/0": "exact",
         "redirect/0": "exact",
@@ -70,7 +71,7 @@ def test_every_evidence_ends_in_one_outcome(own: MapSummary) -> None:
     }
 
 
-def test_every_record_is_accounted_for(own: MapSummary) -> None:
+def test_every_record_is_accounted_for(own: MadeRelease[Any]) -> None:
     records, counts = own.report["records"], own.report["counts"]
 
     assert records["read"] == len(RECORDS)
@@ -93,7 +94,7 @@ def test_every_record_is_accounted_for(own: MapSummary) -> None:
     ]
 
 
-def test_every_record_has_its_fate_in_a_table(own: MapSummary) -> None:
+def test_every_record_has_its_fate_in_a_table(own: MadeRelease[Any]) -> None:
     rows = [tuple(row.values()) for row in table(Path(own.output), "records")]
 
     assert rows == [
@@ -112,7 +113,7 @@ def test_every_record_has_its_fate_in_a_table(own: MapSummary) -> None:
     ]
 
 
-def test_the_fate_of_a_record_is_shown(own: MapSummary, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_fate_of_a_record_is_shown(own: MadeRelease[Any], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", own.output, "two"]) == 0
     shown = capsys.readouterr().out
     assert "outcome    written\n" in shown
@@ -131,7 +132,7 @@ def test_the_fate_of_a_record_is_shown(own: MapSummary, capsys: pytest.CaptureFi
     assert "no record with id 'nobody'" in capsys.readouterr().err
 
 
-def test_spans_slice_to_what_was_looked_for(own: MapSummary, release: Path) -> None:
+def test_spans_slice_to_what_was_looked_for(own: MadeRelease[Any], release: Path) -> None:
     source = open_release(release)
     for row in table(Path(own.output), "alignments"):
         if row["text"] is None:
@@ -145,7 +146,7 @@ def test_spans_slice_to_what_was_looked_for(own: MapSummary, release: Path) -> N
     assert (exact["found_by"], exact["is_written"]) == ("title", True)
 
 
-def test_how_a_page_was_found_is_told(own: MapSummary) -> None:
+def test_how_a_page_was_found_is_told(own: MadeRelease[Any]) -> None:
     rows = {row["example_id"]: row for row in table(Path(own.output), "alignments")}
 
     assert (rows["redirect"]["title"], rows["redirect"]["found_by"], rows["redirect"]["hops"]) == (
@@ -156,7 +157,7 @@ def test_how_a_page_was_found_is_told(own: MapSummary) -> None:
     assert rows["url"]["found_by"] == "url"
 
 
-def test_similar_titles_are_reported_and_not_used(own: MapSummary) -> None:
+def test_similar_titles_are_reported_and_not_used(own: MadeRelease[Any]) -> None:
     missing = next(row for row in table(Path(own.output), "misses") if row["example_id"] == "missing")
 
     assert missing["suggestions"][0]["title"] == "Lake Miravel"
@@ -164,7 +165,7 @@ def test_similar_titles_are_reported_and_not_used(own: MapSummary) -> None:
     assert missing["evidence_text"] == "anything"
 
 
-def test_only_the_output_that_has_its_page_is_written(own: MapSummary) -> None:
+def test_only_the_output_that_has_its_page_is_written(own: MadeRelease[Any]) -> None:
     two = next(one for one in read_lines(Path(own.output) / "jsonl-dev-kilt.jsonl") if one["id"] == "two")
 
     assert len(two["output"]) == 1
@@ -181,7 +182,7 @@ def test_only_the_output_that_has_its_page_is_written(own: MapSummary) -> None:
     ]
 
 
-def test_what_was_written_is_valid(own: MapSummary, release: Path) -> None:
+def test_what_was_written_is_valid(own: MadeRelease[Any], release: Path) -> None:
     result = validate_kilt(
         str(Path(own.output) / "jsonl-dev-kilt.jsonl"),
         open_release(release),
@@ -192,7 +193,7 @@ def test_what_was_written_is_valid(own: MapSummary, release: Path) -> None:
     assert (result.records, result.spans, result.located, result.rescored) == (5, 4, 3, 3)
 
 
-def test_the_manifest_names_release_inputs_and_code(own: MapSummary, release: Path) -> None:
+def test_the_manifest_names_release_inputs_and_code(own: MadeRelease[Any], release: Path) -> None:
     manifest = own.manifest.to_json()
 
     assert json.loads((Path(own.output) / "manifest.json").read_text("utf-8")).pop("manifest_sha256")
@@ -206,7 +207,7 @@ def test_the_manifest_names_release_inputs_and_code(own: MapSummary, release: Pa
 
 @pytest.mark.slow
 def test_two_workers_write_the_same_bytes_and_so_does_a_second_run(
-    own: MapSummary, source_file: Path, release: Path, tmp_path: Path
+    own: MadeRelease[Any], source_file: Path, release: Path, tmp_path: Path
 ) -> None:
     map_mini(tmp_path / "two", release, "jsonl", source_file, chunk_records=2, runner="local-multi", workers=2)
 
@@ -215,7 +216,7 @@ def test_two_workers_write_the_same_bytes_and_so_does_a_second_run(
 
 @pytest.mark.usefixtures("in_this_process")
 def test_small_chunks_give_the_same_bytes(
-    own: MapSummary, source_file: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own: MadeRelease[Any], source_file: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "ROWS_AT_ONCE", 1)
     monkeypatch.setattr(search, "PIECE_BYTES", 1)

@@ -17,7 +17,7 @@ from mapping.entail.signal import ModelOptions
 from mapping.schema import ALIGNMENTS, VERIFICATION
 from mapping.write.validate import validate_kilt
 from pipelines.cli import main
-from pipelines.jobs.map_dataset import MapSummary
+from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import VerifyOptions
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
 from tests.support.builds import contents, open_release
@@ -60,7 +60,7 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> VerifyOptions:
 @pytest.fixture(scope="module")
 def verified(
     source_file: Path, options: VerifyOptions, mini_build: object, tmp_path_factory: pytest.TempPathFactory
-) -> MapSummary:
+) -> MadeRelease[Any]:
     """An alignment of ``RECORDS`` in chunks of two, verified; not to be changed."""
     output = tmp_path_factory.mktemp("aligned") / "own"
     release = Path(mini_build.output)  # type: ignore[attr-defined]
@@ -68,7 +68,7 @@ def verified(
 
 
 @pytest.fixture(scope="module")
-def rows(verified: MapSummary) -> dict[str, dict[str, Any]]:
+def rows(verified: MadeRelease[Any]) -> dict[str, dict[str, Any]]:
     return {row["example_id"]: row for row in table(Path(verified.output), "alignments")}
 
 
@@ -90,14 +90,14 @@ def test_what_the_model_says_stands_beside_the_score(
     assert max(("entailment", "neutral", "contradiction"), key=lambda name: row[name]) == likeliest
 
 
-def test_the_table_has_its_further_columns(verified: MapSummary) -> None:
+def test_the_table_has_its_further_columns(verified: MadeRelease[Any]) -> None:
     names = list(table(Path(verified.output), "alignments")[0])
 
     assert names == [*ALIGNMENTS.names, *(field.name for field in VERIFICATION)]
 
 
 def test_a_weak_span_gives_way_to_the_sentence_that_says_it(
-    rows: dict[str, dict[str, Any]], verified: MapSummary, release: Path
+    rows: dict[str, dict[str, Any]], verified: MadeRelease[Any], release: Path
 ) -> None:
     moved = rows["moved"]
 
@@ -113,7 +113,7 @@ def test_a_weak_span_gives_way_to_the_sentence_that_says_it(
     assert (span["start_character"], span["end_character"]) == (moved["start_character"], moved["end_character"])
 
 
-def test_what_was_written_is_valid(verified: MapSummary, release: Path) -> None:
+def test_what_was_written_is_valid(verified: MadeRelease[Any], release: Path) -> None:
     file = Path(verified.output) / "jsonl-dev-kilt.jsonl"
 
     result = validate_kilt(str(file), open_release(release), alignments=verified.output)
@@ -122,7 +122,7 @@ def test_what_was_written_is_valid(verified: MapSummary, release: Path) -> None:
     assert result.rescored == 3
 
 
-def test_the_rule_says_what_is_kept(verified: MapSummary, rows: dict[str, dict[str, Any]]) -> None:
+def test_the_rule_says_what_is_kept(verified: MadeRelease[Any], rows: dict[str, dict[str, Any]]) -> None:
     rule = read_rule(RULE)
 
     assert [one["id"] for one in read_lines(Path(verified.output) / "jsonl-dev-kilt.jsonl")] == [
@@ -136,7 +136,7 @@ def test_the_rule_says_what_is_kept(verified: MapSummary, rows: dict[str, dict[s
         assert row["is_written"] == rule.holds({**row, "bleu": row["score"]}), row["example_id"]
 
 
-def test_the_report_crosses_the_two_signals_contradictions_first(verified: MapSummary) -> None:
+def test_the_report_crosses_the_two_signals_contradictions_first(verified: MadeRelease[Any]) -> None:
     found = verified.report["verification"]
 
     assert found["hypotheses"] == {"answer": 5}
@@ -207,7 +207,7 @@ def test_a_sentence_that_stands_for_several_evidences_of_a_set_is_written_once(
 
 @pytest.mark.slow
 def test_any_runner_gives_the_same_bytes(
-    verified: MapSummary, source_file: Path, options: VerifyOptions, release: Path, tmp_path: Path
+    verified: MadeRelease[Any], source_file: Path, options: VerifyOptions, release: Path, tmp_path: Path
 ) -> None:
     again = map_mini(
         tmp_path / "again",
