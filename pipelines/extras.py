@@ -12,6 +12,7 @@ EXTRAS: dict[str, str] = {
     "numpy": "verify",
     "apache_beam": "build",
     "grpc": "build",
+    "inflect": "align",
     "lxml": "build",
     "mwparserfromhell": "build",
     "pytz": "build",

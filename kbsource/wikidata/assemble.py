@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
-from kbsource.release.manifest import FileEntry
+from kbsource.release.manifest import FileEntry, sum_counts
 from kbsource.release.writer import name_files, write_small_table
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_chunk_report, read_stored
 from kbsource.wikidata.kind import EntityCounts
@@ -166,18 +166,9 @@ def write_rejected(chunks: Iterable[BatchRef], *, output: str) -> tuple[FileEntr
 
 def entity_counts(reports: Sequence[PartReport]) -> dict[str, EntityCounts]:
     """What became of the lines of each input file."""
-    counts: dict[str, Counter[str]] = {}
-    rejected: dict[str, Counter[str]] = {}
-    for report in reports:
-        own = counts.setdefault(report.file, Counter())
-        for name in ("n_lines", "n_items", "n_properties", "n_others"):
-            own[name] += getattr(report, name)
-        rejected.setdefault(report.file, Counter()).update(report.rejected)
+    files = dict.fromkeys(report.file for report in reports)
     return {
-        file: EntityCounts(
-            own["n_lines"], own["n_items"], own["n_properties"], own["n_others"], dict(sorted(rejected[file].items()))
-        )
-        for file, own in counts.items()
+        file: sum_counts((report.counts for report in reports if report.file == file), EntityCounts()) for file in files
     }
 
 

@@ -44,6 +44,7 @@ from kbsource.wikidata.entity import (
     Snak,
     entity_key,
 )
+from kbsource.wikidata.kind import EntityCounts
 from kbsource.wikidata.lines import read_ahead, read_lines
 from kbsource.wikidata.records import WIKIDATA_TABLES, Statement, Value
 
@@ -239,16 +240,11 @@ _DETAIL_CHARS = 1000
 
 @dataclass(frozen=True, slots=True)
 class PartReport:
-    """What a range held: ``n_lines == n_items + n_properties + n_others + sum(rejected)``."""
+    """What a range held."""
 
     part: int  #: number of the range
     file: str  #: base name of the dump file
-    n_lines: int  #: entities' lines and places of damage
-    #: ``n_items``, ``n_properties``: released ones
-    n_items: int
-    n_properties: int
-    n_others: int  #: entities of other types, which are not released
-    rejected: dict[str, int]  #: lines and places of damage, by reason
+    counts: EntityCounts
     facts: dict[str, int]  #: further counts, see ``manifest.WikidataManifest``
     used: dict[str, list[str]]  #: of the wanted ``languages``, ``sites`` and ``qualifiers`` those that occur
     tables: dict[str, tuple[FileEntry, ...]]  #: files by table; no rows, no file
@@ -371,19 +367,10 @@ class EntityRange:
             damaged_bytes: stored bytes of the range that cannot be read.
         """
         self._facts[DAMAGED_BYTES] = damaged_bytes
-        counts, rejected = self._counts, Counter(bad.reason for bad in self.rejected)
-        return PartReport(
-            part=self._part,
-            file=self._file,
-            n_lines=counts["lines"],
-            n_items=counts["items"],
-            n_properties=counts["properties"],
-            n_others=counts["others"],
-            rejected=dict(sorted(rejected.items())),
-            facts=dict(sorted((+self._facts).items())),
-            used=used,
-            tables=dict(tables),
-        )
+        n, rejected = self._counts, Counter(bad.reason for bad in self.rejected)
+        counts = EntityCounts(n["lines"], n["items"], n["properties"], n["others"], dict(sorted(rejected.items())))
+        facts = dict(sorted((+self._facts).items()))
+        return PartReport(self._part, self._file, counts, facts, used, dict(tables))
 
 
 def write_plan(ranges: Sequence[LineRange], hashed: Mapping[str, HashedFile], staging: str) -> None:

@@ -142,45 +142,24 @@ def _item(value: Value, known: Mapping[str, Entity]) -> FullValue | None:
     return FullValue(ITEM, value.value, None, None, entity.aliases, tuple(sorted(further)), entity.types)
 
 
-_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_SCALES = (
-    "thousand million billion trillion quadrillion quintillion sextillion septillion octillion nonillion decillion"
-).split()
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
 def number_in_words(amount: str) -> tuple[str, ...]:
-    """A number in English words, as the inflect library that the authors' code uses says it; nothing for what has no
-    words: more than 36 digits, or no number.
+    """A number in English words, as the authors' code says it; nothing for what has no words: more than 36 digits, or
+    no number.
 
     >>> number_in_words("12"), number_in_words("1001.5"), number_in_words("1" + "0" * 40)
     (('twelve',), ('one thousand and one point five',), ())
     """
-    whole, point, fraction = amount.partition(".")
-    if not (whole + fraction).isascii() or not whole.isdecimal() or (point and not fraction.isdecimal()):
-        return ()
-    groups = [int(whole[max(end - 3, 0) : end]) for end in range(len(whole), 0, -3)]
-    if any(groups[len(_SCALES) + 1 :]):
-        return ()
-    said = [
-        _hundreds(group) + (f" {_SCALES[scale - 1]}" if scale else "") for scale, group in enumerate(groups) if group
-    ][::-1]
-    # What is below a hundred is joined by "and".
-    last = f" and {said.pop()}" if len(said) > 1 and 0 < groups[0] < 100 else ""
-    words = (", ".join(said) or _SMALL[0]) + last
-    return (" ".join([words, *(["point"] if point else []), *(_SMALL[int(digit)] for digit in fraction)]),)
+    import inflect  # the options of commands are read without it
 
-
-def _hundreds(number: int) -> str:
-    hundreds, rest = divmod(number, 100)
-    tens, ones = divmod(rest, 10)
-    below = _SMALL[rest] if rest < 20 else _TENS[tens - 2] + (f"-{_SMALL[ones]}" if ones else "")
-    if not hundreds:
-        return below
-    return f"{_SMALL[hundreds]} hundred" + (f" and {below}" if rest else "")
+    if _NUMBER.fullmatch(amount) is None:
+        return ()
+    try:
+        return (str(inflect.engine().number_to_words(amount)),)
+    except inflect.NumOutOfRangeError:
+        return ()
 
 
 def amber_id(name: str, qid: str, property_id: str) -> str:

@@ -18,7 +18,6 @@ import orjson
 from kbsource.errors import SetupError
 from kbsource.files import Folder, absolute, join
 from kbsource.pageviews import PAGEVIEWS_RELEASE
-from kbsource.release.layout import check_output
 from kbsource.release.manifest import ListingManifest, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE
@@ -57,7 +56,7 @@ from pipelines.amber.entities import (
     groups_of_names,
 )
 from pipelines.amber.sets import KnownEntities, align_sets, find_names, make_sets
-from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs
+from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
 from pipelines.options import AmberJobOptions
 from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, groups_for, value_rows
 from pipelines.primitives.lookup import read_item_set, write_item_set
@@ -255,8 +254,7 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)  # first, since it says where stores are
-    output = absolute(options.output.rstrip("/") or "/")
-    check_output(output)
+    output = output_folder(options.output)
     kb, views = absolute(options.kb), absolute(options.pageviews)
     release = PAGES_RELEASE.read(kb)
     tables = WikidataTables.open(absolute(options.wikidata))

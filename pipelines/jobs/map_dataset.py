@@ -17,7 +17,7 @@ import orjson
 
 from kbsource.errors import DataError, SetupError, told_fault
 from kbsource.files import Folder, absolute, glob, is_local, join
-from kbsource.release.layout import EXTRA, MANIFEST, MARKS, STAGING, check_output, stored_files
+from kbsource.release.layout import EXTRA, MANIFEST, MARKS, STAGING, stored_files
 from kbsource.release.manifest import ListingManifest
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
@@ -39,7 +39,7 @@ from pipelines.alignment.writing import (
     record_files,
     search_settings,
 )
-from pipelines.jobs.shared_inputs import MadeRelease
+from pipelines.jobs.shared_inputs import MadeRelease, output_folder
 from pipelines.options import MapOptions, Planned
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
@@ -165,8 +165,7 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
     started = time.monotonic()
     pipeline = new_pipeline(flags)
     check_paths(flags, options.kb, *options.inputs, options.output)
-    folder = absolute(options.output.rstrip("/") or "/")
-    check_output(folder)
+    folder = output_folder(options.output)
     release = PAGES_RELEASE.read(options.kb)
     tokeniser_name(release.site.lang)  # fails before the inputs are read where it is not installed
     check_dataset(options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
@@ -17,7 +17,7 @@ import apache_beam as beam
 from kbsource.columns import schema_of
 from kbsource.dump.digests import CheckedFiles, HashedFile
 from kbsource.dump.lines import LineRange, plan_lines
-from kbsource.dump.rejects import DAMAGED_BYTES, check_rejects, loss_findings
+from kbsource.dump.rejects import DAMAGED_BYTES
 from kbsource.dump.siteinfo import language_of_dbname
 from kbsource.errors import DataError, SetupError
 from kbsource.files import join
@@ -39,7 +39,7 @@ from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_rejected, write_rows
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, keep_chunk, read_batches, read_chunk_report, write_chunk
 from kbsource.site import Site
-from pipelines.jobs.shared_inputs import MadeRelease, line_files
+from pipelines.jobs.shared_inputs import MadeRelease, check_lines, line_files
 from pipelines.options import PageviewsOptions
 from pipelines.primitives.group_map import GroupMap, GroupWork
 from pipelines.primitives.shuffle import CollectSorted, Regroup
@@ -154,19 +154,7 @@ def _commit(
         file = report.facts["file"]
         counts[file] = sum_counts([counts[file], line_counts(report)], LineCounts())
     totals = sum_counts(counts.values(), LineCounts())
-    findings = loss_findings(
-        totals.lines_read,
-        n_bytes=sum(input_.bytes for input_ in inputs),
-        damaged_bytes=sum(report.counts[DAMAGED_BYTES] for report in reports),
-    )
-    check_rejects(
-        Counter(totals.rejected),
-        totals.lines_read,
-        max_share=options.max_rejects,
-        allow_truncated=options.allow_truncated,
-        what="lines",
-        loss=findings,
-    )
+    findings = check_lines(totals, inputs, sum(report.counts[DAMAGED_BYTES] for report in reports), options)
     if not totals.used:
         rest = "" if options.all_access else " --all-access takes what older files call by other names, such as en."
         raise DataError(f"No line has views of an article of {options.site}. Check --site and --input.{rest}")

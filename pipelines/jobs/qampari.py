@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from kbsource.columns import rows_of
 from kbsource.errors import SetupError
 from kbsource.files import Folder, absolute, glob, is_local, join
-from kbsource.release.layout import check_output
 from kbsource.release.manifest import ListingManifest, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
@@ -35,7 +34,7 @@ from mapping.qampari.release import AnswerStatistics, Form, qid_of, write_releas
 from mapping.qampari.selection import Drawn, PoolQuestion, draw_questions
 from mapping.qampari.statements import ENDED
 from mapping.write.kind import REPORT, write_report
-from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs
+from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
 from pipelines.options import QampariOptions
 from pipelines.primitives.group_map import groups_for, value_rows
 from pipelines.primitives.page_texts import ReleasePages
@@ -158,8 +157,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)  # first, since it says where stores are
-    output = absolute(options.output.rstrip("/") or "/")
-    check_output(output)
+    output = output_folder(options.output)
     release = PAGES_RELEASE.read(options.kb)
     relations = load_relations(options.relations)
     tables = WikidataTables.open(absolute(options.wikidata))

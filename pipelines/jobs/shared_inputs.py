@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -9,11 +10,15 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from kbsource.dump.digests import CheckedFiles, HashedFile, hash_file
 from kbsource.dump.lines import LineRange
 from kbsource.dump.ranges import expand_paths, from_root, range_size, size_of
+from kbsource.dump.rejects import check_rejects, loss_findings
 from kbsource.files import absolute, base_name, join
+from kbsource.pageviews import LineCounts
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import FileEntry, InputFile, Manifest, input_files
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import check_sizes
+from kbsource.wikidata.kind import EntityCounts
+from pipelines.options import PageviewsOptions, WikidataOptions
 from pipelines.progress import Done, Progress
 from pipelines.runners.running import check_paths
 
@@ -29,6 +34,14 @@ class MadeRelease(Generic[M]):
     seconds: float  # wall time
     steps: dict[str, float] = field(default_factory=dict)  # seconds that steps worked, in all processes
     report: dict[str, Any] = field(default_factory=dict)  # as in ``report.json``, where there is one
+
+
+def output_folder(output: str) -> str:
+    """The folder that is written, from the root; raises SetupError: it is neither new nor left by a run that was
+    killed."""
+    folder = absolute(output.rstrip("/") or "/")
+    check_output(folder)
+    return folder
 
 
 def hash_inputs(paths: Sequence[str], progress: Progress) -> dict[str, HashedFile]:
@@ -75,8 +88,7 @@ def line_files(
         SetupError: a file or the folder is wrong.
     """
     check_paths(flags, *patterns, output)
-    folder = absolute(output.rstrip("/") or "/")
-    check_output(folder)
+    folder = output_folder(output)
     paths = from_root(expand_paths(patterns))
     if check is not None:
         check([base_name(path) for path in paths])
@@ -86,6 +98,26 @@ def line_files(
     ranges = plan(paths, range_bytes=n_bytes, files=CheckedFiles(hashed))
     inputs = [InputFile(base_name(path), hashed[path].n_bytes, hashed[path].sha256) for path in paths]
     return LineFiles(folder, hashed, ranges, inputs)
+
+
+def check_lines(
+    totals: EntityCounts | LineCounts,
+    inputs: Sequence[InputFile],
+    damaged_bytes: int,
+    options: PageviewsOptions | WikidataOptions,
+) -> dict[str, int]:
+    """The findings about damage of files of lines; raises DataError: too many lines could not be used."""
+    n_bytes = sum(file.bytes for file in inputs)
+    loss = loss_findings(totals.lines_read, n_bytes=n_bytes, damaged_bytes=damaged_bytes)
+    check_rejects(
+        Counter(totals.rejected),
+        totals.lines_read,
+        max_share=options.max_rejects,
+        allow_truncated=options.allow_truncated,
+        what="lines",
+        loss=loss,
+    )
+    return loss
 
 
 class PagesInput(NamedTuple):
@@ -104,8 +136,7 @@ def pages_input(kb: str, output: str, *, flags: Sequence[str]) -> PagesInput:
         SetupError: a folder is wrong; a DataError where a file of pages is damaged.
     """
     check_paths(flags, kb, output)
-    read, written = absolute(kb), absolute(output.rstrip("/") or "/")
-    check_output(written)
+    read, written = absolute(kb), output_folder(output)
     release = PAGES_RELEASE.read(read)
     check_sizes(read, release.tables["pages"])
     return PagesInput(read, written, release)

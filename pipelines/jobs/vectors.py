@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from kbsource.errors import DataError
 from kbsource.files import absolute, join
-from kbsource.release.layout import MANIFEST, check_output
+from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes
@@ -25,7 +25,7 @@ from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.encoder import Encoder, open_encoder
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS
 from mapping.retrieval.vectors import COLUMNS, encode_batch
-from pipelines.jobs.shared_inputs import MadeRelease
+from pipelines.jobs.shared_inputs import MadeRelease, output_folder
 from pipelines.options import VectorsOptions
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
@@ -48,8 +48,7 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
     started = time.monotonic()
     pipeline = new_pipeline(flags)
     check_paths(flags, options.passages, options.output)
-    passages, output = absolute(options.passages), absolute(options.output.rstrip("/") or "/")
-    check_output(output)
+    passages, output = absolute(options.passages), output_folder(options.output)
     corpus = PASSAGES_CORPUS.read(passages)
     entries = corpus.tables["passages"]
     check_hashes(passages, entries)

@@ -7,7 +7,6 @@ without them; one worker names the files, adds classes and rejected lines and, l
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import partial
@@ -21,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.dump.lines import LineRange
-from kbsource.dump.rejects import DAMAGED_BYTES, check_rejects, loss_findings
+from kbsource.dump.rejects import DAMAGED_BYTES
 from kbsource.errors import DataError
 from kbsource.files import join
 from kbsource.languages import language_codes
@@ -42,7 +41,7 @@ from kbsource.wikidata.entity import EntityReader
 from kbsource.wikidata.kind import WIKIDATA_RELEASE, EntityCounts, WikidataManifest
 from kbsource.wikidata.lines import plan_lines
 from kbsource.wikidata.parts import IDS, ORDINALS, PartReport, planned_files, write_plan
-from pipelines.jobs.shared_inputs import MadeRelease, line_files
+from pipelines.jobs.shared_inputs import MadeRelease, check_lines, line_files
 from pipelines.options import WikidataOptions
 from pipelines.primitives.guarded_map import GuardedMap
 from pipelines.primitives.shuffle import CollectSorted, Regroup
@@ -177,19 +176,7 @@ def finish_release(
     counts = entity_counts(reports)
     totals = sum_counts(counts.values(), EntityCounts())
     facts = summed_facts(reports)
-    loss = loss_findings(
-        totals.lines_read,
-        n_bytes=sum(input_.bytes for input_ in inputs),
-        damaged_bytes=facts.get(DAMAGED_BYTES, 0),
-    )
-    check_rejects(
-        Counter(totals.rejected),
-        totals.lines_read,
-        max_share=options.max_rejects,
-        allow_truncated=options.allow_truncated,
-        what="lines",
-        loss=loss,
-    )
+    loss = check_lines(totals, inputs, facts.get(DAMAGED_BYTES, 0), options)
     _check_used(options, reports)
     if not totals.items + totals.properties:
         others = f"{totals.other_entities} other entities and " if totals.other_entities else ""

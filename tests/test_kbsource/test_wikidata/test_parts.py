@@ -20,6 +20,7 @@ from kbsource.runtime.chunks import ChunkKey, Work, with_numbers
 from kbsource.wikidata import parts
 from kbsource.wikidata.assemble import find_superseded, name_tables
 from kbsource.wikidata.entity import FORMS, OWN_COLUMNS, RANKS, Entity, EntityReader, ReadStatement, Snak
+from kbsource.wikidata.kind import EntityCounts
 from kbsource.wikidata.lines import plan_lines, read_lines
 from kbsource.wikidata.parts import (
     IDS,
@@ -132,18 +133,18 @@ def test_a_part_gives_batches_of_every_table_ids_and_classes(tmp_path: Path) -> 
 
 def test_the_report_says_what_became_of_every_line(tmp_path: Path) -> None:
     report, _ = write(tmp_path, [item("Q1"), item("Q2"), b"{", {"type": "mediainfo", "id": "M1"}])
-    assert (report.n_lines, report.n_items, report.n_others, report.rejected) == (4, 2, 1, {"malformed_json": 1})
+    assert report.counts == EntityCounts(4, 2, 0, 1, {"malformed_json": 1})
     assert report.facts == {"type_mediainfo": 1}
 
 
 def test_an_entity_that_ended_the_process_is_not_read_again(tmp_path: Path) -> None:
     report, _ = write(tmp_path, [item("Q1"), item("Q2")], verdicts={1: (1, "crash")})
-    assert (report.n_items, report.rejected) == (1, {"entity_crash": 1})
+    assert (report.counts.items, report.counts.rejected) == (1, {"entity_crash": 1})
 
 
 def test_lines_that_another_supersedes_are_left_out(tmp_path: Path) -> None:
     report, ids = write(tmp_path, [item("Q1"), item("Q2"), item("Q3")], skipped=[1, 3])
-    assert (report.n_items, report.rejected) == (1, {"duplicate_entity": 2})
+    assert (report.counts.items, report.counts.rejected) == (1, {"duplicate_entity": 2})
     assert [number for batch in ids for number in batch["number"].to_pylist()] == [2]
 
 
