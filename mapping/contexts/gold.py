@@ -21,7 +21,7 @@ from kbsource.records import BadRecord
 from kbsource.release.reader import parquet_file
 from mapping.metrics.qampari import is_line_of, qid_of
 from mapping.passages.cut import Passage
-from mapping.sources.raw_records import Json, check_shape, digits_or_text, iter_records, objects_at, text_at
+from mapping.sources.raw_records import FAULTS, Json, check_shape, digits_or_text, iter_records, objects_at, text_at
 from mapping.sources.scratch import Joined, ScratchFile
 
 if TYPE_CHECKING:
@@ -177,16 +177,12 @@ def _gold_text(row: tuple[Any, ...] | None) -> GoldText | None:
 
 
 RANKED_REASONS: dict[str, str] = {
-    "bad_encoding": "text that is not Unicode",
+    **FAULTS,
     "duplicate_passage": "a passage comes twice among those of a question",
     "duplicate_question": "the qid was given before",
-    "malformed_json": "a line that is not JSON",
-    "missing_field": "a field that is needed is absent",
     "other_text": "a passage that proves an answer has another text in the corpus: the corpus was cut in another way",
-    "record_too_long": "a line of more than 64 MiB",
     "unknown_passage": "the corpus has no passage with the id: page id, two underscores, number",
     "unknown_question": "passages for a question that is not in the release",
-    "wrong_type": "a value of another type than the field has",
 }
 """Why a line is left out: reason -> meaning."""
 

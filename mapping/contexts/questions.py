@@ -24,7 +24,7 @@ from mapping.contexts.gold import GoldPassages, ProofPlace
 from mapping.qampari.kind import read_form
 from mapping.qampari.records import SPLITS, Question
 from mapping.qampari.release import DATA, aid_of, pid_of, read_questions, released_record
-from mapping.sources.raw_records import Json, check_shape, iter_lines, list_at, objects_at, opened, text_at
+from mapping.sources.raw_records import FAULTS, Json, check_shape, iter_lines, list_at, objects_at, opened, text_at
 from mapping.sources.scratch import ScratchFile
 
 if TYPE_CHECKING:
@@ -95,14 +95,10 @@ def proof_places(drawn: Question) -> Iterator[ProofPlace]:
 
 
 PUBLISHED_REASONS: dict[str, str] = {
-    "bad_encoding": "text that is not Unicode",
+    **FAULTS,
     "duplicate_question": "the qid was given before",
-    "malformed_json": "a line that is not JSON",
     "malformed_pid": "the pid of a proof does not begin with the qid, or was given before",
-    "missing_field": "a field that is needed is absent",
     "no_answers": "a question without answers",
-    "record_too_long": "a line of more than 64 MiB",
-    "wrong_type": "a value of another type than the field has",
 }
 """Why a published question is left out: reason -> meaning."""
 
