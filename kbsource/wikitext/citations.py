@@ -15,6 +15,7 @@ from kbsource.numerals import unescape
 from kbsource.rows import Row
 from kbsource.wikitext.functions.foreign import language_names, language_nouns
 from kbsource.wikitext.identifiers import (
+    MAX_CHARS,
     SCHEMES,
     citation_rules,
     identifiers_in,
@@ -239,11 +240,17 @@ class _Reader:
             slot = own.get(_fold(name), slot) if own else slot
             if slot is None:
                 self.losses.append(f"unknown_parameter:{name.strip()[:_LONGEST_NAME]}")
-            elif slot in _PEOPLE:
-                self.people.setdefault(slot, {}).setdefault(number, value)
-            elif slot in SCHEMES and slot in self.values:
+                continue
+            if slot == "left_out":
+                continue
+            if slot in SCHEMES and 0 < len(self.values.get(slot, "")) <= MAX_CHARS:
                 self.values[slot] += f", {value}"
-            elif slot != "left_out" and self.values.setdefault(slot, value) != value:
+                continue
+            if slot in _PEOPLE:
+                kept = self.people.setdefault(slot, {}).setdefault(number, value)
+            else:
+                kept = self.values.setdefault(slot, value)
+            if kept != value:
                 self.losses.append(f"unused_parameter:{slot}")
 
     def _take(self, *slots: str) -> str:

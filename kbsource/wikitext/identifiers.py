@@ -14,7 +14,8 @@ from urllib.parse import unquote
 
 from kbsource.wikitext.functions.arguments import read_rules
 
-_LONGEST = 400  # characters; no identifier is longer with what may stand around it
+MAX_CHARS = 400
+"""What is looked at for identifiers; no one is longer with what may stand around it."""
 _HYPHEN = r"[- \u00a0\u2010-\u2015\u2212.]"
 _HYPHENS = re.compile(_HYPHEN)
 _NUMBER = re.compile(r"(?<!\d)0*([1-9]\d{0,11})(?!\d)")
@@ -37,7 +38,7 @@ SCHEMES = tuple(_FORMS)
 
 def read_identifiers(scheme: str, text: str) -> tuple[list[str], list[str]]:
     """The different identifiers of a scheme in a short text, in order, and what was wrong: ``isbn_check`` for each with
-    a wrong check digit, ``isbn_form`` where there is none at all.
+    a wrong check digit, ``isbn_form`` where there is none at all, or the text is too long to be read to its end.
 
     DOI are in lower case without prefix, ISBN have 13 digits, ISSN a hyphen, numbers no zeros before them, arXiv no
     version.
@@ -48,14 +49,16 @@ def read_identifiers(scheme: str, text: str) -> tuple[list[str], list[str]]:
     normal = _NORMAL.get(scheme)
     found: list[str] = []
     wrong: list[str] = []
-    for match in _FORMS[scheme].finditer(text[:_LONGEST].strip()):
+    for match in _FORMS[scheme].finditer(text[:MAX_CHARS].strip()):
         written = match[match.re.groups and 1]
         identifier = normal(written) if normal else written
         if identifier is None:
             wrong.append(f"{scheme}_check")
         elif identifier not in found:
             found.append(identifier)
-    return found, wrong if found or wrong else [f"{scheme}_form"]
+    if len(text) > MAX_CHARS or not (found or wrong):
+        wrong.append(f"{scheme}_form")
+    return found, wrong
 
 
 def _isbn(written: str) -> str | None:
@@ -102,7 +105,7 @@ def identifiers_in(text: str) -> dict[str, str]:
     """
     named: dict[str, str] = {}
     for match in _NAMED.finditer(text):
-        behind = _UNNAMED.split(text[match.end() : match.end() + _LONGEST], maxsplit=1)[0]
+        behind = _UNNAMED.split(text[match.end() : match.end() + MAX_CHARS], maxsplit=1)[0]
         scheme = match[1].lower()
         behind = behind[:_LONGEST_ISBN] if scheme == "isbn" else "".join(behind.split(maxsplit=1)[:1])
         if scheme not in named and (found := read_identifiers(scheme, behind)[0]):

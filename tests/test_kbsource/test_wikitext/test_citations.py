@@ -239,9 +239,13 @@ def test_notes_and_doubts(language: str, notes: dict[str, str | None]) -> None:
 def test_templates_of_one_name_in_two_languages() -> None:
     assert read_use("{{Citation|Les mots}}", "fr") is None
     assert read_use("{{Lien web|titre=A}}", "en") is None
-    found = read_use("{{Cite web|title=A|titre=B}}", "fr")  # English templates, both vocabularies
+    found = read_use("{{Cite web|title=A|titre=B|last=C|nom1=D}}", "fr")  # English templates, both vocabularies
     assert found is not None
-    assert (found.title, found.losses) == ("A", ("unused_parameter:title",))
+    assert (found.title, found.authors, found.losses) == (
+        "A",
+        ("C",),
+        ("unused_parameter:last", "unused_parameter:title"),
+    )
 
 
 _PARAMETERS = sorted({name for names in DATA["parameters"]["en"].values() for name in names.split()} | {"1", "x#"})
@@ -273,6 +277,8 @@ def test_hostile_values_take_linear_time(value: str) -> None:
         assert read_citation("Citation", arguments, language="en", plain=lambda text: text) is not None
         read_link(value * times)
         read_text(value * times)
+        many = {f"{name}{number}": value for number in range(times // 4) for name in ("isbn", "auteur", "x")}
+        assert read_citation("Ouvrage", many, language="fr", plain=lambda text: text) is not None
         return time.process_time() - started
 
     assert seconds(16_000) < 12 * seconds(4_000) + 0.2
