@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbsource.titles import upper_first
 from kbsource.wikitext.citations import Citation, _fold, find_note, read_citation, read_link, read_text
 from kbsource.wikitext.identifiers import SCHEMES, citation_rules, identifiers_of_address, read_identifiers
 from kbsource.wikitext.iso_dates import sure_date
-from kbsource.wikitext.templates import split_template
+from kbsource.wikitext.templates import find_rule, split_template
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "citations" / "citations.toml"
 CASES = tomllib.loads(GOLDEN.read_text("utf-8"))["case"]
@@ -196,6 +197,16 @@ def test_addresses(arguments: str, url: str | None, losses: tuple[str, ...]) -> 
     assert (found.url, found.losses) == (url, losses)
 
 
+@pytest.mark.parametrize("language", sorted({*DATA["templates"], *DATA["notes"], *DATA["doubts"]}))
+def test_no_citation_is_a_template_that_shows_a_value(language: str) -> None:
+    """Nor is a mark of pages: what the rules of templates render is text of the page."""
+    names = {name for names in DATA["templates"].get(language, {}).values() for name in names}
+    names |= set(DATA["notes"].get(language, {}).get("pages", ()))
+    find = find_rule(language)
+    shown = {name for name in names if find(upper_first(name, language)).outcome in ("rendered", "infobox")}
+    assert shown <= set(DATA["templates"].get(language, {}).get("none", ()))
+
+
 def test_values_that_show_nothing_have_a_name() -> None:
     arguments = {"title": "{{Void}}", "author": "<b></b>", "date": "{{Void}}", "work": "The Shore"}
     found = read_citation("Cite web", arguments, language="en", plain=lambda _: "")
@@ -217,7 +228,7 @@ def test_values_that_show_nothing_have_a_name() -> None:
             "de",
             {"Or": None, "Citation needed": "doubt:citation_needed", "Toter Link": "doubt:dead_link", "Sfn": "short"},
         ),
-        ("fr", {"Harvsp": "short_text", "Référence nécessaire": "doubt:citation_needed", "P.": "pages"}),
+        ("fr", {"Harvsp": "short_text", "Référence nécessaire": "doubt:citation_needed", "P.": None}),
         ("es", {"Cita requerida": "doubt:citation_needed", "Enlace roto": "doubt:dead_link"}),
         ("it", {"Cita": "short_text", "Senza fonte": "doubt:citation_needed"}),
         ("nl", {"Bron?": "doubt:citation_needed", "Dode link": "doubt:dead_link"}),
