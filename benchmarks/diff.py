@@ -29,7 +29,6 @@ from benchmarks.slices import REPOSITORY
 from kbsource.columns import schema_of
 from kbsource.diff.kind import TABLES
 from kbsource.diff.making import COMPARED, MATCH, PAGE_ROWS, REDIRECT_ROWS, STAGED, TITLE_MAP, Compared, batches
-from kbsource.diff.page_texts import FINGERPRINTS, REDIRECTS
 from kbsource.records import Element, Page
 from kbsource.release.sql import connected
 from kbsource.release.writer import TableFile, write_batches
@@ -38,6 +37,21 @@ from tests.support.releases import TitleRow, redirect_to, write_release
 SIZES = (250_000, 1_000_000)
 PLANNED, BAR_MB = 7_000_000, 4_000
 _PER_SHARD = 50_000
+FINGERPRINTS = pa.schema(
+    [
+        ("page_id", pa.int64()),
+        ("title", pa.string()),
+        ("qid", pa.string()),
+        ("revision_id", pa.int64()),
+        ("is_disambiguation", pa.bool_()),
+        ("shard", pa.int32()),
+        ("row", pa.int32()),
+        ("chars", pa.int64()),
+        ("text_hash", pa.binary()),
+    ]
+)
+REDIRECTS = pa.schema([("page_id", pa.int64()), ("title", pa.string()), ("final_page_id", pa.int64())])
+"""What ``kbsource.diff.making.FINGERPRINTS`` makes of a release, in tables."""
 _HEAD = Element("heading", 2, None, "", ("History",), "History")
 
 

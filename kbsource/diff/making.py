@@ -1,11 +1,12 @@
 """Two releases of pages -> a diff: what became of every page, section and span, and a report.
 
-Pages are joined by queries over the fingerprints of both. Every relation that is read has a total order, so the rows
+Pages are joined by queries over the hashes of their texts. Every relation that is read has a total order, so the rows
 are the same with any number of threads.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,13 +32,14 @@ from kbsource.diff.kind import (
     side_facts,
 )
 from kbsource.diff.matching import Piece, gone_elements, match_elements, match_sections
-from kbsource.diff.page_texts import PageTexts, text_hash, write_fingerprints
+from kbsource.diff.page_texts import PageTexts
 from kbsource.errors import SetupError
 from kbsource.files import is_local
 from kbsource.release.manifest import canonical_json, code_facts
 from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.reader import check_hashes
-from kbsource.release.sql import MEMORY_MB, connected
+from kbsource.release.sql import MEMORY_MB, add_release, connected
 from kbsource.release.writer import GROUP_ROWS, TableFile, write_batches, write_lines
 from kbsource.rows import Int32, Row
 from kbsource.runtime.chunks import rows_batch
@@ -49,6 +51,18 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 1 << 16
 
+FINGERPRINTS = """
+create table {side}_pages as
+    select page_id, title, qid, revision_id, is_disambiguation, _file_number as shard, _row::integer as row,
+        coalesce(list_sum(sizes), 0)::bigint as chars,
+        md5_number(sizes::varchar || array_to_string(texts, '')) as text_hash
+    from (
+        select *, [element.text for element in elements[2:]] as texts, [length(text) for text in texts] as sizes
+        from {side}.pages
+    );
+create table {side}_redirects as select page_id, title, final_page_id from {side}.redirects;
+"""
+"""Where each page of a release stands, and of its elements but the title: code points, and the hash of their texts."""
 # Ids of pages that have no partner yet.
 _LEFT = """
 create or replace table left_old as
@@ -322,6 +336,11 @@ def _piece_rows(page: Compared, texts: Sequence[str], pieces: Iterable[Piece]) -
         yield (page.old_page_id, number, start, end, new_page_id, *piece[3:8], sought)
 
 
+def text_hash(text: str) -> bytes:
+    """The hash of the text of one element."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
 def _long_texts(page_id: int | None, texts: Sequence[str], elements: Iterable[int]) -> Iterator[tuple[Any, ...]]:
     return ((page_id, number, text_hash(texts[number])) for number in elements if len(texts[number]) >= LONG_CHARS)
 
@@ -347,7 +366,7 @@ def make_diff(
 ) -> dict[str, Any]:
     """Compares two releases of one wiki, and gives the JSON values of the report. No option changes what is written.
 
-    Memory: one row group, and ``memory_mb`` of the joins. The staging takes 100 bytes a page, and the texts'
+    Memory: a few row groups, and ``memory_mb`` of the joins. The staging takes 100 bytes a page, and the texts'
     places of the pages that changed.
 
     Args:
@@ -372,9 +391,8 @@ def make_diff(
                     on_step("releases", number, len(sides))
                     for table in _READ:
                         check_hashes(path, texts.manifest.tables[table])
-                    write_fingerprints(path, texts.manifest, output=out.staging, name=name)
-                    for table in _READ:
-                        _add(db, f"{name}_{table}", out.staging)
+                    add_release(db, PAGES_RELEASE, path, schema=name, places=True)
+                    db.execute(FINGERPRINTS.format(side=name))
                 for statement in MATCH:
                     db.execute(statement)
                 _compare(db, before, after, out.staging, on_step)
@@ -417,11 +435,7 @@ def _compare(
     rows = (page for batch in batches(db, COMPARED, schema_of(Compared)) for page in rows_of(batch, Compared))
     compare_pages(rows, before, after, folder=folder, on_page=see)
     for table in STAGED:
-        _add(db, table, folder)
-
-
-def _add(db: DuckDBPyConnection, table: str, folder: str) -> None:
-    db.read_parquet(os.path.join(folder, f"{table}.parquet")).create_view(table)
+        db.read_parquet(os.path.join(folder, f"{table}.parquet")).create_view(table)
 
 
 def _counted(batches: Iterator[pa.RecordBatch], counts: Counter[str]) -> Iterator[pa.RecordBatch]:
