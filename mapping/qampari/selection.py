@@ -8,6 +8,7 @@ Source: QAMPARI (2022), sections 3.4 and 3.5 and appendix.
 from __future__ import annotations
 
 import os
+from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -37,9 +38,6 @@ OUTCOMES: dict[str, str] = {
     "wider_type": "a query with a more specific type has the same validated answers (by option)",
 }
 """What becomes of queries: outcome -> meaning. The first that holds, in this order, is the one."""
-
-_SPARE = 256
-"""Candidates that are held beyond those that can be drawn, before they are put in order."""
 
 Side = Literal["train", "test"]
 Mixed = Literal["train", "drop"]
@@ -170,40 +168,21 @@ def draw_pool(candidates: Iterable[PoolQuestion], sizes: SampleSizes, seed: str)
     as can be; the others are drawn alike. A subset that has too few gives all.
 
     Args:
-        candidates: of the test side, in any order, each once; memory holds few more of each relation than are drawn.
+        candidates: of the test side, in any order, each once; memory holds no more of each relation than can be drawn.
     """
-    hands: defaultdict[tuple[str, str], _Hand] = defaultdict(_Hand)
+    hands: defaultdict[tuple[str, str], list[tuple[tuple[str, str], PoolQuestion]]] = defaultdict(list)
     for one in candidates:
         # Everything that can be drawn is among the first of its hand.
-        hand = hands[one.subset, one.property_ids[0] if one.subset == SIMPLE else ""]
-        hand.take(draw_key(one, seed, "pool"), one, sizes.pool[one.subset])
+        hand, most = hands[one.subset, one.property_ids[0] if one.subset == SIMPLE else ""], sizes.pool[one.subset]
+        placed = draw_key(one, seed, "pool"), one
+        if len(hand) < most or (hand and placed < hand[-1]):
+            insort(hand, placed)
+            del hand[most:]
     pool: list[PoolQuestion] = []
     for subset in SUBSETS:
         names = sorted((name for found, name in hands if found == subset), key=lambda one: (len(one), one))
-        pool += _deal([hands[subset, name].first(sizes.pool[subset]) for name in names], sizes.pool[subset])
+        pool += _deal([[one for _, one in hands[subset, name]] for name in names], sizes.pool[subset])
     return pool
-
-
-class _Hand:
-    """Candidates with what they are ordered by, of which the first few are wanted."""
-
-    def __init__(self) -> None:
-        self._held: list[tuple[tuple[str, str], PoolQuestion]] = []
-        self._end: tuple[str, str] | None = None
-
-    def take(self, key: tuple[str, str], candidate: PoolQuestion, n: int) -> None:
-        """Takes a candidate, unless it is known not to be among the first ``n``."""
-        if self._end is None or key < self._end:
-            self._held.append((key, candidate))
-            if len(self._held) == n + _SPARE:
-                self.first(n)
-                self._end = self._held[-1][0] if n else ("", "")
-
-    def first(self, n: int) -> list[PoolQuestion]:
-        """The first ``n`` in order; no others are held any more."""
-        self._held.sort()
-        del self._held[n:]
-        return [one for _, one in self._held]
 
 
 def _deal(hands: list[list[PoolQuestion]], n: int) -> list[PoolQuestion]:
