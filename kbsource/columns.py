@@ -15,10 +15,12 @@ import pyarrow as pa
 from msgspec.structs import astuple
 
 from kbsource.errors import RecordError
-from kbsource.rows import ArrowType, Columns, Row
+from kbsource.rows import ArrowType, Columns, Numbered, Row
 
 R = TypeVar("R", bound=Row)
 _SECONDS = pa.timestamp("s", tz="UTC")
+_NUMBERED = b"numbered"
+"""In the metadata of a column that rows do not have, see ``Numbered``."""
 _TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_(), bytes: pa.binary()}
 _NAMED = {"timestamp": pa.timestamp("ms", tz="UTC")}
 # Of columns that are mapped: as ``struct`` names them. numpy, which ``to_numpy`` takes, is not there where releases are
@@ -113,7 +115,13 @@ def encode(values: Sequence[Any], type_: pa.DataType, *, is_nullable: bool = Fal
         offsets: list[int | None] = list(accumulate(map(len, lists), initial=0))
         if has_nulls:
             offsets = [None if value is None else at for value, at in zip(values, offsets, strict=False)] + offsets[-1:]
-        child = encode(list(chain.from_iterable(lists)), type_.value_type)
+        items, item_type = list(chain.from_iterable(lists)), type_.value_type
+        if pa.types.is_struct(item_type) and _NUMBERED in (item_type.fields[-1].metadata or ()):
+            own = encode(items, pa.struct(item_type.fields[:-1]))
+            places = pa.array([*chain.from_iterable(map(range, map(len, lists)))], item_type.fields[-1].type)
+            child = pa.StructArray.from_arrays([*own.flatten(), places], fields=item_type.fields)
+        else:
+            child = encode(items, item_type)
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), child, type=type_)
     if pa.types.is_struct(type_):
         first = (
@@ -284,7 +292,12 @@ def _form(hint: Any, marks: Sequence[Any] = ()) -> _Form:
         return _Form(_NAMED[named.name] if named.name in _NAMED else getattr(pa, named.name)())
     if get_origin(hint) is tuple:
         item = _form(get_args(hint)[0])
-        return _Form(pa.list_(item.type), item)
+        numbered = next((mark for mark in (*marks, *more) if isinstance(mark, Numbered)), None)
+        if numbered is None:
+            return _Form(pa.list_(item.type), item)
+        about = {"description": "its place in the list, from 0", _NUMBERED: "1"}
+        place = pa.field(numbered.name, pa.int32(), nullable=False, metadata=about)
+        return _Form(pa.list_(pa.struct([*item.type, place])), item)
     return _Form(struct_of(hint), row=hint) if issubclass(hint, Row) else _Form(_TYPES[hint])
 
 

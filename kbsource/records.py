@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from kbsource.rows import Instant, Int8, Int32, Row
+from kbsource.rows import Instant, Int8, Int32, Numbered, Row
 
 
 class BadRecord(Row):
@@ -141,8 +141,8 @@ class Page(Row):
     parent_revision_id: Annotated[int | None, "revision before it"]
     timestamp: Annotated[Instant, "when that revision was saved"]
     url: Annotated[str, "permanent link to the revision"]
-    elements: Annotated[tuple[Element, ...], "title, headings, paragraphs and list items in order"]
-    anchors: Annotated[tuple[Anchor, ...], "internal links, ordered by element and start"]
+    elements: Annotated[tuple[Element, ...], "title, headings, paragraphs and list items in order", Numbered()]
+    anchors: Annotated[tuple[Anchor, ...], "internal links, ordered by element and start", Numbered()]
     categories: Annotated[tuple[str, ...], "category names without prefix, in order of first use"]
     template_categories: Annotated[tuple[str, ...], "those of them that only templates give, in the same order"]
     redirects: Annotated[tuple[str, ...], "titles that lead here, sorted"]

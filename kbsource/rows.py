@@ -9,6 +9,7 @@
         hops: Annotated[Int32, "redirects followed, this one included"]     # another Arrow type than int's own
         fragment: Annotated[str | None, "section of the target"]            # nullable
         links: Annotated[tuple[Link, ...], "links, by start"]               # a list of structs; Link is a Row too
+        parts: Annotated[tuple[Part, ...], "parts", Numbered()]             # the structs have an ``index`` from 0 too
         old: Annotated[Place | None, Columns("old_", "old")]                # the columns of Place stand in the table,
                                                                             # old_start, …; all null where it is None
 
@@ -59,6 +60,16 @@ class Columns:
 
     prefix: str = ""
     word: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """Marks a list of rows whose structs have one column more, the last: their place in the list, from 0.
+
+    Rows have no such field. It is there for joins: whoever unnests the list keeps the key.
+    """
+
+    name: str = "index"
 
 
 Int8 = Annotated[int, ArrowType("int8")]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.columns import batch_of, rows_of, schema_of
-from kbsource.rows import Columns, Instant, Int8, Int32, Row
+from kbsource.rows import Columns, Instant, Int8, Int32, Numbered, Row
 from tests.support.examples import examples
 
 
@@ -32,7 +32,7 @@ class Thing(Row):
     time: Annotated[Instant | None, "when"]
     old: Annotated[Place | None, Columns("old_", "old")]
     sides: Annotated[Sides | None, Columns()]
-    places: tuple[Place, ...] | None
+    places: Annotated[tuple[Place, ...] | None, Numbered()]
     place: Place | None
     words: tuple[str, ...]
     grid: tuple[tuple[Int32, ...], ...]
@@ -97,6 +97,8 @@ def test_rows_come_back_as_they_were(things: list[Thing]) -> None:
     batch.validate(full=True)
     assert rows_of(batch, Thing) == things
     assert rows_of(batch.slice(1), Thing) == things[1:]
+    numbered = [[place["index"] for place in places or ()] for places in batch["places"].to_pylist()]
+    assert numbered == [[*range(len(thing.places or ()))] for thing in things]
     file = io.BytesIO()
     pq.write_table(pa.Table.from_batches([batch]), file)
     assert rows_of(pq.read_table(file), Thing) == things

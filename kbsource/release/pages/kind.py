@@ -219,6 +219,16 @@ LAWS = (
         )
         for name in ("tables", "infoboxes")
     ),
+    *(
+        Law(
+            "page_law",
+            _PAGE,
+            f"['page ' || page_id || ': {name} are not numbered in order' "
+            f"for one, number in {name} if one.index <> number - 1]",
+            of="pages",
+        )
+        for name in ("elements", "anchors")
+    ),
     Law(
         "page_law",
         _PAGE,

@@ -233,6 +233,17 @@ def test_a_broken_law_is_found_behind_sound_hashes(
     assert (SHARD_0, rule) in release.rules()
 
 
+@pytest.mark.parametrize("column", ["elements", "anchors"])
+def test_numbers_that_are_not_the_places_are_found(release: Release, column: str) -> None:
+    def renumbered(table: pa.Table) -> pa.Table:
+        rows = table.to_pylist()
+        rows[2][column][1]["index"] = 7
+        return pa.Table.from_pylist(rows, table.schema)
+
+    release.spoil_table(SHARD_0, renumbered)
+    assert release.rules() == {(SHARD_0, "page_law")}
+
+
 def test_a_page_in_two_shards_is_found_in_the_later_one(release: Release) -> None:
     release.spoil_pages(change_page(0, page_id=lambda page: 4), SHARD_1)
     assert (SHARD_1, "duplicate_page_id") in release.rules()

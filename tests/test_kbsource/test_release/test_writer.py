@@ -59,6 +59,8 @@ def test_pages_of_another_version_are_named_for_such(name: str) -> None:
 @given(st.lists(pages(), max_size=3))
 def test_columns_are_what_pyarrow_makes_of_dictionaries(some: list[Page]) -> None:
     for got, page in zip(batch_of(some, Page).to_pylist(), some, strict=True):
+        for column in ("elements", "anchors"):
+            assert [row.pop("index") for row in got[column]] == [*range(len(got[column]))]
         got["timestamp"] = f"{got['timestamp']:%Y-%m-%dT%H:%M:%SZ}".zfill(20)
         assert got == msgspec.json.decode(msgspec.json.encode(page.to_dict()))
 
