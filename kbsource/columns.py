@@ -116,7 +116,7 @@ def encode(values: Sequence[Any], type_: pa.DataType, *, is_nullable: bool = Fal
         if has_nulls:
             offsets = [None if value is None else at for value, at in zip(values, offsets, strict=False)] + offsets[-1:]
         items, item_type = list(chain.from_iterable(lists)), type_.value_type
-        if pa.types.is_struct(item_type) and _NUMBERED in (item_type.fields[-1].metadata or ()):
+        if isinstance(next(iter(items), None), Row) and _NUMBERED in (item_type.fields[-1].metadata or ()):
             own = encode(items, pa.struct(item_type.fields[:-1]))
             places = pa.array([*chain.from_iterable(map(range, map(len, lists)))], item_type.fields[-1].type)
             child = pa.StructArray.from_arrays([*own.flatten(), places], fields=item_type.fields)

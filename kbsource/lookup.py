@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from threading import RLock
 from typing import NamedTuple
 
+from kbsource.catalogue import find_release
 from kbsource.columns import schema_of
 from kbsource.errors import DataError, SetupError, named_faults
 from kbsource.files import Folder
@@ -53,12 +54,12 @@ class KnowledgeSource:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | Folder) -> KnowledgeSource:
-        """Opens a release: the folder that ``kbsource build`` wrote.
+        """Opens a release: the folder that ``kbsource build`` wrote, or its name, see ``catalogue.find_release``.
 
         Raises:
             SetupError: the folder holds no finished release, or one of another version, or its store does not answer.
         """
-        folder = Folder.of(path)
+        folder = Folder.of(find_release(path) if isinstance(path, str) else path)
         path = folder.url
         manifest = PAGES_RELEASE.read(path)
         index = index_folder(path, manifest)

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
+from kbsource.catalogue import find_release
 from kbsource.errors import SetupError
 
 
@@ -43,6 +44,16 @@ def numbers(type_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
         return tuple(sorted(set(map(int, listed(type_, tokens)))))
     except ValueError:
         raise ValueError("Give whole numbers, such as 10,100.") from None
+
+
+def release_named(type_: Any, tokens: Sequence[Token]) -> str:
+    """The folder of a release that is typed as that, or as wiki and date."""
+    return find_release(tokens[0].value)
+
+
+def releases_named(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
+    """The same of several."""
+    return tuple(find_release(token.value) for token in tokens)
 
 
 def _texts(value: Any) -> Collection[str]:
@@ -123,8 +134,8 @@ File = Annotated[str, Parameter(metavar="FILE", validator=path_like)]
 Files = Annotated[tuple[str, ...], Parameter(metavar="FILE", validator=path_like)]
 FileOrPipe = Annotated[File, Parameter(allow_leading_hyphen=True)]  # - for the standard input or output
 FolderPath = Annotated[File, Parameter(metavar="DIR")]
-Release = Annotated[File, Parameter(metavar="RELEASE")]
-Releases = Annotated[Files, Parameter(metavar="RELEASE")]
+Release = Annotated[File, Parameter(metavar="RELEASE", converter=release_named)]
+Releases = Annotated[Files, Parameter(metavar="RELEASE", converter=releases_named)]
 Name = Annotated[str, Parameter(metavar="NAME", validator=Short(LONGEST_NAME))]
 Title = Annotated[str, Parameter(validator=Short(LONGEST_PATH))]
 Text = Annotated[str, Parameter(metavar="TEXT", validator=Short(LONGEST_TEXT))]

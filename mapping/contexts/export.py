@@ -414,6 +414,7 @@ def export_contexts(
             entries.append(write_rejected(rejected, output=output))
             entries.append(write_lines([canonical_json(report)], REPORT, output=output))
             facts = {
+                "release": corpus.facts["release"],
                 "qampari": questions.facts(),
                 "passages": {"manifest_sha256": corpus.sha256},
                 "inputs": inputs,

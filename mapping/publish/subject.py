@@ -41,9 +41,14 @@ def toml_facts(name: str) -> dict[str, Any]:
     return tomllib.loads(resources.files("mapping.publish").joinpath(name).read_text("utf-8"))
 
 
-def about(kind: Kind[Any]) -> About:
-    """What is said of a kind in words."""
-    return About(**toml_facts("kinds.toml")[kind.format.rpartition("-")[0]])
+def about(kind: Kind[Any], values: Mapping[str, Any]) -> About:
+    """What is said of a kind in words, and of a release by what its manifest says."""
+    facts = dict(toml_facts("kinds.toml")[kind.format.rpartition("-")[0]])
+    if (ways := facts.pop("templates", None)) is not None:
+        has_definitions = (values.get("findings") or {}).get("template_definitions")
+        way = (values.get("options") or {}).get("templates") if has_definitions else "rules"
+        facts["limits"] = [ways.get(way, ways["rules"]), *facts["limits"]]
+    return About(**facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +113,7 @@ class Subject:
     about: About = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "about", about(self.whole.kind))
+        object.__setattr__(self, "about", about(self.whole.kind, self.whole.values))
 
     @property
     def whole(self) -> Part:
@@ -144,11 +149,15 @@ class Subject:
         return "1.0.0" if self.snapshot_day is None else ".".join(str(int(n)) for n in self.snapshot_day.split("-"))
 
     @property
+    def project(self) -> str | None:
+        """What the name of the wiki's database ends in, like ``wiktionary``; None where no language goes before."""
+        found = re.fullmatch(r"([a-z_]+?)(wik[a-z]+)", self.wiki or "")
+        return found[2] if found and edition_code(found[1]) in language_codes() else None
+
+    @property
     def wikipedia_edition(self) -> str | None:
         """Code of the Wikipedia that the wiki is; None for another wiki, and for none."""
-        name, found, rest = (self.wiki or "").partition("wiki")
-        code = edition_code(name)
-        return code if found and not rest and code in language_codes() else None
+        return edition_code((self.wiki or "").removesuffix("wiki")) if self.project == "wiki" else None
 
     @cached_property
     def languages(self) -> list[str]:
@@ -229,7 +238,7 @@ def rights_of(subject: Subject) -> tuple[Right, ...]:
     """Whose work is in a release.
 
     Raises:
-        SetupError: it is from a wiki that is no Wikipedia, or from no dated one, and no licence is given.
+        SetupError: it is from a wiki whose licence is not known, and none is given.
     """
     return tuple(_rights(subject))
 
@@ -240,8 +249,8 @@ def _rights(subject: Subject) -> Iterator[Right]:
         facts = known.get(held, {})
         if held == "wikipedia":
             of = " ".join(text for text in (subject.wiki, subject.snapshot_day) if text is not None)
-            licence, holder, source = _of_wiki(subject)
-            yield Right(f"text of the wiki ({of})" if of else "text of the wiki", holder, licence, source)
+            licence, holder, source, note = _of_wiki(subject)
+            yield Right(f"text of the wiki ({of})" if of else "text of the wiki", holder, licence, source, note)
         elif held == "dataset":
             yield from map(_of_dataset, subject.datasets)
             if not subject.datasets:
@@ -251,20 +260,24 @@ def _rights(subject: Subject) -> Iterator[Right]:
             yield Right(what, facts["holder"], subject.licence_of(held) or facts["licence"], facts["source"])
 
 
-def _of_wiki(subject: Subject) -> tuple[str, str, str]:
-    """Licence, holder and source of a wiki's text."""
-    facts = toml_facts("licences.toml")["wikipedia"]
-    is_wikipedia = subject.wikipedia_edition is not None
-    holder = facts["holder"] if is_wikipedia else f"contributors of {subject.wiki or 'the wiki'}"
-    if (given := subject.licence_of("wikipedia")) is not None:
-        return given, holder, facts["source"] if is_wikipedia else (subject.host or "")
-    if not is_wikipedia or subject.snapshot is None:
-        why = "its manifest names no dump with a date" if is_wikipedia or subject.wiki is None else "no Wikipedia"
-        raise SetupError(
-            f"wiki {subject.wiki or '?'}: {why}, so the licence of its text is not known; give it with --licence "
-            f"({', '.join(LICENCES)})."
-        )
-    return facts["from_20230607" if subject.snapshot >= TERMS_OF_4 else "before"], holder, facts["source"]
+def _of_wiki(subject: Subject) -> tuple[str, str, str, str]:
+    """Licence, holder and source of a wiki's text, and what else to know."""
+    known = toml_facts("licences.toml")
+    if (own := known.get(f"{subject.wiki}@{subject.snapshot}")) is not None:
+        return subject.licence or own["licence"], own["holder"], own["source"] or subject.host or "", ""
+    facts, given = known["wikipedia"], subject.licence_of("wikipedia")
+    if (holder := known["projects"].get(subject.project)) is None:
+        if given is None:
+            raise SetupError(
+                f"wiki {subject.wiki or '?'}: none of Wikimedia's whose licence is known here; give that of its text "
+                f"with --licence ({', '.join(LICENCES)})."
+            )
+        return given, f"contributors of {subject.wiki or 'the wiki'}", subject.host or "", ""
+    if given is not None:
+        return given, holder, facts["source"], ""
+    is_new = subject.snapshot is None or subject.snapshot >= TERMS_OF_4
+    note = facts["undated"] if subject.snapshot is None else ""
+    return facts["from_20230607" if is_new else "before"], holder, facts["source"], note
 
 
 def _of_dataset(name: str) -> Right:

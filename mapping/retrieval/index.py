@@ -116,6 +116,7 @@ def make_index(passages: str, index: str) -> int:
             for path in [join(out.folder, file)]
         ]
         facts = {
+            "release": corpus.facts["release"],
             "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},
             "lang": corpus.facts["lang"],
             "counts": {"passages": n_passages},

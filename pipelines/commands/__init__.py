@@ -41,6 +41,9 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
     ),
     "Look": (
         Command("info", "commands.look:info", "Say what a release is and how to open it.", ""),
+        Command(
+            "catalogue", "commands.share:catalogue", "List the releases of a folder, and what was made from what.", ""
+        ),
         Command("show", "commands.look:show", "Show a page of a release, or a row of another kind.", ""),
         Command("verify", "commands.look:verify", "Recompute everything that a release claims.", "verify"),
         Command("inspect", "commands.serve:inspect", "Read releases as web pages.", "inspect"),

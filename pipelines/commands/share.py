@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import os
 import re
@@ -17,8 +18,8 @@ from kbsource.errors import SetupError, counted
 from kbsource.files import Folder
 from mapping.options import LARGEST, FileOrPipe, FolderPath, Like, Release, Title
 from mapping.publish.subject import LICENCES
-from pipelines.progress import Progress
-from pipelines.terminal import Summary, command_line
+from pipelines.progress import Progress, size
+from pipelines.terminal import Summary, command_line, table_text
 
 AtLeast8 = Annotated[int, Parameter(metavar="N", validator=Number(gte=8, lte=LARGEST))]
 
@@ -89,6 +90,42 @@ def publish(
         f"{output}: {subject.title}, ready to be uploaded.",
         values={"output": output, "title": subject.title},
         next=shlex.join(("hf", "upload", repo_id or "OWNER/NAME", output, "--repo-type", "dataset")),
+    )
+
+
+def catalogue(folder: FolderPath, /) -> Summary:
+    """List the releases of a folder, and what was made from what.
+
+    Lists every release in a folder and up to three folders below, out of the manifests: its name, by which every
+    command takes it where the environment variable KBSOURCE_RELEASES names the folder; kind, rows and size; and from
+    which of the others it was made, by the hash of the manifest.
+
+    Args:
+        folder: with releases of any kind.
+
+    Examples:
+        kbsource catalogue releases
+        KBSOURCE_RELEASES=releases kbsource show enwiki@20261001 "Alan Turing"
+    """
+    from kbsource.catalogue import entries_in
+
+    entries = list(entries_in(folder))
+    if not entries:
+        raise SetupError(f"{folder}: no release in it, nor up to three folders below.")
+    paths = {entry.sha256: entry.path for entry in entries}
+    rows: list[tuple[str, ...]] = [("folder", "name", "kind", "rows", "size", "made from")]
+    values = []
+    for entry in entries:
+        origins = {what: paths.get(sha256) or f"{sha256[:12]}, not here" for what, sha256 in entry.made_from}
+        kind = "pages" if entry.form == "release" else entry.form
+        made_from = ", ".join(dict.fromkeys(origins.values()))
+        rows.append(
+            (entry.path, entry.name or "", kind, f"{entry.rows:,}" if entry.rows else "", size(entry.bytes), made_from)
+        )
+        values.append({**dataclasses.asdict(entry), "name": entry.name, "made_from": dict(entry.made_from)})
+    first = next((entry.path for entry in entries if entry.form == "release"), entries[0].path)
+    return Summary(
+        text=table_text(rows, right=(3, 4)), values=values, next=command_line("info", os.path.join(folder, first))
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from kbsource.errors import SetupError
 from kbsource.release.kind import Kind
+from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.kinds import KINDS
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.publish.card import cell
@@ -40,20 +41,24 @@ def _release(wiki: str, date: str | None) -> dict[str, Any]:
         ("zh_yuewiki", "20230607", "CC-BY-SA-4.0"),
         ("enwiki", "20230601", "CC-BY-SA-3.0"),
         ("enwiki", "20190801", "CC-BY-SA-3.0"),
+        ("enwiki", None, "CC-BY-SA-4.0"),
+        ("dewiktionary", "20200101", "CC-BY-SA-3.0"),
+        ("miniwiki", "20260101", "CC0-1.0"),
     ],
 )
-def test_text_of_wikipedia_is_under_the_licence_of_its_day(wiki: str, date: str, licence: str) -> None:
+def test_text_of_wikipedia_is_under_the_licence_of_its_day(wiki: str, date: str | None, licence: str) -> None:
     subject = _subject(PASSAGES_CORPUS, _release(wiki, date))
-    assert [right.licence for right in rights_of(subject)] == [licence]
+    (right,) = rights_of(subject)
+    assert right.licence == licence
+    assert ("date is not known" in right.note) == (date is None)
 
 
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        (_release("miniwiki", "20260101"), "wiki miniwiki: no Wikipedia"),
-        (_release("enwiktionary", "20260101"), "wiki enwiktionary: no Wikipedia"),
-        (_release("enwiki", None), "its manifest names no dump with a date"),
-        ({}, "its manifest names no dump with a date"),
+        (_release("miniwiki", "20270101"), "wiki miniwiki: none of Wikimedia's"),
+        (_release("enwikinews", "20260101"), "wiki enwikinews: none of Wikimedia's"),
+        ({}, r"wiki \?: none of Wikimedia's"),
     ],
 )
 def test_where_the_licence_is_not_known_it_must_be_given(facts: dict[str, Any], said: str) -> None:
@@ -93,4 +98,20 @@ def test_what_a_manifest_says_is_no_markup() -> None:
 
 def test_every_kind_is_described() -> None:
     assert {kind.format.rpartition("-")[0] for kind in KINDS} == set(toml_facts("kinds.toml"))
-    assert all(about(kind).title and about(kind).holds for kind in KINDS)
+    assert all(about(kind, {}).title and about(kind, {}).holds for kind in KINDS)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "Templates without a rule are left out"),
+        ({"options": {"templates": "definitions"}}, "Templates without a rule are left out"),
+        (
+            {"options": {"templates": "definitions"}, "findings": {"template_definitions": 5}},
+            "Templates that no rule knows are worked out from their definitions in the dump, without Lua",
+        ),
+        ({"options": {"templates": "lua"}, "findings": {"template_definitions": 5}}, "definitions and Lua modules"),
+    ],
+)
+def test_what_is_said_of_templates_is_what_the_manifest_says(values: dict[str, Any], said: str) -> None:
+    assert said in about(PAGES_RELEASE, values).limits[0]

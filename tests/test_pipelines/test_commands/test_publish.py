@@ -165,7 +165,6 @@ def test_what_cannot_be_published_is_said(release: Path, tmp_path: Path, capsys:
     (taken / "notes.txt").write_text("mine")
     out = str(tmp_path / "out")
     for command, said in (
-        ([str(release), "--output", out], "miniwiki: no Wikipedia, so the licence of its text is not known"),
         ([str(cut), "--output", out, *LICENCE], "redirects-00000-of-00001.parquet is missing"),
         ([str(release), "--output", str(taken), *LICENCE], "neither empty nor the remains of a run"),
         ([str(tmp_path), "--output", out, *LICENCE], "no manifest.json"),
