@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-from kbsource.catalogue import find_release
 from kbsource.errors import SetupError
 
 
@@ -48,11 +47,15 @@ def numbers(type_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
 
 def release_named(type_: Any, tokens: Sequence[Token]) -> str:
     """The folder of a release that is typed as that, or as wiki and date."""
-    return find_release(tokens[0].value)
+    return releases_named(type_, tokens)[0]
 
 
 def releases_named(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     """The same of several."""
+    if not any("@" in token.value for token in tokens):
+        return tuple(token.value for token in tokens)
+    from kbsource.catalogue import find_release  # brings Arrow
+
     return tuple(find_release(token.value) for token in tokens)
 
 

@@ -60,7 +60,7 @@ def test_macros(db: duckdb.DuckDBPyConnection, pages: list[Page]) -> None:
     for query in shown:
         query = query.replace("Alan Turing", TITLE).replace("Computer scientists", CATEGORY)
         query = query.replace("Infobox person", "Infobox country").replace("birth_date", "capital")
-        table = db.execute(query.replace("KB", "'releases/enwiki-20261001'")).to_arrow_table()
+        table = db.sql(query.replace("KB", "'releases/enwiki-20261001'")).to_arrow_table()
         answers[re.findall(r"kb_\w+", query)[0]] = table.to_pylist()
     assert all(answers.values())
     (page,) = (page for page in pages if page.title == TITLE)
