@@ -31,7 +31,8 @@ from benchmarks.environment import WORK, machine, table, write_json
 from benchmarks.slices import REPOSITORY
 from kbsource.release.layout import shard_path
 from kbsource.release.writer import TableFile
-from mapping.retrieval.vector_kind import TABLE, VECTORS
+from mapping.retrieval.vector_kind import TABLE, VECTORS, VectorPrecision, vector_bytes
+from mapping.retrieval.vectors import FORMS
 
 N_VECTORS, DIMENSION, TOP = 1_000_000, 384, 100
 N_QUERIES = (1, 100, 1_024)
@@ -47,12 +48,12 @@ def drawn(n_vectors: int, seed: int = 1) -> Iterator[Any]:
         yield block / np.linalg.norm(block, axis=1, keepdims=True)
 
 
-def write_vectors(folder: Path, n_vectors: int) -> None:
+def write_vectors(folder: Path, n_vectors: int, precision: VectorPrecision) -> None:
     """Writes the table of vectors."""
     with TableFile(str(folder), shard_path(TABLE, 0, 1), TABLE, schema=VECTORS) as target:
         for block in drawn(n_vectors):
             rows = np.arange(target.n_rows, target.n_rows + len(block))
-            cells = pa.array([row.tobytes() for row in block.astype("<f2")], pa.binary())
+            cells = pa.array([row.tobytes() for row in FORMS[precision].pack(block)], pa.binary())
             columns = [pa.array(rows // 10), pa.array((rows % 10).astype(np.int32)), cells]
             target.write(pa.RecordBatch.from_arrays(columns, schema=VECTORS))
 
@@ -72,13 +73,20 @@ def search(folder: Path) -> dict[str, float]:
     from mapping.retrieval.vectors import VectorIndex
 
     index = VectorIndex.__new__(VectorIndex)  # without passages and an encoder, of which nothing is measured
-    index._paths, index._dimension = [str(path) for path in sorted((folder / TABLE).iterdir())], DIMENSION
     result = {}
-    for n_queries in N_QUERIES:
-        queries = next(drawn(n_queries, seed=2))
-        for level in ("passage", "page"):
-            result[f"search_s_{n_queries}_{level}"] = cpu_of(partial(index.best, queries, TOP, level))
+    for precision, form in FORMS.items():
+        files = sorted((folder / precision / TABLE).iterdir())
+        index._paths, index._form, index._n_bytes = [str(path) for path in files], form, _n_bytes(precision)
+        named = "" if precision == "float16" else f"_{precision}"
+        for n_queries in N_QUERIES:
+            queries = next(drawn(n_queries, seed=2))
+            for level in ("passage", "page"):
+                result[f"search_s_{n_queries}_{level}{named}"] = cpu_of(partial(index.best, queries, TOP, level))
     return {**result, "search_resident_mb": _peak_mb()}
+
+
+def _n_bytes(precision: str) -> int:
+    return vector_bytes({"encoder": {"dimension": DIMENSION}, "precision": precision})
 
 
 def product(folder: Path) -> dict[str, float]:
@@ -125,9 +133,9 @@ def encoding(model: str) -> dict[str, float]:
             return session.run(names, arrays)
 
     computer._session = Watched()
-    encode_batch(passages, encoder)
+    encode_batch(passages, encoder, "float16")
     computer._session = session
-    step = cpu_of(lambda: encode_batch(passages, encoder))
+    step = cpu_of(lambda: encode_batch(passages, encoder, "float16"))
     alone = cpu_of(lambda: [session.run(None, arrays) for arrays in batches[:N_ENCODED]])
     return {"encode_s": step, "model_s": alone, "encoding_of_model": alone / step}
 
@@ -137,7 +145,8 @@ def measure(*, n_vectors: int = N_VECTORS, model: str | None = None) -> dict[str
     folder = WORK / f"vectors-{n_vectors}"
     if not (folder / "n_vectors.json").exists():
         shutil.rmtree(folder, ignore_errors=True)
-        write_vectors(folder, n_vectors)
+        for precision in FORMS:
+            write_vectors(folder / precision, n_vectors, precision)
         (folder / "n_vectors.json").write_text(json.dumps(n_vectors))
     result: dict[str, Any] = {"machine": machine(), "vectors": n_vectors}
     if model is not None:

@@ -44,7 +44,7 @@ from mapping.qampari.evidence import LEAST_ENTAILMENT, N_BEFORE
 from mapping.qampari.list_tables import LEAST_ROWS
 from mapping.qampari.selection import MOST_SUBJECTS, AnswerFilter, Mixed, SampleSizes
 from mapping.retrieval.system_options import RerankerOptions
-from mapping.retrieval.vector_kind import EncoderOptions
+from mapping.retrieval.vector_kind import EncoderOptions, VectorPrecision
 from mapping.search.numbering import Numbering
 from mapping.sources import all_sources
 from mapping.sources.source import HypothesisKind, SourceOptions, Split
@@ -417,6 +417,8 @@ class VectorsOptions(Checked):
     _: KW_ONLY
     encoder: Annotated[EncoderOptions, FLAT]
     output: Output
+    precision: VectorPrecision = "float16"
+    """Of the numbers of a vector: float16; int8, half as large; or bits, a sixteenth."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,8 +55,7 @@ class Encoder:
         encodings = [self._tokenizer.encode(prefix + text, add_special_tokens=self._has_marks) for text in texts]
         vectors = self._compute([encoding.ids for encoding in encodings])
         if self.facts["normalisation"] == "l2":
-            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-            vectors = np.divide(vectors, np.where(lengths > 0, lengths, 1), dtype=np.float32)
+            vectors = unit(vectors)
         return vectors, sum(bool(encoding.overflowing) for encoding in encodings)
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
@@ -66,6 +65,12 @@ class Encoder:
     def encode_passages(self, passages: Sequence[tuple[str, str]]) -> tuple[Vectors, int]:
         """The vectors of passages, each a title and a text, and how many were cut."""
         return self.encode([f"{title}\n{text}" for title, text in passages], prefix=self.facts["passage_prefix"])
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """The vectors at length 1, but those of length 0."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
 def open_encoder(options: EncoderOptions) -> Encoder:

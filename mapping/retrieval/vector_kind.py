@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -24,7 +24,9 @@ from mapping.options import AtLeast1, Checked, File, Text
 from mapping.passages.kind import PASSAGES_CORPUS
 
 Pooling = Literal["cls", "mean"]
+VectorPrecision = Literal["float16", "int8", "bits"]
 TABLE = "vectors"
+_BITS: dict[VectorPrecision, int] = {"float16": 16, "int8": 8, "bits": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,20 @@ class PassageVector(Row):
 
     page_id: Annotated[int, "page of the passage"]
     number: Annotated[Int32, "place among the passages of its page, from 0"]
-    vector: Annotated[bytes, "its numbers, float16 in little-endian order: `numpy.frombuffer(vector, '<f2')`"]
+    vector: Annotated[
+        bytes,
+        "its numbers as `precision` of the manifest has them: float16 in little-endian order, "
+        "`numpy.frombuffer(vector, '<f2')`; int8, of which the largest is 127; or bits, 1 for numbers above 0, "
+        "the first number in the highest",
+    ]
 
 
 VECTORS = schema_of(PassageVector)
+
+
+def vector_bytes(facts: Mapping[str, Any]) -> int:
+    """The bytes of each vector, by what the manifest says."""
+    return int(facts["encoder"]["dimension"]) * _BITS[facts["precision"]] // 8
 
 
 def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
@@ -71,7 +83,7 @@ def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
 
 PASSAGE_VECTORS = ListingKind(
     name="release of vectors of passages",
-    format="kbsource-vectors-1",
+    format="kbsource-vectors-2",
     made_by="kbsource vectors",
     tables={TABLE: VECTORS},
     required=(TABLE,),
@@ -79,7 +91,7 @@ PASSAGE_VECTORS = ListingKind(
         Law(
             "vector_law",
             "a vector has another dimension or length than the encoder gives, or is no number",
-            """case when octet_length(vector) <> 2 * (select n from claimed where name = 'dimension')
+            """case when octet_length(vector) <> (select n from claimed where name = 'vector_bytes')
                 then [page_id || '__' || number || ': ' || octet_length(vector) || ' bytes'] end""",
             of=TABLE,
         ),
@@ -98,7 +110,7 @@ PASSAGE_VECTORS = ListingKind(
         counts_law("select '', 'passages', count(*) from vectors", "passages", (TABLE,)),
     ),
     claims=lambda manifest: {
-        "dimension": int(manifest.facts["encoder"]["dimension"]),
+        "vector_bytes": vector_bytes(manifest.facts),
         "passages": int(manifest.facts["counts"]["passages"]),
     },
     counted={"vectors": "select count(*) from vectors"},

@@ -6,7 +6,7 @@ stays the same however many there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from kbsource.release.reader import check_sizes, row_groups
 from mapping.options import Level
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.encoder import Encoder, open_encoder
-from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, EncoderOptions
+from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, EncoderOptions, VectorPrecision, vector_bytes
 
 COLUMNS = ("page_id", "number", "title", "text")
 """What of the table ``passages`` is needed."""
@@ -31,50 +31,108 @@ DECIMALS = 5
 """Of scores: the last digits of a product of float32 depend on how many queries it is of."""
 _LENGTH = 0.01
 """By which a vector of length 1 may be off in float16."""
-_SCALE = np.float32(2.0**112)
-"""Between the biases of the exponents of float16 and float32."""
 
-Half = npt.NDArray[np.float16]
+Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]
 
 
-def encode_batch(passages: pa.RecordBatch, encoder: Encoder) -> tuple[pa.RecordBatch, int]:
+class VectorForm(NamedTuple):
+    """How the numbers of vectors are stored."""
+
+    pack: Callable[[Floats], npt.NDArray[Any]]  # vectors × numbers -> vectors × what is stored
+    unpack: Callable[[Bytes], Floats]  # vectors × bytes -> vectors × numbers, over ``scale``
+    scale: np.float32 = np.float32(1)
+
+
+def _from_halves(stored: Bytes) -> Floats:
+    """Numbers over 2¹¹², by their bits: sign and the rest of each, moved to where float32 has them. Four times as fast
+    as NumPy's own conversion, which takes as long as the product with a hundred queries."""
+    moved = np.left_shift(stored.view(np.int16), 13, dtype=np.int32)
+    np.bitwise_and(moved, np.int32(-0x70000001), out=moved)
+    return moved.view(np.float32)
+
+
+def _to_int8(vectors: Floats) -> npt.NDArray[np.int8]:
+    most = np.abs(vectors).max(axis=1, keepdims=True)
+    ints: npt.NDArray[np.int8] = np.rint(vectors * (127 / np.where(most > 0, most, 1))).astype(np.int8)
+    return ints
+
+
+def _from_int8(stored: Bytes) -> Floats:
+    """Vectors of length 1: what they were divided by is lost, and not needed."""
+    vectors: Floats = stored.view(np.int8).astype(np.float32)
+    lengths = np.sqrt(np.einsum("vn,vn->v", vectors, vectors))
+    vectors *= (1 / np.where(lengths > 0, lengths, 1))[:, None]
+    return vectors
+
+
+def _from_bits(stored: Bytes) -> Floats:
+    """Vectors of length 1, whose numbers are all as large."""
+    signs: Floats = _SIGNS[stored].reshape(len(stored), -1)
+    signs /= np.float32(np.sqrt(signs.shape[1]))
+    return signs
+
+
+_SIGNS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * 2 - 1
+FORMS: Mapping[VectorPrecision, VectorForm] = {
+    "float16": VectorForm(lambda one: one.astype("<f2"), _from_halves, np.float32(2.0**112)),
+    "int8": VectorForm(_to_int8, _from_int8),
+    "bits": VectorForm(lambda one: np.packbits(one > 0, axis=1), _from_bits),
+}
+
+
+def check_precision(precision: VectorPrecision, encoder: Mapping[str, Any]) -> None:
+    """Raises SetupError: the vectors of an encoder cannot be stored so."""
+    if precision != "float16" and encoder["normalisation"] != "l2":
+        raise SetupError(
+            f"--precision {precision} keeps the directions of vectors alone, and those of {encoder['name']} have "
+            "lengths that count; leave it out."
+        )
+    if precision == "bits" and encoder["dimension"] % 8:
+        raise SetupError(f"--precision bits packs 8 numbers; {encoder['name']} gives {encoder['dimension']}.")
+
+
+def encode_batch(passages: pa.RecordBatch, encoder: Encoder, precision: VectorPrecision) -> tuple[pa.RecordBatch, int]:
     """Passages, of ``COLUMNS``, as rows of ``VECTORS``, and how many of them were cut."""
     titles, texts = (passages[name].to_pylist() for name in ("title", "text"))
     vectors, n_cut = encoder.encode_passages(list(zip(titles, texts, strict=True)))
-    cells = [vector.tobytes() for vector in vectors.astype("<f2")]
+    cells = [vector.tobytes() for vector in FORMS[precision].pack(vectors)]
     columns = [passages["page_id"], passages["number"], pa.array(cells, pa.binary())]
     return pa.RecordBatch.from_arrays(columns, schema=VECTORS), n_cut
 
 
-def _halves(rows: pa.RecordBatch | pa.Table, dimension: int) -> Half:
-    """The vectors of rows, rows × dimension, without a copy of those of one batch."""
+def _stored(rows: pa.RecordBatch | pa.Table, n_bytes: int) -> Bytes:
+    """The vectors of rows as they are stored, rows × bytes, without a copy of those of one batch."""
     column = rows["vector"].combine_chunks() if isinstance(rows, pa.Table) else rows["vector"]
     if not len(column):
-        return np.empty((0, dimension), np.float16)
+        return np.empty((0, n_bytes), np.uint8)
     _, offsets, values = column.buffers()
     places = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-    found = np.frombuffer(values, "<f2", (places[-1] - places[0]) // 2, places[0])
-    return found.reshape(len(column), dimension)
+    return np.frombuffer(values, np.uint8, places[-1] - places[0], places[0]).reshape(len(column), n_bytes)
 
 
 def check_vectors(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
     """Looks at the numbers of all vectors; None where files are missing. Memory: a row group."""
     if TABLE not in checking.given:
         return None
-    encoder = checking.manifest.facts["encoder"]
+    encoder, precision = (checking.manifest.facts[name] for name in ("encoder", "precision"))
+    n_bytes = vector_bytes(checking.manifest.facts)
     for file, batch in checking.batches(TABLE):
-        if set(pc.binary_length(batch["vector"]).to_pylist()) - {2 * encoder["dimension"]}:
-            continue  # by the law of its rows
-        vectors = _halves(batch, encoder["dimension"]).astype(np.float32)
-        lengths = np.linalg.norm(vectors, axis=1)
-        is_off = ~np.isfinite(lengths)
-        if encoder["normalisation"] == "l2":
-            is_off |= (np.abs(lengths - 1) > _LENGTH) & (lengths > 0)
+        if set(pc.binary_length(batch["vector"]).to_pylist()) - {n_bytes} or precision == "bits":
+            continue  # by the law of its rows; any bits are a vector
+        stored = _stored(batch, n_bytes)
+        if precision == "int8":
+            what, found = "largest number", np.abs(stored.view(np.int8).astype(np.float32)).max(axis=1)
+            is_off = (found != 127) & (found != 0)
+        else:
+            what, found = "length", np.linalg.norm(stored.view("<f2").astype(np.float32), axis=1)
+            is_off = ~np.isfinite(found)
+            if encoder["normalisation"] == "l2":
+                is_off |= (np.abs(found - 1) > _LENGTH) & (found > 0)
         for place in np.flatnonzero(is_off):
             where = f"{batch['page_id'][place]}__{batch['number'][place]}"
-            checking.found.add(file, "vector_law", f"{where}: its length is {lengths[place]:.4g}")
+            checking.found.add(file, "vector_law", f"{where}: its {what} is {found[place]:.4g}")
     return {}
 
 
@@ -99,7 +157,8 @@ class VectorIndex:
             raise SetupError(f"{vectors} has the vectors of other passages than {passages}; make those of these.")
         check_sizes(vectors, manifest.tables[TABLE])
         made = manifest.facts["encoder"]
-        self._dimension: int = made["dimension"]
+        self._form = FORMS[manifest.facts["precision"]]
+        self._n_bytes = vector_bytes(manifest.facts)
         given = {name: made[name] for name in ("query_prefix", "passage_prefix", "max_tokens")}
         pooling = made["pooling"] if made["form"] == "onnx" and made["pooling"] != "model" else None
         self._encoder = open_encoder(EncoderOptions(model, pooling=pooling, **given))
@@ -132,27 +191,19 @@ class VectorIndex:
 
     def best(self, queries: Floats, n_best: int, level: Level) -> list[list[ScoredPassage]]:
         """The same for the vectors of queries, queries × dimension."""
-        best, scaled = _Best(len(queries), n_best, level), np.multiply(queries, _SCALE, dtype=np.float32)
-        for pages, numbers, vectors in self._blocks():
-            best.add(scaled @ _as_floats(vectors).T, pages, numbers)
+        best, scaled = _Best(len(queries), n_best, level), np.multiply(queries, self._form.scale, dtype=np.float32)
+        for pages, numbers, stored in self._blocks():
+            best.add(scaled @ self._form.unpack(stored).T, pages, numbers)
         return best.passages()
 
-    def _blocks(self) -> Iterator[tuple[Numbers, Numbers, Half]]:
+    def _blocks(self) -> Iterator[tuple[Numbers, Numbers, Bytes]]:
         for path in self._paths:
             for group in row_groups(path):
                 yield (
                     group["page_id"].to_numpy(),
                     group["number"].to_numpy().astype(np.int64),
-                    _halves(group, self._dimension),
+                    _stored(group, self._n_bytes),
                 )
-
-
-def _as_floats(halves: Half) -> Floats:
-    """Numbers over ``_SCALE``, by their bits: sign and the rest of each, moved to where float32 has them. Four times as
-    fast as NumPy's own conversion, which takes as long as the product with a hundred queries."""
-    moved = np.left_shift(halves.view(np.int16), 13, dtype=np.int32)
-    np.bitwise_and(moved, np.int32(-0x70000001), out=moved)
-    return moved.view(np.float32)
 
 
 class _Best:

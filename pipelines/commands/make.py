@@ -72,8 +72,8 @@ def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions
 def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Make vectors of passages with a sentence encoder.
 
-    Encodes title and text of every passage, in the order of the passages, into numbers of 16 bits, for kbsource search
-    --system dense; manifest.json, which is written last, names the encoder by the hashes of its files. The model is run
+    Encodes title and text of every passage, in the order of the passages, into numbers, for kbsource search --system
+    dense; manifest.json, which is written last, names the encoder by the hashes of its files. The model is run
     on every runner by RunInference. Any option that is not listed here is passed to Beam as it is.
 
     Examples:

@@ -23,8 +23,8 @@ from kbsource.release.reader import check_hashes
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, once, read_chunk_report, write_chunk
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.encoder import Encoder, open_encoder
-from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS
-from mapping.retrieval.vectors import COLUMNS, encode_batch
+from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, VectorPrecision
+from mapping.retrieval.vectors import COLUMNS, check_precision, encode_batch
 from pipelines.jobs.shared_inputs import MadeRelease, output_folder
 from pipelines.options import VectorsOptions
 from pipelines.primitives.shuffle import CollectSorted
@@ -52,10 +52,13 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
     corpus = PASSAGES_CORPUS.read(passages)
     entries = corpus.tables["passages"]
     check_hashes(passages, entries)
+    encoder = open_encoder(options.encoder).facts
+    check_precision(options.precision, encoder)
     facts = {
         "release": corpus.facts["release"],
         "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},
-        "encoder": open_encoder(options.encoder).facts,
+        "encoder": encoder,
+        "precision": options.precision,
         "lang": corpus.facts["lang"],
     }
     with ReleaseFolder(output, kind=PASSAGE_VECTORS, job=facts) as out:
@@ -65,7 +68,10 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
             | "passages" >> ReadTable([join(passages, entry.file) for entry in entries], COLUMNS, chunk_rows=1)
             | "encode"
             >> RunModel(
-                ListHandler(partial(open_encoder, options.encoder), partial(_encode, folder=folder)), options.encoder
+                ListHandler(
+                    partial(open_encoder, options.encoder), partial(_encode, precision=options.precision, folder=folder)
+                ),
+                options.encoder,
             )
         )
         n_cut = encoded | "cut" >> beam.Map(_cut) | "all cut" >> beam.CombineGlobally(sum)
@@ -84,13 +90,15 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
     return MadeRelease(options.output, PASSAGE_VECTORS.read(output), time.monotonic() - started, steps)
 
 
-def _encode(encoder: Encoder, element: tuple[ChunkKey, pa.RecordBatch], *, folder: str) -> Encoded:
+def _encode(
+    encoder: Encoder, element: tuple[ChunkKey, pa.RecordBatch], *, precision: VectorPrecision, folder: str
+) -> Encoded:
     """The vectors of a row group, in a file of the folder, which is made unless it is there."""
     key, passages = ChunkKey(*element[0]), element[1]
 
     def make() -> None:
         count({"model_calls": 1, "model_passages": passages.num_rows})
-        batch, n_cut = encode_batch(passages, encoder)
+        batch, n_cut = encode_batch(passages, encoder, precision)
         report = Report(n_bytes=batch.nbytes)
         report.counts["cut"] = n_cut
         write_chunk([batch], VECTORS, report, path=chunk_path(folder, key), is_packed=False)

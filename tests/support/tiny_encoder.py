@@ -22,13 +22,18 @@ from tests.support.tiny_nli import write_tokenizer
 DIMENSION = 12
 
 
-def token_table(n_tokens: int) -> npt.NDArray[np.float32]:
+def token_table(n_tokens: int, dimension: int = DIMENSION) -> npt.NDArray[np.float32]:
     """The vectors of all tokens."""
-    return np.random.default_rng(7).standard_normal((n_tokens, DIMENSION), dtype=np.float32)
+    return np.random.default_rng(7).standard_normal((n_tokens, dimension), dtype=np.float32)
 
 
 def tiny_encoder(
-    folder: Path, *, texts: Iterable[str] = (), further_inputs: Iterable[str] = (), **files: dict[str, Any]
+    folder: Path,
+    *,
+    texts: Iterable[str] = (),
+    further_inputs: Iterable[str] = (),
+    dimension: int = DIMENSION,
+    **files: Any,
 ) -> Path:
     """Writes an ONNX encoder whose tokens have the vectors of ``token_table``, with its tokenizer.
 
@@ -40,10 +45,10 @@ def tiny_encoder(
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
-    table = token_table(len(write_tokenizer(folder, texts=texts)))
+    table = token_table(len(write_tokenizer(folder, texts=texts)), dimension)
     names = ("input_ids", "attention_mask", *further_inputs)
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ("texts", "tokens")) for name in names]
-    outputs = [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ("texts", "tokens", DIMENSION))]
+    outputs = [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ("texts", "tokens", dimension))]
     nodes = [helper.make_node("Gather", ["table", "input_ids"], ["last_hidden_state"])]
     graph = helper.make_graph(nodes, "tiny", inputs, outputs, [numpy_helper.from_array(table, "table")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)

@@ -14,7 +14,8 @@ pytest.importorskip("onnxruntime")
 from kbsource.errors import SetupError
 from mapping.options import Level
 from mapping.retrieval import vectors as searched
-from mapping.retrieval.vectors import VectorIndex
+from mapping.retrieval.encoder import unit
+from mapping.retrieval.vectors import FORMS, VectorIndex
 from tests.support.tiny_encoder import encode_corpus, tiny_encoder
 from tests.test_mapping.test_retrieval.test_index import passage, write_corpus
 
@@ -54,7 +55,7 @@ def test_the_ranking_is_that_of_all_scores(
     pages, numbers = 9_000 - np.arange(N_PASSAGES) // 4, np.arange(N_PASSAGES) % 4
     # Blocks end within pages.
     cuts = [0, *np.sort(seeded.choice(N_PASSAGES, 9, replace=False)).tolist(), N_PASSAGES]
-    columns = (pages, numbers, vectors.astype(np.float16))
+    columns = (pages, numbers, vectors.astype(np.float16).view(np.uint8))
     blocks = [tuple(column[start:end] for column in columns) for start, end in pairwise(cuts)]
     monkeypatch.setattr(index, "_blocks", lambda: blocks)
     for found, scores in zip(index.best(queries, n_best, level), queries @ vectors.T, strict=True):
@@ -76,8 +77,19 @@ def test_queries_are_found_alike_alone_and_together(index: VectorIndex, monkeypa
 def test_numbers_are_moved_exactly() -> None:
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     halves = halves[np.isfinite(halves)]
-    moved = searched._as_floats(halves) * np.float64(searched._SCALE)
+    moved = FORMS["float16"].unpack(halves.view(np.uint8)) * np.float64(FORMS["float16"].scale)
     assert (moved == halves.astype(np.float64)).all()
+
+
+def test_fewer_bits_keep_the_direction() -> None:
+    vectors = unit(np.random.default_rng(2).standard_normal((500, 64), dtype=np.float32))
+    for precision, least in (("float16", 0.999), ("int8", 0.999), ("bits", 0.6)):
+        form = FORMS[precision]  # type: ignore[index]
+        back = form.unpack(np.ascontiguousarray(form.pack(vectors)).view(np.uint8)) * form.scale
+        assert (back * vectors).sum(axis=1).min() > least
+        assert np.abs(np.linalg.norm(back, axis=1) - 1).max() < 1e-3
+    assert (np.sign(back) == np.sign(vectors)).all()
+    assert not FORMS["int8"].unpack(np.zeros((1, 64), np.uint8)).any()
 
 
 def test_vectors_belong_to_their_passages_and_their_encoder(tmp_path: Path, folder: Path) -> None:

@@ -20,7 +20,15 @@ from kbsource.errors import SetupError
 from kbsource.release.writer import write_rows
 from mapping.passages.corpus import read_passages
 from mapping.retrieval.encoder import open_encoder
-from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, EncoderOptions, PassageVector
+from mapping.retrieval.vector_kind import (
+    PASSAGE_VECTORS,
+    TABLE,
+    VECTORS,
+    EncoderOptions,
+    PassageVector,
+    VectorPrecision,
+)
+from mapping.retrieval.vectors import FORMS, VectorIndex
 from pipelines.cli import main
 from tests.support.builds import contents
 from tests.support.passages import CORPUS_CUT, cut_release
@@ -53,7 +61,7 @@ def test_passages_have_their_vectors_in_their_order(tmp_path: Path, corpus: Path
     assert main(flags) == 0
     made = tmp_path / "vectors"
     passages = [one for path in sorted((corpus / "passages").iterdir()) for one in read_passages(str(path))]
-    rows = [one for path in sorted((made / TABLE).iterdir()) for one in rows_of(pq.read_table(path), PassageVector)]
+    rows = [one for path in sorted((made / TABLE).iterdir()) for one in _rows(path)]
     assert [(one.page_id, one.number) for one in rows] == [(one.page_id, one.number) for one in passages]
     encoder = open_encoder(EncoderOptions(str(model)))
     wanted, _ = encoder.encode_passages([(one.title, one.text) for one in passages])
@@ -64,6 +72,39 @@ def test_passages_have_their_vectors_in_their_order(tmp_path: Path, corpus: Path
     report = verified(made, passages=corpus)
     assert report.findings == ()
     assert report.counts["vectors"] == len(passages)
+
+
+@pytest.mark.parametrize(("precision", "n_bytes"), [("int8", 16), ("bits", 2)])
+def test_vectors_of_fewer_bits_are_made_searched_and_verified(
+    tmp_path: Path, corpus: Path, precision: VectorPrecision, n_bytes: int
+) -> None:
+    model, output = tiny_encoder(tmp_path / "tiny", dimension=16), tmp_path / "out"
+    flags = ["vectors", str(corpus), "--model", str(model), "--output", str(output)]
+    assert main([*flags, "--precision", precision]) == 0
+    stored = [one.vector for path in sorted((output / TABLE).iterdir()) for one in _rows(path)]
+    assert {len(vector) for vector in stored} == {n_bytes}
+    vectors = FORMS[precision].unpack(np.frombuffer(b"".join(stored), np.uint8).reshape(-1, n_bytes))
+    scores = open_encoder(EncoderOptions(str(model))).encode_queries(["the river"]) @ vectors.T
+    found = VectorIndex(str(corpus), str(output), str(model)).search("the river", 8, "passage")
+    assert [one.score for one in found] == pytest.approx(sorted(scores[0], reverse=True), abs=1e-4)
+    assert verified(output, passages=corpus).is_sound
+
+    def blank(rows: list[PassageVector]) -> None:
+        rows[0] = PassageVector(rows[0].page_id, rows[0].number, bytes([1] * n_bytes))
+
+    _rewritten(output, blank)
+    assert verified(output, passages=corpus).is_sound == (precision == "bits")
+
+
+def test_directions_alone_are_not_kept_of_vectors_with_lengths(
+    tmp_path: Path, corpus: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["vectors", str(corpus), "--output", str(tmp_path / "out"), "--model"]
+    longer = tiny_encoder(tmp_path / "longer", modules=[{"type": "sentence_transformers.models.Transformer"}])
+    assert main([*flags, str(longer), "--precision", "int8"]) == 2
+    assert "have lengths that count" in capsys.readouterr().err
+    assert main([*flags, str(model), "--precision", "bits"]) == 2
+    assert "packs 8 numbers; tiny gives 12" in capsys.readouterr().err
 
 
 @pytest.mark.slow  # that processes, each with its model, give the same numbers
@@ -77,11 +118,11 @@ def test_what_was_encoded_is_not_encoded_again(
 ) -> None:
     encoded: list[int] = []
 
-    def encode(passages: pa.RecordBatch, encoder: Any, *, most: int) -> Any:
+    def encode(passages: pa.RecordBatch, *given: Any, most: int) -> Any:
         if len(encoded) == most:
             raise SetupError("killed")
         encoded.append(passages["page_id"][0].as_py())
-        return _encode_batch(passages, encoder)
+        return _encode_batch(passages, *given)
 
     _encode_batch = job.encode_batch
     monkeypatch.setattr(job, "encode_batch", lambda *given: encode(*given, most=1))
@@ -93,8 +134,12 @@ def test_what_was_encoded_is_not_encoded_again(
     assert verified(tmp_path / "vectors", passages=corpus).is_sound
 
 
+def _rows(path: Path) -> list[PassageVector]:
+    return rows_of(pq.read_table(path), PassageVector)
+
+
 def _rewritten(folder: Path, change: Callable[[list[PassageVector]], Any]) -> None:
-    rows = rows_of(pq.read_table(folder / FIRST), PassageVector)
+    rows = _rows(folder / FIRST)
     change(rows)
     (folder / FIRST).unlink()
     entry = write_rows(rows, TABLE, VECTORS, output=str(folder / "again"))
