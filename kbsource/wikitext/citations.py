@@ -73,7 +73,7 @@ class Citation(Row):
 
 _FOLDED = re.compile(r"[\s_-]+")
 _NUMBER = re.compile(r"\d{1,4}")  # author 10000 is none
-_LONGEST_NAME = 60  # characters of a name that a loss is called by
+_LONGEST_NAME = 60  # characters of a parameter's name; so much of a longer one names its loss
 _SHORTEST_BORROWED = 5  # signs of an English name that another language takes: shorter ones mean anything
 
 
@@ -236,7 +236,7 @@ class _Reader:
             value = value.strip()
             if not value:
                 continue
-            slot, number = _slot(name, self.language)
+            slot, number = _slot(name, self.language) if len(name) <= _LONGEST_NAME else (None, 1)
             slot = own.get(_fold(name), slot) if own else slot
             if slot is None:
                 self.losses.append(f"unknown_parameter:{name.strip()[:_LONGEST_NAME]}")

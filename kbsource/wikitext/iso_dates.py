@@ -41,7 +41,6 @@ def _names(lang: str) -> tuple[dict[str, int], frozenset[str], tuple[tuple[str, 
     return months, frozenset((*words["words"].split(), *days)), joined
 
 
-@lru_cache(maxsize=1 << 14)
 def sure_date(text: str, lang: str) -> str | None:
     """The ISO date of a text in a language: year, month or day; None where there is a doubt.
 
@@ -50,9 +49,11 @@ def sure_date(text: str, lang: str) -> str | None:
     >>> sure_date("16 July 1969", "en"), sure_date("May–June 2004", "en"), sure_date("03/04/2020", "en")
     ('1969-07-16', '2004', None)
     """
-    text = text.strip()
-    if len(text) > _LONGEST or not text:
-        return None
+    return _sure_date(text.strip(), lang) if len(text) <= _LONGEST else None
+
+
+@lru_cache(maxsize=1 << 14)
+def _sure_date(text: str, lang: str) -> str | None:
     if found := _YEAR_FIRST.fullmatch(text):
         if not found[2]:
             return _iso(found[1], int(found[4]), int(found[5])) if int(found[4]) and int(found[5]) else None
