@@ -24,7 +24,7 @@ help:
 	@echo "make spark-test  every job on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
 	@echo "make models      two sentence encoders for make retrieval-test (fetches 45 MB once)"
 	@echo "make retrieval-test  search by vectors of real sentence encoders"
-	@echo "make nli-test    NLI models on PyTorch (fetches 2.6 GB once, 6 GB on disk)"
+	@echo "make nli-test    NLI models and readers on PyTorch (fetches 2.6 GB once, 6 GB on disk)"
 	@echo "make check       format, lint, types, import contracts, documentation, tests"
 	@echo "make bench       the measurements of benchmarks/"
 	@echo "make docs        write docs/tables.md, commands.md and operations.md from the code"
@@ -79,13 +79,14 @@ retrieval-test: models
 
 # The environment of the other tests does without PyTorch, which comes with CUDA.
 $(NLI_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,nli]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,read]'
 	@touch $@
 
 nli-environment: $(NLI_STAMP)
 
 nli-test: $(NLI_STAMP)
-	$(BIN)/python -m pytest tests/test_mapping/test_entail/test_model_torch.py
+	$(BIN)/python -m pytest tests/test_mapping/test_entail/test_model_torch.py \
+	    tests/test_mapping/test_retrieval/test_generation_torch.py
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -162,7 +162,8 @@ System = Annotated[
     Parameter(
         metavar="SYSTEM",
         validator=Like(
-            r"(bm25|aliases|dense)([+,](bm25|aliases|dense))*(:rerank)?", "aliases+bm25 or bm25,dense:rerank"
+            r"(bm25|aliases|dense|oracle)([+,](bm25|aliases|dense|oracle))*(:rerank)?",
+            "aliases+bm25 or bm25,dense:rerank",
         ),
     ),
 ]

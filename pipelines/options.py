@@ -43,6 +43,7 @@ from mapping.passages.forms import FORMS, line_forms
 from mapping.qampari.evidence import LEAST_ENTAILMENT, N_BEFORE
 from mapping.qampari.list_tables import LEAST_ROWS
 from mapping.qampari.selection import MOST_SUBJECTS, AnswerFilter, Mixed, SampleSizes
+from mapping.retrieval.reader_options import ReaderOptions, ReadForm
 from mapping.retrieval.system_options import RerankerOptions
 from mapping.retrieval.vector_kind import EncoderOptions, VectorPrecision
 from mapping.search.numbering import Numbering
@@ -440,6 +441,31 @@ class RerankOptions(Checked):
     """Folder of the passages' index; by default PASSAGES-bm25, beside them."""
     form: FoundForm | None = None
     """kilt, trec or ctxs, as kbsource search has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions(Checked):
+    """What is read, by which model, and in which form."""
+
+    questions: File
+    """Records of KILT's form, AmbER sets, or questions of QAMPARI, JSON Lines; with ctxs, as kbsource qampari-contexts
+    writes them, their own passages are read."""
+    _: KW_ONLY
+    output: File
+    """Predictions, as kbsource evaluate takes them; appears when it is complete."""
+    reader: Annotated[ReaderOptions, FLAT]
+    form: ReadForm = "read"
+    """closed: the question alone; read: one prompt with as many passages as fit; fid: Fusion-in-Decoder, for seq2seq
+    models; pig: each passage by itself, the answers united."""
+    retrieved: File | None = None
+    """Passages of the questions, as kbsource search writes them, with their texts."""
+    passages_key: Annotated[Literal["ctxs", "positive_ctxs"], Parameter("--contexts")] = "ctxs"
+    """Which passages of a question with passages are read where --retrieved has none: what was found, or the gold
+    ones."""
+    top: AtLeast1 = 20
+    """Passages of a question at most."""
+    prompt: File | None = None
+    """Prompt of the form, TOML with prompt and passage; by default that of the package."""
 
 
 @dataclass(frozen=True, slots=True)

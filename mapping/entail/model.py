@@ -259,7 +259,7 @@ class TorchComputer:
         self._n_threads = count_threads()
         self._torch = load_library("torch", purpose="--backend torch")
         transformers = load_library("transformers", purpose="--backend torch")
-        self.device = _torch_device(self._torch, device)
+        self.device = torch_device(self._torch, device)
         safetensors = load_library("safetensors", purpose="--backend torch")
         try:
             model = transformers.AutoModelForSequenceClassification.from_pretrained(
@@ -362,7 +362,8 @@ def compute_at_once(
         return list(pool.map(compute, batches))
 
 
-def _torch_device(torch: Any, device: str) -> str:
+def torch_device(torch: Any, device: str) -> str:
+    """The device that is meant; raises SetupError: it is not here."""
     if device == "auto":
         return "cuda:0" if torch.cuda.is_available() else "cpu"
     if not device.startswith("cuda"):

@@ -5,7 +5,7 @@ what only the second finds. ``aliases,bm25`` are fused: documents by the sum of 
 find them. A comma binds closer. ``aliases+bm25:rerank`` is what stands before the colon, reordered by a cross-encoder.
 
 ``bm25`` ranks the passages of a corpus by words, ``dense`` by vectors; ``aliases`` the pages that the mentions of a
-question may mean.
+question may mean. ``oracle`` knows the gold pages, and gives those of a question in the order of their ids.
 
 Source: Cormack, Clarke and Büttcher, Reciprocal rank fusion (2009).
 """
@@ -124,6 +124,8 @@ def make_system(system: str, sources: Sources, *, level: Level, with_texts: bool
         if name == "dense":
             assert sources.vectors is not None
             return partial(_by_vectors, sources=sources, vectors=sources.vectors, level=level, with_texts=with_texts)
+        if name == "oracle":
+            return partial(_by_gold, index=sources.index, level=level)
         assert sources.table is not None
         return partial(_by_aliases, sources=sources, table=sources.table, level=level)
 
@@ -203,6 +205,15 @@ def _by_vectors(
         hit = sources.index.passage(found.page_id, found.number, with_texts=with_texts)._replace(score=found.score)
         hits.append(hit._replace(passage_id="", text="") if level == "page" else hit)
     return hits
+
+
+def _by_gold(query: Query, n_documents: int, *, index: PassageIndex, level: Level) -> list[Hit]:
+    """The pages of a query's gold provenance, each by its best passage where passages are wanted; of those without
+    passages none."""
+    pages = sorted(int(page) for page in query.pages if page.isdecimal())[:n_documents]
+    found = [hit for page in pages if (hit := index.best_of_page(page, query.text)) is not None]
+    hits = [hit._replace(passage_id="", text="", spans=()) for hit in found] if level == "page" else found
+    return [hit._replace(score=1 / rank) for rank, hit in enumerate(hits, start=1)]
 
 
 def _by_aliases(query: Query, n_documents: int, *, sources: Sources, table: AliasTable, level: Level) -> list[Hit]:

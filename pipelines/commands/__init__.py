@@ -62,6 +62,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
     ),
     "Evaluate": (
         Command("evaluate", "commands.evaluate:app", "Give the metrics of a benchmark."),
+        Command("read", "commands.retrieve:read", "Have a model answer questions, with passages or without.", "read"),
         Command(
             "benchmark",
             "commands.benchmark:benchmark",

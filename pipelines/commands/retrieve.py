@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from mapping.entity_linking.records import LinkerOptions
 from mapping.options import FLAT, AtLeast1, File, FolderPath, FoundForm, Level, Release, System, Text
 from mapping.retrieval.system_options import SystemOptions
 from pipelines.commands.dumps import Run
-from pipelines.options import RerankOptions, RunOptions
+from pipelines.options import ReadOptions, RerankOptions, RunOptions
 from pipelines.terminal import Summary, command_line, table_text
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def search(
     Args:
         passages: passages, as kbsource passages makes them.
         query: what is looked for.
-        system: bm25, aliases, dense, or several with + (in this order) or a comma (fused) between them; :rerank
-            behind it.
+        system: bm25, aliases, dense, oracle (the gold pages of KILT and AmbER), or several with + (in this order) or a
+            comma (fused) between them; :rerank behind it.
         level: what is found: passages, of a page that aliases finds the best one, or pages.
         queries: records of KILT's form, AmbER sets, or questions of QAMPARI, JSON Lines, in place of QUERY.
         output: what is found for --queries; appears when it is complete.
@@ -129,6 +130,34 @@ def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) 
     n_queries, faults = rerank_run(options, index, flags=run.flags(), progress=Progress())
     then = _evaluated(options.queries, options.output, options.form)
     return _written(n_queries, options.output, faults, then)
+
+
+def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
+    """Have a model answer questions, with passages or without.
+
+    Has a seq2seq or causal model of transformers read each question with its passages and write an answer, greedily,
+    and writes predictions with the passages that were read as their provenance. A list of answers, for QAMPARI, is
+    written with # between them. The model is run on every runner by RunInference, in batches that hang on the questions
+    alone; a run that was killed goes on where it was. A question that is too long for the model is named, and the exit
+    code is 1. Any option that is not listed here is passed to Beam as it is.
+
+    Examples:
+        kbsource read aligned/nq/nq-dev-kilt.jsonl --retrieved bm25-nq.jsonl --model models/t5-large-nq --form fid \
+            --output nq-predictions.jsonl --runner local-multi
+        kbsource read qampari_contexts/dev_data_with_contexts.jsonl --contexts positive_ctxs --model models/pig \
+            --form pig --output oracle.jsonl
+    """
+    from pipelines.jobs.read import read_questions
+    from pipelines.progress import Progress
+
+    made = read_questions(options, flags=run.flags(), progress=Progress())
+    then = _evaluated(options.questions, options.output, None).replace("--retrieved", "--predictions")
+    summary = _written(made.n_questions - made.n_too_long, options.output, made.faults, then)
+    values = {**summary.values, "questions": made.n_questions, "without_passages": made.n_without_passages}
+    rows = [("questions", made.n_questions)]
+    if options.form != "closed":
+        rows.append(("  without passages", made.n_without_passages))
+    return replace(summary, rows=rows, values=values)
 
 
 def _below(text: str) -> str:

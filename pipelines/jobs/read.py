@@ -1,0 +1,194 @@
+"""Questions and passages through a reader, some at a time, by one pipeline; what it answers, as predictions.
+
+Beside the output lies, while it is made, a folder that is called after what decides its bytes: the questions with their
+passages, and the answers to those that were asked, so that a run that was killed goes on behind these.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kbsource.columns import batch_of, rows_of, schema_of
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import Folder, absolute, base_name, glob, join
+from kbsource.identity import stable_sha256
+from kbsource.records import BadRecord
+from kbsource.release.manifest import code_facts
+from kbsource.release.reader import row_groups
+from kbsource.rows import Row
+from kbsource.runtime.chunks import ChunkKey, Report, chunk_path, once, read_chunk_report, read_rows, write_chunk
+from mapping.contexts.gold import Reject
+from mapping.retrieval.queries import queries_of
+from mapping.retrieval.reader import (
+    TOO_LONG,
+    Asked,
+    Context,
+    Prompt,
+    answered,
+    asked_of,
+    contexts_of,
+    found_id,
+    read_prompt,
+)
+from mapping.sources.raw_records import iter_lines
+from mapping.sources.scratch import Joined
+from pipelines.options import ReadOptions
+from pipelines.progress import Done, Progress
+from pipelines.runners.counters import count
+from pipelines.runners.running import NotRunError, check_paths, new_pipeline, run_pipeline
+from pipelines.transforms.tables import ReadTable
+from pipelines.transforms.verify_entailment import ListHandler, RunModel
+
+QUESTIONS_TOGETHER = 16
+"""That a worker takes at once; batches are made of these alone, so that the answers depend on nothing else."""
+_FOUND = "found"
+
+
+class _Line(Row):
+    """What a question came to: a line, or why there is none."""
+
+    line: bytes
+    query_id: str
+    why: str
+
+
+class Answers(NamedTuple):
+    """What became of questions."""
+
+    n_questions: int
+    n_without_passages: int
+    n_too_long: int  # that the model cannot take
+    faults: list[BadRecord]  # lines that cannot be used, questions that cannot be asked
+
+
+def read_questions(options: ReadOptions, *, flags: Sequence[str], progress: Progress) -> Answers:
+    """Writes predictions.
+
+    Raises:
+        SetupError: a file, the prompt or the model is wrong, or the model has no encoder for ``fid``.
+    """
+    pipeline = new_pipeline(flags)
+    check_paths(flags, options.output)
+    prompt, opener = read_prompt(options.prompt, options.form), _generator(options)
+    output, faults = absolute(options.output), list[BadRecord]()
+    staging = Folder.of(f"{output}.{_job(options, prompt, opener.sha256(options.reader))}.partial")
+    questions, answers = str(staging / "questions.parquet"), str(staging / "answers")
+    # Also where they are there: lines that cannot be used are told by every run.
+    n_questions, n_bare = _write_questions(questions, _asked(options, faults.append), options.form != "closed")
+    ask = partial(_ask, options=options, prompt=prompt, folder=answers)
+    try:
+        _ = (
+            pipeline
+            | "questions" >> ReadTable([questions], None, chunk_rows=1)
+            | "read" >> RunModel(ListHandler(partial(opener, options.reader), ask), options.reader)
+        )
+        with progress.stage("read", partial(_done, answers, n_questions)):
+            run_pipeline(pipeline, "read")
+    except NotRunError:
+        staging.delete()
+        raise
+    n_too_long = 0
+    with Folder.of(output).create() as target:
+        for one in _written(questions, answers):
+            if one.why:
+                bad = BadRecord(
+                    "read", one.query_id, TOO_LONG, f"{one.query_id}: {one.why}", base_name(options.questions), -1
+                )
+                faults.append(bad)
+                n_too_long += 1
+            else:
+                target.write(one.line)
+    staging.delete()
+    return Answers(n_questions, n_bare, n_too_long, faults)
+
+
+def _generator(options: ReadOptions) -> Any:
+    module, _, name = options.reader.generator.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _job(options: ReadOptions, prompt: Prompt, model: str) -> str:
+    """What decides the bytes of the output."""
+    files = [options.questions, *([options.retrieved] if options.retrieved else [])]
+    reader = options.reader
+    given = (options.form, options.passages_key, options.top, reader.precision, reader.max_tokens, reader.new_tokens)
+    decides = (*(Folder.of(path).sha256() for path in files), repr(given), repr(prompt), str(reader.batch_tokens))
+    return stable_sha256(*decides, model, reader.device, repr(code_facts()))[:16]
+
+
+def _asked(options: ReadOptions, reject: Reject) -> Iterator[Asked]:
+    """The questions of a file with their passages; memory holds one."""
+    with Joined() as joined:
+        for raw in iter_lines(options.retrieved) if options.retrieved else ():
+            try:
+                record = raw.parse()
+                own = [(one.document, one.page_id, one.title, one.text) for one in contexts_of(record)]
+                joined.put(_FOUND, found_id(record), raw, orjson.dumps(own))
+            except RecordError as error:
+                reject(raw.bad(error))
+        n_questions = 0
+        for raw in iter_lines(options.questions):
+            try:
+                record = raw.parse()
+                given = contexts_of(record, options.passages_key) if options.passages_key in record else []
+                for query in queries_of(record):
+                    joined.open_question(query.query_id)
+                    content = joined.get(_FOUND, query.query_id)
+                    found = given if content is None else [Context(*one) for one in orjson.loads(content)]
+                    n_questions += 1
+                    yield asked_of(query, found)
+            except RecordError as error:
+                reject(raw.bad(error))
+        for query_id, raw in joined.without_question(_FOUND):
+            reject(raw.bad(RecordError("unknown_question", f"{query_id!r} is not in {options.questions}")))
+    if not n_questions:
+        raise SetupError(f"{options.questions} has no questions that can be asked; name another file.")
+
+
+def _write_questions(path: str, asked: Iterable[Asked], needs_passages: bool) -> tuple[int, int]:
+    """Writes questions, ``QUESTIONS_TOGETHER`` to a row group; gives their number, and of those without passages."""
+    n_questions = n_bare = 0
+    source = iter(asked)
+    with Folder.of(path).create() as sink, pq.ParquetWriter(sink, schema_of(Asked)) as target:
+        while together := list(islice(source, QUESTIONS_TOGETHER)):
+            n_questions += len(together)
+            n_bare += sum(needs_passages and not one.contexts for one in together)
+            target.write_batch(batch_of(together, Asked))
+    return n_questions, n_bare
+
+
+def _ask(
+    model: Any, element: tuple[ChunkKey, pa.RecordBatch], *, options: ReadOptions, prompt: Prompt, folder: str
+) -> int:
+    """Answers the questions of a row group, into a file of the folder, which is made unless it is there."""
+    key, questions = ChunkKey(*element[0]), list(rows_of(element[1], Asked))
+
+    def make() -> None:
+        if options.form == "fid" and not model.can_fuse:
+            raise SetupError(f"--form fid: {options.reader.model} has no encoder; use read or pig.")
+        count({"model_calls": 1, "model_questions": len(questions)})
+        found = answered(questions, model, form=options.form, prompt=prompt, top=options.top)
+        lines = [_Line(one, "", "") if isinstance(one, bytes) else _Line(b"", *one) for one in found]
+        write_chunk([batch_of(lines, _Line)], schema_of(_Line), Report(), path=chunk_path(folder, key))
+
+    return once(chunk_path(folder, key), make, read_chunk_report)[0].n_rows
+
+
+def _written(questions: str, folder: str) -> Iterator[_Line]:
+    """What the questions came to, in their order."""
+    for number, _ in enumerate(row_groups(questions, ("query_id",))):
+        yield from read_rows(read_chunk_report(chunk_path(folder, ChunkKey(0, number)))[0], _Line)
+
+
+def _done(folder: str, n_questions: int) -> Done:
+    return Done(
+        min(len(glob(join(folder, "*.arrow"))) * QUESTIONS_TOGETHER, n_questions), n_questions, unit="questions"
+    )

@@ -1,0 +1,132 @@
+"""Prompts of a reader, passages that fit, and answers as predictions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbsource.errors import SetupError
+from mapping.retrieval.reader import Asked, Context, Prompt, answered, contexts_of, found_id, read_prompt
+from mapping.retrieval.reader_options import ReaderOptions, ReadForm
+from tests.support.fake_reader import FUSING, FakeGenerator
+
+BARE = Prompt("{passages}{question}", "{title} {text} ")
+SORN = Context("3__0", "3", "Sorn", "rises in <<Brack>>")
+TEY = Context("5__1", "5", "Tey", "knows <<the Brack>>")
+ULLANE = Context("7", "7", "Ullane", "<<Miravel#Tey>> and more")
+NOTHING = Context("9__0", "9", "Nil", "<<no answer>>")
+
+
+def _answered(
+    *contexts: Context, form: ReadForm = "read", benchmark: str = "kilt", most: int = 100, top: int = 9, text: str = "?"
+) -> Any:
+    model = FakeGenerator(ReaderOptions(FUSING))
+    model.max_tokens = most
+    asked = Asked("a", text, benchmark, contexts)
+    (found,) = answered([asked], model, form=form, prompt=BARE, top=top)
+    return json.loads(found) if isinstance(found, bytes) else found
+
+
+@pytest.mark.parametrize(
+    ("form", "answer", "pages"),
+    [
+        ("closed", "", []),
+        ("read", "Miravel#Tey#Brack#the Brack", ["7", "3", "5"]),
+        ("fid", "Miravel#Tey#Brack#the Brack", ["7", "3", "5"]),
+        # Two say Brack, in forms that are one, and come first.
+        ("pig", "Brack", ["3", "5", "7"]),
+    ],
+)
+def test_every_form_answers_with_the_passages_that_were_read(form: ReadForm, answer: str, pages: list[str]) -> None:
+    found = _answered(ULLANE, SORN, TEY, form=form)
+    (output,) = found["output"]
+    assert (found["id"], found["input"], output["answer"]) == ("a", "?", answer)
+    assert [one["wikipedia_id"] for one in output["provenance"]] == pages
+    assert [one.get("passage_id") for one in output["provenance"] if one["wikipedia_id"] == "7"] == [None] * (
+        "7" in pages
+    )
+
+
+def test_a_list_of_answers_is_the_union_of_what_the_passages_give() -> None:
+    found = _answered(SORN, NOTHING, TEY, ULLANE, form="pig", benchmark="qampari")
+    assert (found["qid"], found["predictions"]) == ("a", ["Brack", "Miravel", "Tey"])
+    assert [one["id"] for one in found["ctxs"]] == ["3__0", "9__0", "5__1", "7"]
+    assert _answered(SORN, ULLANE, benchmark="qampari")["predictions"] == ["Brack", "Miravel", "Tey"]
+    assert _answered(benchmark="qampari", form="pig")["predictions"] == []
+
+
+def test_a_set_of_amber_has_one_output_and_only_the_first_passages_are_read() -> None:
+    found = _answered(NOTHING, SORN, benchmark="amber", top=1)
+    assert (found["output"]["answer"], len(found["output"]["provenance"])) == ("", 1)
+
+
+def test_passages_that_do_not_fit_are_left_out_and_a_first_one_is_cut() -> None:
+    # Four tokens a passage, with its title, and one of the question.
+    both = _answered(SORN, TEY, most=9)["output"][0]
+    assert [one["passage_id"] for one in both["provenance"]] == ["3__0", "5__1"]
+    one = _answered(SORN, TEY, most=8)["output"][0]
+    assert ([span["passage_id"] for span in one["provenance"]], one["answer"]) == (["3__0"], "Brack")
+    cut = _answered(SORN, TEY, most=4)["output"][0]
+    assert ([span["text"] for span in cut["provenance"]], cut["answer"]) == (["rises in"], "")
+    assert _answered(SORN, most=2)["output"][0]["provenance"] == []
+    assert _answered(SORN, TEY, most=4, form="pig")["output"][0]["provenance"][1]["text"] == "knows <<the"
+
+
+def test_a_question_that_is_too_long_is_refused() -> None:
+    assert _answered(SORN, text="one two three four five", most=4) == (
+        "a",
+        "the question alone has 5 tokens; 4 fit",
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ({"qid": "a", "ctxs": [{"id": "3__0", "title": "Sorn", "text": "x"}]}, [Context("3__0", "3", "Sorn", "x")]),
+        ({"id": 7, "ctxs": [{"id": 12, "text": "x"}]}, [Context("12", "12", "", "x")]),
+        (
+            {
+                "id": "a",
+                "output": [
+                    {"provenance": [{"wikipedia_id": 3, "text": "x", "passage_id": "3__1"}, {"wikipedia_id": 4}]}
+                ],
+            },
+            [Context("3__1", "3", "", "x")],
+        ),
+        ({"id": "a", "output": {"provenance": [{"wikipedia_id": "3", "text": "x"}]}}, [Context("3", "3", "", "x")]),
+    ],
+)
+def test_passages_of_every_form_are_read(record: Any, expected: list[Context]) -> None:
+    assert contexts_of(record) == expected
+    assert found_id(record) == str(record.get("qid", record.get("id")))
+
+
+def test_what_is_filled_in_is_no_prompt() -> None:
+    context = Context("1", "1", "{question}", "{text}")
+    assert BARE.text("{title}", [context]) == "{question} {text} {title}"
+
+
+@pytest.mark.parametrize("form", ["closed", "read", "fid", "pig"])
+def test_every_form_has_a_prompt(form: ReadForm) -> None:
+    text = read_prompt(None, form).text("Who?", [Context("1", "1", "Sorn", "It is.")])
+    assert "Who?" in text
+    assert ("It is." in text) == (form != "closed")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("prompt = ", "is no TOML"),
+        ("prompt = 'x {question}'", "give prompt and passage"),
+        ("prompt = '{question}'\npassage = '{text}'", "prompt lacks {passages}"),
+        ("prompt = '{question} {passages} {text}'\npassage = '{text}'", "prompt has {text}"),
+        ("prompt = '{question} {passages}'\npassage = '{title}'", "passage lacks {text}"),
+    ],
+)
+def test_a_prompt_that_means_nothing_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "p.toml").write_text(text)
+    with pytest.raises(SetupError, match=said.replace("{", r"\{")):
+        read_prompt(str(tmp_path / "p.toml"), "read")

@@ -1,0 +1,116 @@
+"""``kbsource read`` by a reader without a model; models of transformers are in ``test_generation_torch``."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbsource.errors import SetupError
+from mapping.retrieval.reader_options import ReaderOptions
+from pipelines.cli import main
+from pipelines.jobs import read as job
+from pipelines.jobs.read import Answers, read_questions
+from pipelines.options import ReadOptions
+from pipelines.progress import Progress
+from pipelines.runners.presets import beam_flags
+from tests.support.alignments import read_lines, write_records
+from tests.support.fake_reader import FUSING, OPENER
+
+QUESTIONS = [{"id": f"q{number}", "input": f"Who is {number}?"} for number in range(40)]
+FOUND = [
+    {
+        "id": f"q{number}",
+        "output": [
+            {"provenance": [{"wikipedia_id": str(number + at), "text": f"<<{number}>>", "title": "T"} for at in (0, 1)]}
+        ],
+    }
+    for number in range(40)
+]
+
+
+def _read(
+    folder: Path, questions: list[Any], found: list[Any] | None = None, *, runner: str = "local", **given: Any
+) -> tuple[Answers, list[dict[str, Any]]]:
+    retrieved = None if found is None else str(write_records(folder / "found.jsonl", found))
+    reader = ReaderOptions(given.pop("model", FUSING), generator=OPENER, max_tokens=given.pop("max_tokens", 100))
+    path = write_records(folder / "questions.jsonl", questions)
+    output = folder / given.pop("output", "out.jsonl")
+    options = ReadOptions(str(path), output=str(output), reader=reader, retrieved=retrieved, **given)
+    flags = beam_flags(runner, workers=2 if runner == "local-multi" else None, beam_args=())
+    made = read_questions(options, flags=flags, progress=Progress(io.StringIO()))
+    return made, read_lines(output)
+
+
+def test_questions_are_answered_in_their_order_by_any_number_of_workers(tmp_path: Path) -> None:
+    made, lines = _read(tmp_path, QUESTIONS, FOUND)
+    assert made == (40, 0, 0, [])
+    assert [(one["id"], one["output"][0]["answer"]) for one in lines] == [(f"q{n}", f"{n}#{n}") for n in range(40)]
+    _read(tmp_path, QUESTIONS, FOUND, runner="local-multi", output="two.jsonl")
+    assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "found.jsonl",
+        "out.jsonl",
+        "questions.jsonl",
+        "two.jsonl",
+    ]
+
+
+def test_predictions_of_lists_are_evaluated_with_their_passages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = [{"answer_text": name, "aliases": []} for name in ("Brack", "Tey")]
+    ctxs = [
+        {"id": f"{n}__0", "title": "T", "text": f"It is <<{name}>>, {name}."}
+        for n, name in enumerate(("Brack", "Sorn"))
+    ]
+    question = {"qid": "1__wikidata_simple__dev", "question_text": "Which?", "answer_list": answers, "ctxs": ctxs}
+    gold = {**question, "positive_ctxs": [{"chunk_id": "7__0", "title": "Tey", "text": "<<Tey>>", "pid": "p"}]}
+    made, (line,) = _read(tmp_path, [gold], form="pig")
+    assert (line["predictions"], made.faults) == (["Brack", "Sorn"], [])
+    _, (of_gold,) = _read(tmp_path, [gold], form="fid", passages_key="positive_ctxs", output="oracle.jsonl")
+    assert (of_gold["predictions"], of_gold["ctxs"][0]["id"]) == (["Tey"], "7__0")
+    path, gold_path = str(tmp_path / "out.jsonl"), write_records(tmp_path / "gold.jsonl", [question])
+    assert main(["evaluate", "qampari", str(gold_path), "--predictions", path, "--retrieved", path, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["reader"]["recall"], said["reader"]["precision"], said["arecall"]["10"]) == (0.5, 0.5, 0.5)
+
+
+def test_what_cannot_be_used_is_told_and_the_others_are_answered(tmp_path: Path) -> None:
+    long = {"id": "long", "input": "one two three four five six seven eight nine ten"}
+    found = [*FOUND[:1], "{no json", {"id": "other", "output": []}, FOUND[0]]
+    made, lines = _read(tmp_path, [*QUESTIONS[:2], long, "[]", QUESTIONS[0]], found, max_tokens=9)
+    assert [one["id"] for one in lines] == ["q0", "q1"]
+    reasons = ["malformed_json", "duplicate_question", "wrong_type", "duplicate_question", "unknown_question"]
+    assert [one.reason for one in made.faults] == [*reasons, "prompt_too_long"]
+    assert made[:3] == (3, 2, 1)
+
+
+def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    real = job.answered
+
+    def stopped(questions: Any, *given: Any, **options: Any) -> Any:
+        asked.extend(one.query_id for one in questions)
+        if len(asked) == 32:
+            raise SetupError("stopped")
+        return real(questions, *given, **options)
+
+    monkeypatch.setattr(job, "answered", stopped)
+    with pytest.raises(Exception, match="stopped"):
+        _read(tmp_path, QUESTIONS, FOUND)
+    _, lines = _read(tmp_path, QUESTIONS, FOUND)
+    assert len(lines) == 40
+    assert len(asked) == 32 + 24  # of the first run one group was done
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"form": "fid", "model": "plain"}, "has no encoder"), ({"prompt": "none.toml"}, "none.toml")],
+)
+def test_a_reader_that_cannot_be_is_told(tmp_path: Path, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        _read(tmp_path, QUESTIONS, FOUND, **given)
