@@ -20,7 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 PARTS: dict[str, tuple[str, ...]] = {
-    "Start": ("index", "manual", "first_steps", "recipes", "glossary"),
+    "Start": ("index", "manual", "first_steps", "python", "recipes", "glossary"),
     "Look": ("inspector", "serving", "report", "diff", "publishing", "pictures"),
     "Datasets": (
         "alignment",

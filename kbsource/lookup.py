@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from threading import RLock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
 
 from kbsource.catalogue import find_release
-from kbsource.columns import schema_of
 from kbsource.errors import DataError, SetupError, named_faults
 from kbsource.files import Folder
 from kbsource.index.title_index import TitleIndex
 from kbsource.records import Page
-from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.pages.kind import OPTIONAL_TABLES, PAGES_RELEASE, TABLES, PagesManifest
 from kbsource.release.pages.locations import Locations, index_folder
-from kbsource.release.pages.reading import PagesReader
+from kbsource.release.pages.reading import PagesReader, pages_of
+from kbsource.release.reader import opened_table
 from kbsource.site import Site
 from kbsource.titles import UrlParser, normalise_title
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+    from pyarrow.compute import Expression
 
 
 class Found(NamedTuple):
@@ -41,15 +48,14 @@ class KnowledgeSource:
     pages in the order of the release. Threads may share a source: they take turns at reading a page.
     """
 
-    def __init__(
-        self, manifest: PagesManifest, *, index: TitleIndex, locations: Locations, reader: PagesReader
-    ) -> None:
+    def __init__(self, manifest: PagesManifest, *, folder: Folder, index: TitleIndex, locations: Locations) -> None:
         self.manifest = manifest
         self.site: Site = manifest.site
         self._parse_url = UrlParser(self.site).parse
         self._index = index
         self._locations = locations
-        self._reader = reader
+        self._folder = folder
+        self._reader = PagesReader(folder, manifest)
         self._turn = RLock()
 
     @classmethod
@@ -63,9 +69,11 @@ class KnowledgeSource:
         path = folder.url
         manifest = PAGES_RELEASE.read(path)
         index = index_folder(path, manifest)
-        return cls(
-            manifest, index=TitleIndex.open(index), locations=Locations(index), reader=PagesReader(folder, manifest)
-        )
+        return cls(manifest, folder=folder, index=TitleIndex.open(index), locations=Locations(index))
+
+    def __repr__(self) -> str:
+        named = " ".join(filter(None, (self.site.dbname, self.manifest.dump.date)))
+        return f"<KnowledgeSource {named or self._folder.url}: {len(self):,} pages>"
 
     def __enter__(self) -> KnowledgeSource:
         return self
@@ -89,27 +97,92 @@ class KnowledgeSource:
         """
         return self.pages()
 
-    def pages(self, *, columns: Sequence[str] | None = None, files: Sequence[int] | None = None) -> Iterator[Page]:
-        """Pages in the order of the release; what is read of a page, and from which files, may be less than all.
+    def pages(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Expression | None = None,
+        files: Sequence[int] | None = None,
+    ) -> Iterator[Page]:
+        """Pages in the order of the release; what is read of a page, and which pages, may be less than all.
 
         Args:
-            columns: of the table ``pages``; a page then has no other fields. ``title`` alone reads titles alone.
+            columns: of the table ``pages``; a page then has no other fields.
+            where: a condition on these columns, as ``pyarrow.compute.field("is_disambiguation")``.
             files: numbers of the files of the table, from 0.
 
         Raises:
             SetupError: a file is damaged, or there is no such column or file.
         """
-        known = schema_of(Page).names
-        if unknown := [name for name in columns or () if name not in known]:
-            raise SetupError(f"pages have no column {unknown[0]!r}, but {', '.join(known)}.")
-        n_files = len(self.manifest.tables["pages"])
-        if unheld := [number for number in files or () if not 0 <= number < n_files]:
-            raise SetupError(f"the release has no file {unheld[0]} of pages, but 0 to {n_files - 1}.")
-        return self._pages(columns, files)
+        batches = self.batches("pages", columns=columns, where=where, files=files)
+        return chain.from_iterable(pages_of(batch, columns) for batch in batches)
 
-    def _pages(self, columns: Sequence[str] | None, files: Sequence[int] | None) -> Iterator[Page]:
+    def batches(
+        self,
+        table: str = "pages",
+        *,
+        columns: Sequence[str] | None = None,
+        where: Expression | None = None,
+        files: Sequence[int] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """A table of the release as record batches in its order, one row group in memory; arguments as of ``pages``."""
+        entries = self.manifest.tables.get(table)
+        if entries is None:
+            raise SetupError(f"the release has no table {table!r}, but {', '.join(self.manifest.tables)}.")
+        schema = (TABLES | OPTIONAL_TABLES)[table]
+        if unknown := [name for name in columns or () if name not in schema.names]:
+            raise SetupError(f"{table} has no column {unknown[0]!r}, but {', '.join(schema.names)}.")
+        if unheld := [number for number in files or () if not 0 <= number < len(entries)]:
+            raise SetupError(f"{table} has no file {unheld[0]}, but 0 to {len(entries) - 1}.")
+        if where is not None:
+            empty = schema.empty_table()
+            try:
+                (empty if columns is None else empty.select([*columns])).filter(where)
+            except (pa.ArrowException, TypeError) as error:
+                raise SetupError(f"where {where}: no condition on these columns of {table} ({error}).") from error
+        own = entries if files is None else [entries[number] for number in files]
+        return self._batches([entry.file for entry in own], columns, where)
+
+    def _batches(
+        self, files: Sequence[str], columns: Sequence[str] | None, where: Expression | None
+    ) -> Iterator[pa.RecordBatch]:
         with named_faults():
-            yield from self._reader.pages(columns, files)
+            for path in files:
+                with opened_table(self._folder / path) as file:
+                    for group in range(file.metadata.num_row_groups):
+                        rows = file.read_row_group(group, columns=columns and [*columns], use_threads=False)
+                        yield from (rows if where is None else rows.filter(where)).to_batches()
+
+    def to_arrow(
+        self, table: str = "pages", *, columns: Sequence[str] | None = None, where: Expression | None = None
+    ) -> pa.Table:
+        """A table of the release, or a part of it, held in memory; arguments as of ``pages``."""
+        schema = (TABLES | OPTIONAL_TABLES).get(table, pa.schema([]))
+        batches = list(self.batches(table, columns=columns, where=where))
+        own = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        return pa.Table.from_batches(batches, batches[0].schema if batches else own)
+
+    def to_polars(
+        self, table: str = "pages", *, columns: Sequence[str] | None = None, where: Expression | None = None
+    ) -> DataFrame:
+        """The same as a data frame of Polars, which must be installed."""
+        import polars
+
+        frame = polars.from_arrow(self.to_arrow(table, columns=columns, where=where))
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def __getitem__(self, wanted: int | str) -> Page:
+        """The page that ``get`` gives.
+
+        Raises:
+            KeyError: there is none; it says why.
+        """
+        found = self.resolve(wanted)
+        page = self._page(found)
+        if page is None:
+            raise KeyError(f"{wanted!r}: {found.status}")
+        return page
 
     def __contains__(self, wanted: object) -> bool:
         """Whether ``get`` gives a page for an id, a title or an address."""

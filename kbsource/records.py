@@ -5,6 +5,7 @@ All spans are half-open ``[start, end)`` in Unicode code points of the stored el
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -151,6 +152,11 @@ class Page(Row):
     templates: Annotated[tuple[TemplateUse, ...], "templates by name and outcome, sorted"]
     losses: Annotated[tuple[Loss, ...], "what was not carried over, sorted by kind"]
     parse_status: Annotated[str, "ok | fallback_timeout | fallback_crash | fallback_error"]
+
+    @property
+    def saved_at(self) -> datetime:
+        """``timestamp`` as a time in UTC."""
+        return datetime.fromisoformat(self.timestamp)
 
     @property
     def text(self) -> str:

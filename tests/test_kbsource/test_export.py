@@ -135,13 +135,3 @@ def test_pieces_end_behind_sentences_and_headings_stay_with_their_text() -> None
 def test_what_a_format_does_not_have_is_refused(options: Any, message: str) -> None:
     with pytest.raises(SetupError, match=message):
         ExportOptions(**options)
-
-
-def test_columns_and_files_of_pages(source: KnowledgeSource) -> None:
-    found = list(source.pages(columns=["page_id", "title"], files=[1]))
-    assert [(page.page_id, page.title) for page in found] == [(p.page_id, p.title) for p in source][-len(found) :]
-    assert not hasattr(found[0], "elements")
-    with pytest.raises(SetupError, match="no column 'text'"):
-        source.pages(columns=["text"])
-    with pytest.raises(SetupError, match="no file 2 of pages, but 0 to 1"):
-        source.pages(files=[2])

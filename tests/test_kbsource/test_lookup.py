@@ -7,8 +7,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from msgspec.structs import replace
 
@@ -59,6 +62,48 @@ def test_iteration_gives_every_page_in_order(source: KnowledgeSource) -> None:
     assert [page.page_id for page in found] == [*(page.page_id for page in PAGES), 5000]
     assert found[1:-1] == PAGES[1:]
     assert len(source) == N_PAGES + 1
+
+
+def test_a_page_by_its_name_or_why_there_is_none(source: KnowledgeSource) -> None:
+    assert source["First"] == source[1] == source.by_id(1)
+    for wanted, status in (("Gone", "missing_target"), ("Rejected", "not_released"), (2, "unknown")):
+        with pytest.raises(KeyError, match=status):
+            source[wanted]
+    assert repr(source) == "<KnowledgeSource enwiki 20190801: 301 pages>"
+    assert source[1].saved_at == datetime(2019, 7, 1, 20, 0, 53, tzinfo=UTC)
+
+
+def test_pages_may_have_some_columns_and_be_of_some_files(source: KnowledgeSource) -> None:
+    found = list(source.pages(columns=["page_id", "title"], files=[1]))
+    assert [(page.page_id, page.title) for page in found] == [(p.page_id, p.title) for p in source][140:]
+    assert not hasattr(found[0], "elements")
+    own = source.pages(columns=["page_id", "qid"], where=pc.field("qid") == "Q1007")
+    assert [page.page_id for page in own] == [22]
+
+
+def test_tables_come_as_batches_as_arrow_and_as_polars(source: KnowledgeSource) -> None:
+    titles = [page.title for page in source]
+    assert source.to_arrow(columns=["title"])["title"].to_pylist() == titles
+    assert source.to_polars(columns=["title"])["title"].to_list() == titles
+    assert sum(batch.num_rows for batch in source.batches("redirects")) == 4
+    nothing = source.to_arrow(columns=["page_id"], where=pc.field("page_id") < 0)
+    assert (nothing.num_rows, nothing.column_names) == (0, ["page_id"])
+
+
+@pytest.mark.parametrize(
+    ("table", "arguments", "message"),
+    [
+        ("pages", {"columns": ["text"]}, "pages has no column 'text', but page_id"),
+        ("pages", {"files": [2]}, "pages has no file 2, but 0 to 1"),
+        ("pages", {"columns": ["title"], "where": pc.field("qid") == "Q1"}, "no condition on these columns of pages"),
+        ("items", {}, "no table 'items', but pages"),
+    ],
+)
+def test_what_is_not_there_is_said_at_once(
+    source: KnowledgeSource, table: str, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SetupError, match=message):
+        source.batches(table, **arguments)
 
 
 def test_a_page_knows_the_redirects_that_lead_to_it(source: KnowledgeSource) -> None:

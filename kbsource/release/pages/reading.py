@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, bisect_right
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,15 +83,6 @@ class PagesReader:
                 self._shards.popitem(last=False)[1].close()
         self._shards[shard] = opened
         return opened
-
-    def pages(self, columns: Sequence[str] | None = None, files: Sequence[int] | None = None) -> Iterator[Page]:
-        """Pages in the order of the release, one row group in memory; of all columns and files, or of these."""
-        for path in self._paths if files is None else [self._paths[number] for number in files]:
-            with opened_table(path) as file:
-                for group in range(file.metadata.num_row_groups):
-                    table = file.read_row_group(group, columns=columns and [*columns], use_threads=False)
-                    for batch in table.to_batches():
-                        yield from pages_of(batch, columns)
 
     def close(self) -> None:
         """Closes every file."""

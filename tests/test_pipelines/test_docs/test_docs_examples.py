@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +19,7 @@ from pipelines.cli import main
 from pipelines.commands import COMMANDS
 from tests.support.real_data import ROOT
 
-README, MANUAL = ROOT / "README.md", ROOT / "docs" / "manual.md"
+README, MANUAL, PYTHON = ROOT / "README.md", ROOT / "docs" / "manual.md", ROOT / "docs" / "python.md"
 PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "kbsource" / "demo" / "README.md")
 OF_OTHERS = {"--help", "--version", "--db", "--collection", "--file"}
 """Options of every command, and of mongoimport."""
@@ -84,6 +87,31 @@ def test_the_code_of_the_manual_runs(release: Path) -> None:
     assert len(codes) >= 2
     for code in codes:
         exec(compile(code.replace("releases/enwiki-20261001", str(release)), MANUAL.name, "exec"), {})
+
+
+def test_the_code_of_the_python_page_runs_from_top_to_bottom(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "releases").mkdir()
+    (tmp_path / "releases" / "miniwiki-20260101").symlink_to(release)
+    monkeypatch.chdir(tmp_path)
+    code = "\n".join(blocks(PYTHON, "python"))
+    exec(compile(code, PYTHON.name, "exec"), {})
+    said = capsys.readouterr().out
+    assert said.startswith(re.findall(r"print\(kb\)  # (.*)", code)[0])
+    assert "\nTrue True False 66\nNone <Page 12 'Halvane Isles'" in said
+    assert "[link" not in said
+
+
+@pytest.mark.slow  # only mypy knows whether the package is typed for those who use it
+def test_the_code_of_the_python_page_is_typed(tmp_path: Path) -> None:
+    (tmp_path / "example.py").write_text("\n".join(blocks(PYTHON, "python")) + "\nreveal_type(kb['x'].saved_at)\n")
+    assert (ROOT / "kbsource" / "py.typed").exists()
+    options = ["--strict", "--config-file", "", "--ignore-missing-imports", f"--cache-dir={tmp_path}"]
+    command, paths = [sys.executable, "-m", "mypy", *options, "example.py"], {**os.environ, "MYPYPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=paths, capture_output=True, text=True, check=False)
+    own = [line for line in done.stdout.splitlines() if line.startswith("example.py")]
+    assert [line.split(": ", 1)[1] for line in own] == ['note: Revealed type is "datetime.datetime"'], done.stdout
 
 
 def test_what_alignment_prints_is_what_it_says(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
