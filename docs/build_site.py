@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 PARTS: dict[str, tuple[str, ...]] = {
     "Start": ("index", "manual", "first_steps", "python", "recipes", "glossary"),
-    "Look": ("inspector", "serving", "report", "diff", "publishing", "pictures"),
+    "Look": ("inspector", "serving", "report", "diff", "age", "publishing", "pictures"),
     "Datasets": (
         "alignment",
         "datasets",

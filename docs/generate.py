@@ -21,6 +21,7 @@ from kbsource.pageviews import TitleViews
 from kbsource.release.pages.kind import OPTIONAL_TABLES, TABLES
 from kbsource.rows import SCHEMA_VERSION
 from kbsource.wikidata.records import WIKIDATA_TABLES
+from mapping.age import AGE
 from mapping.amber.release import TABLES as AMBER_TABLES
 from mapping.entity_linking.records import TABLES as LINKING_TABLES
 from mapping.options import DEFAULTS
@@ -83,6 +84,9 @@ def tables_page() -> str:
         "# Tables of a diff",
         "What `kbsource diff` makes; see [diff.md](diff.md).",
         table(DIFF_TABLES),
+        "# Tables of the age of a benchmark",
+        "What `kbsource age` makes; see [age.md](age.md).",
+        table(AGE.tables),
         "# Reasons and values",
         markdown_table(
             ("value", "meaning"),

@@ -9,6 +9,7 @@ from kbsource.pageviews import PAGEVIEWS_RELEASE
 from kbsource.release.kind import Kind, ListingKind
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
+from mapping.age import AGE
 from mapping.amber.kind import AMBER_SETS
 from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
 from mapping.contexts.kind import CONTEXTS
@@ -30,6 +31,7 @@ _MADE: tuple[Kind[Any], ...] = (
     PASSAGE_VECTORS,
     ALIGNMENT,
     ALIGNMENTS,
+    AGE,
     QAMPARI_RELEASE,
     CROWD_TASKS,
     CONTEXTS,

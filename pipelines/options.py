@@ -29,6 +29,7 @@ from mapping.options import (
     Like,
     Name,
     Release,
+    Releases,
     Rule,
     Seconds,
     Share,
@@ -355,6 +356,32 @@ class MapOptions(AlignOptions):
             values["verify"] = asdict(self.verify)
             del values["verify"]["model"]
         return {**values, "source": asdict(self.choices), "title_map": self.title_map is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class AgeOptions(Checked):
+    """Which evidence is looked for in which releases."""
+
+    releases: Releases
+    """Folders of releases of one wiki, of different dates."""
+    _: KW_ONLY
+    inputs: Annotated[Files, Parameter("--input")]
+    """Datasets in KILT's form, a file each; .gz and .bz2 too."""
+    output: Output
+    from_kb: Annotated[FolderPath | None, Parameter(metavar="PATH")] = None
+    """Release or kilt_knowledgesource.json that the datasets were made for, whose places their evidence names; without,
+    their evidence must have texts of its own."""
+    threshold: Bleu = THRESHOLD
+    """Lowest score of a text that still stands."""
+    max_rejects: Share = 0.01
+    """Highest share of the records of a dataset that may be rejected."""
+    worker_memory_bytes: Memory = USUAL_MEMORY
+    evidence_timeout_s: Annotated[Seconds, Parameter("--evidence-timeout")] = 60.0
+    """Longest time for one piece of evidence, which is then tried once more and given up."""
+
+    def data_options(self) -> dict[str, Any]:
+        """The options that decide the bytes, as JSON values for the manifest."""
+        return {"threshold": self.threshold}
 
 
 class Planned(NamedTuple):

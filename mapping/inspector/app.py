@@ -20,6 +20,7 @@ from kbsource.diff.kind import RELEASE_DIFF
 from kbsource.errors import SetupError, named_faults
 from kbsource.release.kind import Kind
 from kbsource.release.pages.kind import PAGES_RELEASE
+from mapping.age import AGE
 from mapping.amber.kind import AMBER_SETS
 from mapping.document import Code, Document, Section
 from mapping.inspector.about import about_sections, next_commands, other_values, python_lines, release_name
@@ -32,6 +33,7 @@ from mapping.inspector.listing import Listing, show_card, show_list, show_sql
 from mapping.inspector.opened import Opened, every_release
 from mapping.inspector.qampari import QAMPARI_VIEWS
 from mapping.inspector.release_pages import PAGES_VIEWS
+from mapping.inspector.rot import AGE_VIEWS
 from mapping.inspector.sandbox import Sandbox
 from mapping.inspector.saved import FOLDER
 from mapping.qampari.kind import QAMPARI_RELEASE
@@ -124,6 +126,7 @@ _OWN: dict[Kind[Any], KindViews] = {
     AMBER_SETS: AMBER_VIEWS,
     RELEASE_DIFF: DRIFT_VIEWS,
     BENCHMARK: BENCHMARK_VIEWS,
+    AGE: AGE_VIEWS,
 }
 """The views of every kind that has its own."""
 

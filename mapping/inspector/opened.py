@@ -95,7 +95,8 @@ class Opened:
     database: Database
     source: KnowledgeSource | None = None  #: of a release of pages, its pages
     parts: tuple[Opened, ...] = ()  #: releases in its folders
-    sources: Mapping[str, Opened] = field(default_factory=dict)  #: opened releases of pages that it was made from
+    sources: Mapping[str, Opened] = field(default_factory=dict)
+    """Opened releases of pages that it was made from, by what its manifest calls them; of many by their sha256."""
     items: Opened | None = None  #: an opened release of Wikidata
     _kept: dict[Any, Any] = field(default_factory=dict)
 
@@ -250,6 +251,7 @@ def _related(opened: Opened, by_sha256: dict[str, Opened], items: Opened | None)
     if opened.source is not None:
         return replace(opened, items=items)
     made_from = {fact: opened.manifest.made_from(fact) or "" for fact in _SOURCES}
+    made_from |= {one["manifest_sha256"]: one["manifest_sha256"] for one in opened.values.get("releases") or ()}
     sources = {fact: by_sha256[sha256] for fact, sha256 in made_from.items() if sha256 in by_sha256}
     parts = tuple(_related(part, by_sha256, items) for part in opened.parts)
     return replace(opened, parts=parts, sources=sources, items=items)

@@ -34,6 +34,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
     "Align": (
         Command("map", "commands.map:app", "Align a dataset, or all of them, to a release."),
         Command("locate", "commands.align:locate", "Find where a text stands in a page of a release."),
+        Command("age", "commands.make:age", "Say how fast a benchmark rots, from release to release."),
         Command("validate-kilt", "commands.align:validate_kilt", "Check a KILT file against a release."),
         Command(
             "nli", "commands.align:nli", "Ask an NLI model whether a text says what a sentence claims.", "nli-onnx"

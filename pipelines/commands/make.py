@@ -25,6 +25,7 @@ from mapping.qampari.questions import (
 from mapping.qampari.selection import POOL_SIZES
 from pipelines.commands.dumps import Run, made_summary
 from pipelines.options import (
+    AgeOptions,
     AmberJobOptions,
     EntityLinkingOptions,
     PassagesOptions,
@@ -33,11 +34,14 @@ from pipelines.options import (
     VectorsOptions,
 )
 from pipelines.progress import Progress, size
-from pipelines.terminal import Row, Summary, facts_table, table_text
+from pipelines.terminal import Row, Summary, command_line, facts_table, table_text
 
 if TYPE_CHECKING:
     from kbsource.release.manifest import ListingManifest
     from pipelines.jobs.shared_inputs import MadeRelease
+
+_GROUPS_SHOWN = 8
+_NO_EVIDENCE = {"evidence": 0, "fates": [], "standing": [], "half_life_years": None}
 
 
 def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
@@ -270,3 +274,49 @@ def _collection_rows(report: Mapping[str, Any]) -> Iterable[Row]:
         if name != "shares":
             published = "" if one["published"] is None else f"  (published: {one['published']:,})"
             yield name, f"{one['made']:,}{published}"
+
+
+def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
+    """Say how fast a benchmark rots, from release to release.
+
+    Looks for every piece of evidence of datasets in KILT's form in every one of several releases of a wiki, and says
+    how much of it stands in each, which fell when and why, and its half-life. A page that did not change from one
+    release to another is searched once. kbsource build --as-of makes releases of several dates out of one history dump.
+    Any option that is not listed here is passed to Beam as it is.
+
+    Examples:
+        kbsource age releases/enwiki-20190801 releases/enwiki-20230801 releases/enwiki-20261001 \\
+            --input fever-dev-kilt.jsonl --input nq-dev-kilt.jsonl --output ages/enwiki
+        kbsource inspect ages/enwiki releases/enwiki-20190801 releases/enwiki-20261001
+    """
+    from mapping.age import FATES, said_half_life
+    from pipelines.jobs.age import age as look_in_all
+
+    made = look_in_all(options, flags=run.flags(), progress=Progress())
+    every: dict[str, Any] = next(iter(made.report["groups"]["all"]), _NO_EVIDENCE)
+    dates = [release["dump_date"] for release in made.report["releases"]]
+    fates = [fate for fate in FATES if any(own[fate] for own in every["fates"])]
+    table = [("release", "stands", *(fate.replace("_", " ") for fate in fates))]
+    for day, standing, own in zip(dates, every["standing"], every["fates"], strict=False):
+        share = f"{100 * standing / every['evidence']:.1f} %"
+        table.append((day, share, *(f"{own[fate]:,}" for fate in fates)))
+    groups = [
+        (name, group["name"], f"{group['evidence']:,}", said_half_life(group["half_life_years"]))
+        for name in ("dataset", "infobox", "size")
+        for group in made.report["groups"][name][:_GROUPS_SHOWN]
+    ]
+    parts = [
+        table_text(table, right=range(1, len(table[0]))),
+        table_text([("by", "", "evidence", "half-life"), *groups], right=[2]),
+    ]
+    rows: list[Row] = [
+        ("pieces of evidence", every["evidence"]),
+        ("half-life", said_half_life(every["half_life_years"])),
+    ]
+    return Summary(
+        rows=rows,
+        text="\n\n".join(parts),
+        title=f"It is in {made.output}.",
+        next=command_line("inspect", made.output, *options.releases),
+        values={"output": made.output, "seconds": made.seconds, **made.report},
+    )

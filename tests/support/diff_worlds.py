@@ -63,12 +63,13 @@ class World:
         return self.titles().get(title or "")
 
 
-def write_world(folder: Path, world: World, *, wiki: str = "enwiki") -> Path:
+def write_world(folder: Path, world: World, *, wiki: str = "enwiki", date: str = "20190801") -> Path:
     """Writes a world as a release and gives its folder."""
     pages = [world.pages[page_id] for page_id in sorted(world.pages)]
     titles = [TitleRow(page.page_id, page.title) for page in pages]
     titles += [redirect_to(page_id, title, target) for title, (page_id, target) in world.redirects.items()]
-    write_release(folder, (page.page() for page in pages), titles=titles, rows_per_shard=len(pages) // 2, wiki=wiki)
+    n_rows = len(pages) // 2
+    write_release(folder, (page.page() for page in pages), titles=titles, rows_per_shard=n_rows, wiki=wiki, date=date)
     return folder / "release"
 
 

@@ -73,6 +73,7 @@ def write_release(
     rows_per_shard: int = 100,
     n_shards: int = 2,
     wiki: str = "enwiki",
+    date: str = "20190801",
 ) -> PagesManifest:
     """Writes a finished release under ``folder / "release"`` and gives its manifest.
 
@@ -81,6 +82,7 @@ def write_release(
         pages: pages in order; the last shard takes what is left over. Their ``redirects`` are filled in.
         titles: rows of the title index: all pages, and redirects.
         wiki: name of its database.
+        date: of its dump.
     """
     output, index_folder = str(folder / "release"), str(folder / "index")
     with ReleaseFolder(output, kind=PAGES_RELEASE):
@@ -110,7 +112,7 @@ def write_release(
     manifest = PagesManifest(
         code=CODE,
         inputs=(InputFile("dump.xml", 10, "0" * 64),),
-        dump=Dump("20190801", "0.10", Site(dbname=wiki).to_json()),
+        dump=Dump(date, "0.10", Site(dbname=wiki).to_json()),
         options={"limit_pages": None},
         tables={
             "pages": tuple(entries),

@@ -1,0 +1,334 @@
+"""How fast a benchmark rots: what became of its evidence in one release after the other, and its half-life.
+
+::
+
+    fates/          every piece of evidence in every release, Parquet
+    report.json     shares by release, for all of it and by group, and half-lives
+    manifest.json   written last
+
+Evidence *stands* in a release where its page is there and its text is, exactly or nearly; what stood in the release
+before and does not stand now *fell*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from kbsource.columns import schema_of
+from kbsource.release.kind import ListingKind
+from kbsource.release.laws import Law, counts_law
+from kbsource.release.manifest import ListingManifest
+from kbsource.rows import Columns, Int32, Row
+from mapping.records import Alignment, PageKey, Span
+from mapping.write.kind import REPORT
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+FATES: Mapping[str, str] = {
+    "exact": "the text stands in the page and section where it stood first, case and punctuation apart",
+    "moved": "it stands, exactly or nearly, in another page or section than where it stood first",
+    "near": "the text there that is most like it reaches the threshold",
+    "page_only": "only the page was asked for, and it is there",
+    "weak": "the text that is most like it stays below the threshold",
+    "page_gone": "the page is not in the release, or is a disambiguation page now",
+    "not_searched": "there is no text to look for, or the search failed",
+}
+"""What may have become of a piece of evidence in a release."""
+STANDING = ("exact", "moved", "near", "page_only")
+_FATE_OF = {"exact": "exact", "near": "near", "page_only": "page_only", "weak": "weak"}
+_FATE_OF |= {"page_missing": "page_gone", "page_ambiguous": "page_gone"}
+SIZES = ("below 1,000 characters", "1,000–5,000 characters", "5,000–20,000 characters", "20,000 characters and more")
+
+
+class Fate(Row):
+    """One row per piece of evidence and release: by dataset, record, output, evidence and release."""
+
+    dataset: Annotated[str, "file of the evidence, without its ending"]
+    ordinal: Annotated[int, "number of the record among those that could be read, from 0"]
+    example_id: Annotated[str, "id of the record"]
+    output: Annotated[Int32, "number of the output in the record, from 0; -1 for partial evidence"]
+    evidence: Annotated[Int32, "number of the evidence in the output, from 0"]
+    release: Annotated[Int32, "number of the release in the order of dates, from 0"]
+    dump_date: Annotated[str, "its date, yyyymmdd"]
+    fate: Annotated[str, " | ".join(FATES) + "; see docs/age.md"]
+    fell: Annotated[bool, "it stood in the release before, and does not here"]
+    page: Annotated[PageKey, Columns("page_")]
+    evidence_text: Annotated[str | None, "text that was looked for; null where only the page is"]
+    page_id: Annotated[int | None, "the page; null without one"]
+    title: Annotated[str | None, "its title"]
+    section: Annotated[str | None, "KILT's name of the section"]
+    span: Annotated[Span | None, Columns()]
+    text: Annotated[str | None, "the text of the span"]
+    infobox: Annotated[str | None, "first infobox of the page where it was first found; null without"]
+    size: Annotated[str | None, "class of its size there; null where the page was never there"]
+    is_searched: Annotated[bool, "false where the page was not, or is as in an earlier release of these"]
+
+
+class PageFacts(NamedTuple):
+    """What is known of a page of a release without reading it."""
+
+    version: int  #: hash of all that is searched: the same for pages that are the same
+    n_chars: int  #: of the elements behind the title
+    infobox: str | None  #: name of the first
+
+
+def fates_of(
+    dataset: str, found: Sequence[Alignment], pages: Sequence[PageFacts | None], dates: Sequence[str]
+) -> Iterator[Fate]:
+    """What became of one piece of evidence in every release.
+
+    Args:
+        found: its outcome in each release, in their order.
+        pages: its page in each; None without one.
+        dates: of the releases.
+    """
+    first = next((one for one in found if one.outcome in ("exact", "near")), None)
+    known = next((page for page in pages if page is not None), None)
+    stood = False
+    for number, (one, page) in enumerate(zip(found, pages, strict=True)):
+        fate = _FATE_OF.get(one.outcome, "not_searched")
+        if (
+            first is not None
+            and fate in ("exact", "near")
+            and (one.page_id, one.section) != (first.page_id, first.section)
+        ):
+            fate = "moved"
+        stands = fate in STANDING
+        yield Fate(
+            dataset,
+            one.ordinal,
+            one.example_id,
+            one.output,
+            one.evidence,
+            number,
+            dates[number],
+            fate,
+            stood and not stands,
+            one.page,
+            one.evidence_text,
+            one.page_id,
+            one.title,
+            one.section,
+            one.span,
+            one.text,
+            None if known is None else known.infobox,
+            None if known is None else size_class(known.n_chars),
+            page is not None and first_with(pages, number) == number,
+        )
+        stood = stands
+
+
+def first_with(pages: Sequence[PageFacts | None], number: int) -> int:
+    """The first release that has a page as the release of that number has it: evidence is searched for there alone."""
+    page = pages[number]
+    return next(
+        at for at, other in enumerate(pages) if other is not None and page is not None and other.version == page.version
+    )
+
+
+def size_class(n_chars: int) -> str:
+    """
+    >>> size_class(4999)
+    '1,000–5,000 characters'
+    """
+    return SIZES[sum(n_chars >= edge for edge in (1_000, 5_000, 20_000))]
+
+
+class HalfLife(NamedTuple):
+    """Years until half of what stood at first has fallen, by an exponential law, with the bounds of 95 %."""
+
+    years: float | None  #: None where nothing fell
+    low: float
+    high: float | None  #: None where none can be told
+
+
+_LIKELY = 3.841458820694124 / 2
+"""Half of the 95 % quantile of the chi-squared distribution with one degree of freedom."""
+_LEAST, _MOST = 1e-9, 1e3
+"""Rates a year that are looked at."""
+
+
+def half_life(fallen: Mapping[tuple[float, float], int], standing: Mapping[float, int]) -> HalfLife | None:
+    """The half-life of evidence that fell between two dates, or still stood at the last one.
+
+    The rate is that of greatest likelihood, and its bounds those of the likelihood ratio; pieces of evidence count as
+    independent, so that where many stand in one page the bounds are too narrow. None where nothing was watched; 0 where
+    all fell between the first two dates.
+
+    Args:
+        fallen: how many fell between two times, in years since the first release.
+        standing: how many still stood at a time.
+
+    >>> found = half_life({(0.0, 1.0): 50}, {1.0: 50})
+    >>> round(found.years, 6), round(found.low, 2), round(found.high, 2)
+    (1.0, 0.76, 1.34)
+    """
+    exposed = sum(time * n for time, n in standing.items()) + sum(end * n for (_, end), n in fallen.items())
+    if not exposed:
+        return None
+
+    def likelihood(rate: float) -> float:
+        stood = -rate * sum(time * n for time, n in standing.items())
+        fell = sum(
+            n * (-rate * start + math.log(-math.expm1(-rate * (end - start)))) for (start, end), n in fallen.items()
+        )
+        return stood + fell
+
+    if not sum(fallen.values()):
+        return HalfLife(None, math.log(2) * exposed / _LIKELY, None)
+    is_at_once = not sum(standing.values()) and all(start == 0 for (start, _), n in fallen.items() if n)
+    best = _MOST if is_at_once else _maximum(likelihood)
+    least = likelihood(best) - _LIKELY
+    slow = _crossing(likelihood, least, _LEAST, best)
+    if is_at_once:
+        return HalfLife(0.0, 0.0, math.log(2) / slow)
+    fast = _crossing(likelihood, least, _MOST, best)
+    return HalfLife(math.log(2) / best, math.log(2) / fast, math.log(2) / slow)
+
+
+def _maximum(function: Callable[[float], float]) -> float:
+    """Where a function with one maximum over positive numbers has it, by golden sections of the logarithm."""
+    low, high = math.log(_LEAST), math.log(_MOST)
+    ratio = (math.sqrt(5) - 1) / 2
+    while high - low > 1e-12:
+        first, second = high - ratio * (high - low), low + ratio * (high - low)
+        if function(math.exp(first)) < function(math.exp(second)):
+            low = first
+        else:
+            high = second
+    return math.exp((low + high) / 2)
+
+
+def _crossing(function: Callable[[float], float], level: float, outside: float, inside: float) -> float:
+    """Where a function is at a level, between a place where it is below it and one where it is not."""
+    if function(outside) >= level:
+        return outside
+    for _ in range(200):
+        middle = math.sqrt(outside * inside)
+        outside, inside = (outside, middle) if function(middle) >= level else (middle, inside)
+    return inside
+
+
+_GROUPS = {
+    "all": "'all'",
+    "dataset": "dataset",
+    "infobox": "coalesce(infobox, 'none')",
+    "size": "coalesce(size, 'never there')",
+}
+"""By what evidence is grouped, as SQL over the table of fates."""
+_MOST_GROUPS = 40
+
+
+def report_values(db: DuckDBPyConnection, dates: Sequence[str]) -> dict[str, Any]:
+    """Shares by release and half-lives, of all evidence and by group, the largest groups first; as JSON values.
+
+    Args:
+        db: with a view ``fates``.
+        dates: of the releases, yyyymmdd.
+    """
+    days = [as_date(text) for text in dates]
+    years = [(day - days[0]).days / 365.25 for day in days]
+    return {
+        "releases": [{"dump_date": text, "years": time} for text, time in zip(dates, years, strict=True)],
+        "groups": {name: list(_groups(db, sql, years)) for name, sql in _GROUPS.items()},
+    }
+
+
+def as_date(text: str) -> date:
+    """A day written as yyyymmdd; raises ValueError for what is none."""
+    return date(int(text[:4]), int(text[4:6]), int(text[6:]))
+
+
+def _groups(db: DuckDBPyConnection, sql: str, years: Sequence[float]) -> Iterator[dict[str, Any]]:
+    rows = db.execute(f"select {sql}, release, fate, count(*) from fates group by all").fetchall()
+    counts: dict[str, list[dict[str, int]]] = {}
+    for name, release, fate, n in rows:
+        counts.setdefault(name, [dict.fromkeys(FATES, 0) for _ in years])[release][fate] = n
+    ends = db.execute(
+        f"""select name, fell_in, count(*) from (
+            select {sql} as name, min(release) filter (where fell) as fell_in,
+                bool_or(release = 0 and fate in {STANDING}) as began
+            from fates group by name, dataset, ordinal, output, evidence
+        ) where began group by all"""
+    ).fetchall()
+    fallen: dict[str, dict[tuple[float, float], int]] = {}
+    standing: dict[str, dict[float, int]] = {}
+    for name, fell_in, n in ends:
+        if fell_in is None:
+            standing.setdefault(name, {})[years[-1]] = n
+        else:
+            fallen.setdefault(name, {})[years[fell_in - 1], years[fell_in]] = n
+    ordered = sorted(counts.items(), key=lambda group: (-sum(group[1][0].values()), group[0]))
+    for name, by_release in ordered[:_MOST_GROUPS]:
+        found = half_life(fallen.get(name, {}), standing.get(name, {}))
+        yield {
+            "name": name,
+            "evidence": sum(by_release[0].values()),
+            "fates": by_release,
+            "standing": [sum(own[fate] for fate in STANDING) for own in by_release],
+            "half_life_years": None if found is None else dict(found._asdict()),
+        }
+
+
+def said_half_life(values: Mapping[str, Any] | None) -> str:
+    """
+    >>> said_half_life({"years": 7.4, "low": 6.0, "high": 9.31})
+    '7.4 years (6.0–9.3)'
+    >>> said_half_life({"years": None, "low": 3, "high": None})
+    'more than 3.0 years'
+    """
+    if values is None:
+        return "unknown"
+    if values["years"] is None:
+        return f"more than {values['low']:.1f} years"
+    return f"{values['years']:.1f} years ({values['low']:.1f}–{values['high']:.1f})"
+
+
+LAWS = (
+    Law(
+        "fate_law",
+        "a row contradicts itself, or is out of order",
+        f"""case when fate not in {(*FATES,)} or (fell and (fate in {STANDING} or release = 0))
+            or (is_searched and page_id is null) or (fate = 'page_only' and evidence_text is not null)
+            then [format('record {{}}, release {{}}: {{}}, which others contradict', example_id, release, fate)] end""",
+        of="fates",
+    ),
+    Law(
+        "fate_law",
+        "",
+        f"""select _file, format('record {{}}, release {{}}: out of order, or a wrong fall', example_id, release) from (
+            select *, (dataset, ordinal, output, evidence, release) as place, lag(place) over own as before,
+                lag(fate in {STANDING}) over own as stood from fates window own as (order by _file, _row)
+        ) where place <= before or fell <> coalesce(stood and release > 0 and not fate in {STANDING}, false)""",
+    ),
+    Law(
+        "evidence_unnamed",
+        "a piece of evidence has not one row for every release",
+        """select min(_file), format('record {}, evidence {}, {}', example_id, output, evidence) from fates
+        group by dataset, ordinal, example_id, output, evidence
+        having count(*) <> (select n from claimed where name = 'releases') or count(distinct release) <> count(*)""",
+    ),
+    counts_law("select '', 'fates ' || fate, count(*) from fates group by all", "fates %", ("fates",)),
+)
+
+
+def _claims(manifest: ListingManifest) -> dict[str, int]:
+    counts = {f"fates {fate}": int(manifest.facts["counts"][fate]) for fate in FATES}
+    return {**counts, "releases": len(manifest.facts["releases"])}
+
+
+AGE = ListingKind(
+    name="age of a benchmark",
+    format="kbsource-age-1",
+    made_by="kbsource age",
+    tables={"fates": schema_of(Fate)},
+    required=("fates",),
+    files=(REPORT,),
+    laws=LAWS,
+    claims=_claims,
+    counted={"pieces of evidence": "select count(*) from fates where release = 0"},
+)

@@ -1,0 +1,340 @@
+"""The age of a benchmark: its evidence is looked for in one release after the other, by one pipeline.
+
+Every page has a hash of all that is searched in it. Evidence is resolved in every release, but searched for in the
+first one of those whose page is the same: a page that did not change costs one search however many releases have it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec.structs import replace
+
+from kbsource.columns import batch_of, schema_of
+from kbsource.errors import DataError, SetupError, told_fault
+from kbsource.files import Folder, absolute, base_name, join
+from kbsource.release.layout import check_output
+from kbsource.release.manifest import ListingManifest, code_facts, input_files
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.reader import check_sizes
+from kbsource.release.sql import add_release, add_tables, connected
+from kbsource.release.writer import write_batches
+from kbsource.runtime.chunks import BatchRef, ChunkKey, read_batches, read_rows
+from kbsource.runtime.sorted_runs import rebatched
+from mapping.age import AGE, FATES, Fate, PageFacts, as_date, fates_of, first_with, report_values
+from mapping.decide import with_outcome
+from mapping.records import Alignment
+from mapping.search.page_search import locate_nowhere
+from mapping.search.tokens import tokeniser_name
+from mapping.write.kind import REPORT, write_report
+from pipelines.alignment.reading import EvidenceFiles
+from pipelines.jobs.shared_inputs import MadeRelease
+from pipelines.options import AgeOptions
+from pipelines.primitives.shuffle import CollectSorted, Regroup, keep_batch
+from pipelines.progress import Done, Progress, beats_in
+from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
+from pipelines.runners.workers import do
+from pipelines.transforms.align import EVIDENCE, FAULTS, AlignSpans, ReadEvidence, ResolvePages, chunk_groups
+
+_ROWS_AT_ONCE = 1 << 16
+_KIND, _ENDING = "kilt", "-kilt"
+_BEATS, _FATES = "beats", "fates"
+_PAGES = """
+select hash(title, is_disambiguation, elements) as version,
+    coalesce(list_sum([length(element.text) for element in elements[2:]]), 0)::bigint as n_chars,
+    infoboxes[1].name as infobox
+from pages order by _file_number, _row
+"""
+"""Facts of the pages of a release, in their order."""
+
+
+class Snapshot(NamedTuple):
+    """A release, and where the facts of its pages are."""
+
+    kb: str  # its folder
+    date: str  # yyyymmdd
+    facts: str  # folder of the facts of its pages
+
+
+def age(options: AgeOptions, *, flags: Sequence[str], progress: Progress) -> MadeRelease[ListingManifest]:
+    """Says how fast a benchmark rots.
+
+    Raises:
+        DataError: too many records cannot be used, or a law of the counts does not hold.
+        SetupError: a file, an option, a release or the output folder is wrong.
+    """
+    started = time.monotonic()
+    pipeline = new_pipeline(flags)
+    old = () if options.from_kb is None else (options.from_kb,)
+    check_paths(flags, *options.releases, *options.inputs, options.output, *old)
+    output = absolute(options.output.rstrip("/") or "/")
+    check_output(output)
+    ordered = in_order_of_dates(options.releases)
+    parts = [EvidenceFiles(_KIND, (path,), references=old, max_rejects=options.max_rejects) for path in options.inputs]
+    for part in parts:
+        part.check()
+    progress.note("inputs: hashing")
+    job = {
+        "releases": [manifest.facts() for _, manifest in ordered],
+        "inputs": {
+            "records": [asdict(entry) for entry in input_files(options.inputs)],
+            "references": [asdict(entry) for entry in input_files(old)],
+        },
+        "options": options.data_options(),
+        "code": {**code_facts(), "tokeniser": tokeniser_name(ordered[0][1].site.lang)},
+    }
+    with ReleaseFolder(output, kind=AGE, job=job) as out:
+        snapshots = [_snapshot(kb, manifest, out.staging, progress) for kb, manifest in ordered]
+        fates = pipeline | "age" >> LookInAll(parts, snapshots, options, out.staging)
+        dates = [one.date for one in snapshots]
+        _ = fates | "in order" >> CollectSorted() | "commit" >> do(_commit, output=output, dates=dates, facts=job)
+        beats = beats_in(join(out.staging, _BEATS), "")
+        with progress.stage("age", lambda: Done(beats().amount_done, 0, unit="searches")):
+            steps = run_pipeline(pipeline, "age")
+    report = Folder.of(join(output, REPORT)).read_json()
+    return MadeRelease(options.output, AGE.read(output), time.monotonic() - started, steps, report)
+
+
+def in_order_of_dates(releases: Sequence[str]) -> list[tuple[str, PagesManifest]]:
+    """Folders of releases with their manifests, the oldest first.
+
+    Raises:
+        SetupError: they are not of one wiki, one has no date, or two have the same.
+    """
+    found = []
+    for path in map(absolute, releases):
+        manifest = PAGES_RELEASE.read(path)
+        check_sizes(path, manifest.tables["pages"])
+        try:
+            as_date(manifest.dump.date or "")
+        except ValueError:
+            raise SetupError(
+                f"{path} does not say of which day its dump is; name dumps as Wikimedia does, with the date in it."
+            ) from None
+        found.append((path, manifest))
+    found.sort(key=lambda release: str(release[1].dump.date))
+    for (before, first), (path, second) in pairwise(found):
+        if first.site.dbname != second.site.dbname:
+            wikis = f"{before} is of {first.site.dbname}, {path} of {second.site.dbname}"
+            raise SetupError(f"{wikis}; name releases of one wiki.")
+        if first.dump.date == second.dump.date:
+            raise SetupError(f"{before} and {path} are of one day, {first.dump.date}; name releases of different days.")
+    return found
+
+
+def dataset_name(path: str) -> str:
+    """What the evidence of a file is called.
+
+    >>> dataset_name("gs://bucket/fever-dev-kilt.jsonl.gz")
+    'fever-dev'
+    """
+    return base_name(path).partition(".")[0].removesuffix(_ENDING)
+
+
+def _snapshot(kb: str, manifest: PagesManifest, staging: str, progress: Progress) -> Snapshot:
+    """A release with the facts of its pages, which are written unless they are there."""
+    folder = join(staging, "pages", manifest.sha256)
+    done = Folder.of(join(folder, "infoboxes.json"))
+    if not done.exists():
+        progress.note(f"{kb}: hashing {manifest.totals.articles:,} pages")
+        names: dict[str | None, int] = {None: -1}
+        columns: dict[str, list[npt.NDArray[Any]]] = {"version": [], "n_chars": [], "infobox": []}
+        with connected() as db:
+            add_release(db, PAGES_RELEASE, kb, places=True)
+            for batch in db.sql(_PAGES).to_arrow_reader(_ROWS_AT_ONCE):
+                codes = [names.setdefault(name, len(names) - 1) for name in batch["infobox"].to_pylist()]
+                columns["version"].append(batch["version"].to_numpy())
+                columns["n_chars"].append(batch["n_chars"].to_numpy())
+                columns["infobox"].append(np.array(codes, np.int32))
+        for name, parts in columns.items():
+            with Folder.of(join(folder, f"{name}.npy")).create() as file:
+                np.save(file, np.concatenate(parts) if parts else np.empty(0, np.int64), allow_pickle=False)
+        done.write_json([name for name in names if name is not None])
+    return Snapshot(kb, str(manifest.dump.date), folder)
+
+
+class _Pages:
+    """The facts of the pages of a release, mapped."""
+
+    def __init__(self, folder: str) -> None:
+        files = ("version.npy", "n_chars.npy", "infobox.npy")
+        local = Folder.of(folder).local_copy(files)
+        self._columns = [np.load(join(local, file), mmap_mode="r", allow_pickle=False) for file in files]
+        self._names = Folder.of(join(folder, "infoboxes.json")).read_json()
+
+    def at(self, position: int) -> PageFacts | None:
+        """The page at a position; None below 0."""
+        if position < 0:
+            return None
+        version, n_chars, infobox = (int(column[position]) for column in self._columns)
+        return PageFacts(version, n_chars, None if infobox < 0 else self._names[infobox])
+
+
+@lru_cache
+def _pages(folder: str) -> _Pages:
+    return _Pages(folder)
+
+
+class LookInAll(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """Evidence of datasets -> (key, ``BatchRef``) of rows of ``Fate``. Applied to a pipeline.
+
+    Args:
+        parts: the datasets.
+        snapshots: the releases, in the order of their dates.
+        staging: folder for what lies between the steps; for one job with one input only.
+    """
+
+    def __init__(
+        self, parts: Sequence[EvidenceFiles], snapshots: Sequence[Snapshot], options: AgeOptions, staging: str
+    ) -> None:
+        super().__init__()
+        self._parts, self._snapshots, self._options = tuple(parts), tuple(snapshots), options
+        self._staging = absolute(staging)
+
+    def expand(self, pipeline: Any) -> Any:
+        read = pipeline | ReadEvidence(self._parts, self._staging)
+        _ = read[FAULTS] | "fail" >> do(_fail)
+        resolved = {
+            number: read[EVIDENCE]
+            | f"resolve {number}" >> ResolvePages(one.kb, folder=join(self._staging, f"resolved-{number}"))
+            | f"by chunk {number}" >> beam.MapTuple(_keyed)
+            for number, one in enumerate(self._snapshots)
+        }
+        numbers = [str(number) for number in resolved]
+        wanted = (
+            resolved
+            | "all releases" >> beam.CoGroupByKey()
+            | "wanted"
+            >> do(_wanted, snapshots=self._snapshots, folder=join(self._staging, "wanted")).with_outputs(*numbers)
+        )
+        joined: dict[str, Any] = {f"resolved {number}": rows for number, rows in resolved.items()}
+        for number, one in enumerate(self._snapshots):
+            joined[f"found {number}"] = (
+                wanted[str(number)]
+                | f"AlignSpans {number}"
+                >> AlignSpans(
+                    one.kb,
+                    folder=join(self._staging, f"aligned-{number}"),
+                    timeout_s=self._options.evidence_timeout_s,
+                    memory_bytes=self._options.worker_memory_bytes,
+                    beats=join(self._staging, _BEATS),
+                )
+                | f"back {number}" >> Regroup(join(self._staging, f"found-{number}"), chunk_groups)
+            )
+        given = {
+            "snapshots": self._snapshots,
+            "names": [dataset_name(part.inputs[0]) for part in self._parts],
+            "threshold": self._options.threshold,
+            "folder": join(self._staging, _FATES),
+        }
+        return joined | "all" >> beam.CoGroupByKey() | "fates" >> do(_fates, **given)
+
+
+def _fail(element: tuple[int, Mapping[str, str]]) -> Iterable[Any]:
+    raise told_fault(element[1])
+
+
+def _keyed(key: ChunkKey, stored: BatchRef) -> tuple[int, BatchRef]:
+    return key[0] << 32 | key[1], stored
+
+
+_Known = dict[tuple[int, int, int], list[Alignment]]
+
+
+def _by_evidence(stored: Sequence[BatchRef]) -> _Known:
+    """The rows of a chunk in each release, by record, output and evidence."""
+    known: _Known = {}
+    for rows in stored:
+        for row in read_rows(rows, Alignment):
+            known.setdefault((row.ordinal, *row.key), []).append(row)
+    return dict(sorted(known.items()))
+
+
+def _facts(rows: Sequence[Alignment], snapshots: Sequence[Snapshot]) -> list[PageFacts | None]:
+    return [_pages(one.facts).at(row.position) for row, one in zip(rows, snapshots, strict=True)]
+
+
+def _wanted(
+    element: tuple[int, dict[int, Iterable[BatchRef]]], *, snapshots: Sequence[Snapshot], folder: str
+) -> Iterator[Any]:
+    """(chunk, its rows in each release) -> by number of the release (key, those that must be searched for there)."""
+    chunk, given = element
+    key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
+    new: list[list[Alignment]] = [[] for _ in snapshots]
+    for rows in _by_evidence([BatchRef(*next(iter(given[number]))) for number in range(len(snapshots))]).values():
+        pages = _facts(rows, snapshots)
+        for number, row in enumerate(rows):
+            if pages[number] is not None and first_with(pages, number) == number:
+                new[number].append(row)
+    for number, rows in enumerate(new):
+        in_order = sorted(rows, key=lambda row: row.position)
+        stored = keep_batch(key, batch_of(in_order, Alignment), join(folder, str(number)))
+        yield beam.pvalue.TaggedOutput(str(number), (key, stored))
+
+
+def _fates(
+    element: tuple[int, dict[str, Iterable[Any]]],
+    *,
+    snapshots: Sequence[Snapshot],
+    names: Sequence[str],
+    threshold: float,
+    folder: str,
+) -> Iterator[tuple[ChunkKey, BatchRef]]:
+    """(chunk, its rows as resolved and as found) -> (key, rows of ``Fate``)."""
+    chunk, given = element
+    key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
+    found: list[dict[tuple[int, int, int], Alignment]] = []
+    for number in range(len(snapshots)):
+        pieces = [BatchRef(*piece) for pieces in given[f"found {number}"] for piece in pieces]
+        found.append({(row.ordinal, *row.key): row for piece in pieces for row in read_rows(piece, Alignment)})
+    resolved = [BatchRef(*next(iter(given[f"resolved {number}"]))) for number in range(len(snapshots))]
+    rows: list[Fate] = []
+    for place, own in _by_evidence(resolved).items():
+        pages = _facts(own, snapshots)
+        outcomes = [
+            locate_nowhere(row) if page is None else _as_found(row, found[first_with(pages, number)].get(place), place)
+            for number, (row, page) in enumerate(zip(own, pages, strict=True))
+        ]
+        rows += fates_of(
+            names[key.part], [with_outcome(one, threshold) for one in outcomes], pages, [one.date for one in snapshots]
+        )
+    yield key, keep_batch(key, batch_of(rows, Fate), folder)
+
+
+def _as_found(row: Alignment, found: Alignment | None, place: tuple[int, int, int]) -> Alignment:
+    """What was found for an evidence in the first release that has its page as this one has it."""
+    if found is None:
+        raise DataError(f"evidence {place} has no outcome. Report this, it is a defect.")
+    return replace(found, page_id=row.page_id, title=row.title, found_by=row.found_by, hops=row.hops)
+
+
+def _commit(
+    chunks: list[tuple[ChunkKey, BatchRef]], *, output: str, dates: Sequence[str], facts: Mapping[str, Any]
+) -> Iterator[str]:
+    """Writes the table of all chunks, the report and, last of all, the manifest."""
+    counts = dict.fromkeys(FATES, 0)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for _, stored in chunks:
+            for batch in read_batches(BatchRef(*stored)):
+                for fate in batch["fate"].to_pylist():
+                    counts[fate] += 1
+                yield batch
+
+    entry = write_batches(rebatched(batches(), _ROWS_AT_ONCE), "fates", schema_of(Fate), output=output)
+    with connected() as db:
+        add_tables(db, {"fates": [entry.file]}, output)
+        report = report_values(db, dates)
+    entries = [entry, write_report(report, output=output)]
+    commit(AGE, AGE.listing(entries, {**facts, "counts": counts}), output)
+    yield output

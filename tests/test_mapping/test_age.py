@@ -1,0 +1,101 @@
+"""What became of evidence from release to release, and half-lives beside what likelihood says of them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mapping.age import Fate, PageFacts, fates_of, first_with, half_life
+from mapping.records import Alignment, PageKey, Span
+
+DATES = ("20190801", "20200801", "20210801", "20220801")
+SPAN = Span(1, 0, 1, 4, 1.0, "exact")
+PAGE = PageFacts(1, 2_000, "Infobox river")
+
+
+def found(outcome: str, page_id: int | None = 7, section: str | None = "Course") -> Alignment:
+    has_span = outcome in ("exact", "near", "weak")
+    return Alignment(
+        PageKey("page_id", "7"),
+        "text",
+        outcome=outcome,
+        page_id=page_id,
+        section=section,
+        span=SPAN if has_span else None,
+    )
+
+
+def fates(*outcomes: Alignment, pages: tuple[PageFacts | None, ...] | None = None) -> list[Fate]:
+    known = tuple(None if one.page_id is None else PAGE for one in outcomes) if pages is None else pages
+    return list(fates_of("nq-dev", outcomes, known, DATES[: len(outcomes)]))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        ([found("exact"), found("exact"), found("weak"), found("exact")], ["exact", "exact", "weak fell", "exact"]),
+        ([found("exact"), found("exact", section="Mouth"), found("near", 8)], ["exact", "moved", "moved"]),
+        ([found("near"), found("exact")], ["near", "exact"]),
+        ([found("weak"), found("exact", section="Mouth"), found("exact")], ["weak", "exact", "moved"]),
+        ([found("page_only"), found("page_missing", None)], ["page_only", "page_gone fell"]),
+        (
+            [found("exact"), found("page_ambiguous"), found("page_missing", None)],
+            ["exact", "page_gone fell", "page_gone"],
+        ),
+        ([found("empty_evidence"), found("search_timeout")], ["not_searched", "not_searched"]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) and isinstance(value[0], str) else "",
+)
+def test_evidence_falls_once_it_stands_no_more(outcomes: list[Alignment], expected: list[str]) -> None:
+    assert [f"{one.fate} fell" if one.fell else one.fate for one in fates(*outcomes)] == expected
+
+
+def test_the_kind_of_a_page_is_that_of_where_it_was_first_found() -> None:
+    later = PageFacts(2, 30_000, None)
+    rows = fates(found("page_missing", None), found("exact"), found("exact"), pages=(None, PAGE, later))
+    assert {(one.infobox, one.size) for one in rows} == {("Infobox river", "1,000–5,000 characters")}
+    assert [one.is_searched for one in rows] == [False, True, True]
+
+
+def test_a_page_is_searched_in_the_first_release_that_has_it_so() -> None:
+    pages = [None, PageFacts(1, 5, None), PageFacts(2, 5, None), PageFacts(1, 5, None)]
+    assert [first_with(pages, number) for number in (1, 2, 3)] == [1, 2, 1]
+
+
+def test_a_half_life_from_two_releases_is_known_by_a_formula() -> None:
+    for share in (0.1, 0.5, 0.9):
+        estimate = half_life({(0.0, 3.0): round(1000 * share)}, {3.0: 1000 - round(1000 * share)})
+        assert estimate is not None
+        assert estimate.years == pytest.approx(-3 * math.log(2) / math.log(1 - share), rel=1e-6)
+    assert half_life({}, {}) is None
+    unfallen = half_life({}, {2.0: 100})
+    assert unfallen is not None
+    assert unfallen.years is unfallen.high is None
+    assert unfallen.low == pytest.approx(math.log(2) * 200 / 1.920729, rel=1e-5)
+
+
+@given(st.lists(st.integers(0, 200), min_size=2, max_size=4), st.integers(0, 200))
+def test_no_rate_is_likelier_and_the_bounds_are_where_the_ratio_says(falls: list[int], n_standing: int) -> None:
+    fallen = {(float(year), year + 1.0): n for year, n in enumerate(falls) if n}
+    standing = {float(len(falls)): n_standing} if n_standing else {}
+    estimate = half_life(fallen, standing)
+    if not fallen or estimate is None or estimate.years is None:
+        assert not fallen
+        return
+
+    def log_likelihood(years: float) -> float:
+        survival = lambda time: 2 ** (-time / years)  # noqa: E731
+        terms = [n * math.log(survival(start) - survival(end)) for (start, end), n in fallen.items()]
+        return sum(terms) + sum(n * math.log(survival(time)) for time, n in standing.items())
+
+    if not standing and set(fallen) == {(0.0, 1.0)}:
+        assert (estimate.years, estimate.low) == (0.0, 0.0)  # all fell at once: nothing bounds the rate
+        return
+    best = log_likelihood(estimate.years)
+    assert all(log_likelihood(estimate.years * factor) <= best + 1e-9 for factor in (0.8, 0.99, 1.01, 1.25))
+    for bound in (estimate.low, estimate.high):
+        assert bound is not None
+        assert best - log_likelihood(bound) == pytest.approx(1.920729, abs=1e-3)

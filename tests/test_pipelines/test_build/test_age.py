@@ -1,0 +1,167 @@
+"""``kbsource age``: the evidence of a KILT file in three worlds, beside a search of each of them."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbsource.lookup import KnowledgeSource
+from kbsource.release.reader import read_table
+from kbsource.release.writer import write_rows
+from mapping.age import AGE, STANDING
+from mapping.decide import with_outcome
+from mapping.inspector.opened import close_releases, open_releases
+from mapping.records import PageKey
+from mapping.search.numbering import paragraphs_of
+from mapping.search.page_search import Locator
+from pipelines.cli import main
+from tests.support.diff_worlds import Changes, write_world
+from tests.support.inspected import client_of
+from tests.support.verified import seal, verified
+
+DATES = ("20190801", "20200801", "20230801")
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("worlds")
+    changes = Changes(11)
+    found = []
+    for date in DATES:
+        found.append(str(write_world(folder / date, changes.world, date=date)))
+        changes.change(25)
+    return found
+
+
+@pytest.fixture(scope="module")
+def dataset(worlds: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records with a paragraph of a page of the first world each, and one with the page alone."""
+    path = tmp_path_factory.mktemp("dataset") / "worlds-dev-kilt.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in _records(worlds[0])))
+    return path
+
+
+def _records(release: str) -> Iterator[dict[str, Any]]:
+    rng = random.Random(3)
+    with KnowledgeSource.open(release) as source:
+        for page in source:
+            texts, sections = paragraphs_of(page, "kilt")
+            known = {"wikipedia_id": str(page.page_id), "title": page.title}
+            number = rng.randrange(1, len(texts)) if len(texts) > 1 else 0
+            span = {"start_paragraph_id": number, "start_character": 0, "end_paragraph_id": number}
+            span |= {"end_character": len(texts[number]), "section": sections[number], "bleu_score": 1.0, "meta": {}}
+            provenance = [{**known, **span}] if number else [known]
+            output = [{"answer": "yes", "provenance": provenance}]
+            yield {"id": f"r{page.page_id}", "input": "Is it so?", "output": output}
+
+
+def _age(worlds: list[str], dataset: Path, output: Path, *flags: str) -> Path:
+    given = ["--input", str(dataset), "--from-kb", worlds[0], "--output", str(output), *flags]
+    assert main(["age", *reversed(worlds), *given]) == 0
+    return output
+
+
+@pytest.fixture(scope="module")
+def made(worlds: list[str], dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _age(worlds, dataset, tmp_path_factory.mktemp("age") / "age")
+
+
+@pytest.fixture(scope="module")
+def rows(made: Path) -> Rows:
+    return list(read_table(str(made), "fates"))
+
+
+def test_every_fate_is_what_a_search_of_each_release_finds(worlds: list[str], rows: Rows) -> None:
+    n_compared = 0
+    for number, release in enumerate(worlds):
+        with Locator.open(release, numbering="kilt") as locator:
+            for row in (row for row in rows if row["release"] == number):
+                found = locator.locate(PageKey(row["page_kind"], row["page_value"]), row["evidence_text"])
+                if found.outcome == "page_missing" and row["page_id"] is not None:
+                    continue  # found by its title, which the locator was not told
+                fate = {"page_missing": "page_gone", "page_ambiguous": "page_gone"}
+                outcome = with_outcome(found, 0.5).outcome
+                wanted = fate.get(outcome, outcome)
+                assert row["fate"] == wanted or (row["fate"] == "moved" and wanted in ("exact", "near")), row
+                assert (row["page_id"], row["text"]) == (found.page_id, found.text)
+                n_compared += 1
+    assert n_compared > 60
+    assert {row["fate"] for row in rows} >= {"exact", "moved", "near", "weak", "page_gone"}
+
+
+def test_pages_that_did_not_change_are_searched_once(rows: Rows) -> None:
+    searched = [row for row in rows if row["release"] > 0 and row["page_id"] is not None and row["is_searched"]]
+    shared = [row for row in rows if row["release"] > 0 and row["page_id"] is not None and not row["is_searched"]]
+    assert len(shared) > len(searched) > 0
+
+
+def test_the_report_counts_what_stands_and_the_release_is_sound(made: Path, rows: Rows) -> None:
+    report = json.loads((made / "report.json").read_bytes())
+    (every,) = report["groups"]["all"]
+    assert [release["dump_date"] for release in report["releases"]] == list(DATES)
+    assert every["standing"] == [
+        sum(row["fate"] in STANDING for row in rows if row["release"] == number) for number in range(len(DATES))
+    ]
+    assert every["half_life_years"]["low"] < every["half_life_years"]["years"] < every["half_life_years"]["high"]
+    assert sum(group["evidence"] for group in report["groups"]["size"]) == every["evidence"]
+    assert not verified(made).findings
+
+
+def test_the_inspector_leads_from_evidence_to_its_place(made: Path, worlds: list[str], rows: Rows) -> None:
+    releases = open_releases([str(made), *worlds])
+    client = client_of(*releases)
+    overview = client.get("/r/age/").text
+    assert all(f"{date[:4]}{date[4:]}" in overview for date in DATES)
+    assert "half-life, with the bounds of 95 %" in overview
+    found = next(row for row in rows if row["release"] == 1 and row["fate"] == "near")
+    listed = client.get("/r/age/tables/fates", params={"fate": "near", "dump_date": DATES[1]}).text
+    place = f"{found['start_element']}%3A{found['start_char']}-{found['end_element']}%3A{found['end_char']}"
+    assert f'href="/r/release-2/page/{found["page_id"]}?hl={place}' in listed
+    close_releases(releases)
+
+
+def test_another_runner_gives_the_same_bytes(made: Path, worlds: list[str], dataset: Path, tmp_path: Path) -> None:
+    again = _age(worlds, dataset, tmp_path / "age", "--runner", "DirectRunner")
+    assert {path.name: path.read_bytes() for path in again.rglob("*") if path.is_file()} == {
+        path.name: path.read_bytes() for path in made.rglob("*") if path.is_file()
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (lambda rows: rows[0].update(fell=True), "fate_law"),
+        (lambda rows: rows[1].update(fate="lost"), "fate_law"),
+        (lambda rows: rows.reverse(), "fate_law"),
+        (lambda rows: rows.pop(), "evidence_unnamed"),
+    ],
+    ids=["fell-at-first", "unknown", "reversed", "missing"],
+)
+def test_what_was_changed_later_is_found(made: Path, rows: Rows, tmp_path: Path, change: Any, rule: str) -> None:
+    shutil.copytree(made, tmp_path / "age")
+    own = [dict(row) for row in rows]
+    change(own)
+    names = AGE.tables["fates"].names
+    values = [[row[name] for name in names] for row in own]
+    write_rows(values, "fates", AGE.tables["fates"], output=str(tmp_path / "age"))
+    seal(tmp_path / "age")
+    assert rule in {finding.rule for finding in verified(tmp_path / "age").findings}
+
+
+def test_releases_of_one_day_or_of_other_wikis_are_refused(
+    worlds: list[str], dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--input", str(dataset), "--from-kb", worlds[0], "--output", str(tmp_path / "age")]
+    assert main(["age", worlds[0], worlds[0], *given]) == 2
+    assert "of one day, 20190801" in capsys.readouterr().err
+    other = str(write_world(tmp_path / "other", Changes(1).world, wiki="dewiki", date="20250101"))
+    assert main(["age", worlds[0], other, *given]) == 2
+    assert "name releases of one wiki" in capsys.readouterr().err
+    assert not (tmp_path / "age").exists()
