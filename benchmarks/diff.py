@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from benchmarks.environment import WORK, machine, table, write_json
 from benchmarks.process_tree import run
@@ -74,7 +75,7 @@ class MadeUp:
         paragraphs = [Element("paragraph", 0, None, "", _HEAD.section, paragraph) for paragraph in text]
         elements = (
             Element("title", 1, None, "", (), title),
-            paragraphs[0]._replace(section=()),
+            replace(paragraphs[0], section=()),
             _HEAD,
             *paragraphs[1:],
         )
