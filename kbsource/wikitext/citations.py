@@ -377,8 +377,8 @@ def _with_archive(fields: dict[str, Any]) -> dict[str, Any]:
         if "archive_url" not in fields:
             fields["archive_url"] = fields.pop("url")
         fields.setdefault("url", archived.url)
-        if archived.date is not None:
-            fields["archive_date"] = archived.date
+        if date := sure_date(archived.date or "", "en"):  # there are days 99 in addresses
+            fields["archive_date"] = date
     return fields
 
 

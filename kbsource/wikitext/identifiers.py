@@ -18,20 +18,20 @@ MAX_CHARS = 400
 """What is looked at for identifiers; no one is longer with what may stand around it."""
 _HYPHEN = r"[- \u00a0\u2010-\u2015\u2212.]"
 _HYPHENS = re.compile(_HYPHEN)
-_NUMBER = re.compile(r"(?<!\d)0*([1-9]\d{0,11})(?!\d)")
+_NUMBER = re.compile(r"(?<![0-9])0*([1-9][0-9]{0,11})(?![0-9])")
 # Of ISBN those of nine digits too, before 1970.
 _FORMS: dict[str, re.Pattern[str]] = {
-    "doi": re.compile(r"10\.\d{4,9}(?:\.\d+)*(?:/|%2[Ff])[^\s\"<>\[\]{}|\x00-\x1f]+"),
-    "isbn": re.compile(rf"(?<!\d)(?:97[89]{_HYPHEN}?)?\d(?:{_HYPHEN}?\d){{7,8}}{_HYPHEN}?[\dXx](?!\d)"),
-    "issn": re.compile(rf"(?<!\d)\d{{4}}{_HYPHEN}?\d{{3}}[\dXx](?!\d)"),
+    "doi": re.compile(r"10\.[0-9]{4,9}(?:\.[0-9]+)*(?:/|%2[Ff])[^\s\"<>\[\]{}|\x00-\x1f]+"),
+    "isbn": re.compile(rf"(?<![0-9])(?:97[89]{_HYPHEN}?)?[0-9](?:{_HYPHEN}?[0-9]){{7,8}}{_HYPHEN}?[0-9Xx](?![0-9])"),
+    "issn": re.compile(rf"(?<![0-9])[0-9]{{4}}{_HYPHEN}?[0-9]{{3}}[0-9Xx](?![0-9])"),
     "pmid": _NUMBER,
     "pmc": _NUMBER,
-    "arxiv": re.compile(r"(?<![\w.])([A-Za-z-]{2,20}(?:\.[A-Z]{2})?/\d{7}|\d{4}\.\d{4,5})(?:v\d+)?(?!\w)"),
+    "arxiv": re.compile(r"(?<![\w.])([A-Za-z-]{2,20}(?:\.[A-Z]{2})?/[0-9]{7}|[0-9]{4}\.[0-9]{4,5})(?:v[0-9]+)?(?!\w)"),
     "oclc": _NUMBER,
-    "jstor": re.compile(r"\A(?:10\.\d+/)?(?=[\w.]*\d)[\w.]+\Z"),
+    "jstor": re.compile(r"\A(?:10\.[0-9]+/)?(?=[\w.]*[0-9])[\w.]+\Z"),
     "s2cid": _NUMBER,
-    "bibcode": re.compile(r"(?<!\w)[12]\d{3}[\w.&]{14}[A-Z.:](?!\w)"),
-    "hdl": re.compile(r"(?<![\w.])\d{4}[\w.]*/[^\s\"<>\[\]{}|\x00-\x1f]+"),
+    "bibcode": re.compile(r"(?<!\w)[12][0-9]{3}[\w.&]{14}[A-Z.:](?!\w)"),
+    "hdl": re.compile(r"(?<![\w.])[0-9]{4}[\w.]*/[^\s\"<>\[\]{}|\x00-\x1f]+"),
 }
 SCHEMES = tuple(_FORMS)
 

@@ -89,6 +89,7 @@ def test_data_uses_known_words_alone() -> None:
         ("arxiv", "math.GT/0309136", "math.GT/0309136"),
         ("pmid", "0", "form"),
         ("oclc", "ocn 000123", "123"),
+        ("pmid", "\u0663\u0664\u0665", "form"),
     ],
 )
 def test_identifiers(scheme: str, text: str, normal: str) -> None:
@@ -159,6 +160,7 @@ def test_dates_without_doubt(language: str, text: str, date: str | None) -> None
     ("url", "fields"),
     [
         ("http://www.webcitation.org/5cMr?url=http%3A%2F%2Fa.org%2Fb", {"url": "http://a.org/b"}),
+        ("http://web.archive.org/web/20059999000000/http://a.org", {"url": "http://a.org", "archive_date": None}),
         ("https://archive.ph/aBc12", {"url": None, "archive_url": "https://archive.ph/aBc12"}),
         ("//doi.org/10.1000/X", {"url": "https://doi.org/10.1000/X", "doi": "10.1000/x", "archive_url": None}),
         ("https://www.ncbi.nlm.nih.gov/pmc/articles/PMC77/", {"pmc": "77"}),
