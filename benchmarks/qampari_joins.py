@@ -9,7 +9,7 @@ import argparse
 import resource
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,7 @@ from mapping.qampari.classes import ClassTypes
 from mapping.qampari.questions import QueryNumbers, Relations, SimpleRelation
 from mapping.qampari.selection import MOST_SUBJECTS
 from mapping.qampari.statements import FACTS, sorted_facts
-from pipelines.primitives.group_map import GroupMap, GroupWork, groups_by, groups_for
-from pipelines.primitives.shuffle import GroupsOf, Regroup
+from pipelines.primitives.group_map import By, GroupMap, GroupWork, groups_by, groups_for
 from pipelines.qampari import compositions, simple
 from pipelines.qampari.plan import groups_by_query
 from pipelines.runners.running import new_pipeline, run_pipeline
@@ -78,7 +77,7 @@ def _ask(work: GroupWork) -> None:
 
 
 def _intersect(work: GroupWork) -> None:
-    for _ in statements.intersections(whole_runs(work.rows("pairs"), compositions.PAIR_ORDER[:2])):
+    for _ in statements.intersections(whole_runs(work.rows("pairs"), compositions.INTERSECTION_ORDER[:2])):
         work.counts["intersections"] += 1
 
 
@@ -87,8 +86,8 @@ def measure(n_facts: int) -> dict[str, Any]:
     n_groups = groups_for(n_facts)
     by_first = partial(groups_by_query, column="first", n_groups=n_groups)
 
-    def by(column: str) -> GroupsOf:
-        return partial(groups_by, column=column, n_groups=n_groups)
+    def by(column: str, order: Sequence[str]) -> By:
+        return By(partial(groups_by, column=column, n_groups=n_groups), order)
 
     chunks = list(range(-(-n_facts // CHUNK_ROWS)))
     started = time.process_time()
@@ -99,31 +98,23 @@ def measure(n_facts: int) -> dict[str, Any]:
         folder = Path(scratch)
         pipeline = new_pipeline(["--runner=FnApiRunner"])
         facts = pipeline | beam.Create(chunks) | beam.Reshuffle() | beam.ParDo(_Facts(n_facts))
-        by_value = facts | "by value" >> Regroup(str(folder / "facts"), by("value"))
-        asked = {"facts": by_value} | "ask" >> GroupMap(
+        asked = {"facts": facts} | "ask" >> GroupMap(
             _ask,
             str(folder / "asked"),
             outputs={"answers": statements.ANSWERS},
-            orders={"facts": simple.FACT_ORDER},
+            by={"facts": by("value", simple.FACT_ORDER)},
         )
-        answers = asked["answers"] | "by subject" >> Regroup(
-            str(folder / "answers"),
-            by("subject"),
-            order=compositions.ANSWER_ORDER,
-        )
-        paired = {"answers": answers} | "pair" >> GroupMap(
-            compositions.pair_queries,
+        paired = {"answers": asked["answers"]} | "pair" >> GroupMap(
+            compositions.join_values,
             str(folder / "paired"),
             outputs={"pairs": statements.PAIRS},
-            orders={"answers": compositions.ANSWER_ORDER},
+            by={"answers": by("subject", compositions.ANSWER_ORDER)},
         )
-        pairs = paired["pairs"] | "by first" >> Regroup(
-            str(folder / "pairs"),
-            by_first,
-            order=compositions.PAIR_ORDER,
-        )
-        _ = {"pairs": pairs} | "intersect" >> GroupMap(
-            _intersect, str(folder / "settled"), outputs={}, orders={"pairs": compositions.PAIR_ORDER}
+        _ = {"pairs": paired["pairs"]} | "intersect" >> GroupMap(
+            _intersect,
+            str(folder / "settled"),
+            outputs={},
+            by={"pairs": By(by_first, compositions.INTERSECTION_ORDER)},
         )
         started, wall = time.process_time(), time.monotonic()
         run_pipeline(pipeline, "joins")

@@ -21,10 +21,11 @@ from mapping.amber.records import Collection
 from mapping.amber.sets import BEARERS_OF_VALUES, INSTANCE_OF
 from mapping.qampari.classes import ItemSet, item_numbers, required
 from pipelines.options import AmberJobOptions
-from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, groups_by, value_rows
+from pipelines.primitives.group_map import TOLD, By, GroupMap, GroupWork, groups_by, value_rows
 from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
 from pipelines.primitives.page_texts import PagesPlan
-from pipelines.primitives.shuffle import Regroup
+from pipelines.primitives.shuffle import Made
+from pipelines.runners.workers import wired
 from pipelines.transforms.tables import ReadStatements, ReadTable
 
 Numbers = npt.NDArray[np.int64]
@@ -127,43 +128,51 @@ _STATEMENTS = ("entity_id", "property_id", "rank", "value_type", "value", "unit"
 _ROWS = 1 << 14
 
 
-@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
-def find_entities(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """Pipeline -> ``entities``, ``names``, ``used``: ((0, group), ``BatchRef``) of such rows, and ``counts``.
+@wired
+def find_entities(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]], made: Made) -> dict[str, Any]:
+    """Pipeline -> ``entities``, ``names``, ``used``: ((0, group), ``BatchRef``) of such rows.
 
     Args:
         paths: of the files ``pageviews``, ``sitelinks``, ``items`` and ``statements``.
+        made: gets the ``counts``.
     """
-    by_key = partial(groups_by_text, column="key", n_groups=plan.n_groups)
-    by_item = partial(groups_by, column="item", n_groups=plan.n_groups)
+    by_key = By(partial(groups_by_text, column="key", n_groups=plan.n_groups))
+    by_item = By(partial(groups_by, column="item", n_groups=plan.n_groups))
 
-    def read(name: str, columns: tuple[str, ...], function: Any, by: Any, *given: Any) -> Any:
-        made = MapRows(partial(function, plan=plan), opens=read_item_set if given else None)
+    def read(name: str, columns: tuple[str, ...], function: Any, *given: Any) -> Any:
+        take = MapRows(partial(function, plan=plan), opens=read_item_set if given else None)
         reader = ReadStatements if name == "statements" else ReadTable
         rows = pipeline | f"read {name}" >> reader(paths[name], columns)
-        keyed = rows | f"take {name}" >> beam.ParDo(made, *given)
-        return keyed | f"group {name}" >> Regroup(plan.folder("entities", name), by)
+        return rows | f"take {name}" >> beam.ParDo(take, *given)
 
     keyed = {
-        "views": read("pageviews", ("title", "page_id", "views"), key_views, by_key),
-        "links": read("sitelinks", ("item_id", "site", "title"), key_links, by_key),
+        "views": read("pageviews", ("title", "page_id", "views"), key_views),
+        "links": read("sitelinks", ("item_id", "site", "title"), key_links),
     }
     joined = keyed | "join" >> GroupMap(
-        partial(join_views, least=plan.options.min_views), plan.folder("viewed"), outputs={"viewed": VIEWED}
+        partial(join_views, least=plan.options.min_views),
+        plan.folder("viewed"),
+        outputs={"viewed": VIEWED},
+        by=dict.fromkeys(keyed, by_key),
+        step=made.step(counts="counts"),
     )
     needed = beam.pvalue.AsSingleton(joined["viewed"] | "set" >> write_item_set(plan.folder("viewed.npy")))
     inputs = {
-        "viewed": joined["viewed"] | "by item" >> Regroup(plan.folder("entities", "viewed"), by_item),
-        "terms": read("items", ("item_id", "labels", "aliases"), take_terms, by_item, needed),
-        "facts": read("statements", _STATEMENTS, take_facts, by_item, needed),
+        "viewed": joined["viewed"],
+        "terms": read("items", ("item_id", "labels", "aliases"), take_terms, needed),
+        "facts": read("statements", _STATEMENTS, take_facts, needed),
     }
-    made = inputs | "make" >> GroupMap(
+    entities = inputs | "make" >> GroupMap(
         partial(make_entities, plan=plan),
         plan.folder("entities"),
         outputs={"entities": ENTITIES, "names": NAMES, "used": USED},
+        by=dict.fromkeys(inputs, by_item),
         plain=("entities",),
+        step=made.step(counts="counts"),
     )
-    return {**{name: made[name] for name in ("entities", "names", "used", COUNTS)}, "joined": joined[COUNTS]}
+    for step in (joined, entities):
+        made.take(step[TOLD])
+    return {name: entities[name] for name in ("entities", "names", "used")}
 
 
 def key_views(batch: pa.RecordBatch, *, plan: Plan) -> pa.RecordBatch:

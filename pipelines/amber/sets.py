@@ -50,11 +50,11 @@ from pipelines.amber.entities import (
     buckets_of_pages,
     groups_of_sets,
 )
-from pipelines.primitives.group_map import GroupMap, GroupWork, value_rows
+from pipelines.primitives.group_map import By, GroupMap, GroupWork, value_rows
 from pipelines.primitives.lookup import Lookup, read_item_set
 from pipelines.primitives.page_texts import PageTexts
-from pipelines.primitives.shuffle import Regroup
-from pipelines.runners.workers import do
+from pipelines.primitives.shuffle import Step
+from pipelines.runners.workers import do, wired
 from pipelines.transforms.verify_entailment import VerifyEntailment
 
 _ENTITIES_AT_ONCE = _ROWS_AT_ONCE = 4096
@@ -205,22 +205,17 @@ _JUDGED_TOGETHER = 512
 _NO_SPAN: tuple[None, ...] = (None,) * 6
 
 
-@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
-def align_sets(wanted: Any, plan: Plan) -> Any:
+@wired
+def align_sets(wanted: Any, plan: Plan, step: Step) -> Any:
     """(key, ``BatchRef``) of rows of WANTED -> ``sets``, ``tuples``, ``outcomes`` and ``counts``, as a ``GroupMap``."""
     buckets = partial(buckets_of_pages, n_pages=plan.pages.n_pages)
-    by_page = wanted | "by page" >> Regroup(plan.folder("wanted"), buckets, order=WANTED_ORDER)
-    aligned = {"wanted": by_page} | "align" >> GroupMap(
+    aligned = {"wanted": wanted} | "align" >> GroupMap(
         partial(align_pages, plan=plan),
         plan.folder("aligned"),
         outputs={"aligned": WANTED, "signals": SIGNALS},
-        orders={"wanted": WANTED_ORDER},
+        by={"wanted": By(buckets, WANTED_ORDER)},
     )
-    inputs = {
-        name: aligned[name]
-        | f"{name} by set" >> Regroup(plan.folder(f"{name}_of_sets"), groups_of_sets, order=SET_ORDER)
-        for name in ("aligned", "signals")
-    }
+    inputs = {name: aligned[name] for name in ("aligned", "signals")}
     if plan.options.verify is not None:
         inputs["answers"] = (
             aligned["signals"]
@@ -228,15 +223,15 @@ def align_sets(wanted: Any, plan: Plan) -> Any:
             | "ask" >> do(_ask)
             | "judge" >> VerifyEntailment(plan.options.verify)
             | "take answers" >> beam.MapTuple(_answered)
-            | "answers by set" >> Regroup(plan.folder("answers"), groups_of_sets)
         )
     return inputs | "settle" >> GroupMap(
         partial(settle_sets, plan=plan),
         plan.folder("settled"),
         outputs={"sets": SETS, "tuples": TUPLES, "outcomes": OUTCOME_ROWS},
-        orders={"aligned": SET_ORDER},
+        by={**dict.fromkeys(inputs, By(groups_of_sets)), "aligned": By(groups_of_sets, SET_ORDER)},
         rows_at_once={"sets": 32, "tuples": 256},
         sorted_by={"sets": 2, "tuples": 3, "outcomes": 2},
+        step=step,
     )
 
 

@@ -58,13 +58,13 @@ from pipelines.amber.entities import (
 from pipelines.amber.sets import KnownEntities, align_sets, find_names, make_sets
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
 from pipelines.options import AmberJobOptions
-from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, groups_for, value_rows
+from pipelines.primitives.group_map import TOLD, By, GroupMap, GroupWork, groups_for, value_rows
 from pipelines.primitives.lookup import read_item_set, write_item_set
 from pipelines.primitives.page_texts import ReleasePages
-from pipelines.primitives.shuffle import Collected, Found, Made, Regroup
+from pipelines.primitives.shuffle import Collected, Found, Made, Step
 from pipelines.progress import Done, Progress
 from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.runners.workers import do
+from pipelines.runners.workers import wired
 
 _MOST_OBJECTS = 1024
 """Of the most popular values of a property, of which one that is false is sought."""
@@ -196,28 +196,31 @@ def _used_values(found: Found, known: KnownEntities, lang: str) -> dict[str, lis
     return objects
 
 
-@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
-def share_names(names: Any, folder: str, n_groups: int, n_collections: int, options: AmberOptions) -> Any:
+@wired
+def share_names(names: Any, folder: str, n_groups: int, n_collections: int, options: AmberOptions, step: Step) -> Any:
     """(key, rows) of NAMES -> ``members``, ``outcomes`` and ``counts``, as a ``GroupMap``."""
-    by_name = partial(groups_of_names, n_groups=n_groups)
-    grouped = names | "by name" >> Regroup(f"{folder}/rows", by_name, order=NAME_ORDER)
-    return {"names": grouped} | "find" >> GroupMap(
+    return {"names": names} | "find" >> GroupMap(
         partial(find_names, n_collections=n_collections, options=options),
-        f"{folder}/found",
+        folder,
         outputs={"members": MEMBERS, "outcomes": OUTCOME_ROWS},
-        orders={"names": NAME_ORDER},
+        by={"names": By(partial(groups_of_names, n_groups=n_groups), NAME_ORDER)},
         sorted_by={"outcomes": 2},
+        step=step,
     )
 
 
 def make_release(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]], values: Mapping[str, Any]) -> None:
     """Makes a release of AmbER sets."""
     made = Made()
-    entities = pipeline | "entities" >> find_entities(plan, paths)
+    entities = pipeline | "entities" >> find_entities(plan, paths, made)
     chunks = beam.pvalue.AsList(entities["entities"])
     items = beam.pvalue.AsSingleton(entities["entities"] | "items" >> write_item_set(plan.folder("items.npy")))
     names = entities["names"] | "names" >> share_names(
-        plan.folder("names"), plan.n_groups, len(plan.collections), plan.options.rules
+        plan.folder("names"),
+        plan.n_groups,
+        len(plan.collections),
+        plan.options.rules,
+        made.step(outcomes="outcomes"),
     )
     sets = {"members": names["members"]} | "sets" >> GroupMap(
         partial(make_sets, plan=plan),
@@ -225,21 +228,20 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]]
         outputs={"wanted": WANTED, "outcomes": OUTCOME_ROWS},
         given=(chunks, items),
         sorted_by={"outcomes": 2},
+        step=made.step(outcomes="outcomes"),
     )
-    settled = sets["wanted"] | "align" >> align_sets(plan)
-    by_value = partial(groups_by_text, column="value", n_groups=plan.n_groups)
-    used = {"used": entities["used"] | "by value" >> Regroup(plan.folder("used"), by_value)} | "rank" >> GroupMap(
-        rank_values, plan.folder("ranked"), outputs={"used": USED}
+    of_sets = made.step(sets="sets", tuples="tuples", outcomes="outcomes", counts="signals")
+    settled = sets["wanted"] | "align" >> align_sets(plan, of_sets)
+    used = {"used": entities["used"]} | "rank" >> GroupMap(
+        rank_values,
+        plan.folder("ranked"),
+        outputs={"used": USED},
+        by={"used": By(partial(groups_by_text, column="value", n_groups=plan.n_groups))},
+        step=made.step(used="used"),
     )
-    made.add("counts", entities["joined"])
-    made.add("counts", entities[COUNTS])
-    made.add("signals", settled[COUNTS])
-    made.add("used", used["used"])
-    for name in ("sets", "tuples"):
-        made.add(name, settled[name])
-    for step in (names, sets, settled):
-        made.add("outcomes", step["outcomes"])
-    _ = made.collected() | "finish" >> do(finish_release, chunks, items, plan=plan, values=values)
+    for step in (names, sets, settled, used):
+        made.take(step[TOLD])
+    made.finish(partial(finish_release, plan=plan, values=values), chunks, items)
 
 
 _TABLES = ("items", "statements", "sitelinks")

@@ -64,11 +64,11 @@ from mapping.entity_linking.records import (
 from mapping.passages.corpus import checked_pages
 from pipelines.jobs.shared_inputs import MadeRelease, pages_input
 from pipelines.options import EntityLinkingOptions
-from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork, Pieces
-from pipelines.primitives.shuffle import CollectSorted, Regroup
+from pipelines.primitives.group_map import COUNTS, By, GroupMap, GroupWork, Piece, send_rows
+from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Done, Progress
 from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.runners.workers import WorkerDoFn, do
+from pipelines.runners.workers import WorkerDoFn, do, wired
 from pipelines.transforms.tables import WriteTable
 
 RANGE_BYTES = 4 << 20
@@ -179,7 +179,7 @@ _LINK_GROUP_ROWS = 1 << 16
 _TARGETS = "targets.npy"
 
 
-def write_targets(_: int, *, plan: Plan) -> Iterator[str]:
+def write_targets(_: bytes, *, plan: Plan) -> Iterator[str]:
     """Writes ids of the pages that links may lead to, for ``Targets``; gives the folder."""
     codes = [
         Targets.code(table["page_id"].to_numpy(), table["is_disambiguation"].to_numpy())
@@ -230,7 +230,7 @@ def _counted(work: GroupWork) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def draw_keys(counted: Sequence[tuple[ChunkKey, Mapping[str, int]]], sampling: Sampling) -> dict[str, Any]:
+def draw_keys(counted: Sequence[tuple[ChunkKey, Mapping[str, int]]], *, sampling: Sampling) -> Iterator[dict[str, Any]]:
     """What is drawn by what ``find_distinct`` counted, shares by group, and the number of duplicates."""
     of_groups = np.zeros((len(counted), N_BUCKETS), np.int64)
     for row, (_, counts) in enumerate(counted):
@@ -240,7 +240,7 @@ def draw_keys(counted: Sequence[tuple[ChunkKey, Mapping[str, int]]], sampling: S
     drawn = draw(list(of_groups), sampling)
     groups = {key[1]: own for (key, _), own in zip(counted, drawn.groups, strict=True)}
     n_duplicates = sum(counts[_DUPLICATES] for _, counts in counted)
-    return {**drawn._asdict(), "groups": groups, _DUPLICATES: n_duplicates}
+    yield {**drawn._asdict(), "groups": groups, _DUPLICATES: n_duplicates}
 
 
 def choose(work: GroupWork, drawn: Mapping[str, Any]) -> None:
@@ -259,16 +259,16 @@ def places(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
     return of_rows
 
 
-def sized(chosen: tuple[int, Pieces], split: str) -> tuple[int, tuple[str, int]]:
+def sized(place: int, chosen: Piece) -> tuple[int, tuple[str, int]]:
     """How many links of a split were chosen in a place."""
-    place, pieces = chosen
-    return place, (split, sum(piece.n_rows for piece in pieces))
+    split, _, stored = chosen
+    return place, (split, BatchRef(*stored).n_rows)
 
 
-def first_numbers(sizes: Sequence[tuple[int, tuple[str, int]]]) -> dict[int, dict[str, int]]:
+def first_numbers(sizes: Sequence[tuple[int, tuple[str, int]]]) -> Iterator[dict[int, dict[str, int]]]:
     """The number of the first record of each split in each place, whose sizes come in order.
 
-    >>> first_numbers([(3, ("train", 2)), (7, ("dev", 1)), (7, ("train", 4)), (9, ("train", 1))])[9]
+    >>> next(first_numbers([(3, ("train", 2)), (7, ("dev", 1)), (7, ("train", 4)), (9, ("train", 1))]))[9]
     {'train': 6, 'dev': 1}
     """
     total = dict.fromkeys(SPLITS, 0)
@@ -276,7 +276,7 @@ def first_numbers(sizes: Sequence[tuple[int, tuple[str, int]]]) -> dict[int, dic
     for place, (split, n_records) in sizes:
         found.setdefault(place, dict(total))
         total[split] += n_records
-    return found
+    yield found
 
 
 def cut_lines(work: GroupWork, starts: Mapping[int, Mapping[str, int]], *, plan: Plan) -> None:
@@ -353,19 +353,18 @@ def _read(plan: Plan) -> Callable[[], Done]:
 
     def poll() -> Done:
         nonlocal done
-        chunks = glob(join(plan.folder(OF_KEYS), "*.arrow"))
+        chunks = glob(join(plan.folder("distinct"), "given", OF_KEYS, "*.arrow"))
         done = max(done, sum(sizes[part] for part in {int(base_name(path).partition("-")[0]) for path in chunks}))
         return Done(done, sum(sizes), unit="pages")
 
     return poll
 
 
-@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
+@wired
 def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion: Exclusion) -> Any:
     """The pages of a release -> the folder of the data, once they are whole. Applied to a pipeline."""
     folder = plan.folder
-    begin = pipeline | "begin" >> beam.Create([0], reshuffle=False)
-    targets = begin | "targets" >> do(write_targets, plan=plan)
+    targets = pipeline | "begin" >> beam.Impulse() | "targets" >> do(write_targets, plan=plan)
     scanned = (
         pipeline
         | "files" >> beam.Create(list(range(len(plan.files))), reshuffle=False)
@@ -375,21 +374,22 @@ def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion
         | "scan" >> beam.ParDo(Scan(plan), Given(targets)).with_outputs(OF_MENTIONS, COUNTS, main=OF_KEYS)
     )
     by_hash = partial(hash_groups, n_groups=plan.n_groups)
-    keys = scanned[OF_KEYS] | "by hash" >> Regroup(folder(OF_KEYS), by_hash, order=KEY_ORDER)
-    distinct = {OF_KEYS: keys} | "distinct" >> GroupMap(
-        find_distinct, folder("distinct"), outputs={"distinct": KEYS}, orders={OF_KEYS: KEY_ORDER}
+    distinct = {OF_KEYS: scanned[OF_KEYS]} | "distinct" >> GroupMap(
+        find_distinct, folder("distinct"), outputs={"distinct": KEYS}, by={OF_KEYS: By(by_hash, KEY_ORDER)}
     )
-    drawn = distinct[COUNTS] | "found" >> CollectSorted() | "draw" >> beam.Map(draw_keys, plan.sampling)
+    drawn = distinct[COUNTS] | "draw" >> CollectSorted(partial(draw_keys, sampling=plan.sampling))
     chosen = {"distinct": distinct["distinct"]} | "choose" >> GroupMap(
         choose, folder("chosen"), outputs=dict.fromkeys(SPLITS, CHOSEN), given=(Given(drawn),)
     )
-    by_place = {
-        split: chosen[split] | f"{split} by place" >> Regroup(folder(f"{split}-places"), places) for split in SPLITS
-    }
-    sizes = tuple(by_place[split] | f"{split} sizes" >> beam.Map(sized, split) for split in SPLITS)
-    starts = sizes | "sizes" >> beam.Flatten() | "all sizes" >> CollectSorted() | "starts" >> beam.Map(first_numbers)
-    cut = by_place | "cut" >> GroupMap(
-        partial(cut_lines, plan=plan), folder("cut"), outputs={"lines": LINES}, given=(Given(starts),)
+    of_splits = {split: chosen[split] for split in SPLITS}
+    by_place, sent = send_rows(of_splits, folder("places"), dict.fromkeys(SPLITS, By(places)))
+    starts = by_place | "sizes" >> beam.MapTuple(sized) | "starts" >> CollectSorted(first_numbers)
+    cut = {"by place": by_place} | "cut" >> GroupMap(
+        partial(cut_lines, plan=plan),
+        folder("cut"),
+        outputs={"lines": LINES},
+        by={"by place": sent},
+        given=(Given(starts),),
     )
     lines = Given(cut["lines"] | "lines" >> CollectSorted())
     written = (
@@ -399,9 +399,11 @@ def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion
         | "write records" >> do(write_records, lines, plan=plan)
     )
     by_mention = partial(mention_groups, bounds=mention_bounds(plan))
-    mentions = scanned[OF_MENTIONS] | "by mention" >> Regroup(folder(OF_MENTIONS), by_mention, order=MENTION_ORDER)
-    counted = {OF_MENTIONS: mentions} | "count" >> GroupMap(
-        count_aliases, folder("aliases"), outputs={"aliases": ALIASES}, orders={OF_MENTIONS: MENTION_ORDER}
+    counted = {OF_MENTIONS: scanned[OF_MENTIONS]} | "count" >> GroupMap(
+        count_aliases,
+        folder("aliases"),
+        outputs={"aliases": ALIASES},
+        by={OF_MENTIONS: By(by_mention, MENTION_ORDER)},
     )
     aliases = (
         counted["aliases"]

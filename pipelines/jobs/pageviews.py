@@ -41,8 +41,8 @@ from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, keep_chunk, read
 from kbsource.site import Site
 from pipelines.jobs.shared_inputs import MadeRelease, check_lines, line_files
 from pipelines.options import PageviewsOptions
-from pipelines.primitives.group_map import GroupMap, GroupWork
-from pipelines.primitives.shuffle import CollectSorted, Regroup
+from pipelines.primitives.group_map import By, GroupMap, GroupWork
+from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
 from pipelines.runners.counters import count
 from pipelines.runners.running import new_pipeline, run_pipeline
@@ -88,9 +88,8 @@ def make_pageviews(
             | "spread" >> beam.Reshuffle()
             | "sum" >> do(_sum_range, hashed=hashed, projects=projects, site=site, folder=join(out.staging, READ))
         )
-        by_title = {"rows": sums | "by title" >> Regroup(join(out.staging, "titles"), groups)}
-        summed = by_title | GroupMap(
-            _sum_group, join(out.staging, "sums"), outputs={"pageviews": schema_of(TitleViews)}
+        summed = {"rows": sums} | "by title" >> GroupMap(
+            _sum_group, join(out.staging, "sums"), outputs={"pageviews": schema_of(TitleViews)}, by={"rows": By(groups)}
         )
         reports = beam.pvalue.AsSingleton(sums | "reports" >> CollectSorted())
         finish = do(_commit, reports, options=options, inputs=inputs, output=output)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -43,7 +44,6 @@ from pipelines.progress import Done, Progress
 from pipelines.qampari.plan import ORDER, Plan
 from pipelines.qampari.steps import COMPOSITIONS, SIMPLE, TABLES, Given, make_table_questions, make_wikidata_questions
 from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.runners.workers import do
 
 _PROVED = ("n_with_page", "n_aligned", "n_validated")
 
@@ -189,7 +189,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         chosen = make_wikidata_questions(pipeline, plan, paths, property_kinds(tables), made)
         if options.has_tables:
             make_table_questions(pipeline, plan, made)
-        _ = made.collected() | "finish" >> do(finish_release, Given(chosen), plan=plan, form=form, values=values)
+        made.finish(partial(finish_release, plan=plan, form=form, values=values), Given(chosen))
         with progress.stage("questions", _settled(plan)):
             steps = run_pipeline(pipeline, "qampari")
     report = Folder.of(join(output, REPORT)).read_json()
@@ -200,7 +200,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
 
 def _settled(plan: Plan) -> Callable[[], Done]:
     """A poll of the groups of queries that are settled, of all that there may be; in a store it is not looked."""
-    n_all, n_done = 3 * plan.n_groups + (len(plan.pages.files) if plan.options.has_tables else 0), 0
+    n_all, n_done = 2 * plan.n_groups + (len(plan.pages.files) if plan.options.has_tables else 0), 0
 
     def poll() -> Done:
         nonlocal n_done

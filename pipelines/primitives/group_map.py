@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -17,16 +17,18 @@ import pyarrow as pa
 from kbsource.columns import batch_of
 from kbsource.files import Folder, join
 from kbsource.rows import Row
-from kbsource.runtime.chunks import BatchRef, ChunkKey, chunk_path, once_json, rows_batch
+from kbsource.runtime.chunks import BatchRef, ChunkKey, chunk_path, once_json, read_chunk_report, rows_batch
 from kbsource.runtime.regroup import MOST_GROUPS, merge_group, read_group
+from pipelines.primitives.shuffle import GroupsOf, Step, split_rows
 from pipelines.runners.counters import count
 from pipelines.runners.workers import do
 
 ROWS_AT_ONCE = 1024
 COLUMN_ROWS_AT_ONCE = 1 << 16
-COUNTS = "counts"
+COUNTS, TOLD = "counts", "told"
 GROUP_ROWS = 1 << 19
-Pieces = tuple[BatchRef, ...]
+Pieces = Sequence[BatchRef]
+Piece = tuple[str, ChunkKey, BatchRef]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,16 @@ class GroupWork:
 
     def rows(self, name: str) -> Iterator[pa.RecordBatch]:
         """The rows of an input, in the order of its columns where it has one, else in that of the keys."""
-        pieces = self._pieces[name]
-        if name not in self._orders:
-            yield from read_group(pieces)
+        pieces = self._pieces.get(name, ())
+        if order := self._orders.get(name, ()):
+            yield from merge_group(pieces, order)
         else:
-            yield from merge_group(pieces, self._orders[name])
+            yield from read_group(pieces)
+
+    def reports(self, name: str) -> Iterator[Counter[str]]:
+        """What was counted when each chunk of an input was written."""
+        for piece in self._pieces.get(name, ()):
+            yield read_chunk_report(piece.path)[1].counts
 
     def table(self, name: str, schema: pa.Schema) -> pa.Table:
         """All rows of an input at once."""
@@ -138,23 +145,71 @@ class _Sinks:
         return self._stored
 
 
-class GroupMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """{name: (group, pieces)} -> {name: ((0, group), ``BatchRef``)} and ``counts``: (key, dict of counts by name).
+class By(NamedTuple):
+    """Which group each row of an input goes to, and the columns of numbers that those of a group are ordered by."""
 
-    Inputs may be what another one gives: a chunk whose key ends in its group. The function is called once for each
-    group that any input has, with a ``GroupWork`` and the values of ``given``. What it writes is in files that hang on
-    the group alone; outputs without rows do not come. A group that was done is not done again: a folder is for one job
-    with one input only.
+    groups: GroupsOf
+    order: Sequence[str] = ()
+
+
+class Sent(NamedTuple):
+    """That the rows of an input are on their way already, sent by ``send_rows`` by these names and orders."""
+
+    orders: Mapping[str, Sequence[str]]
+
+
+def send_rows(inputs: Mapping[str, Any], folder: str, by: Mapping[str, By | Sent]) -> tuple[Any, Sent]:
+    """Rows of inputs by name on their way to the groups: (group, (name, key, ``BatchRef``)).
+
+    What a ``GroupMap`` gives goes to the groups that it is of, unless ``by`` says other things.
+
+    Args:
+        inputs: (key, rows), or what was sent before, which has names of its own.
+        folder: takes the rows that are parted; for one job with one input only.
+        by: of inputs by name.
+    """
+    sent: list[Any] = []
+    orders: dict[str, Sequence[str]] = {}
+    for name, rows in inputs.items():
+        how = by.get(name)
+        if isinstance(how, Sent):
+            orders.update(how.orders)
+        elif how is None:
+            rows = rows | f"send {name}" >> beam.Map(_send, name)
+        else:
+            orders[name] = tuple(how.order)
+            split = {"folder": join(folder, name), "by": how.groups, "order": orders[name]}
+            rows = rows | f"send {name}" >> do(_send_split, name=name, **split)
+        sent.append(rows)
+    return sent[0] if len(sent) == 1 else tuple(sent) | "all" >> beam.Flatten(), Sent(orders)
+
+
+def _send_split(element: tuple[ChunkKey, Any], *, name: str, **how: Any) -> Iterator[tuple[int, Piece]]:
+    for group, (key, stored) in split_rows(element, **how):
+        yield group, (name, key, stored)
+
+
+def _send(chunk: tuple[ChunkKey, BatchRef], name: str) -> tuple[int, Piece]:
+    return chunk[0][1], (name, *chunk)
+
+
+class GroupMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """{name: (key, rows)} -> {name: ((0, group), ``BatchRef``)} and ``counts``: (key, dict of counts by name).
+
+    The function is called once for each group that any input has, with a
+    ``GroupWork`` and the values of ``given``. What it writes is in files that hang on the group alone; outputs without
+    rows do not come. A group that was done is not done again: a folder is for one job with one input only.
 
     Args:
         function: what is done; importable where workers run, and pickled.
         folder: takes the files.
         outputs: schemas by name.
-        orders: by input the columns that its pieces are ordered by, see ``kbsource.runtime.regroup.merge_group``.
+        by: which groups the rows of inputs go to; else, as what a ``GroupMap`` gives, to those that they are of.
         given: side inputs.
         plain: outputs that are not compressed, to be looked into.
         rows_at_once: by output the rows of a batch that is made of single rows.
         sorted_by: by output whose single rows are held and sorted, the number of columns that they are sorted by.
+        step: outputs, ``counts`` among them, that come as ``told`` besides, for ``shuffle.Made``.
     """
 
     def __init__(
@@ -163,39 +218,36 @@ class GroupMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         folder: str,
         *,
         outputs: Mapping[str, pa.Schema],
-        orders: Mapping[str, Sequence[str]] | None = None,
+        by: Mapping[str, By | Sent] | None = None,
         given: tuple[Any, ...] = (),
         plain: Collection[str] = (),
         rows_at_once: Mapping[str, int] | None = None,
         sorted_by: Mapping[str, int] | None = None,
+        step: Step | None = None,
     ) -> None:
         super().__init__()
-        self._given, self._names = given, tuple(outputs)
+        self._given, self._names, self._folder = given, (*outputs, TOLD), folder
+        self._by = by or {}
         written = _Outputs(folder, dict(outputs), tuple(plain), dict(rows_at_once or {}), dict(sorted_by or {}))
-        self._settings = {"function": function, "orders": dict(orders or {}), "outputs": written}
+        self._settings = {"function": function, "outputs": written, "step": step or Step(0, {})}
 
     def expand(self, inputs: Mapping[str, Any]) -> Any:
-        work = do(_do_group, *self._given, inputs=tuple(inputs), **self._settings)
-        named = tuple(rows | f"{name}" >> beam.Map(_named, name) for name, rows in inputs.items())
-        rows = named[0] if len(named) == 1 else named | "all" >> beam.Flatten()
-        return rows | "group" >> beam.GroupByKey() | "work" >> work.with_outputs(*self._names, main=COUNTS)
-
-
-def _named(element: tuple[Any, Any], name: str) -> tuple[int, tuple[str, Pieces]]:
-    key, pieces = element
-    return (key[1], (name, (pieces,))) if isinstance(key, tuple) else (key, (name, pieces))
+        pieces, sent = send_rows(inputs, join(self._folder, "given"), self._by)
+        work = do(_do_group, *self._given, orders=sent.orders, **self._settings)
+        return pieces | "group" >> beam.GroupByKey() | "work" >> work.with_outputs(*self._names, main=COUNTS)
 
 
 def _do_group(
-    element: tuple[int, Iterable[tuple[str, Pieces]]],
+    element: tuple[int, Iterable[Piece]],
     *given: Any,
-    inputs: tuple[str, ...],
     function: Callable[..., None],
     orders: Mapping[str, Sequence[str]],
     outputs: _Outputs,
+    step: Step,
 ) -> Iterator[Any]:
-    group, found = element[0], list(element[1])
-    pieces = {name: tuple(BatchRef(*entry) for of, many in found if of == name for entry in many) for name in inputs}
+    group, pieces = element[0], defaultdict[str, list[BatchRef]](list)
+    for name, _, ref in sorted(element[1]):
+        pieces[name].append(BatchRef(*ref))
 
     def make() -> dict[str, Any]:
         with ExitStack() as stack:
@@ -206,10 +258,15 @@ def _do_group(
         return {"stored": stored, "counts": work.counts}
 
     done = once_json(join(outputs.folder, f"{group:05d}.json"), make)
-    for name, stored in done["stored"].items():
-        yield beam.pvalue.TaggedOutput(name, (ChunkKey(0, group), BatchRef(*stored)))
     count(done["counts"])
-    yield ChunkKey(0, group), done["counts"]
+    key = ChunkKey(0, group)
+    made = {name: BatchRef(*stored) for name, stored in done["stored"].items()}
+    for name, stored in made.items():
+        yield beam.pvalue.TaggedOutput(name, (key, stored))
+    yield key, done["counts"]
+    for output, value in {**made, COUNTS: done["counts"]}.items():
+        if (told_as := step.names.get(output)) is not None:
+            yield beam.pvalue.TaggedOutput(TOLD, (ChunkKey(step.number, group), (told_as, value)))
 
 
 def value_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from kbsource.files import Folder, join
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_batches
 from mapping.qampari.classes import ItemSet, Numbers
 from pipelines.primitives.shuffle import CollectSorted
-from pipelines.runners.workers import WorkerDoFn, do
+from pipelines.runners.workers import WorkerDoFn
 
 
 class Lookup:
@@ -80,16 +80,15 @@ class MapRows(WorkerDoFn):
             yield key, self._function(batch, *given)
 
 
-@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
-def write_item_set(items: Any, path: str) -> Any:
+def write_item_set(path: str) -> CollectSorted:
     """(key, ``BatchRef``) of rows of ITEMS -> the path of one set of all of them."""
-    return items | CollectSorted() | "write" >> do(_write_item_set, path=path)
+    return CollectSorted(partial(_write_item_set, path=path))
 
 
 def _write_item_set(chunks: list[tuple[ChunkKey, BatchRef]], *, path: str) -> Iterator[str]:
     items = ItemSet()
     for _, stored in chunks:
-        for batch in read_batches(stored):
+        for batch in read_batches(BatchRef(*stored)):
             items.add(batch["item"].to_numpy())
     with Folder.of(path).create() as file:
         np.save(file, items.bits, allow_pickle=False)

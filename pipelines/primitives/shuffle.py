@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -33,17 +33,27 @@ class CollectSorted(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(key, value) -> one list of all of them, in the order of the keys, each once; an empty one where there are none.
 
     One worker holds the list: values are references, counts, or else small.
+
+    Args:
+        function: takes the list, and the values of ``given`` as ``do`` has them; what it yields comes instead.
     """
+
+    def __init__(self, function: Callable[..., Iterable[Any]] | None = None, *given: Any) -> None:
+        super().__init__()
+        self._function, self._given = function, given
 
     def expand(self, keyed: Any) -> Any:
         # Not by a key that all have: that takes three times the transforms, and something to begin with where there
         # are none.
         begin = keyed.pipeline | "begin" >> beam.Impulse()
-        return begin | "in order" >> beam.Map(_in_order, beam.pvalue.AsList(keyed))
+        return begin | "in order" >> do(_in_order, beam.pvalue.AsList(keyed), *self._given, function=self._function)
 
 
-def _in_order(_: bytes, keyed: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    return sorted(keyed, key=itemgetter(0))
+def _in_order(
+    _: bytes, keyed: Iterable[tuple[Any, Any]], *given: Any, function: Callable[..., Iterable[Any]] | None
+) -> Iterable[Any]:
+    ordered = sorted(keyed, key=itemgetter(0))
+    return [ordered] if function is None else function(ordered, *given)
 
 
 Collected = Sequence[tuple[ChunkKey, tuple[str, Any]]]
@@ -71,25 +81,42 @@ class Found:
         return dict(sorted(counts.items()))
 
 
+class Step(NamedTuple):
+    """What the end is told of a step: its number in their order, and what its outputs are called, by their names."""
+
+    number: int
+    names: Mapping[str, str]
+
+
 class Made:
     """What comes of the steps, for the end: chunks and counts, by name, in the order of the release."""
 
     def __init__(self) -> None:
         self._found: list[Any] = []
+        self._n_steps = 0
+
+    def step(self, **names: str) -> Step:
+        """The next step in order, and what its outputs are called; ``take`` what a ``GroupMap`` gives with it."""
+        self._n_steps += 1
+        return Step(self._n_steps, names)
+
+    def take(self, reported: Any) -> None:
+        """Takes (key, (name, chunk or counts)), whose first number is that of a step."""
+        self._found.append(reported)
 
     def add(self, name: str, values: Any) -> None:
-        """Takes (key, chunk or counts), whose keys differ, under a name."""
-        place = len(self._found)
-        self._found.append(values | f"{name} {place}" >> beam.Map(_named, place, name))
+        """Takes (key, chunk or counts), whose keys differ, under a name, as the next step."""
+        step = self.step().number
+        self._found.append(values | f"{name} {step}" >> beam.Map(_named, step, name))
 
-    def collected(self) -> Any:
-        """One list of (key, (name, value)), in order, for ``Found``."""
-        return tuple(self._found) | "made" >> beam.Flatten() | "collect" >> CollectSorted()
+    def finish(self, function: Callable[..., Iterable[Any]], *given: Any) -> Any:
+        """What a function yields that gets one list of (key, (name, value)), in order, for ``Found``."""
+        return tuple(self._found) | "made" >> beam.Flatten() | "finish" >> CollectSorted(function, *given)
 
 
-def _named(element: tuple[ChunkKey, Any], place: int, name: str) -> tuple[ChunkKey, tuple[str, Any]]:
+def _named(element: tuple[ChunkKey, Any], step: int, name: str) -> tuple[ChunkKey, tuple[str, Any]]:
     key, value = element
-    return ChunkKey(place, max(key)), (name, value)
+    return ChunkKey(step, max(key)), (name, value)
 
 
 class Checkpoint(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
@@ -135,20 +162,16 @@ class Regroup(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     def __init__(self, folder: str, by: GroupsOf, *, order: Sequence[str] = ()) -> None:
         super().__init__()
-        self._split = do(_split, folder=folder, by=by, order=tuple(order))
+        self._split = do(split_rows, folder=folder, by=by, order=tuple(order))
 
     def expand(self, chunks: Any) -> Any:
-        return (
-            chunks
-            | "split" >> self._split
-            | "group" >> beam.GroupByKey()
-            | "in order" >> beam.MapTuple(_pieces_in_order)
-        )
+        return chunks | "split" >> self._split | "group" >> beam.GroupByKey() | "in order" >> beam.MapTuple(_in_turn)
 
 
-def _split(
-    element: tuple[ChunkKey, BatchRef | pa.RecordBatch], *, folder: str, by: GroupsOf, order: tuple[str, ...]
+def split_rows(
+    element: tuple[ChunkKey, BatchRef | pa.RecordBatch], *, folder: str, by: GroupsOf, order: Sequence[str]
 ) -> Iterator[tuple[int, tuple[ChunkKey, BatchRef]]]:
+    """(key, rows) -> (group, (key, rows of it)), see ``Regroup``."""
     key, rows = ChunkKey(*element[0]), element[1]
     batches = list(read_batches(rows))
     schema = read_chunk_schema(rows.path) if isinstance(rows, BatchRef) else rows.schema
@@ -157,5 +180,5 @@ def _split(
         yield group, (key, stored)
 
 
-def _pieces_in_order(group: int, pieces: Iterable[tuple[ChunkKey, BatchRef]]) -> tuple[int, tuple[BatchRef, ...]]:
+def _in_turn(group: int, pieces: Iterable[tuple[ChunkKey, BatchRef]]) -> tuple[int, tuple[BatchRef, ...]]:
     return group, tuple(BatchRef(*stored) for _, stored in sorted(pieces))

@@ -14,14 +14,14 @@ from kbsource.runtime.chunks import BatchRef, ChunkKey
 from kbsource.runtime.regroup import whole_runs
 from mapping.qampari.classes import Numbers, required
 from mapping.qampari.evidence import Sought
-from mapping.qampari.names import ValueKind, Values, answer_key
+from mapping.qampari.names import ItemNames, ValueKind, Values, answer_key
 from mapping.qampari.questions import FAMILY_BITS, CompositionQuery, IntersectionQuery, query_row
 from mapping.qampari.selection import KEPT, AnswerFilter
 from mapping.qampari.statements import BASES, VALUES, compositions, intersections, pairs_of_queries, values_of_queries
 from pipelines.primitives.group_map import GroupWork
 from pipelines.primitives.lookup import Lookup
-from pipelines.qampari.facts import FactWriter, Flags, count_found, groups_of_facts, try_facts
-from pipelines.qampari.lookups import item_names, proof_texts, read_ranks
+from pipelines.qampari.facts import FactWriter, Flags, count_found, count_proofs, groups_of_facts, write_tried
+from pipelines.qampari.lookups import Ranks, item_names, proof_texts, read_ranks
 from pipelines.qampari.plan import FACT_BITS, FOUND, PROOFS, Plan, groups_of_queries
 from pipelines.qampari.simple import list_rows, number_lists, write_composition, write_intersection, write_query
 
@@ -55,10 +55,14 @@ SENT = pa.schema([*required("group"), *PROOFS])
 
 
 def join_values(work: GroupWork) -> None:
-    """The queries with the values that their answers have. Inputs: ``bases``, ``values``. Output: ``paired``."""
-    paired = values_of_queries(work.table("bases", BASES), work.table("values", VALUES))
-    for batch in paired.to_batches():
+    """The queries with the values that their answers have, and pairs of queries that a subject of the group answers.
+
+    Inputs: ``bases``; ``values``; ``answers``, in ``ANSWER_ORDER``. Outputs: ``paired``, ``pairs``.
+    """
+    for batch in values_of_queries(work.table("bases", BASES), work.table("values", VALUES)).to_batches():
         work.write("paired", batch)
+    for batch in pairs_of_queries(whole_runs(work.rows("answers"), ANSWER_ORDER[:1]), FAMILY_BITS):
+        work.extend("pairs", [column.to_numpy() for column in batch.columns])
 
 
 def compose(work: GroupWork, kinds: dict[str, ValueKind], *, plan: Plan) -> None:
@@ -121,12 +125,8 @@ def make_facts(
 
 
 def flag_facts(work: GroupWork) -> None:
-    """Notes which facts of a group anything was found of.
-
-    Inputs: ``numbered``, ``found``. Outputs: ``flagged``; ``said``, these facts.
-    """
+    """Notes which facts of a group anything was found of. Inputs: ``numbered``, ``found``. Output: ``flagged``."""
     said = count_found(work, work.table("found", FOUND)) + (work.group << FACT_BITS)
-    work.extend("said", (said,))
     for batch in work.rows("numbered"):
         columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
         work.extend("flagged", (*columns[:-1], np.isin(columns[3], said)))
@@ -194,7 +194,7 @@ def try_composed(work: GroupWork) -> None:
     is_needed = np.zeros(sum(batch.num_rows for batch in work.rows("facts")), np.bool_)
     for batch in work.rows("needed"):
         is_needed[batch["fact"].to_numpy() - (work.group << FACT_BITS)] = True
-    try_facts(work, is_needed, work.table("found", FOUND))
+    write_tried(work, is_needed, work.table("found", FOUND))
 
 
 def send_proofs(work: GroupWork, *, plan: Plan) -> None:
@@ -202,6 +202,7 @@ def send_proofs(work: GroupWork, *, plan: Plan) -> None:
 
     Inputs: ``numbered``, ``proofs``. Output: ``sent``.
     """
+    count_proofs(work)
     proofs = work.table("proofs", PROOFS)
     proved = proofs["fact"].to_numpy()
     pairs = [np.empty(0, np.int64)]
@@ -218,7 +219,7 @@ def send_proofs(work: GroupWork, *, plan: Plan) -> None:
         work.write("sent", pa.RecordBatch.from_arrays(arrays, schema=SENT))
 
 
-def settle_compositions(
+def settle_pairs(
     work: GroupWork,
     named: Sequence[tuple[ChunkKey, BatchRef]],
     named_values: Sequence[tuple[ChunkKey, BatchRef]],
@@ -228,15 +229,25 @@ def settle_compositions(
     *,
     plan: Plan,
 ) -> None:
-    """Settles the compositions of the queries of a group, and makes the questions of those that are kept.
+    """Settles the compositions and the intersections of the queries of a group, and makes the questions of those that
+    are kept.
 
-    A pair counts as validated when both of its facts are: that the subject answers the base query, and that it has the
-    value. Inputs: ``composed``, ``flagged``, ``kept``, ``sent``. Outputs: ``OF_QUESTIONS``.
+    Inputs: ``composed``, ``flagged``, ``kept``, ``sent``; ``pairs``, in ``INTERSECTION_ORDER``. Outputs:
+    ``OF_QUESTIONS``.
     """
     names, values = item_names(named, plan), Values(item_names(named_values, plan), kinds)
-    of_bases = Lookup(proved, "fact", groups_of_facts)
+    proofs, ranks = Lookup(proved, "fact", groups_of_facts), read_ranks(ranks_path)
+    _settle_compositions(work, names, values, proofs, ranks, plan=plan)
+    _settle_intersections(work, names, proofs, ranks, plan=plan)
+
+
+def _settle_compositions(
+    work: GroupWork, names: ItemNames, values: Values, of_bases: Lookup, ranks: Ranks, *, plan: Plan
+) -> None:
+    """A pair counts as validated when both of its facts are: that the subject answers the base query, and that it has
+    the value."""
     sent = work.table("sent", SENT).sort_by("fact").combine_chunks()
-    known, ranks, validated = sent["fact"].to_numpy(), read_ranks(ranks_path), _validated(work)
+    known, validated = sent["fact"].to_numpy(), _validated(work)
     keep, numbers = plan.options.answer_filter, plan.numbers
     for composition in _composed(work, validated):
         query = CompositionQuery(composition.property_id, numbers.query(composition.base))
@@ -273,30 +284,9 @@ INTERSECTION_KIND = 4
 """Of considered queries, in the order of the table."""
 
 
-def pair_queries(work: GroupWork) -> None:
-    """Pairs the queries that each subject of a group answers.
-
-    Input: ``answers``, in ``ANSWER_ORDER``. Output: ``pairs``.
-    """
-    for batch in pairs_of_queries(whole_runs(work.rows("answers"), ANSWER_ORDER[:1]), FAMILY_BITS):
-        work.extend("pairs", [column.to_numpy() for column in batch.columns])
-
-
-def settle_intersections(
-    work: GroupWork,
-    named: Sequence[tuple[ChunkKey, BatchRef]],
-    proved: Sequence[tuple[ChunkKey, BatchRef]],
-    ranks_path: str,
-    *,
-    plan: Plan,
-) -> None:
-    """Settles the intersections whose first queries are of a group, and makes their questions.
-
-    All of their answers are validated. Input: ``pairs``, in ``INTERSECTION_ORDER``. Outputs: ``OF_QUESTIONS``.
-    """
+def _settle_intersections(work: GroupWork, names: ItemNames, proofs: Lookup, ranks: Ranks, *, plan: Plan) -> None:
+    """All of their answers are validated; an intersection is of the group of its first query."""
     keep, numbers = plan.options.answer_filter, plan.numbers
-    names, proofs = item_names(named, plan), Lookup(proved, "fact", groups_of_facts)
-    ranks = read_ranks(ranks_path)
     for pair in intersections(whole_runs(work.rows("pairs"), INTERSECTION_ORDER[:2]), least=keep.least):
         query = IntersectionQuery(numbers.query(pair.first), numbers.query(pair.second))
         n_answers = len(pair.subjects)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import groupby
@@ -14,14 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.errors import named_faults
-from kbsource.files import Folder
 from kbsource.runtime.chunks import (
     BatchRef,
     ChunkFunction,
     ChunkKey,
     Report,
-    chunk_path,
-    read_chunk_report,
+    keep_chunk,
     read_stored,
     rows_batch,
     write_chunk,
@@ -30,9 +29,9 @@ from kbsource.runtime.regroup import merge_group
 from mapping.entail.signal import EntailmentModel
 from mapping.qampari.classes import Numbers
 from mapping.qampari.evidence import FACTS_AT_ONCE, Candidate, Fact, Proof, Sought, prove_facts
-from pipelines.primitives.group_map import GroupWork, Pieces, value_rows
+from pipelines.primitives.group_map import By, GroupWork, Sent, send_rows, value_rows
 from pipelines.primitives.guarded_map import GuardedMap
-from pipelines.primitives.shuffle import Regroup
+from pipelines.primitives.shuffle import split_rows
 from pipelines.qampari.pages import SearchPages
 from pipelines.qampari.plan import (
     ANSWER_PAGE,
@@ -47,12 +46,15 @@ from pipelines.qampari.plan import (
     WORDS,
     Plan,
 )
-from pipelines.runners.workers import do
+from pipelines.runners.workers import do, wired
 from pipelines.transforms.verify_entailment import EntailmentHandler, RunModel
 
 Flags = npt.NDArray[np.bool_]
 OF_FACTS = {"facts": FACT_ROWS, "wanted": WANTED}
 """Outputs of what makes facts."""
+OF_FOUND = {"found": Sent({"found": FOUND_ORDER})}
+"""How what ``search_facts`` gives was sent."""
+Chunk = tuple[ChunkKey, BatchRef]
 _LOOKS_AT_ONCE = 4096
 
 
@@ -124,18 +126,18 @@ class FactWriter:
         self._work.counts["all"] += self._next - self.first
 
 
-@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
+@wired
 def search_facts(wanted: Any, plan: Plan, name: str) -> Any:
-    """(key, ``BatchRef``) of rows of WANTED -> (group of the fact, pieces of rows of FOUND in ``FOUND_ORDER``)."""
+    """(key, ``BatchRef``) of rows of WANTED -> rows of FOUND on their way to the groups of the facts, ``OF_FOUND``."""
     by_page = partial(_buckets, n_pages=plan.pages.n_pages, n_buckets=plan.n_buckets)
     found = (
         wanted
-        | "by page" >> Regroup(plan.folder(name, "wanted"), by_page, order=WANTED_ORDER)
+        | "by page" >> do(split_rows, folder=plan.folder(name, "wanted"), by=by_page, order=WANTED_ORDER)
+        | "group" >> beam.GroupByKey()
         | "in turn" >> do(_merge, folder=plan.folder(name, "looks"))
-        | "spread" >> beam.Reshuffle()
         | "search" >> guarded(SearchPages(plan), plan, name, "found")
     )
-    return found.chunks | "by fact" >> Regroup(plan.folder(name, "by_fact"), by_fact, order=FOUND_ORDER)
+    return send_rows({"found": found.chunks}, plan.folder(name, "by_fact"), {"found": By(by_fact, FOUND_ORDER)})[0]
 
 
 def guarded(make: Callable[[], ChunkFunction], plan: Plan, *folder: str) -> GuardedMap:
@@ -159,24 +161,20 @@ def groups_of_facts(facts: Numbers) -> Numbers:
     return facts >> FACT_BITS
 
 
-def _merge(element: tuple[int, Pieces], *, folder: str) -> Iterator[tuple[ChunkKey, BatchRef]]:
+def _merge(element: tuple[int, Iterable[Chunk]], *, folder: str) -> Iterator[tuple[ChunkKey, BatchRef]]:
     """The looks of a group in order, in one file."""
     group, pieces = element
     key = ChunkKey(0, group)
-    path = chunk_path(folder, key)
-    if Folder.of(path).exists():
-        yield key, read_chunk_report(path)[0]
-        return
     batches = (
         batch.slice(start, _LOOKS_AT_ONCE)
-        for batch in merge_group([BatchRef(*piece) for piece in pieces], WANTED_ORDER)
+        for batch in merge_group([BatchRef(*piece) for _, piece in sorted(pieces)], WANTED_ORDER)
         for start in range(0, batch.num_rows, _LOOKS_AT_ONCE)
     )
-    yield key, write_chunk(batches, WANTED, Report(), path=path)
+    yield key, keep_chunk(folder, key, lambda path: write_chunk(batches, WANTED, Report(), path=path))
 
 
-def try_facts(work: GroupWork, is_needed: Flags, found: pa.Table) -> None:
-    """Writes what was found of facts that are worth a model's time to the output ``tried``; counts these as ``facts``.
+def tried_facts(work: GroupWork, is_needed: Flags, found: pa.Table) -> pa.Table:
+    """What was found of facts that are worth a model's time, rows of TRIED; counts these as ``facts``.
 
     Args:
         work: the group; its input ``facts`` has rows of FACT_ROWS.
@@ -185,11 +183,15 @@ def try_facts(work: GroupWork, is_needed: Flags, found: pa.Table) -> None:
     places = found["fact"].to_numpy() - (work.group << FACT_BITS)
     is_tried = is_needed[places]
     hypotheses = work.table("facts", FACT_ROWS).sort_by("fact")["hypothesis"].take(pa.array(places[is_tried]))
-    tried = found.filter(pa.array(is_tried)).append_column(TRIED.field("hypothesis"), hypotheses)
-    for batch in tried.cast(TRIED).to_batches(max_chunksize=1 << 12):
-        work.write("tried", batch)
     if n_needed := int(is_needed.sum()):
         work.counts.update(facts=n_needed, judged=0, refused=0, proved=0)
+    return found.filter(pa.array(is_tried)).append_column(TRIED.field("hypothesis"), hypotheses).cast(TRIED)
+
+
+def write_tried(work: GroupWork, is_needed: Flags, found: pa.Table) -> None:
+    """Writes ``tried_facts`` to the output ``tried``."""
+    for batch in tried_facts(work, is_needed, found).to_batches(max_chunksize=1 << 12):
+        work.write("tried", batch)
 
 
 def count_found(work: GroupWork, found: pa.Table) -> Numbers:
@@ -199,65 +201,60 @@ def count_found(work: GroupWork, found: pa.Table) -> Numbers:
     return places
 
 
-@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
-def find_proofs(tried: Any, plan: Plan, name: str, *, is_judged: bool = True) -> dict[str, Any]:
-    """((0, group), ``BatchRef``) of rows of TRIED -> the same of rows of PROOFS, and ``counts``: (key, dict).
+def find_proofs(plan: Plan, name: str) -> Any:
+    """((0, group), ``BatchRef``) of rows of TRIED -> the same of rows of PROOFS; counts are in their reports.
 
     Where the plan has no model the first sentence proves a fact, and with one it does for facts without a hypothesis.
     """
-    folder, model = plan.folder(name, "proofs"), plan.options.model if is_judged else None
+    folder, model = plan.folder(name, "proofs"), plan.options.model
     if model is None:
-        proved = tried | "take" >> do(_take_first, folder=folder)
-    else:
-        # A chunk whole: whether a sentence is asked about hangs on the ones before it.
-        judge = partial(_judge, folder=folder, least=plan.options.least_entailment)
-        proved = tried | beam.Reshuffle() | "judge" >> RunModel(EntailmentHandler(model, judge), model)
-    return {
-        "proofs": proved | "proofs" >> beam.MapTuple(_proofs),
-        "counts": proved | "counts" >> beam.MapTuple(_counts),
-    }
+        return do(_take_first, folder=folder)
+    # A chunk whole: whether a sentence is asked about hangs on the ones before it.
+    judge = partial(_judge, folder=folder, least=plan.options.least_entailment)
+    return _judge_apart(RunModel(EntailmentHandler(model, judge), model))
 
 
-def _proofs(key: ChunkKey, stored: BatchRef, counts: dict[str, int]) -> tuple[ChunkKey, BatchRef]:
-    return ChunkKey(*key), BatchRef(*stored)
+@wired
+def _judge_apart(tried: Any, run_model: RunModel) -> Any:
+    return tried | "spread" >> beam.Reshuffle() | "judge" >> run_model
 
 
-def _counts(key: ChunkKey, stored: BatchRef, counts: dict[str, int]) -> tuple[ChunkKey, dict[str, int]]:
-    return ChunkKey(*key), counts
-
-
-def _take_first(
-    element: tuple[ChunkKey, BatchRef], *, folder: str
-) -> Iterator[tuple[ChunkKey, BatchRef, dict[str, int]]]:
+def _take_first(element: Chunk, *, folder: str) -> Iterator[Chunk]:
     yield prove_chunk(element, folder, None, 0)
 
 
-def _judge(
-    model: EntailmentModel, chunk: tuple[ChunkKey, BatchRef], *, folder: str, least: float
-) -> tuple[ChunkKey, BatchRef, dict[str, int]]:
+def _judge(model: EntailmentModel, chunk: Chunk, *, folder: str, least: float) -> Chunk:
     with named_faults():
         return prove_chunk(chunk, folder, model, least)
 
 
-def prove_chunk(
-    chunk: tuple[ChunkKey, BatchRef], folder: str, model: EntailmentModel | None, least: float
-) -> tuple[ChunkKey, BatchRef, dict[str, int]]:
-    """Where the proofs of a chunk's facts are, in a file that is made unless it is there, and counts."""
+def prove_chunk(chunk: Chunk, folder: str, model: EntailmentModel | None, least: float) -> Chunk:
+    """Where the proofs of a chunk's facts are, in a file that is made unless it is there."""
     key, tried = ChunkKey(*chunk[0]), BatchRef(*chunk[1])
-    path = chunk_path(folder, key)
-    if not Folder.of(path).exists():
+
+    def make(path: str) -> None:
         report = Report()
-        batches = _proved(tried, model, least, report)
-        write_chunk(batches, PROOFS, report, path=path, is_packed=False)
-    stored, report = read_chunk_report(path)
-    return key, stored, dict(report.counts)
+        write_chunk(
+            proofs_of(read_stored(tried), model, least, report.counts), PROOFS, report, path=path, is_packed=False
+        )
+
+    return key, keep_chunk(folder, key, make)
 
 
-def _proved(tried: BatchRef, model: EntailmentModel | None, least: float, report: Report) -> Iterator[pa.RecordBatch]:
+def count_proofs(work: GroupWork) -> None:
+    """Counts what was judged, refused and proved of the facts of the input ``proofs``."""
+    for counts in work.reports("proofs"):
+        work.counts.update(counts)
+
+
+def proofs_of(
+    tried: Iterable[pa.RecordBatch], model: EntailmentModel | None, least: float, counts: Counter[str]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of TRIED -> rows of PROOFS; counts what is ``judged``, ``refused`` and ``proved``."""
     rows: list[tuple[Any, ...]] = []
     titles: dict[Any, str] = {}
     for proof in _outcomes(_facts(tried, titles), model, least):
-        report.counts.update(judged=proof.n_judged, refused=proof.n_refused, proved=proof.candidate is not None)
+        counts.update(judged=proof.n_judged, refused=proof.n_refused, proved=proof.candidate is not None)
         if (one := proof.candidate) is not None:
             fact = proof.fact
             rows.append((int(fact.answer_id), fact.hypothesis or None, proof.entailment, *one, titles[one.page_id]))
@@ -268,9 +265,9 @@ def _proved(tried: BatchRef, model: EntailmentModel | None, least: float, report
         yield rows_batch(rows, PROOFS)
 
 
-def _facts(tried: BatchRef, titles: dict[Any, str]) -> Iterator[Fact]:
+def _facts(tried: Iterable[pa.RecordBatch], titles: dict[Any, str]) -> Iterator[Fact]:
     """The facts in their order; notes the titles of their pages."""
-    rows = value_rows(read_stored(tried))
+    rows = value_rows(tried)
     for number, own in groupby(rows, key=itemgetter(0)):
         candidates = []
         hypothesis = None

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+import pyarrow as pa
 
 from mapping.qampari.evidence import Sought
 from mapping.qampari.list_tables import LinkedText, ListRow, ListTable
@@ -16,7 +17,7 @@ from mapping.qampari.records import ProofText, QueryRow, Question
 from mapping.qampari.selection import KEPT
 from mapping.qampari.table_questions import TableFact, Unkept, make_questions, table_facts, value_names
 from pipelines.primitives.group_map import GroupWork
-from pipelines.qampari.facts import FactWriter, count_found, try_facts
+from pipelines.qampari.facts import FactWriter, count_found, proofs_of, tried_facts
 from pipelines.qampari.lookups import proof_texts
 from pipelines.qampari.plan import FACT_BITS, FOUND, PROOFS, Plan
 from pipelines.qampari.simple import write_query, write_question
@@ -44,20 +45,16 @@ def _add(fact: TableFact, facts: FactWriter) -> None:
     facts.add_named(fact.page_id, first, fact.value_page_id, second)
 
 
-def try_tables(work: GroupWork) -> None:
-    """All that was found. Inputs: ``facts``, ``found``. Output: ``tried``."""
+def settle_tables(work: GroupWork, *, plan: Plan) -> None:
+    """Makes the questions about the tables of a part that the pages of their rows prove: the first sentence does.
+
+    Inputs: ``lists``, ``facts``, ``found``. Outputs: ``OF_QUESTIONS``.
+    """
     found = work.table("found", FOUND)
     is_found = np.zeros(sum(batch.num_rows for batch in work.rows("facts")), np.bool_)
     is_found[count_found(work, found)] = True
-    try_facts(work, is_found, found)
-
-
-def settle_tables(work: GroupWork, *, plan: Plan) -> None:
-    """Makes the questions about the tables of a part that the pages of their rows prove.
-
-    Inputs: ``lists``, ``proofs``. Outputs: ``OF_QUESTIONS``.
-    """
-    proofs = work.table("proofs", PROOFS)
+    tried = tried_facts(work, is_found, found)
+    proofs = pa.Table.from_batches(proofs_of(tried.to_batches(), None, 0, work.counts), PROOFS)
     proved = dict(zip(proofs["fact"].to_pylist(), proof_texts(proofs), strict=True))
     # Once for each subset: what a page has of the second comes behind all of the first, and is not held till then.
     for subset in (TABLE_SIMPLE, TABLE_COMPOSITION):

@@ -25,12 +25,12 @@ from mapping.qampari.classes import (
 )
 from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, item_terms, name_items
 from mapping.qampari.records import ProofText
-from pipelines.primitives.group_map import GroupMap, GroupWork, groups_by
+from pipelines.primitives.group_map import By, GroupMap, GroupWork, groups_by
 from pipelines.primitives.lookup import Lookup, MapRows, read_item_set, write_item_set
-from pipelines.primitives.shuffle import Checkpoint, CollectSorted, Regroup
+from pipelines.primitives.shuffle import CollectSorted, keep_batch
 from pipelines.qampari.plan import ITEMS, ORDER_BUCKETS, Plan
-from pipelines.runners.workers import do
-from pipelines.transforms.tables import ReadTable
+from pipelines.runners.workers import do, wired
+from pipelines.transforms.tables import ReadTable, read_places
 
 Given = beam.pvalue.AsSingleton
 _Chunk = tuple[ChunkKey, pa.RecordBatch]
@@ -43,30 +43,38 @@ class Classes(NamedTuple):
     types: Any  # path of the types of all classes
 
 
-@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
-def find_classes(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]], lacking: tuple[str, ...]) -> Classes:
-    """Pipeline -> ``Classes``; ``lacking`` are the properties whose values have a type that must be found out."""
+@wired
+def find_classes(
+    pipeline: Any,
+    plan: Plan,
+    paths: Mapping[str, tuple[str, ...]],
+    places: Mapping[str, Any],
+    lacking: tuple[str, ...],
+) -> Classes:
+    """Pipeline -> ``Classes``.
+
+    Args:
+        places: what ``FindPlaces`` gives of ``items`` and ``statements``.
+        lacking: the properties whose values have a type that must be found out.
+    """
     labels, given = tuple(plan.relations.wanted_types), dict(plan.relations.classes)
     named = (
-        pipeline
-        | "items" >> ReadTable(paths["items"], ("item_id", "labels"))
+        places["items"]
+        | "items" >> read_places(paths["items"], ("item_id", "labels"))
         | "labels" >> beam.Map(_labels, labels)
         | "labelled" >> CollectSorted()
     )
     chosen = (
-        pipeline
-        | "statements" >> ReadTable(paths["statements"], ("property_id", "rank", "value_type", "value"))
+        places["statements"]
+        | "statements" >> read_places(paths["statements"], ("property_id", "rank", "value_type", "value"))
         | "uses" >> beam.Map(_uses, Given(named), lacking)
-        | "used" >> CollectSorted()
-        | "choose" >> beam.Map(_choose, Given(named), labels, given)
+        | "choose" >> CollectSorted(partial(_choose, labels=labels, given=given), Given(named))
     )
     types = (
         pipeline
         | "closure" >> ReadTable(paths["classes"], ("class_id", "superclass_id"))
-        | "under" >> beam.Map(_under, Given(chosen))
-        | Checkpoint(plan.folder("classes", "under"))
-        | "all" >> CollectSorted()
-        | "types" >> do(_write_types, Given(chosen), path=plan.folder("classes", "types.npz"))
+        | "under" >> do(_under, Given(chosen), folder=plan.folder("classes", "under"))
+        | "types" >> CollectSorted(partial(_write_types, path=plan.folder("classes", "types.npz")), Given(chosen))
     )
     return Classes(chosen, types)
 
@@ -92,9 +100,10 @@ def _uses(
 def _choose(
     found: list[tuple[ChunkKey, dict[str, Any]]],
     named: list[tuple[ChunkKey, list[tuple[str, str]]]],
+    *,
     labels: tuple[str, ...],
     given: dict[str, str],
-) -> dict[str, dict[str, str]]:
+) -> Iterator[dict[str, dict[str, str]]]:
     items: defaultdict[str, set[str]] = defaultdict(set)
     for _, pairs in named:
         for item, label in pairs:
@@ -106,12 +115,12 @@ def _choose(
             before = uses.get(item, (0, 0))
             uses[item] = before[0] + n_uses, before[1] + n_instances
         types = {**one["types"], **types}
-    return {"classes": choose_classes(labels, items, uses, given=given), "types": types}
+    yield {"classes": choose_classes(labels, items, uses, given=given), "types": types}
 
 
-def _under(chunk: _Chunk, chosen: dict[str, dict[str, str]]) -> tuple[ChunkKey, pa.RecordBatch]:
+def _under(chunk: _Chunk, chosen: dict[str, dict[str, str]], *, folder: str) -> Iterator[tuple[ChunkKey, BatchRef]]:
     key, batch = chunk
-    return key, pairs_of_classes(batch, chosen["classes"])
+    yield key, keep_batch(ChunkKey(*key), pairs_of_classes(batch, chosen["classes"]), folder)
 
 
 def _write_types(
@@ -130,20 +139,25 @@ def read_types(path: str) -> ClassTypes:
         return ClassTypes(tuple(arrays["labels"].tolist()), arrays["numbers"], arrays["masks"])
 
 
-@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
-def find_item_names(items: Any, plan: Plan, name: str, paths: tuple[str, ...]) -> Any:
-    """(key, ``BatchRef``) of rows of ITEMS -> the same of rows of NAMES; all together are for ``item_names``."""
+@wired
+def find_item_names(items: Any, plan: Plan, name: str, paths: tuple[str, ...], places: Any) -> Any:
+    """(key, ``BatchRef``) of rows of ITEMS -> the same of rows of NAMES; all together are for ``item_names``.
+
+    ``places`` is what ``FindPlaces`` gives of the files of items at ``paths``.
+    """
     needed = items | "set" >> write_item_set(plan.folder(name, "needed.npy"))
-    by_item = partial(groups_by, column="item", n_groups=plan.n_groups)
+    by_item = By(partial(groups_by, column="item", n_groups=plan.n_groups))
     terms = (
-        items.pipeline
-        | "read" >> ReadTable(paths, TERM_COLUMNS)
+        places
+        | "read" >> read_places(paths, TERM_COLUMNS)
         | "needed" >> beam.ParDo(MapRows(item_terms, opens=read_item_set), Given(needed))
-        | "terms" >> Regroup(plan.folder(name, "terms"), by_item)
     )
-    inputs = {"terms": terms, "items": items | "by item" >> Regroup(plan.folder(name, "items"), by_item)}
-    named = inputs | "name" >> GroupMap(
-        partial(_name, plan=plan), plan.folder(name, "named"), outputs={"names": NAMES}, plain=("names",)
+    named = {"terms": terms, "items": items} | "name" >> GroupMap(
+        partial(_name, plan=plan),
+        plan.folder(name),
+        outputs={"names": NAMES},
+        by={"terms": by_item, "items": by_item},
+        plain=("names",),
     )
     return named.names
 
@@ -182,10 +196,9 @@ class Ranks(NamedTuple):
         return rank % ORDER_BUCKETS << _RANK_BITS | rank
 
 
-@beam.ptransform_fn  # type: ignore[untyped-decorator]  # Beam is not typed
-def rank_queries(kept: Any, path: str) -> Any:
+def rank_queries(path: str) -> CollectSorted:
     """(key, ``BatchRef``) of rows with a column ``query`` -> the path of the numbers of all of them, ascending."""
-    return kept | CollectSorted() | "write" >> do(_write_ranks, path=path)
+    return CollectSorted(partial(_write_ranks, path=path))
 
 
 def _write_ranks(chunks: list[tuple[ChunkKey, BatchRef]], *, path: str) -> Iterator[str]:

@@ -32,7 +32,7 @@ from mapping.qampari.records import ProofText, QueryRow, Question, QuestionAnswe
 from mapping.qampari.selection import KEPT
 from mapping.qampari.statements import PairAnswers, simple_answers
 from pipelines.primitives.group_map import GroupWork
-from pipelines.qampari.facts import FactWriter, Flags, count_found, try_facts
+from pipelines.qampari.facts import FactWriter, Flags, count_found, count_proofs, write_tried
 from pipelines.qampari.lookups import item_names, proof_texts, read_types
 from pipelines.qampari.plan import FACT_BITS, FOUND, ORDER_BUCKETS, PROOFS, OrderedQuestion, Plan
 
@@ -261,7 +261,7 @@ def try_simple(work: GroupWork, *, plan: Plan) -> None:
         if keep.keeps(min(int(is_found[facts].sum()), keep.most), len(facts)):
             is_needed[facts] = True
     work.extend("said", (said + first,))
-    try_facts(work, is_needed, found)
+    write_tried(work, is_needed, found)
 
 
 class _Settled(NamedTuple):
@@ -280,6 +280,7 @@ def settle_simple(work: GroupWork, types_path: str, named: list[tuple[ChunkKey, 
     ``OF_QUESTIONS``.
     """
     names, numbers = item_names(named, plan), plan.numbers
+    count_proofs(work)
     proofs = work.table("proofs", PROOFS)
     proved = proofs["fact"].to_numpy()
     said = np.concatenate([np.empty(0, np.int64), *(batch["fact"].to_numpy() for batch in work.rows("said"))])

@@ -7,7 +7,7 @@ import hashlib
 import importlib.util
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, partial
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,25 @@ class WorkerDoFn(beam.DoFn):  # type: ignore[misc]  # Beam is not typed
     def default_type_hints(self) -> IOTypeHints:
         """None: elements are what the docstrings say, and Beam would take side inputs for one tuple."""
         return IOTypeHints.empty()
+
+
+class Wired(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """A transform that a function puts together; see ``wired``."""
+
+    def __init__(self, function: Callable[..., Any], *args: Any, **named: Any) -> None:
+        super().__init__(function.__name__)
+        self._wire = partial(function, *args, **named)
+
+    def expand(self, given: Any) -> Any:
+        return self._wire.func(given, *self._wire.args, **self._wire.keywords)
+
+
+def wired(function: Callable[..., Any]) -> Callable[..., Wired]:
+    """Makes a transform of a function of what it is applied to, and of further arguments, which it is called with.
+
+    Unlike Beam's ``ptransform_fn`` it writes none of the arguments into the graph of the job.
+    """
+    return wraps(function)(partial(Wired, function))
 
 
 def do(function: Callable[..., Iterable[Any]], /, *given: Any, **bound: Any) -> Any:

@@ -37,6 +37,27 @@ class _Place(NamedTuple):
     n_groups: int
 
 
+class FindPlaces(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """Pipeline -> where the chunks of a table are, spread over all workers, for any number of ``read_places``.
+
+    Args:
+        paths: of the table's files in order, wherever they lie.
+        chunk_rows: row groups are put together until there are so many rows; 1 leaves each alone.
+    """
+
+    def __init__(self, paths: Sequence[str], *, chunk_rows: int | None = None) -> None:
+        super().__init__()
+        self._find = do(_places, paths=tuple(paths), chunk_rows=chunk_rows or CHUNK_ROWS)
+
+    def expand(self, pipeline: Any) -> Any:
+        return pipeline | "begin" >> beam.Impulse() | "find" >> self._find | "spread" >> beam.GroupByKey()
+
+
+def read_places(paths: Sequence[str], columns: Sequence[str] | None, *, together: str | None = None) -> Any:
+    """What reads the chunks whose places ``FindPlaces`` gives of the same files; see ``ReadTable``."""
+    return do(_read, paths=tuple(paths), columns=None if columns is None else list(columns), together=together)
+
+
 class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """Pipeline -> (key, record batch) of chosen columns: part is the number of the file, chunk that of a row group.
 
@@ -46,7 +67,7 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         paths: of the table's files in order, wherever they lie.
         columns: which ones, in that order; None for all.
         together: a column; rows that stand together and are equal in it are in one batch.
-        chunk_rows: row groups are put together until there are so many rows; 1 leaves each alone.
+        chunk_rows: as for ``FindPlaces``.
     """
 
     def __init__(
@@ -58,9 +79,9 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         chunk_rows: int | None = None,
     ) -> None:
         super().__init__()
-        self._paths, self._together = tuple(paths), together
-        self._columns = None if columns is None else list(columns)
-        self._chunk_rows = chunk_rows or CHUNK_ROWS
+        self._paths, self._columns = tuple(paths), columns
+        self._read = read_places(paths, columns, together=together)
+        self._places = FindPlaces(paths, chunk_rows=chunk_rows)
 
     def rows(self) -> Any:
         """This, and its rows as ``beam.Row``, see ``AsRows``, whose fields are the columns.
@@ -74,13 +95,7 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         return self | "as rows" >> AsRows(pa.schema([schema.field(name) for name in columns]))
 
     def expand(self, pipeline: Any) -> Any:
-        return (
-            pipeline
-            | "begin" >> beam.Impulse()
-            | "places" >> do(_places, paths=self._paths, chunk_rows=self._chunk_rows)
-            | "spread" >> beam.GroupByKey()
-            | "read" >> do(_read, paths=self._paths, columns=self._columns, together=self._together)
-        )
+        return self._places.expand(pipeline) | "read" >> self._read
 
 
 class ReadStatements(ReadTable):

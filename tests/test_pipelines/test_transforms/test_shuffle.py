@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
 from kbsource.runtime.regroup import merge_group, read_group, whole_runs, write_groups
-from pipelines.primitives.group_map import COUNTS, GroupMap, GroupWork
-from pipelines.primitives.shuffle import Checkpoint, CollectSorted, Regroup
+from pipelines.primitives.group_map import COUNTS, TOLD, By, GroupMap, GroupWork
+from pipelines.primitives.shuffle import Checkpoint, Collected, CollectSorted, Found, Made, Regroup
 from tests.support.chunk_functions import NUMBERS
 from tests.support.examples import examples
 
@@ -117,21 +117,31 @@ def _keep(values: list[Any], path: Path) -> None:
     path.write_bytes(pickle.dumps(values))
 
 
+def _told(collected: Collected, *, path: Path) -> Iterable[None]:
+    found = Found(collected)
+    pairs = [[values(read_stored(one)) for one in step] for step in found.steps("pairs")]
+    _keep([pairs, found.counts("numbers")], path)
+    return ()
+
+
 def _run(folder: Path, ones: list[Any]) -> list[list[Any]]:
-    names = ("sums", "even", COUNTS)
+    names, steps = ("sums", "even", COUNTS), Made()
     with TestPipeline(runner="FnApiRunner") as pipeline:
         more = pipeline | "more" >> beam.Create([1000])
         inputs = {
-            "ones": pipeline | "1" >> beam.Create(ones) | "by 1" >> Regroup(str(folder / "a"), tens, order=("n",)),
-            "others": pipeline | "2" >> beam.Create([chunk(0, 0, 25, 31)]) | "by 2" >> Regroup(str(folder / "b"), tens),
+            "ones": pipeline | "1" >> beam.Create(ones),
+            "others": pipeline | "2" >> beam.Create([chunk(0, 0, 25, 31)]),
         }
         made = inputs | GroupMap(
             add_up,
             str(folder / "made"),
             outputs={"sums": NUMBERS, "even": NUMBERS},
-            orders={"ones": ("n",)},
+            by={"ones": By(tens, ("n",)), "others": By(tens)},
             given=(beam.pvalue.AsSingleton(more),),
+            step=steps.step(even="pairs", counts="numbers"),
         )
+        steps.take(made[TOLD])
+        steps.finish(partial(_told, path=folder / "told"))
         for name in names:
             collected = made[name] | f"collect {name}" >> CollectSorted()
             assert_that(collected, partial(_keep, path=folder / name), label=f"take {name}")
@@ -156,6 +166,8 @@ def test_inputs_come_together_by_group_and_outputs_without_rows_do_not_come(tmp_
     ]
     assert in_groups(even) == [(ChunkKey(0, 0), [2, 4]), (ChunkKey(0, 1), [10, 12])]
     assert counts == [(ChunkKey(0, n), {"rows": rows}) for n, rows in enumerate((2, 3, 2, 1))]
+
+    assert pickle.loads((tmp_path / "told").read_bytes()) == [[[[2, 4], [10, 12]]], {"rows": 8}]  # noqa: S301
 
     # What is there is not done again.
     assert _run(tmp_path, [*chunks, chunk(2, 0, 13)])[2] == counts
