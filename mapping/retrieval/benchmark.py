@@ -197,8 +197,10 @@ class Tally:
             if not n:
                 continue
             columns = np.column_stack([np.asarray(values[metric], float) for metric in metrics])
-            ends: Sequence[Any] = intervals(columns, self._resamples) if self._resamples else [(None, None)] * n
-            for metric, (low, high) in zip(metrics, ends, strict=False):
+            ends: Sequence[Any] = (
+                intervals(columns, self._resamples) if self._resamples else [(None, None)] * len(metrics)
+            )
+            for metric, (low, high) in zip(metrics, ends, strict=True):
                 self._scores.append(Score(dataset, system, metric, fsum(values[metric]) / n, low, high, n))
 
 

@@ -17,27 +17,31 @@ Paths are relative to the folder of the configuration.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Argument, CycloptsError, Parameter
 
 from kbsource.errors import SetupError
-from kbsource.files import absolute
+from kbsource.files import absolute, join
+from kbsource.temporary import TemporaryFolder
 from mapping.options import DEFAULTS, AtLeast0, File, FolderPath, Release, Releases, System
 from pipelines.commands.config import ConfigFile, Item, Items
-from pipelines.commands.retrieve import TOP, search
+from pipelines.commands.retrieve import TOP, read, search
+from pipelines.options import ReadOptions, RunOptions
 from pipelines.progress import Progress
 from pipelines.terminal import Summary, command_line, table_text
 
 if TYPE_CHECKING:
+    from kbsource.records import BadRecord
     from mapping.retrieval.benchmark import Dataset
     from pipelines.jobs.benchmark import PlannedSystem
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.,:+ -]*(?:/[A-Za-z0-9][\w.,:+ -]*)*")
-_OF_THE_COMMAND = frozenset(("queries", "output", "form", "negatives"))
-"""Options of ``kbsource search`` that a system has not."""
+_OF_THE_COMMAND = frozenset(("queries", "output", "negatives", "questions", "retrieved", "dry-run"))
+"""Options of ``kbsource search`` and ``read`` that a system has not."""
 
 
 def benchmark(
@@ -51,7 +55,7 @@ def benchmark(
     config: File | None = None,
     resamples: Annotated[AtLeast0, Parameter("--bootstrap")] = 1000,
 ) -> Summary:
-    """Measure retrieval systems on datasets, in one table.
+    """Measure retrieval systems, with readers or without, on datasets, in one table.
 
     Has every system answer the questions of every dataset, and gives the metrics of KILT, QAMPARI and AmbER with 95 %
     intervals, seconds and memory, beside the figures of the papers. A run that was killed is taken up where it was.
@@ -119,14 +123,35 @@ def benchmark(
     )
 
 
-def _system(passages: str, name: str, options: Sequence[str]) -> PlannedSystem:
-    """The system of options as they are typed behind ``kbsource search PASSAGES``; raises CycloptsError where they mean
-    nothing."""
+def _system(passages: str, name: str, options: Sequence[str], reader: Sequence[str] = ()) -> PlannedSystem:
+    """The system of options as they are typed behind ``kbsource search PASSAGES``, and those of its reader, if it has
+    one, behind ``kbsource read QUESTIONS``; raises CycloptsError where they mean nothing."""
     from pipelines.jobs.benchmark import PlannedSystem
 
-    bound = _searching().parse_args([passages, *options], exit_on_error=False, print_error=False)[1]
+    bound = _typed("search").parse_args([passages, *options], exit_on_error=False, print_error=False)[1]
     given = {key: one for key, one in bound.arguments.items() if key != "passages"}
-    return PlannedSystem(name, tuple(options), given.get("top") or TOP, partial(search, passages, **given))
+    top, find = given.get("top") or TOP, partial(search, passages, **given)
+    if not reader:
+        return PlannedSystem(name, tuple(options), top, find)
+    typed = ["questions", "--output=output", *reader]
+    reading = _typed("read").parse_args(typed, exit_on_error=False, print_error=False)[1].arguments
+    said = (f"--reader-{one.removeprefix('--')}" for one in reader)
+    answer = partial(_read, find=find, **reading)
+    return PlannedSystem(name, (*options, *said), min(top, reading["options"].top), answer)
+
+
+def _read(
+    *, queries: str, output: str, find: Callable[..., Summary], options: ReadOptions, run: RunOptions = RunOptions()
+) -> Summary:
+    """Has a reader answer a file of queries, with what a system finds unless it reads nothing."""
+    with TemporaryFolder() as folder:
+        faults: list[BadRecord | str] = []
+        found = None
+        if options.form != "closed":
+            found = join(folder, "found.jsonl")
+            faults += find(queries=queries, output=found).faults
+        answered = read(replace(options, questions=queries, output=output, retrieved=found), run=run)
+    return replace(answered, faults=[*faults, *answered.faults])
 
 
 def _check_names(of: str, names: Sequence[str], remedy: str) -> None:
@@ -140,18 +165,19 @@ def _check_names(of: str, names: Sequence[str], remedy: str) -> None:
 
 
 @cache
-def _searching() -> App:
-    """``kbsource search`` as a command line of its own, by which the options of systems are read."""
-    app = App(name="search", default_parameter=DEFAULTS)
-    app.default(search)
+def _typed(command: Literal["search", "read"]) -> App:
+    """A command as a command line of its own, by which the options of systems are read."""
+    app = App(name=command, default_parameter=DEFAULTS)
+    app.default(search if command == "search" else read)
     return app
 
 
 @cache
-def _options() -> dict[str, Argument]:
-    """What a configuration may say of a system."""
-    named = {one.name.removeprefix("--"): one for one in _searching().assemble_argument_collection() if one.show}
-    return {key: one for key, one in named.items() if key.islower() and key not in _OF_THE_COMMAND}
+def _options(command: Literal["search", "read"]) -> dict[str, Argument]:
+    """What a configuration may say of a system, or of its reader."""
+    named = {one.name.removeprefix("--"): one for one in _typed(command).assemble_argument_collection() if one.show}
+    left_out = {*_OF_THE_COMMAND, *(("form",) if command == "search" else ())}
+    return {key: one for key, one in named.items() if key.islower() and key not in left_out}
 
 
 class _Config(ConfigFile):
@@ -171,11 +197,18 @@ class _Config(ConfigFile):
         self.systems = [self._system(passages, name, item) for name, item in named.get("systems", {}).items()]
 
     def _system(self, passages: str, name: str, item: Item) -> PlannedSystem:
-        options = _options()
-        own = self.items(item.value, f"system {name!r}", allowed=options)
-        tokens = [part for key, one in own.items() for part in self.typed(options[key], key, one)]
+        own = self.items(item.value, f"system {name!r}", allowed=(*_options("search"), "reader"))
+        reader: Items = {}
+        if (given := own.pop("reader", None)) is not None:
+            reader = self.items(given.value, f"the reader of {name!r}", allowed=_options("read"))
+        tokens, of_reader = self._tokens("search", own), self._tokens("read", reader)
+        if "system" not in own and "--form=closed" not in of_reader:
+            tokens.insert(0, f"--system={name}")
         try:
-            return _system(passages, name, (*([] if "system" in own else [f"--system={name}"]), *tokens))
+            return _system(passages, name, tokens, of_reader)
         except CycloptsError as error:
             error.verbose = False
             self.fail(item.key, f"system {name!r}: {str(error).rstrip('.')}")
+
+    def _tokens(self, command: Literal["search", "read"], items: Items) -> list[str]:
+        return [part for key, one in items.items() for part in self.typed(_options(command)[key], key, one)]

@@ -34,8 +34,9 @@ def test_scores_are_means_and_datasets_of_a_pool_count_together_by_their_records
     assert (scores[QUESTIONS, "Rprec"].low, scores[QUESTIONS, "Rprec"].high) == (low, high)
     assert low < 0.625 < high
     without = Tally(0)
-    list(without.add(_dataset("a"), "s", {"Rprec": [1.0]}))
-    assert without.scores()[0] == Score("a", "s", "Rprec", 1.0, None, None, 1)
+    list(without.add(_dataset("a", pool=""), "s", {"Rprec": [1.0], "em": [0.0]}))
+    scores_alone = [Score("a", "s", name, value, None, None, 1) for name, value in (("Rprec", 1.0), ("em", 0.0))]
+    assert without.scores() == scores_alone
 
 
 def test_a_row_has_every_system_and_the_papers_beside_them() -> None:

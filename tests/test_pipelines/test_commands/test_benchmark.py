@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from mapping.passages.cut import CutOptions
 from mapping.retrieval.benchmark import datasets_of
 from pipelines.cli import main
 from pipelines.commands import benchmark
+from pipelines.jobs import read as job
 from tests.support.alignments import write_records
+from tests.support.fake_reader import FakeGenerator
 from tests.support.inspected import client_of
 from tests.support.passages import cut_release, page, write_kb
 from tests.support.verified import seal, verified
@@ -41,7 +44,7 @@ QUESTION = {
     "question_text": "What is old or a town?",
     "answer_list": [{"answer_text": "fish", "aliases": []}, {"answer_text": "town", "aliases": []}],
 }
-_OUTPUTS = [({"answer": ["Brack"], "provenance": [{"wikipedia_id": str(one)}]}, one == 3) for one in (3, 5)]
+_OUTPUTS = [({"answer": ["Sorn"], "provenance": [{"wikipedia_id": str(one)}]}, one == 3) for one in (3, 5)]
 AMBER = {
     "name": "Sorn",
     "qids": {
@@ -54,6 +57,13 @@ AMBER = {
         for number, (output, is_head) in enumerate(_OUTPUTS)
     },
 }
+
+
+class TitleReader(FakeGenerator):
+    """Writes the title of the passage that it is given."""
+
+    def write(self, prompts: Sequence[tuple[str, ...]]) -> list[str]:
+        return [one[0].partition("title: ")[2].partition(" ")[0] for one in prompts]
 
 
 @pytest.fixture(scope="module")
@@ -181,3 +191,30 @@ def test_a_configuration_that_means_nothing_names_the_line(
 def test_a_release_without_questions_is_no_dataset(corpus: Path) -> None:
     with pytest.raises(SetupError, match="its format is 'kbsource-passages"):
         list(datasets_of(str(corpus)))
+
+
+def test_a_reader_answers_with_what_its_system_finds(
+    tmp_path: Path, corpus: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "_generator", lambda _: TitleReader)
+    reader = "reader: {model: m, form: pig, top: 2}"
+    config.write_text(
+        "datasets: {nq/dev: nq.jsonl, lists: qampari.jsonl, human/qa: sets.jsonl}\n"
+        f"systems: {{found: {{system: bm25, {reader}}}, gold: {{system: oracle, {reader}}}, "
+        "book: {reader: {model: m, form: closed}}}\n"
+    )
+    out = tmp_path / "out"
+    assert main(["benchmark", str(corpus), "--config", str(config), "--output", str(out), "--bootstrap", "0"]) == 0
+    scores = _scores(out)
+    assert scores["nq/dev", "found", "Rprec"] == (0.5, 2)
+    assert scores["nq/dev", "gold", "Rprec"] == (1.0, 2)
+    assert scores["nq/dev", "book", "Rprec"] == (0.0, 2)
+    assert [scores["nq/dev", system, "em"] for system in ("found", "gold", "book")] == [
+        (1 / 3, 3),
+        (1 / 3, 3),
+        (0.0, 3),
+    ]
+    assert scores["human/qa", "gold", "answer_f1 head"] == (1.0, 1)
+    assert scores["human/qa", "found", "consistency@1"] == (0.0, 1)
+    assert scores["lists", "found", "recall"][1] == scores["lists", "found", "ARECALL@2"][1] == 1
+    assert verified(out, passages=corpus).is_sound
