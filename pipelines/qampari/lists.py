@@ -63,12 +63,10 @@ def settle_tables(work: GroupWork, *, plan: Plan) -> None:
                 if question.subset == subset:
                     write_question(work, question, place, at)
             if subset == TABLE_SIMPLE:
-                rows = [(query.subset, query.key, query.n_answers, query.n_validated, KEPT) for query in kept]
-                rows += [
-                    (query.subset, query.key, query.n_answers, query.n_validated, query.reason) for query in unkept
-                ]
+                rows = [_considered(query, KEPT) for query in kept]
+                rows += [_considered(query, query.reason) for query in unkept]
                 for at, row in enumerate(rows):
-                    write_query(work, _considered(*row), KIND, place, at)
+                    write_query(work, row, KIND, place, at)
 
 
 def _made(
@@ -106,5 +104,6 @@ def _redirects(tables: list[ListTable], pages: ItemPages) -> Mapping[int, tuple[
     return {page_id: pages.redirects_to(page_id) for page_id in sorted(ids)}
 
 
-def _considered(subset: str, key: str, n_answers: int, n_validated: int, outcome: str) -> QueryRow:
-    return QueryRow(subset, key, (), (), None, n_answers, n_answers, n_validated, n_validated, outcome)
+def _considered(query: Question | Unkept, outcome: str) -> QueryRow:
+    n_answers, n_validated = query.n_answers, query.n_validated
+    return QueryRow(query.subset, query.key, (), (), None, n_answers, n_answers, n_validated, n_validated, outcome)
