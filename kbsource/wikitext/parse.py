@@ -278,7 +278,7 @@ class PagePreparation:
         """The wikitext of all cells and values in the order that ``assemble`` takes them back."""
         # Values may hold tables of their own, which come after the body's: settle them first.
         values = [
-            self._settle(value) if _UNSETTLED.search(value) else value
+            self._settle(_BREAK.sub(_broken, value)) if _UNSETTLED.search(value) else value
             for _, fields in self._infoboxes
             for _, value in fields
         ]
@@ -341,6 +341,14 @@ def _own_line(place: re.Match[str]) -> str:
 def _as_argument(text: str) -> str:
     """What came out of a template so that one around it takes no pipe or equals sign of it for its own."""
     return text.replace("|", PIPE).replace("=", EQUALS)
+
+
+# In values lines are kept apart, as in their lists; not within a link, nor before what would begin a list.
+_BREAK = re.compile(r"\[\[[^\[\]]*\]\]|<br\s*/?>[ \t]*+(?![\s*#:;={|!])", re.IGNORECASE)
+
+
+def _broken(found: re.Match[str]) -> str:
+    return "\n" if found[0][0] == "<" else found[0]
 
 
 # The newlines around a template's argument are stripped off, so a mark may end up within a line.

@@ -95,6 +95,13 @@ def test_infobox_fields_are_text_with_links() -> None:
     assert [element.text for element in parsed.elements[1:]] == ["Text."]
 
 
+def test_lines_of_an_infobox_value_stay_apart() -> None:
+    parsed = parse("{{Infobox x|a=[[A]] (R)<br>[[B|b<BR />b]] (D) <br /> '''c<br>d'''<br>#12<br>{{nowrap|e f}}\n}}")
+    ((_, value),) = parsed.infoboxes[0].fields
+    assert value.text == "A (R)\nb b (D)\nc\nd #12\ne f"
+    assert [value.text[link.start : link.end] for link in value.links] == ["A", "b b"]
+
+
 def test_a_template_in_a_cell_is_rendered() -> None:
     (table,) = parse("{|\n| {{nowrap|a b}} {{!}} c\n|}").tables
     assert "c" in texts(table)[0][0]
