@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
+from kbsource.sentences import sentence_spans
 from mapping.contexts.questions import ProofSpot
 from mapping.decide import THRESHOLD, with_outcome
 from mapping.passages.cut import TITLE_KINDS, count_words
 from mapping.records import Alignment, PageKey
 from mapping.search.page_search import PageSearch, SearchSettings
 from mapping.search.resolve import Resolver
-from mapping.search.text import find_whole, fold_case, sentence_spans
+from mapping.search.text import find_whole, fold_case
 from mapping.search.tokens import Tokeniser
 
 _WIKI = "/wiki/"

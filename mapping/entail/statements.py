@@ -17,7 +17,7 @@ from functools import cache
 from importlib import resources
 from typing import Literal, NamedTuple
 
-from mapping.search.text import sentence_spans
+from kbsource.sentences import sentence_spans
 
 Number = Literal["singular", "plural"]
 

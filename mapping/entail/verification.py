@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from msgspec.structs import replace
 
 from kbsource.records import Page
+from kbsource.sentences import sentence_spans
 from mapping.acceptance import Rule
 from mapping.entail.signal import Refused, Verdict
 from mapping.entail.statements import ended, state_answer, state_triple
 from mapping.records import PARTIAL, Alignment, Evidence, EvidenceKey, Example, Question, Span
-from mapping.search.text import sentence_spans
 from mapping.sources.source import HypothesisKind
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from cyclopts import Parameter
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.rows import Int32, Row
+from kbsource.sentences import sentence_spans
 from mapping.options import AtLeast1, Like, check_options
-from mapping.search.text import sentence_spans
 from mapping.search.tokens import Tokeniser
 
 MAX_WORDS = 100

@@ -15,8 +15,9 @@ from itertools import accumulate, islice
 from typing import NamedTuple
 
 from kbsource.records import Anchor, Page
+from kbsource.sentences import sentence_spans
 from mapping.entail.signal import EntailmentModel, Pair, Refused
-from mapping.search.text import find_whole, fold_case, sentence_spans
+from mapping.search.text import find_whole, fold_case
 
 LEAST_ALIAS_CHARS = 4
 """Shorter aliases are found everywhere. Source: the released code, which drops short labels too."""

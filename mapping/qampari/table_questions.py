@@ -17,12 +17,13 @@ from typing import Literal, NamedTuple
 
 from kbsource.identity import stable_sha256
 from kbsource.records import Page
+from kbsource.sentences import sentence_spans
 from mapping.qampari.evidence import N_BEFORE, Candidate, number_names, text_names
 from mapping.qampari.list_tables import LinkedText, ListTable
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.selection import AnswerFilter
-from mapping.search.text import fold_case, sentence_spans
+from mapping.search.text import fold_case
 
 _MARKS = "[,\u00a0\u202f ]"
 _NUMBER = re.compile(

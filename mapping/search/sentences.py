@@ -6,9 +6,9 @@ from collections import Counter
 from math import log
 from typing import NamedTuple
 
+from kbsource.sentences import sentence_spans
 from mapping.records import Span
 from mapping.search.bleu import bleu
-from mapping.search.text import sentence_spans
 from mapping.search.tokenised_page import TokenisedPage
 from mapping.search.tokens import Token
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from kbsource.records import Element, Page
 from kbsource.runtime.chunks import once_value
+from kbsource.sentences import sentence_spans
 from mapping.acceptance import read_rule
 from mapping.entail.signal import Refused, Verdict
 from mapping.entail.verification import (
@@ -33,7 +34,6 @@ from mapping.entail.verification import (
 )
 from mapping.records import Alignment, Evidence, Example, Output, PageKey, Place, Question, Span
 from mapping.search.page_search import PageSearch, SearchSettings
-from mapping.search.text import sentence_spans
 from mapping.search.tokens import Tokeniser
 from tests.support.aligned import aligned
 

@@ -18,6 +18,7 @@ from msgspec import structs
 from kbsource.errors import DataError, RecordError, SetupError
 from kbsource.kilt import kilt_record, kilt_texts
 from kbsource.records import Anchor, Element, Page
+from kbsource.sentences import sentence_spans
 from mapping.passages.cut import (
     CutOptions,
     PageText,
@@ -30,7 +31,6 @@ from mapping.passages.cut import (
     cut_words,
 )
 from mapping.passages.forms import FORMS, KiltPages, kilt_line, line_forms
-from mapping.search.text import sentence_spans
 from tests.support.passages import page
 
 NO_PAGES = KiltPages((), "pages")

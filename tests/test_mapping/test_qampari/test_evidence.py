@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.records import Anchor, Element, Page
+from kbsource.sentences import sentence_spans
 from mapping.entail.signal import Pair, Refused, Verdict
 from mapping.qampari.evidence import (
     Candidate,
@@ -25,7 +26,6 @@ from mapping.qampari.evidence import (
     year_names,
 )
 from mapping.qampari.table_questions import value_names
-from mapping.search.text import sentence_spans
 from tests.support.qampari_proofs import fact_candidates, find_candidates
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.records import Anchor, Element, Page
+from kbsource.sentences import sentence_spans
 from mapping.qampari.list_tables import LinkedText, ListRow, ListTable
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.records import ProofText, Question, QuestionEntity
@@ -29,7 +30,6 @@ from mapping.qampari.table_questions import (
     table_facts,
     value_names,
 )
-from mapping.search.text import sentence_spans
 from tests.support.qampari_proofs import prove_fact
 from tests.support.tables_of_lists import LIST, SEED, asked_questions, made_list, made_proofs
 

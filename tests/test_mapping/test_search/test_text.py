@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mapping.search.text import find_whole, fold_case, is_void, normal_form, sentence_spans
+from kbsource.sentences import sentence_spans
+from mapping.search.text import find_whole, fold_case, is_void, normal_form
 from mapping.search.tokens import Tokeniser
 
 FORMS = {

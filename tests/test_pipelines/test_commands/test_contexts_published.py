@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from kbsource.errors import SetupError
 from kbsource.records import Page
+from kbsource.sentences import sentence_spans
 from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
 from mapping.contexts.proof_finder import ReleaseProofs
 from mapping.contexts.questions import PUBLISHED_REASONS, ProofSpot, check_published
 from mapping.passages.cut import CutOptions
 from mapping.qampari.evidence import released_case
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
-from mapping.search.text import sentence_spans
 from pipelines.cli import main
 from tests.support.alignments import read_lines, table, write_records
 from tests.support.passages import cut_release, page, write_kb

@@ -1,0 +1,73 @@
+"""Where the sentences of a text begin and end.
+
+A sentence ends behind ``.``, ``!``, ``?`` or ``…`` (and what closes behind it: quotation marks, brackets, the dollar
+sign of a formula) where white space and something that can begin a sentence follow; behind ``。``, ``！``, ``？`` and
+the stops of Arabic, Urdu, Hindi, Armenian, Amharic, Burmese and Khmer wherever they stand; at a line break. A full
+stop behind an abbreviation or an initial ends none.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CLOSERS = "\"'”’»)\\]}$"
+# A row of stops is looked at once and as a whole: there are rows of thousands of dots.
+_END = re.compile(
+    rf"(?<![.!?…])(?P<stop>[.!?…]++)[{_CLOSERS}]*+(?=\s)|[。！？\u061f\u06d4\u0964\u0965\u0589\u1362\u104b\u17d4\u17d5]++[」』）”’»]*+|\n"
+)
+_OPENERS = "\"'“‘«([{¿¡—–-"
+# Before a full stop these rarely end a sentence; compared in lower case. English, with a few of other languages.
+_ABBREVIATIONS = frozenset(
+    "adm approx apr aug ave bros bzw c ca capt cf co col corp dec dept dr ed eds est etc feb ft gen gov hon inc jan jr "
+    "lt ltd maj mar mr mrs ms mt nov nr oct prof pt rep rev sen sep sept sgt sr st univ v vs".split()
+)
+# These only with a capital.
+_DAYS = frozenset("Mon Tue Tues Wed Thu Thur Thurs Fri".split())
+# These only before a number.
+_COUNTERS = frozenset("art b ch d fig fl no nos op p pp r sat sun vol".split())
+_INITIALS = re.compile(r"(?:\w\.)*[^\W\d_]")
+_LAST_WORD = re.compile(r"[^\s(\[\"'“‘«]+$")
+_LONGEST_ABBREVIATION = 12
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """The half-open spans of the sentences, without the white space around them, in order.
+
+    >>> [t[a:b] for t in ["He met Dr. Smith. They left."] for a, b in sentence_spans(t)]
+    ['He met Dr. Smith.', 'They left.']
+    """
+    spans = []
+    start = 0
+    for found in _END.finditer(text):
+        if found["stop"] is not None and not _ends(text, found):
+            continue
+        spans.append((start, found.end()))
+        start = found.end()
+    spans.append((start, len(text)))
+    return [trimmed for span in spans if (trimmed := _trimmed(text, *span)) is not None]
+
+
+def _ends(text: str, found: re.Match[str]) -> bool:
+    follows = text[found.end() : found.end() + 2].lstrip() or text[found.end() : found.end() + 20].lstrip()
+    if follows and not (follows[0] in _OPENERS or not follows[0].islower()):
+        return False
+    if found["stop"] != "." or "$" in found[0]:
+        return True
+    before = _LAST_WORD.search(text, max(0, found.start() - _LONGEST_ABBREVIATION), found.start())
+    if before is None:
+        return True
+    word = before[0].lower()
+    if word in _COUNTERS and follows[:1].isdigit():
+        return False
+    is_noted = text[max(before.start() - 1, 0)] == "("  # (r. Henry VIII)
+    is_initials = _INITIALS.fullmatch(before[0]) is not None and (len(word) > 1 or before[0].isupper() or is_noted)
+    return not (is_initials or word in _ABBREVIATIONS or before[0] in _DAYS)
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
+    piece = text[start:end]
+    stripped = piece.strip()
+    if not stripped:
+        return None
+    start += len(piece) - len(piece.lstrip())
+    return start, start + len(stripped)
