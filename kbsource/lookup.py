@@ -17,7 +17,7 @@ from kbsource.index.title_index import TitleIndex
 from kbsource.records import Page
 from kbsource.release.pages.kind import OPTIONAL_TABLES, PAGES_RELEASE, TABLES, PagesManifest
 from kbsource.release.pages.locations import Locations, index_folder
-from kbsource.release.pages.reading import PagesReader, pages_of
+from kbsource.release.pages.reading import PageReferences, PagesReader, pages_of
 from kbsource.release.reader import opened_table
 from kbsource.site import Site
 from kbsource.titles import UrlParser, normalise_title
@@ -204,6 +204,17 @@ class KnowledgeSource:
                 "index was made for. kbsource verify says what differs; get the release again."
             )
         return page
+
+    def references(self, page_id: int) -> PageReferences:
+        """The references of a page with their uses; both empty where the release has no such page.
+
+        Raises:
+            DataError: it was built without ``--references``.
+        """
+        with self._turn, named_faults():
+            location = self._locations.page(page_id)
+            shard = 0 if location is None else location[0]
+            return self._reader.references(shard, page_id)
 
     def by_title(self, title: str) -> Page | None:
         """The page that a title leads to, normalised and through redirects; None without one."""

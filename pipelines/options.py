@@ -147,6 +147,8 @@ class BuildOptions(Checked):
     templates: Literal["definitions", "lua", "rules"] = "definitions"
     """What shows a template that no rule knows: its own definition in the dump, that with the Lua modules that it calls
     (needs kbsource[lua]), or nothing."""
+    references: bool = False
+    """Tables of references and of their places in the text; parsing takes about three times as long."""
     max_rejects: Share = 0.001
     """Highest share of the pages that may be rejected."""
     allow_truncated: Truncated = False

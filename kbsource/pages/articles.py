@@ -6,12 +6,13 @@ import importlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 from mwparserfromhell.parser import ParserError
 
 from kbsource.columns import schema_of
@@ -32,6 +33,8 @@ from kbsource.wikitext.blocks import RawLink
 from kbsource.wikitext.frames import Definitions, Invoke
 from kbsource.wikitext.lua_modules import LuaModules
 from kbsource.wikitext.parse import ParsedInfobox, ParsedTable, ParsedText, WikitextParser, extract_fallback
+from kbsource.wikitext.reference_rows import NotedPage
+from kbsource.wikitext.references import ParsedReferences
 
 PARSER = "kbsource.pages.articles:PageParser"
 FALLBACK = "fallback_"
@@ -85,9 +88,12 @@ class PageParser:
         definitions: Definitions | None = None,
         invoke: Invoke | None = None,
         exists: Callable[[str], bool] | None = None,
+        has_references: bool = False,
     ) -> None:
         """The arguments are those of ``WikitextParser``."""
-        self._parser = WikitextParser(site, definitions=definitions, invoke=invoke, exists=exists)
+        self._parser = WikitextParser(
+            site, definitions=definitions, invoke=invoke, exists=exists, has_references=has_references
+        )
 
     def parse(self, raw: RawPage) -> ParsedPage:
         """The parsed page; one that the parser cannot finish is extracted as ``fallback_error``."""
@@ -177,6 +183,18 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: Proper
     )
 
 
+def noted_page(page: Page, references: ParsedReferences | None) -> NotedPage:
+    """The page with the rows of its references; none where nobody could read them."""
+    page_id = page.page_id
+    refs, uses, _ = references or ((), (), None)
+    values: list[Any] = [
+        *astuple(page),
+        tuple([replace(ref, page_id=page_id) for ref in refs]),
+        tuple([replace(use, page_id=page_id) for use in uses]),
+    ]
+    return NotedPage(*values)
+
+
 class Parser(Protocol):
     """Parses the articles of one wiki; ``kbsource.pages.articles.PageParser`` is one."""
 
@@ -193,6 +211,7 @@ class MakePages:
     parser: str = PARSER
     has_items: bool = False  #: the index says which page has which item
     has_lua: bool = False  #: modules that definitions call are run
+    has_references: bool = False  #: pages are ``NotedPage``
 
     def prepare(self, *folders: str) -> None:
         """Has index and definitions copied to this machine, for as long as this process lives."""
@@ -202,8 +221,11 @@ class MakePages:
     def __call__(self, index: str | None = None, definitions: str | None = None) -> PageChunks:
         module, _, name = self.parser.partition(":")
         make: Callable[..., Parser] = getattr(importlib.import_module(module), name)
+        row: type[Page] = Page
+        if self.has_references:
+            make, row = partial(make, has_references=True), NotedPage
         if index is None:
-            return PageChunks(self.site, make(self.site), Unresolved(), None, np.empty(0, np.int64))
+            return PageChunks(self.site, make(self.site), Unresolved(), None, np.empty(0, np.int64), row=row)
         index = local_index(index)
         skipped = dropped_sources(f"{index}/{DROPPED_FILE}")
         properties = PageProps.open(index) if self.has_items else None
@@ -215,11 +237,11 @@ class MakePages:
             exists = titles.__contains__
             invoke = LuaModules(store, self.site, exists) if self.has_lua else None
             parser = make(self.site, definitions=store, invoke=invoke, exists=exists)
-        return PageChunks(self.site, parser, titles, properties, skipped)
+        return PageChunks(self.site, parser, titles, properties, skipped, row=row)
 
 
 class PageChunks:
-    """Parses raw articles of schema ``StagedArticle``, looks their links up, and gives pages of schema ``Page``.
+    """Parses raw articles of schema ``StagedArticle``, looks their links up, and gives pages of schema ``row``.
 
     An article whose parsing ends the process, or fails, is extracted in the simplest way, with the status
     ``fallback_timeout``, ``fallback_crash`` or ``fallback_error``; one that does not survive that either is rejected.
@@ -229,8 +251,6 @@ class PageChunks:
     and the rows of ``templates``.
     """
 
-    schema = schema_of(Page)
-
     def __init__(
         self,
         site: Site,
@@ -238,7 +258,10 @@ class PageChunks:
         resolver: TitleResolver,
         properties: Properties | None,
         skipped: npt.NDArray[np.int64],
+        *,
+        row: type[Page] = Page,
     ) -> None:
+        self.schema, self._row = schema_of(row), row
         self._site, self._parser, self._resolver, self._properties = site, parser, resolver, properties
         self._skipped = frozenset(skipped.tolist())
 
@@ -250,7 +273,7 @@ class PageChunks:
             raise
 
     def _groups(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        facts, groups, report = _Facts(), PageGroups(), work.report
+        facts, groups, report = _Facts(), PageGroups(self._row), work.report
         report.counts.update(articles=0, skipped=0)
         name = ""
         for first, batch in rows:
@@ -301,6 +324,8 @@ class PageChunks:
         try:
             parsed = self._parser.parse(raw) if status is None else self._parser.parse_fallback(raw, status)
             page = resolve_page(parsed, self._resolver, self._properties, self._site)
+            if self._row is NotedPage:
+                page = noted_page(page, parsed.text.references)
             PageGroups.check(page)
         except RecordError:
             work.beat.leave()
@@ -328,6 +353,11 @@ class _Facts:
         findings["anchors_resolved"] += sum(anchor.target_page_id is not None for anchor in page.anchors)
         findings["disambiguation_pages"] += page.is_disambiguation
         findings["pages_with_item"] += page.qid is not None
+        if isinstance(page, NotedPage):
+            findings["refs"] += len(page.refs)
+            findings["ref_uses"] += len(page.ref_uses)
+            for name, n in (text.references.counts if text.references is not None else {}).items():
+                findings[f"ref_{name}"] += n
 
     def values(self) -> dict[str, Any]:
         counts = {"statuses": self._statuses, "losses": self._losses, "findings": self._findings}

@@ -245,6 +245,8 @@ def assemble(
         ),
         "templates": write_small_table(_noted(templates, unknown), TemplateRow, output, "templates"),
     }
+    for table in shard_reports[0].others:
+        tables[table] = tuple(report.others[table] for report in shard_reports)
     props = indexes.page_props
     findings = _findings(reports, shard_reports, indexes)
     if wikidata is not None and props is not None:

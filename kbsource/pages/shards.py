@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
 from functools import reduce
 from heapq import merge
 from itertools import groupby
 
 import msgspec
+import pyarrow as pa
 
 from kbsource.columns import batch_of, rows_of, schema_of
 from kbsource.files import Folder, join
@@ -22,11 +24,15 @@ from kbsource.records import BadRecord, Page, TemplateRow
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import TableFile
+from kbsource.rows import Row
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, read_chunk_report, read_stored, write_chunk
 from kbsource.wikitext.parse import ParsedText
+from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from kbsource.wikitext.templates import LostText
 
 _NOTHING = LostText(0, None)
+REFERENCES: dict[str, type[Row]] = {"refs": Reference, "ref_uses": ReferenceUse}
+"""The tables of references, each a column of ``NotedPage``."""
 SHARD_BYTES = 400 << 20
 """Wikitext of a full shard: 64-256 MB of Parquet, by measurement."""
 _ROWS_AT_ONCE = 1 << 9
@@ -58,6 +64,8 @@ class ShardReport:
     losses: dict[str, int]  #: pieces not carried over, by kind
     #: further counts: ``anchors``, ``anchors_resolved``, ``disambiguation_pages``, ``pages_with_item``
     facts: dict[str, int]
+    #: its other files, by table: those of references, where they were asked for
+    others: dict[str, FileEntry] = field(default_factory=dict)
 
 
 def plan_shards(
@@ -91,7 +99,7 @@ def shard_file(staging: str, number: int) -> str:
     return chunk_path(join(staging, "shards"), ChunkKey(number, 0))
 
 
-def write_page_shard(shard: Shard, *, output: str, staging: str) -> ShardReport:
+def write_page_shard(shard: Shard, *, output: str, staging: str, has_references: bool = False) -> ShardReport:
     """Writes one file of pages out of its chunks, from ``PageChunks``, and the shard's report, which it returns.
 
     One that is there already is taken.
@@ -104,13 +112,23 @@ def write_page_shard(shard: Shard, *, output: str, staging: str) -> ShardReport:
     templates = TemplateCounts()
     records: list[BadRecord] = []
     n_skipped = 0
-    with TableFile(
-        output, shard_path("pages", shard.number, shard.n_shards), "pages", schema=schema_of(Page)
-    ) as target:
+    rows_by_table = {"pages": Page, **(REFERENCES if has_references else {})}
+    with ExitStack() as stack:
+        targets = {
+            table: stack.enter_context(
+                TableFile(output, shard_path(table, shard.number, shard.n_shards), table, schema=schema_of(row))
+            )
+            for table, row in rows_by_table.items()
+        }
         for _, stored in shard.chunks:
             report = read_chunk_report(stored.path)[1]
             for batch in read_stored(stored):
-                target.write(batch)
+                targets["pages"].write(batch.select(schema_of(Page).names))
+                for table in [*targets][1:]:
+                    structs = batch[table].flatten()
+                    if len(structs):
+                        schema = schema_of(rows_by_table[table])
+                        targets[table].write(pa.RecordBatch.from_arrays(structs.flatten(), schema=schema))
             for bad in report.rejected:
                 records.append(bad)
                 rejected[bad.file][bad.reason] += 1
@@ -121,13 +139,14 @@ def write_page_shard(shard: Shard, *, output: str, staging: str) -> ShardReport:
             templates.add(TemplateRow(*row) for row in report.facts["templates"])
     shard_report = ShardReport(
         number=shard.number,
-        entry=target.entry,
+        entry=targets.pop("pages").entry,
         articles=_in_order(articles),
         rejected={name: _in_order(reasons) for name, reasons in sorted(rejected.items())},
         n_skipped=n_skipped,
         statuses=_in_order(sums["statuses"]),
         losses=_in_order(sums["losses"]),
         facts=_in_order(sums["findings"]),
+        others={table: target.entry for table, target in targets.items()},
     )
     rows = batch_of(templates.rows(), TemplateRow)
     parts = [rows.slice(start, _ROWS_AT_ONCE) for start in range(0, rows.num_rows, _ROWS_AT_ONCE)]

@@ -9,13 +9,28 @@ from typing import NamedTuple
 
 from kbsource.records import Element
 from kbsource.titles import Target
-from kbsource.wikitext.markers import CUT, FRAGMENT, HEADING, LIST, PLACE, PRE
+from kbsource.wikitext.markers import (
+    CUT,
+    CUTS,
+    DIGIT,
+    FRAGMENT,
+    HEADING,
+    LIST,
+    PLACE,
+    PRE,
+    has_numbers,
+    mark_numbers,
+    without_numbers,
+)
 from kbsource.wikitext.walk import Link
 
 # Every alternative begins with the newline before the line, so that the search leaps from line to line.
-_TABLE_LINE = re.compile(r"\n[ \t:*#\x02]*\{\|[^\n]*|\n[ \t\x02]*\|\}|\n=[^\n]*=[ \t\x02]*(?=\n|\Z)")
+_TABLE_LINE = re.compile(
+    rf"\n[ \t:*#\x02{DIGIT}]*\{{\|[^\n]*|\n[ \t\x02{DIGIT}]*\|\}}|\n=[^\n]*=[ \t\x02{DIGIT}]*(?=\n|\Z)"
+)
 _CELL_MARKS = frozenset("|!")
-_ORPHAN = re.compile(r"(?:\A|\n)[ \t\x02]*\|[-}+]")
+_ORPHAN = re.compile(rf"(?:\A|\n)[ \t\x02{DIGIT}]*\|[-}}+]")
+_LINE_ENDS = f" \t{CUTS}"
 _LINE_MARKS = frozenset("*#:;=-")
 # Attributes that no pipe parts from the cell's text, as the template behind them would.
 _ATTRIBUTES_ALONE = re.compile(
@@ -40,6 +55,7 @@ class RawTable:
 
     caption: str | None = None
     rows: list[list[RawCell]] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)  # of what was cut out of it
 
 
 def cut_tables(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
@@ -104,7 +120,7 @@ def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str
         nonlocal is_table
         if not is_table:
             out.extend(rows)
-        elif any(line.lstrip(" \t\x02")[:2] not in ("|}", "|-") for line in rows):
+        elif any(line.lstrip(_LINE_ENDS)[:2] not in ("|}", "|-") for line in rows):
             out.append(f"{PLACE}T{len(tables)}")
             parse_table("\n".join(("{|", *rows)), tables)
             losses["broken_markup"] += 1
@@ -112,13 +128,13 @@ def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str
         rows.clear()
 
     for line in text.split("\n"):
-        mark = line.lstrip(" \t\x02")[:2]
+        mark = line.lstrip(_LINE_ENDS)[:2]
         if mark in ("|-", "|}", "|+"):
             is_table = True
             rows.append(line)
             if mark == "|}":
                 end()
-        elif mark[:1] in _CELL_MARKS or (rows and is_table and line.strip(" \t\x02") and mark[0] not in "=" + PLACE):
+        elif mark[:1] in _CELL_MARKS or (rows and is_table and line.strip(_LINE_ENDS) and mark[0] not in "=" + PLACE):
             rows.append(line)
         else:
             end()
@@ -131,11 +147,17 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
     """Adds the table that ``source`` holds and, after it, the tables nested in its cells."""
     stack: list[RawTable] = []
     in_caption = False
+    is_numbered = has_numbers(source)
     for line in source.split("\n"):
-        stripped = line.strip(" \t\x02")
+        numbers: list[int] = []
+        if is_numbered and (numbers := mark_numbers(line)):
+            line = without_numbers(line)
+            if stack:
+                stack[-1].numbers += numbers
+        stripped = line.strip(_LINE_ENDS)
         first = stripped[:1]
-        if not stack or (first in ":*#{" and "{|" in stripped and stripped.lstrip(":*# \x02").startswith("{|")):
-            table = RawTable()
+        if not stack or (first in ":*#{" and "{|" in stripped and stripped.lstrip(f":*# {CUTS}").startswith("{|")):
+            table = RawTable(numbers=[] if stack else numbers)
             stack.append(table)
             tables.append(table)
             in_caption = False
@@ -251,7 +273,7 @@ class Blocks(NamedTuple):
 
 Line = tuple[str, int, list[Link]]  # text, offset in the body, links
 NO_LINKS: list[Link] = []
-_LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
+LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
 _FRAGMENT_LENGTH = len(FRAGMENT)
 _LAST_MARK = "\x08"
 
@@ -428,7 +450,7 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
         while next_link < len(links) and links[next_link][0] < end:
             own.append(links[next_link])
             next_link += 1
-        prefix = _LINE_PREFIX.match(line)
+        prefix = LINE_PREFIX.match(line)
         content = line[prefix.end() :] if prefix else line
         piece = content.strip()
         if piece:

@@ -5,7 +5,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from kbsource.wikitext.markers import CUT, HEADING, LIST, LITERAL_OF, PRE, TRAIL_STOP, single_spaces
+from kbsource.wikitext.markers import (
+    CUT,
+    CUTS,
+    DIGIT,
+    DIGITS,
+    HEADING,
+    LIST,
+    LITERAL_OF,
+    N_DIGITS,
+    PRE,
+    TEMPLATE_LINK,
+    TRAIL_STOP,
+    cut_out,
+    has_numbers,
+    single_spaces,
+    without_numbers,
+)
 from kbsource.wikitext.tags import MAX_LIST_DEPTH
 
 _LIST_PREFIX = re.compile(rf"\n([*#:]{{1,{MAX_LIST_DEPTH}}})(?![*#:;])")
@@ -18,23 +34,27 @@ _ANY_CASE = frozenset("NOTOC NOGALLERY FORCETOC TOC NOEDITSECTION NOTITLECONVERT
 _SIGNATURE = re.compile(r"~{3,5}")
 _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 
-_CUT_BEFORE_BRACKET = re.compile(r"\x02[ ,;:]*+[)\]\"”»]")
+_CUT_BEFORE_BRACKET = re.compile(rf"\x02[ ,;:{DIGIT}]*+[)\]\"”»]")
 _CUT_AFTER_PARENTHESIS = re.compile(r"\( ?\x02")
 # With nothing between them, or nothing but a word that announces what is cut.
 _ANNOUNCING = (
     r"e\.g\.|i\.e\.|cf\.|[Ss]ee|vgl\.|[Ss]iehe|z\. ?B\.|(?:ad )?es\.|[Cc]fr\.|p\. ?ex\.|[Vv]oir|por ej\.|[Vv]éase"
     r"|bijv\.|[Zz]ie|см\.|напр\."
 )
-_EMPTY_PARENTHESES = re.compile(rf"\( ?(?:(?:{_ANNOUNCING}),? ?)?\x02[ \x02,;:]*\)")
+_EMPTY_PARENTHESES = re.compile(rf"\( ?(?:(?:{_ANNOUNCING}),? ?)?\x02[ \x02,;:{DIGIT}]*\)")
 _EMPTY_BRACKETS = re.compile(
-    r"(?<!\[)\[ ?\x02[ \x02]*\](?!\])|(?<![^\s(\x02])(?:\"\x02+\"|“\x02+”|« ?\x02[ \x02]*»)(?!\w)"
+    rf"(?<!\[)\[ ?\x02[ \x02{DIGIT}]*\](?!\])"
+    rf"|(?<![^\s(\x02{DIGIT}])(?:\"\x02[\x02{DIGIT}]*\"|“\x02[\x02{DIGIT}]*”|« ?\x02[ \x02{DIGIT}]*»)(?!\w)"
 )
-_CUT_BEFORE_CLOSING = re.compile(r"\x02(?<!\x02\x02)[ \x02]{0,200}[\]\"”»]")  # bounded: work stays linear
-_PARENTHESIS_START = re.compile(r"\( ?\x02[\x02 ]*[,;] *")
+_CUT_BEFORE_CLOSING = re.compile(
+    rf"\x02(?<![\x02{DIGIT}]\x02)[ \x02{DIGIT}]{{0,200}}[\]\"”»]"
+)  # bounded: work stays linear
+_PARENTHESIS_START = re.compile(rf"\( ?\x02[\x02 {DIGIT}]*[,;] *")
 _AFTER_CUT = frozenset(["", " ", ",", ".", ")", ";"])
 _CLOSE_UP = frozenset(",.)")  # no space is left before them where something was cut
 _SEPARATED = frozenset(",.);")  # no comma or semicolon is left before them
 _SEPARATORS = frozenset(",;")
+_DIGITS = frozenset(DIGITS)
 _LINE_MARKS = frozenset("*#:;=")
 
 
@@ -55,7 +75,7 @@ def _mark_line(match: re.Match[str]) -> str:
     line = match.group()[1:]
     first = line[0]
     if first == "=":
-        heading = line.rstrip(" \t" + CUT)
+        heading = line.rstrip(" \t" + CUTS)
         if len(heading) >= 3 and heading[-1] == "=":
             leading = len(heading) - len(heading.lstrip("="))
             if leading == len(heading):
@@ -153,10 +173,10 @@ def tidy(text: str) -> str:
     """
     if CUT in text:
         if _CUT_BEFORE_BRACKET.search(text):
-            text = _EMPTY_PARENTHESES.sub(CUT, text)
+            text = _EMPTY_PARENTHESES.sub(cut_out, text)
             text = _without_empty_brackets(text)
         if _CUT_AFTER_PARENTHESIS.search(text):
-            text = _PARENTHESIS_START.sub("(", text)
+            text = _PARENTHESIS_START.sub(lambda found: "(" + cut_out(found).removesuffix(CUT), text)
         text = _join_cuts(text)
     text = text.replace("\t", " ").replace("\u00a0", " ")
     return single_spaces(text)
@@ -170,7 +190,7 @@ def _without_empty_brackets(text: str) -> str:
         if text[start : cut.start()] == " ":
             start -= 1
         if start >= end and (empty := _EMPTY_BRACKETS.match(text, start)):
-            pieces += [text[end:start], CUT]
+            pieces += [text[end:start], cut_out(empty)]
             end = empty.end()
     return "".join((*pieces, text[end:])) if pieces else text
 
@@ -182,8 +202,15 @@ def _join_cuts(text: str) -> str:
     out = [before]
     add = out.append
     is_spaced = False  # spaces stood between the cuts that were passed last
+    is_numbered = has_numbers(text)
+    numbers = ""  # of the cuts that were passed last
+    placed: list[tuple[int, str]] = []  # numbers with the piece before which they stand
     for piece in pieces:
         first = piece[:1]
+        if is_numbered and first in _DIGITS:
+            numbers += piece[:N_DIGITS]
+            piece = piece[N_DIGITS:]
+            first = piece[:1]
         if first not in _AFTER_CUT:
             if is_spaced:
                 add(" ")
@@ -194,6 +221,9 @@ def _join_cuts(text: str) -> str:
                 piece = LITERAL_OF[first] + piece[1:]
             elif piece[:4] == "----" and before[-1:] in ("\n", ""):
                 piece = " " + piece
+            if numbers:
+                placed.append((len(out), numbers))
+                numbers = ""
             add(piece)
             before = piece
             continue
@@ -214,11 +244,30 @@ def _join_cuts(text: str) -> str:
             del out[-1 if out[-1] is before else -2 :]
             add(before.rstrip(" ")[:-1])
         is_spaced = False
+        if numbers:
+            placed.append((len(out), numbers))
+            numbers = ""
         add(piece)
         before = piece
     if is_spaced:
         add(" ")
+    if numbers:
+        placed.append((len(out), numbers))
+    for place, digits in reversed(placed):
+        _put_back(out, place, digits)
     return "".join(out)
+
+
+def _put_back(out: list[str], place: int, digits: str) -> None:
+    """Puts numbers behind what they follow: before blanks, and where they part no brackets that meet."""
+    passed = " \t[" + TEMPLATE_LINK + "]" * (place < len(out) and out[place][:1] == "]")
+    while place > 0:
+        piece = out[place - 1]
+        if kept := piece.rstrip(passed):
+            out[place - 1] = f"{kept}{digits}{piece[len(kept) :]}"
+            return
+        place -= 1
+    out.insert(0, digits)
 
 
 _RUN = re.compile(r"'{2,}")
@@ -283,7 +332,7 @@ def _balance(line: str, is_unbalanced: bool) -> str:
         for number, run in enumerate(parts[1::2]):
             if len(run) - extras[number] != 3:
                 continue
-            before = parts[2 * number] + "'" * extras[number]
+            before = without_numbers(parts[2 * number]) + "'" * extras[number]
             last, second_last = before[-1:], before[-2:-1]
             if last == " ":
                 if after_space < 0:

@@ -25,6 +25,17 @@ TEMPLATE_LINK = "\x1c"  # directly after [[ of a link that a template makes and 
 NUMBER = "\x1d"  # behind a currency sign whose number a template had that shows nothing, until the braces are done
 CURRENCY = frozenset("$£€¥₹₽₩")
 
+# No document in UTF-8 can hold these either: the number of what was cut, in base 32, stands behind its CUT. All that
+# looks at what stands beside a cut passes over them, so that a text is the same with and without.
+DIGIT = "\\ud800-\\ud81f"  # for a character class
+DIGITS = "".join(map(chr, range(0xD800, 0xD820)))
+N_DIGITS = 4
+ANY_DIGITS = re.compile(f"[{DIGIT}]+")
+NUMBERED = re.compile(f"[{DIGIT}]{{{N_DIGITS}}}")
+MAX_NUMBER = (1 << 5 * N_DIGITS) - 1
+CUTS = CUT + DIGITS
+"""What is stripped off where a cut would be."""
+
 _TEXT = "[]{}|<&='*#:;~_"
 _CONTROLS = "\x08" + "".join(chr(code) for code in range(0x0E, 0x1C))  # \x1c to \x1f are blanks to str.split
 assert len(_TEXT) == len(_CONTROLS)
@@ -88,3 +99,36 @@ _SPACES = re.compile("   *")  # two spaces and more; written so that the search 
 def single_spaces(text: str) -> str:
     """The text with every run of spaces as one."""
     return " ".join(_SPACES.split(text))
+
+
+def number_mark(number: int) -> str:
+    """The digits that stand for a number.
+
+    >>> mark_numbers(number_mark(77) + "a" + number_mark(3))
+    [77, 3]
+    """
+    return "".join([DIGITS[number >> shift & 31] for shift in range(5 * N_DIGITS - 5, -1, -5)])
+
+
+def mark_numbers(text: str) -> list[int]:
+    """The numbers that stand in a text, in order."""
+    return [int("".join(map(_BASE_32.__getitem__, digits)), 32) for digits in NUMBERED.findall(text)]
+
+
+_BASE_32 = {digit: "0123456789abcdefghijklmnopqrstuv"[value] for value, digit in enumerate(DIGITS)}
+
+
+def has_numbers(text: str) -> bool:
+    """Whether a number stands in a text."""
+    return not text.isascii() and ANY_DIGITS.search(text) is not None
+
+
+def without_numbers(text: str) -> str:
+    """The text without numbers; the cuts before them stay."""
+    return text if text.isascii() else ANY_DIGITS.sub("", text)
+
+
+def cut_out(text: str | re.Match[str]) -> str:
+    """What stands for a text that goes: a cut, with the numbers in it."""
+    text = text if isinstance(text, str) else text[0]
+    return CUT + CUT.join(NUMBERED.findall(text)) if has_numbers(text) else CUT

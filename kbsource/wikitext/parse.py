@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from kbsource.languages import Language
@@ -28,19 +30,27 @@ from kbsource.wikitext.functions.conditions import ERROR
 from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants, mark_lines, remove_switches, strip_quotes, tidy
 from kbsource.wikitext.markers import (
     CUT,
+    CUTS,
     EQUALS,
     FRAGMENT,
     LINE,
     NUMBER,
+    NUMBERED,
     PIPE,
     PLACE,
     PRE,
     SAID,
     TEMPLATE_LINK,
     as_read,
+    cut_out,
+    has_numbers,
+    mark_numbers,
     unmark_separators,
     without_marks,
+    without_numbers,
 )
+from kbsource.wikitext.reference_texts import ReferenceReader, note_kind
+from kbsource.wikitext.references import ParsedReferences, Place, References
 from kbsource.wikitext.tags import decode_references, replace_tags, strip_extensions
 from kbsource.wikitext.templates import (
     WORDS_ALONE,
@@ -55,10 +65,10 @@ from kbsource.wikitext.templates import (
     split_template,
     visible_chars,
 )
-from kbsource.wikitext.walk import Walker, expand_braces, match_brackets, without_stray_marks
+from kbsource.wikitext.walk import Walker, expand_braces, lift_numbers, match_brackets, without_stray_marks
 
-_NOTHING = f"{CUT}{LINE} \n"
-_BLANK_NAME = f"{CUT}{PIPE}: _\n"  # what no template's name is made of
+_NOTHING = f"{CUTS}{LINE} \n"
+_BLANK_NAME = f"{CUTS}{PIPE}: _\n"  # what no template's name is made of
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}]")  # what _settle looks for
@@ -103,8 +113,17 @@ class ParsedInfobox(NamedTuple):
 class PagePreparation:
     """The state of one page while it is prepared for the tokenizer; counts as in ``ParsedText``."""
 
-    def __init__(self, renderer: TemplateRenderer, facts: Language, expander: Expander | None) -> None:
+    def __init__(
+        self,
+        renderer: TemplateRenderer,
+        facts: Language,
+        expander: Expander | None,
+        references: References | None = None,
+    ) -> None:
         self._renderer = renderer
+        self.title = renderer.page.title
+        self._references = references
+        self._expander = expander
         self._facts = facts
         self._expansion = expander.on_page(renderer.page) if expander is not None else None
         self.losses: Counter[str] = Counter()
@@ -124,13 +143,15 @@ class PagePreparation:
 
     def prepare(self, wikitext: str) -> str:
         """The body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
-        text = strip_extensions(wikitext, self.losses)
+        references = self._references
+        text = strip_extensions(wikitext, self.losses, references)
         if self._facts.code in VARIANT_LANGS:
             text = choose_variants(text)
         text = _LISTED_WORK.sub(rf"\1{CUT}", "\n" + text)[1:]
-        text = expand_braces(
-            text, on_template=self._on_template, on_parameter=self._on_parameter, on_broken=self._on_broken
-        )
+        on_template = self._on_template if references is None else self._on_noted
+        text = expand_braces(text, on_template=on_template, on_parameter=self._on_parameter, on_broken=self._on_broken)
+        if references is not None:
+            references.set_order(text)
         if SAID in text:
             text = _SAID.sub(self._said, text)
         return self._settle(text)
@@ -146,7 +167,7 @@ class PagePreparation:
 
     def _settle(self, text: str) -> str:
         if NUMBER in text:  # in brackets, a currency sign without its number goes with the words around it
-            text = _MONEY_IN_BRACKETS.sub(lambda found: _MONEY_WITHOUT_NUMBER.sub(CUT, found[0]), text)
+            text = _MONEY_IN_BRACKETS.sub(lambda found: _MONEY_WITHOUT_NUMBER.sub(cut_out, found[0]), text)
             text = text.replace(NUMBER, CUT)
         if LINE in text:
             text = text.replace(f"\n{LINE}", "\n").removeprefix(LINE).replace(LINE, "\n")
@@ -166,7 +187,43 @@ class PagePreparation:
         if found[0][-1] != "]":
             return f"{found[0]} "
         self.losses["external_link_unlabelled"] += 1
-        return CUT
+        return cut_out(found)
+
+    def _on_noted(self, inner: str, depth: int) -> str:
+        """What ``_on_template`` gives, with the numbers of references in the use, and with its own where it makes some.
+
+        Where the use shows something else than a cut, numbers stay if they pass through what works it out, and else
+        stand behind it, but for places where they would part what belongs together.
+        """
+        assert self._references is not None
+        kind = self._references.kind_of(inner.partition("|")[0])
+        is_numbered = has_numbers(inner)
+        if kind is None and not is_numbered:
+            return self._on_template(inner, depth)
+        plain = without_numbers(inner) if is_numbered else inner
+        n_boxes = len(self._infoboxes)
+        shown = self._on_template(plain, depth)
+        if len(self._infoboxes) > n_boxes:
+            self._references.boxes[f"I{n_boxes}"] = mark_numbers(inner)
+            return shown
+        numbers = inner
+        if kind is not None and (template := split_template(unmark_separators(inner), self._facts.code)) is not None:
+            numbers = self._references.template(kind, template, inner)
+        elif not shown.strip(CUTS):
+            pass
+        elif CUT in shown and without_numbers(numbered := self._worked_out_again(inner, depth)) == shown:
+            return numbered
+        if not has_numbers(numbers):
+            return shown
+        if shown[:1] == CUT and not shown.strip(CUT):
+            return cut_out(numbers)
+        return shown + "".join(NUMBERED.findall(numbers)) if shown[-1:].isalnum() else shown
+
+    def _worked_out_again(self, inner: str, depth: int) -> str:
+        """What ``_on_template`` gives; nothing is counted, and no other use has less left that it may cost."""
+        again = PagePreparation(self._renderer, self._facts, self._expander)
+        again._infoboxes = self._infoboxes[:]
+        return again._on_template(inner, depth)
 
     def _on_template(self, inner: str, depth: int) -> str:
         is_listed = inner[:1] == CUT  # see _LISTED_WORK
@@ -310,13 +367,21 @@ class PagePreparation:
             ]
             kept = tuple([row for row in rows if row])
             if (kept or caption) and not is_hidden:
+                self._put(f"T{number}", table.numbers, Place(table=len(tables)), place)
                 tables.append(ParsedTable(place, caption, kept))
         infoboxes: list[ParsedInfobox] = []
         for number, (name, fields) in enumerate(self._infoboxes):
             values = tuple((field, next(taken)) for field, _ in fields)
             place = places.get(f"I{number}", 0)
+            self._put(f"I{number}", (), Place(infobox=number), place)
             infoboxes.append(ParsedInfobox(place, name, tuple(value for value in values if value[1].text)))
         return tuple(tables), tuple(infoboxes)
+
+    def _put(self, name: str, notes: Sequence[int], place: Place, element: int) -> None:
+        if self._references is not None:
+            own = self._references.boxes.get(name, [])
+            self._references.places.update(dict.fromkeys([*notes, *own], place))
+            self._references.above[place] = element
 
     def is_disambiguation(self) -> bool:
         """Whether a behaviour switch or a template of the language's family marks the page."""
@@ -374,6 +439,7 @@ class ParsedText:
     #: visible characters that templates show where they stand within no other, by name and outcome; none of those is
     #: here that leave nothing at all
     shown: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    references: ParsedReferences | None = None  #: None where they were not asked for
 
 
 class WikitextParser:
@@ -381,6 +447,7 @@ class WikitextParser:
 
     Plain and hidden links are read off without mwparserfromhell where ``is_direct``; the result is the same. By
     ``definitions`` those templates are worked out that no rule knows; ``invoke`` and ``exists`` as for ``Expander``.
+    Nothing else of a page changes where ``has_references``.
     """
 
     def __init__(
@@ -391,8 +458,11 @@ class WikitextParser:
         definitions: Definitions | None = None,
         invoke: Invoke | None = None,
         exists: Callable[[str], bool] | None = None,
+        has_references: bool = False,
     ) -> None:
         self._language: Language = site.language_facts
+        self._read_reference = ReferenceReader(site.lang, self.plain) if has_references else None
+        self._note_kind = partial(note_kind, lang=site.lang)
         self._trail = self._language.link_trail_pattern()
         self._targets = TargetParser(site)
         self._renderer = TemplateRenderer(site.lang, site=site, exists=exists)
@@ -409,9 +479,18 @@ class WikitextParser:
         when the revision was saved, ISO 8601: what ``{{age}}`` and its kin take as now.
         """
         renderer = self._renderer.with_page(title, timestamp)
-        work = PagePreparation(renderer, self._language, self._expander)
+        references = References(self._note_kind) if self._read_reference is not None else None
+        work = PagePreparation(renderer, self._language, self._expander, references)
         if not is_from_xml:
             wikitext = work.without_controls(wikitext)
+        return self._parse(wikitext, work, references)
+
+    def plain(self, wikitext: str) -> str:
+        """The text of a piece of wikitext on one line; templates are known by the rules alone."""
+        parsed = self._parse(wikitext, PagePreparation(self._renderer, self._language, None))
+        return " ".join(element.text for element in parsed.elements[1:])
+
+    def _parse(self, wikitext: str, work: PagePreparation, references: References | None = None) -> ParsedText:
         body = work.prepare(wikitext)
         fragments = work.fragments()
         text = FRAGMENT.join((body, *fragments)) if fragments else body
@@ -426,7 +505,11 @@ class WikitextParser:
         if is_marked:
             text = _NO_TARGET.sub("[[", text)
         cut = match_brackets(text, losses)
-        walked = walker.walk(without_stray_marks(cut) if is_marked else cut)
+        if is_marked:
+            cut = without_stray_marks(cut)
+        if references is not None:
+            cut, lifted = lift_numbers(cut)
+        walked = walker.walk(cut)
         shown, links = walked.text, walked.links
         cells: list[TextCell] = []
         if fragments:
@@ -434,11 +517,15 @@ class WikitextParser:
             n_links = bisect_left(links, (end,))
             cells = build_cells(shown, end + len(FRAGMENT), links[n_links:])
             shown, links = shown[:end], links[:n_links]
-        blocks = build_blocks(shown, links, title=title)
+        if references is not None:
+            marks = references.mark_links(shown, lifted, walker.gaps)
+            links = sorted([*links, *marks], key=itemgetter(0))
+        blocks = build_blocks(shown, links, title=work.title)
+        anchors = blocks.anchors if references is None else references.take_places(blocks.anchors, blocks.elements)
         tables, infoboxes = work.assemble(cells, blocks.places, walked.hidden_places)
         return ParsedText(
             elements=tuple(blocks.elements),
-            anchors=tuple(blocks.anchors),
+            anchors=tuple(anchors),
             categories=tuple(walked.categories),
             template_categories=tuple(name for name, is_made in walked.categories.items() if is_made),
             tables=tables,
@@ -450,6 +537,9 @@ class WikitextParser:
             is_disambiguation=work.is_disambiguation(),
             lost=work.lost,
             shown=work.shown,
+            references=None
+            if references is None or self._read_reference is None
+            else references.rows(blocks.elements, self._read_reference),
         )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache, lru_cache
+from typing import Protocol
 
 from kbsource.numerals import unescape
 from kbsource.wikitext.functions.numbers import raise_text
-from kbsource.wikitext.markers import CUT, LITERAL_OF, PRE, literal, unliteral
+from kbsource.wikitext.markers import CUT, CUTS, LITERAL_OF, PRE, literal, unliteral
 
 MAX_LIST_DEPTH = 100
 """Lists within lists go no deeper in a release: what is deeper stands at this depth."""
@@ -114,7 +115,7 @@ def _is_in_heading(tag: re.Match[str]) -> bool:
     if text[start : start + 1] != "=":
         return False
     end = text.find("\n", tag.end(), tag.end() + _LONGEST_HEADING)
-    return text[start : end if end >= 0 else len(text)].rstrip(f" \t{CUT}")[-1:] == "="
+    return text[start : end if end >= 0 else len(text)].rstrip(f" \t{CUTS}")[-1:] == "="
 
 
 def _with_plain_colons(term: re.Match[str]) -> str:
@@ -211,12 +212,40 @@ def _closer(tag: str) -> re.Pattern[str]:
     return re.compile(rf"</{tag}\s*>", re.IGNORECASE)
 
 
-def strip_extensions(text: str, losses: Counter[str]) -> str:
+class TagNotes(Protocol):
+    """Takes references and gives what stands for them; ``kbsource.wikitext.references.References`` is one."""
+
+    def tag(self, attributes: str, content: str, markup: str) -> str: ...
+    def tag_list(self, attributes: str, markup: str, definitions: str = "") -> str: ...
+    def count(self, kind: str, pieces: int) -> None: ...
+
+
+_REFERENCE_TAG = re.compile(r"<ref[\s/>]", re.IGNORECASE)
+_WITH_CAPTIONS = frozenset({"gallery", "imagemap"})
+
+
+def _noted(tag: str, match: re.Match[str], closer: re.Match[str] | None, notes: TagNotes) -> str:
+    """What stands for a tag that is cut, whose references are noted."""
+    attributes, text = match.group(4).removesuffix("/"), match.string
+    end = match.end() if closer is None else closer.end()
+    content, markup = text[match.end() : end if closer is None else closer.start()], text[match.start() : end]
+    if tag == "ref":
+        return notes.tag(attributes, content, markup)
+    if tag == "references":
+        return notes.tag_list(attributes, markup, strip_extensions(content, Counter(), notes) if content else "")
+    if tag in _WITH_CAPTIONS:  # the captions are shown, and are no running text
+        strip_extensions(content, Counter(), notes)
+    elif found := len(_REFERENCE_TAG.findall(content)):
+        notes.count("in_hidden_tag", found)
+    return CUT
+
+
+def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = None) -> str:
     """The wikitext without comments and extension tags.
 
     What is text in them stays: ``<nowiki>`` as literal characters, so TeX between dollar signs, ``<pre>`` and
     ``<syntaxhighlight>`` as preformatted lines, ``<poem>`` as wikitext in paragraphs of its own. Everything
-    else is cut and counted in ``losses``.
+    else is cut and counted in ``losses``. ``notes`` takes the references.
     """
     if "<" not in text:
         return text
@@ -229,7 +258,11 @@ def strip_extensions(text: str, losses: Counter[str]) -> str:
         out.append(text[position:start])
         if match.lastgroup == "reference":
             losses["ref"] += 1
-            out.append(CUT)
+            if notes is None:
+                out.append(CUT)
+            else:
+                attributes, _, content = match[0].partition(">")
+                out.append(notes.tag(attributes[4:].removesuffix("/"), content.rpartition("<")[0], match[0]))
             position = after
             continue
         tag = match.group(3)
@@ -256,21 +289,24 @@ def strip_extensions(text: str, losses: Counter[str]) -> str:
         if match.group(4).endswith("/"):
             if tag in _CUT_TAGS:
                 losses[tag] += 1
-            out.append(CUT)
+            out.append(CUT if notes is None else _noted(tag, match, None, notes))
             continue
         closer = None if tag in unclosed else find_closer(tag, text, after)
         if closer is None:
             unclosed.add(tag)
-            out.append(CUT)
+            out.append(CUT if notes is None or tag != "references" else _noted(tag, match, None, notes))
             if tag != "references":
                 losses["broken_markup"] += 1
+                if tag == "ref" and notes is not None:
+                    notes.count("unclosed", 1)
             continue
         content = text[after : closer.start()]
         position = closer.end()
         if tag in _CUT_TAGS:
             losses[tag] += 1
+            shown = CUT if notes is None else _noted(tag, match, closer, notes)
             if tag != "includeonly":  # see _TRANSPARENT_TAGS
-                out.append(CUT)
+                out.append(shown)
         else:
             out.append(_kept(tag, match.group(4), content))
     out.append(text[position:])

@@ -17,17 +17,22 @@ from kbsource.wikitext.markers import (
     ANY_CONTROL,
     CURRENCY,
     CUT,
+    CUTS,
     FRAGMENT,
     HEADING,
     LITERAL_OF,
     NUMBER,
+    NUMBERED,
     PIPE,
     PLACE,
     TEMPLATE_LINK,
     TRAIL_STOP,
+    has_numbers,
     literal,
+    mark_numbers,
     single_spaces,
     unliteral,
+    without_numbers,
 )
 
 MAX_LINK_DEPTH = 12
@@ -107,6 +112,41 @@ def without_stray_marks(cut: CutText) -> CutText:
         for gap, target, label, source in cut.pieces
     ]
     return CutText(pieces, cut.rest.replace(mark, ""))
+
+
+def lift_numbers(cut: CutText) -> tuple[CutText, list[tuple[int, int, int | None]]]:
+    """The cut text without the numbers in it, and for each: itself, the number of the piece in whose gap it stood (the
+    rest of the text is the last gap), and how many characters stood between it and the gap's end; None where it stood
+    in the link before the gap."""
+    lifted: list[tuple[int, int, int | None]] = []
+    pieces: list[tuple[str, str, str | None, str]] = []
+    waiting: list[int] = []  # in the link before
+    for place, (gap, target, label, source) in enumerate((*cut.pieces, (cut.rest, "", None, ""))):
+        lifted += [(number, place, None) for number in waiting]
+        if has_numbers(gap):
+            gap, own = _without_numbers(gap)
+            lifted += [(number, place, len(gap) - at) for number, at in own]
+        waiting = []
+        for part in (target, label or "", source) if not source else (source,):
+            if has_numbers(part):
+                waiting += mark_numbers(part)
+        if waiting:
+            target, source = without_numbers(target), without_numbers(source)
+            label = label and without_numbers(label)
+        pieces.append((gap, target, label, source))
+    return CutText(pieces[:-1], pieces[-1][0]), lifted
+
+
+def _without_numbers(gap: str) -> tuple[str, list[tuple[int, int]]]:
+    """A text without numbers, and each with its place; where two spaces would meet, one is left."""
+    text, at, found = "", 0, []
+    for match in NUMBERED.finditer(gap):
+        text += gap[at : match.start()]
+        at = match.end()
+        found.append((mark_numbers(match[0])[0], len(text)))
+        if text[-1:] == " " and gap[at : at + 1] == " ":
+            at += 1
+    return text + gap[at:], found
 
 
 class _Edit(NamedTuple):
@@ -303,7 +343,7 @@ def expand_braces(
                     out = parent
                     if opened:  # of {{{!}} one begins a table
                         out.append("{" if result[:1] in _BARS else LITERAL_OF["{"])
-                    elif result == CUT and out and out[-1][-1:] in CURRENCY:
+                    elif result[:1] == CUT and out and out[-1][-1:] in CURRENCY and not result.strip(CUTS):
                         result = NUMBER
                     out.append(result)
             if run == 1:  # and of {{!}}} one ends it
@@ -383,6 +423,7 @@ class Walker:
         self._links: list[Link] = []
         self._categories: dict[str, bool] = {}
         self._hidden_places: set[str] = set()
+        self.gaps: list[tuple[int, int]] = []  #: where the gap of each piece, and the rest, begins and ends in the text
         self._parts_words = False  # a file that stands by itself was passed right behind a word
 
     def walk(self, cut: CutText) -> Walked:
@@ -393,6 +434,7 @@ class Walker:
         links = self._links
         add_link = links.append
         is_direct = self._is_direct
+        add_gap = self.gaps.append
         length = 0
         ends_in_space = after_link = False
         for gap, written, label, source in cut.pieces:
@@ -402,6 +444,7 @@ class Walker:
                     append(" ")
                     length += 1
                     ends_in_space = True
+            start = length
             if gap:
                 first = gap[0]
                 if first == " ":
@@ -417,6 +460,7 @@ class Walker:
                     append(gap)
                     length += len(gap)
                     ends_in_space = gap[-1] == " "
+            add_gap((start, length))
             if written and is_direct:
                 is_made = False
                 plain = written
@@ -462,7 +506,9 @@ class Walker:
         self._ends_in_space = ends_in_space
         if self._parts_words and gap[:1].isalnum():
             gap = f" {gap}"
+        self._length = length
         self._add_text(gap.removeprefix(TRAIL_STOP))
+        add_gap((length, self._length))
         return Walked(unliteral("".join(self._out)), links, self._categories, self._hidden_places)
 
     def _extend_link(self, n_chars: int) -> None:

@@ -263,6 +263,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
             definitions=definitions,
             has_lua=options.templates == "lua",
             has_items=options.page_props is not None or options.wikidata is not None,
+            has_references=options.references,
             parser=options.parser,
             folder=join(staging, "pages"),
             timeout_s=options.page_timeout_s,
@@ -276,7 +277,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
         | "in order" >> CollectSorted()
         | "plan" >> do(plan_shards)
         | "spread files" >> beam.Reshuffle()
-        | "write" >> do(_write_shard, output=output, staging=staging)
+        | "write" >> do(_write_shard, output=output, staging=staging, has_references=options.references)
         | "written" >> CollectSorted()
         | "release" >> do(_commit, AsSingleton(index), inputs=needed, output=output, **rejects)
     )
@@ -288,8 +289,8 @@ def _check_scan(_: object, *, options: BuildOptions, n_ranges: int, staging: str
     yield None
 
 
-def _write_shard(shard: Shard, *, output: str, staging: str) -> Iterator[tuple[ChunkKey, int]]:
-    write_page_shard(shard, output=output, staging=staging)
+def _write_shard(shard: Shard, *, output: str, staging: str, has_references: bool) -> Iterator[tuple[ChunkKey, int]]:
+    write_page_shard(shard, output=output, staging=staging, has_references=has_references)
     yield ChunkKey(shard.number, 0), shard.number
 
 

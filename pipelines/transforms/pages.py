@@ -42,6 +42,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             templates are known by the rules alone.
         has_lua: modules that definitions call are run, which needs ``kbsource[lua]`` wherever pages are parsed.
         has_items: the index says which page has which item.
+        has_references: pages come as ``kbsource.wikitext.reference_rows.NotedPage``, with their references.
         parser: ``module:class`` of what parses, made with the site; see ``kbsource.pages.articles.Parser``.
         folder, timeout_s, memory_bytes, beats: see ``GuardedMap``; the time is that of one article.
     """
@@ -54,6 +55,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         definitions: Any = None,
         has_lua: bool = False,
         has_items: bool = False,
+        has_references: bool = False,
         parser: str = PARSER,
         folder: str | None = None,
         timeout_s: float | None = 60.0,
@@ -64,7 +66,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         if index is None and definitions is not None:
             raise SetupError("Definitions are used together with an index; give one from BuildTitleIndex.")
         self._parse = GuardedMap(
-            MakePages(site, parser, has_items, has_lua),
+            MakePages(site, parser, has_items, has_lua, has_references),
             given=tuple(beam.pvalue.AsSingleton(folder) for folder in (index, definitions) if folder is not None),
             folder=folder,
             timeout_s=timeout_s,

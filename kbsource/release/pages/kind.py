@@ -30,6 +30,7 @@ from kbsource.release.manifest import Counted, TypedManifest, row_faults, sum_fa
 from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE, QIDS_SCHEMA, Locations, index_folder
 from kbsource.rows import SCHEMA_VERSION
 from kbsource.site import Site
+from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
 FORMAT = "kbsource-release-1"
 TABLES: dict[str, pa.Schema] = {
@@ -38,7 +39,11 @@ TABLES: dict[str, pa.Schema] = {
     "rejected": schema_of(BadRecord),
     "templates": schema_of(TemplateRow),
 }
-OPTIONAL_TABLES: dict[str, pa.Schema] = {"page_items": schema_of(PageItem)}
+OPTIONAL_TABLES: dict[str, pa.Schema] = {
+    "page_items": schema_of(PageItem),
+    "refs": schema_of(Reference),
+    "ref_uses": schema_of(ReferenceUse),
+}
 """Tables that a release has when what they are made of was given."""
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")
 """What no XML holds, and so no page: where one is, a mark of the parser has leaked."""
@@ -163,6 +168,61 @@ _DISAGREES, _REDIRECTS = (
     "pages, redirects table and index tell different redirects",
 )
 _TEMPLATES = "pages and the table of templates tell different uses, or what shows nothing shows text"
+_REFS = "references, their uses and the pages do not fit together"
+_USE = "'page ' || page_id || ': a use of reference ' || coalesce(ref::text, doubt)"
+_ELEMENT = "elements[element + 1].text"
+_REFERENCE_LAWS = (
+    Law(
+        "refs_disagree",
+        _REFS,
+        "case when sha256(markup) <> markup_sha256 then ['page ' || page_id || ': a hash of another markup'] end",
+        of="refs",
+    ),
+    Law(
+        "refs_disagree",
+        _REFS,
+        f"case when (ref is null) = (doubt is null) then [{_USE}] end",
+        of="ref_uses",
+    ),
+    Law(
+        "offset_law",
+        _SPAN,
+        f"""select ref_uses._file, {_USE} from ref_uses left join pages using (page_id)
+        where pages.page_id is null or "table" not between 0 and len(tables) - 1
+            or infobox not between 0 and len(infoboxes) - 1 or element not between 0 and len(elements) - 1
+            or "offset" not between 0 and length({_ELEMENT}) or ("offset" is null) <> (element is null)
+            or regexp_matches(substring({_ELEMENT}, "offset", 1), '\\s')
+            or not (0 <= sentence_start and sentence_start < "offset" and sentence_end <= length({_ELEMENT}))""",
+        needs=("pages", "ref_uses"),
+    ),
+    *(
+        Law(
+            "refs_disagree",
+            _REFS,
+            f"select _file, 'page ' || page_id || ': no reference ' || {column} from (select _file, page_id, {column} "
+            f"from {table} where {column} is not null) as own anti join refs on own.page_id = refs.page_id "
+            f"and own.{column} = refs.ref",
+            needs=("refs", "ref_uses"),
+        )
+        for table, column in (("ref_uses", "ref"), ("ref_uses", "within"), ("refs", "source"))
+    ),
+    Law(
+        "refs_disagree",
+        _REFS,
+        "select _file, 'page ' || page_id || ': nothing uses reference ' || ref from refs "
+        "anti join ref_uses using (page_id, ref) where number is not null",
+        needs=("refs", "ref_uses"),
+    ),
+    Law(
+        "refs_disagree",
+        _REFS,
+        """select _file, 'page ' || page_id || ': reference ' || ref || ' is out of order' from (
+            select _file, page_id, ref, number,
+                lag(ref, 1, -1) over (partition by page_id order by _file, _row) as last,
+                lag(number, 1, 0) over (partition by page_id, "group", number is null order by ref) as before from refs
+        ) where ref <> last + 1 or (number <> before + 1 and number <> 1)""",
+    ),
+)
 LAWS = (
     Law(
         "offset_law",
@@ -256,7 +316,7 @@ LAWS = (
         "page ids do not ascend though the manifest says so",
         """select _file, 'page ' || page_id from (
             select _file, page_id, lag(page_id) over (partition by _file order by _row) as before from pages
-        ) where page_id <= before and exists (from claimed where name = 'ordered')""",
+        ) where page_id <= before and exists (from claimed where name = 'ordered' and n = 1)""",
     ),
     Law(
         "dangling_target",
@@ -359,6 +419,7 @@ LAWS = (
             where stage in ('parse', 'resolve') and late is not null)""",
         needs=("index", "pages", "rejected"),
     ),
+    *_REFERENCE_LAWS,
     counts_law("select '', 'parse status ' || parse_status, count(*) from pages group by all", "parse %", ("pages",)),
     counts_law("select '', 'rejected: ' || reason, count(*) from rejected group by all", "rejected: %", ("rejected",)),
 )

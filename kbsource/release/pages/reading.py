@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kbsource.columns import numbers, rows_of, schema_of
 from kbsource.errors import DataError
@@ -17,6 +18,7 @@ from kbsource.files import Folder, join
 from kbsource.records import Page
 from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.reader import open_table, opened_table, read_table
+from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -41,6 +43,13 @@ class _Shard:
         self.file.close(force=True)
 
 
+class PageReferences(NamedTuple):
+    """The references of a page and their uses, as the tables have them."""
+
+    refs: tuple[Reference, ...]
+    uses: tuple[ReferenceUse, ...]
+
+
 class PagesReader:
     """Pages of a release by shard and row. Memory: ``OPEN_FILES`` footers and ``ROW_GROUPS`` row
     groups.
@@ -52,7 +61,7 @@ class PagesReader:
     """
 
     def __init__(self, folder: str | Folder, manifest: PagesManifest, *, columns: Sequence[str] | None = None) -> None:
-        self._columns = columns
+        self._folder, self._manifest, self._columns = Folder.of(folder), manifest, columns
         self._paths = [Folder.of(folder) / entry.file for entry in manifest.tables["pages"]]
         self._shards: OrderedDict[int, _Shard] = OrderedDict()
         self._groups: OrderedDict[tuple[int, int], Any] = OrderedDict()
@@ -83,6 +92,26 @@ class PagesReader:
                 self._shards.popitem(last=False)[1].close()
         self._shards[shard] = opened
         return opened
+
+    def references(self, shard: int, page_id: int) -> PageReferences:
+        """The references of a page in a shard. Memory: a row group, of those whose ids it is among.
+
+        Raises:
+            DataError: the release has none.
+        """
+        if "refs" not in self._manifest.tables:
+            raise DataError("the release has no references; build it with --references")
+        found: list[list[Any]] = []
+        for table, row in (("refs", Reference), ("ref_uses", ReferenceUse)):
+            own: list[Any] = []
+            with opened_table(self._folder / self._manifest.tables[table][shard].file) as file:
+                for group in range(file.metadata.num_row_groups):
+                    ids = file.metadata.row_group(group).column(0).statistics
+                    if ids.min <= page_id <= ids.max:
+                        rows = file.read_row_group(group, use_threads=False)
+                        own += rows_of(rows.filter(pc.equal(rows["page_id"], page_id)), row)
+            found.append(own)
+        return PageReferences(tuple(found[0]), tuple(found[1]))
 
     def close(self) -> None:
         """Closes every file."""

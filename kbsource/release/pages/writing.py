@@ -24,6 +24,7 @@ from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE
 from kbsource.release.reader import parquet_file
 from kbsource.release.writer import write_lines
 from kbsource.runtime.sorted_runs import SortedRuns
+from kbsource.wikitext.reference_rows import NotedPage
 
 # As JSON writes what ``kind.CONTROLS`` are; the backslashes before it are pairs.
 _ESCAPES = (b"\\u00", b"\\r", b"\\b", b"\\f")
@@ -38,7 +39,7 @@ def check_page(page: Page) -> None:
     Element 0 alone is of kind ``title``; no element holds a newline; for every anchor
     ``elements[a.element].text[a.start:a.end] == a.text``; anchors are ordered by element and start; tables
     and infoboxes name an element; links in cells and infobox values lie within their text; categories that templates
-    give are among the categories.
+    give are among the categories; marks of references stand in their elements, and behind no blank.
 
     Raises:
         RecordError: ``offset_law`` for a span that does not hold what it claims, ``page_law`` for every
@@ -66,6 +67,8 @@ def check_page(page: Page) -> None:
     if not set(page.template_categories) <= set(page.categories):
         raise RecordError("page_law", "a category of a template is no category of the page")
     _check_anchors(page, texts)
+    if isinstance(page, NotedPage):
+        _check_uses(page, texts)
     for table in page.tables:
         _check_place(table.element, "table", len(texts))
         for row in table.rows:
@@ -94,6 +97,15 @@ def _check_anchors(page: Page, texts: list[str]) -> None:
         if (number, start) < last:
             raise RecordError("page_law", f"anchor {text!r} at [{start}, {end}) of element {number} is out of order")
         last = (number, start)
+
+
+def _check_uses(page: NotedPage, texts: list[str]) -> None:
+    for use in page.ref_uses:
+        if use.element is None or use.offset is None:
+            continue
+        text = texts[use.element] if 0 <= use.element < len(texts) else ""
+        if not 0 <= use.offset <= len(text) or text[: use.offset][-1:].isspace():
+            raise RecordError("offset_law", f"a mark at {use.offset} of element {use.element}")
 
 
 def _check_place(element: int, what: str, n_elements: int) -> None:
@@ -128,7 +140,8 @@ class PageFaultError(Exception):
 class PageGroups:
     """Pages on their way into row groups: the same pages give the same groups. Memory: one group."""
 
-    def __init__(self) -> None:
+    def __init__(self, row: type[Page] = Page) -> None:
+        self._row = row
         self._pending: list[Page] = []
         self._numbers: list[int] = []
         self._pending_chars = 0
@@ -170,11 +183,11 @@ class PageGroups:
         if not self._pending:
             return None
         try:
-            batch = batch_of(self._pending, Page)
+            batch = batch_of(self._pending, self._row)
         except _ENCODING_FAULTS:
             for number, page in zip(self._numbers, self._pending, strict=True):
                 try:
-                    batch_of([page], Page)
+                    batch_of([page], self._row)
                 except _ENCODING_FAULTS as error:
                     raise PageFaultError(number, str(error)) from error
             raise

@@ -1,0 +1,214 @@
+"""What a reference says: its text as a reader sees it, its citation, and the source that a shortened note names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+from kbsource.wikitext.citations import Citation, find_note, read_citation, read_link, read_text
+from kbsource.wikitext.functions.arguments import Template
+from kbsource.wikitext.markers import CUT, EQUALS, PIPE, literal, unmark_separators, without_marks
+from kbsource.wikitext.tags import strip_extensions
+from kbsource.wikitext.templates import normalise_template_name, split_template
+from kbsource.wikitext.walk import expand_braces
+
+_LINK = re.compile(r"\[((?:https?:)?//[^\s\[\]<>\"{}|]+)(?:[ \t]+([^\]\n]*))?\]|(https?://[^\s\[\]<>\"{}|]+)")
+_MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|__")
+_YEAR = re.compile(r"(?<!\d)\d{4}[a-z]?(?![\da-z])")
+_LAST_NAMES = (
+    ("last", "surname", "author-last", "author", "nom", "apellidos", "apellido", "nachname", "cognome", "editor-last"),
+    ("último", "sobrenome", "achternaam", "efternamn", "nazwisko", "autor", "autore", "auteur", "editor"),
+)
+_YEARS = ("year", "date", "publication-date", *"année año fecha anno data jahr ano jaar datum rok год".split())
+_PAGES = ("p", "pp", "page", "pages", "loc", "at", "location", "passage", "s", "str", "с")
+# What names a source for others, or stands around a list, makes no footnote.
+_NO_NOTES = ("sfnref", "harvid", "refbegin", "refend", "cnote", "notefoot")
+_MOST_NAMES = 4  # a shortened note names no more
+_MOST_AUTHORS = 6
+
+Key = tuple[tuple[str, ...], str]
+"""By what a shortened note finds its source: up to four family names, case folded, and the year."""
+
+
+class ReferenceText(NamedTuple):
+    """What a reference says."""
+
+    text: str = ""
+    template: str | None = None  #: the first citation template in it, in normal form
+    citation: Citation | None = None  #: by that, or by the first link, or by what identifiers the text holds
+    short: Key | None = None  #: the source that it names, where it names one by author and year
+    full: tuple[Key, ...] = ()  #: by what the works that it cites are found
+    doubts: tuple[str, ...] = ()
+
+
+class ReferenceReader:
+    """Reads the references of one wiki.
+
+    Args:
+        plain: turns wikitext into text.
+    """
+
+    nothing = ReferenceText()
+
+    def __init__(self, lang: str, plain: Callable[[str], str]) -> None:
+        self._lang, self._parse = lang, plain
+        self._plain = lru_cache(maxsize=1 << 12)(self._as_text)
+
+    def _as_text(self, wikitext: str) -> str:
+        return self._parse(wikitext) if _MARKUP.search(wikitext) else " ".join(wikitext.split())
+
+    def __call__(self, content: str) -> ReferenceText:
+        """What the wikitext of a reference says."""
+        if "<" in content:
+            content = strip_extensions(content, Counter())
+        found: list[tuple[str, Citation]] = []
+        short: list[Key] = []
+        full: list[Key] = []
+        doubts: list[str] = []
+
+        def on_template(inner: str, depth: int) -> str:
+            head = inner.partition("|")[0]
+            kind = note_kind(head, self._lang)
+            template = split_template(inner, self._lang) if kind is not None else None
+            if kind is None or template is None:
+                return _as_argument(f"{{{{{inner}}}}}")
+            template = _unmarked(template)
+            if kind == "work":
+                citation = self._citation(template)
+                if citation is None:
+                    return CUT
+                found.append((template.name, citation))
+                full.extend(full_keys(template))
+                return _as_argument(literal(citation_text(citation)))
+            if kind in ("short", "short_text"):
+                if key := short_key(template):
+                    short.append(key)
+                return _as_argument(literal(short_text(template)))
+            if kind.startswith("doubt:"):
+                doubts.append(kind[6:])
+            return CUT
+
+        text = expand_braces(
+            content,
+            on_template=on_template,
+            on_parameter=lambda inner: _as_argument(f"{{{{{{{inner}}}}}}}"),
+            on_broken=lambda: None,
+        )
+        wikitext = unmark_separators(text)
+        text = self._plain(wikitext)
+        name, citation = found[0] if found else (None, None)
+        if citation is None and (link := _LINK.search(wikitext)):
+            citation = read_link(link[1] or link[3], self._plain(link[2] or ""))
+            text = text or citation.url or ""
+        if citation is None:
+            citation = read_text(text)
+        return ReferenceText(text, name, citation, short[0] if short else None, tuple(full), tuple(doubts))
+
+    def _citation(self, template: Template) -> Citation | None:
+        numbered = {str(number): value for number, value in enumerate(template.positional, 1)}
+        return read_citation(template.name, {**numbered, **template.named}, language=self._lang, plain=self._plain)
+
+
+@lru_cache(maxsize=1 << 14)
+def note_kind(head: str, lang: str) -> str | None:
+    """What a template is to references, by what stands before its first pipe: see ``find_note``; ``work`` a citation,
+    ``tag`` a footnote or list as ``{{#tag:…}}``; None for nothing."""
+    bare = head.strip().casefold()
+    if bare.startswith("#tag:"):
+        return "tag" if bare[5:].strip() in ("ref", "references") else None
+    if len(head) > 200 or bare[:1] == "#" or not bare:
+        return None
+    name = normalise_template_name(head, lang)
+    if name.casefold().startswith(_NO_NOTES):
+        return None
+    if (kind := find_note(name, lang)) is not None:
+        return kind
+    return "work" if read_citation(name, {}, language=lang, plain=str) is not None else None
+
+
+def _as_argument(text: str) -> str:
+    return text.replace("|", PIPE).replace("=", EQUALS)
+
+
+def _unmarked(template: Template) -> Template:
+    return template._replace(
+        positional=tuple(map(unmark_separators, template.positional)),
+        named={key: unmark_separators(value) for key, value in template.named.items()},
+    )
+
+
+def citation_text(citation: Citation) -> str:
+    """A citation as a bibliography has it: ``Smith, John (2001). Title. Work 3 (2): 5. Publisher.``"""
+    persons = citation.authors or citation.editors
+    shown = "; ".join(persons[:_MOST_AUTHORS]) + ("; et al." if len(persons) > _MOST_AUTHORS else "")
+    date = citation.date_text
+    head = f"{shown} ({date})" if shown and date else shown
+    numbers = f"{citation.volume or ''}{f' ({citation.issue})' if citation.issue else ''}".strip()
+    place = ": ".join(filter(None, (numbers, citation.pages)))
+    work = " ".join(filter(None, (citation.work, place)))
+    parts = [head, citation.chapter and f'"{citation.chapter}"', citation.title, work, citation.publisher]
+    if date and not shown:
+        parts.append(date)
+    parts.append(citation.quote and f'"{citation.quote}"')
+    return " ".join(part if part[-1] in ".?!" else f"{part}." for part in parts if part) or citation.url or ""
+
+
+def _short_parts(template: Template) -> tuple[list[str], str]:
+    """The names and the year of a shortened note."""
+    values = template.filled()
+    if not values:  # of several in one note the first
+        values = [template.named[name] for number in "1234" if template.named.get(name := f"1a{number}")]
+        values += [year for year in (template.named.get("1y"),) if year]
+    values = [" ".join(without_marks(value).split()) for value in values]
+    if len(values) > 1 and _YEAR.search(values[-1]):
+        return values[:-1], values[-1]
+    return values, ""
+
+
+def short_text(template: Template) -> str:
+    """A shortened note as a reader sees it: ``Smith & Lee 2001, p. 5``."""
+    names, year = _short_parts(template)
+    if len(names) > 3:
+        names = [f"{names[0]} et al."]
+    shown = " & ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    pages = pages_of(template)
+    sign = "" if not pages or not pages[0].isdecimal() else "pp. " if re.search(r"[-–,]", pages) else "p. "
+    return ", ".join(filter(None, (" ".join(filter(None, (shown, year))), pages and f"{sign}{pages}")))
+
+
+def short_key(template: Template) -> Key | None:
+    """By what the source of a shortened note is found."""
+    names, year = _short_parts(template)
+    found = _YEAR.search(year)
+    return (tuple(name.casefold() for name in names[:_MOST_NAMES]), found[0]) if names and found else None
+
+
+def full_keys(template: Template) -> list[Key]:
+    """By what shortened notes find a work that a citation template describes."""
+    named = {name.casefold(): value for name, value in template.named.items() if value}
+    year = next((found[0] for name in _YEARS if (found := _YEAR.search(named.get(name, "")))), None)
+    names: list[str] = []
+    for bases in _LAST_NAMES:
+        for base in bases:
+            for number in ("1", "2", "3", "4"):
+                value = named.get(f"{base}{number}") or (number == "1" and named.get(base)) or ""
+                if value:
+                    value = " ".join(without_marks(value).replace("[", "").replace("]", "").rpartition("|")[2].split())
+                    names.append(value.partition(",")[0].casefold())
+            if names:
+                break
+        if names:
+            break
+    if year is None or not names:
+        return []
+    return [(tuple(names[:_MOST_NAMES]), year), *([((names[0].rpartition(" ")[2],), year)] if " " in names[0] else [])]
+
+
+def pages_of(template: Template, number: int = 1) -> str:
+    """The pages that a note names, of several references in one those of one."""
+    numbered = [f"{name}{number}" for name in _PAGES] if number > 1 else []
+    value = template.argument(0, *(numbered or (*_PAGES, "1p", "1pp", "page1", "p1")))
+    return " ".join(without_marks(value).split())

@@ -1,0 +1,421 @@
+"""The references of one page: footnotes in every way of writing them, where each is used, and marks of doubt.
+
+What makes a mark on the page is noted while its wikitext is prepared (``References``); its number, as digits of
+``kbsource.wikitext.markers`` behind the cut, goes with the text to the place where the mark stands. In the end the
+notes are settled in the order of the page. Source: the extension Cite of MediaWiki 1.39.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import NamedTuple
+
+from kbsource.numerals import unescape
+from kbsource.records import Element
+from kbsource.sentences import sentence_spans
+from kbsource.titles import Target
+from kbsource.wikitext.blocks import LINE_PREFIX, RawAnchor
+from kbsource.wikitext.functions.arguments import Template
+from kbsource.wikitext.markers import CUT, DIGITS, NUMBERED, PLACE, mark_numbers, number_mark, without_marks
+from kbsource.wikitext.reference_rows import Reference, ReferenceUse
+from kbsource.wikitext.reference_texts import ReferenceReader, pages_of, short_key, short_text
+from kbsource.wikitext.walk import Link
+
+# Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39.
+_ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'=<>`]+))""")
+_IN_ORDER = re.compile(f"({NUMBERED.pattern})|{PLACE}(I[0-9]+)")
+# Source: Module:Efn and Template:Notelist of English Wikipedia, which others took over by name.
+_NO_TARGET = Target("page", 0, "", None, False)
+_DIGITS = frozenset(DIGITS)
+_GROUPS = {"la": "lower-alpha", "ua": "upper-alpha", "lr": "lower-roman", "ur": "upper-roman", "lg": "lower-greek"}
+
+
+class Note(NamedTuple):
+    """Something that makes a mark, or a list of references, as it is written."""
+
+    kind: str  #: ``ref``, ``short``, ``short_text``, ``note``, ``pages``, ``doubt``, ``list``, ``work``
+    markup: str
+    content: str = ""  #: wikitext of the footnote; empty where it is defined elsewhere
+    name: str | None = None
+    group: str = ""
+    template: Template | None = None
+    detail: str | None = None  #: pages, or what is doubted
+    inner: tuple[int, ...] = ()  #: notes in its content, or defined in the list
+
+
+class Place(NamedTuple):
+    """Where a mark stands: in an element behind ``offset`` characters of its text, in a table, or in an infobox."""
+
+    element: int | None = None
+    offset: int | None = None
+    table: int | None = None
+    infobox: int | None = None
+
+
+class ParsedReferences(NamedTuple):
+    """The rows of a page, whose id is not yet known (0), and what is counted."""
+
+    refs: tuple[Reference, ...]
+    uses: tuple[ReferenceUse, ...]
+    counts: Counter[str]
+
+
+@dataclass(slots=True, eq=False)
+class _Ref:
+    """A reference at work: its first note, then the one that defines it."""
+
+    note: Note
+    group: str
+    number: int | None
+    index: int = 0
+    within: list[int] = field(default_factory=list)  # notes in it
+
+
+class _Use(NamedTuple):
+    note: int
+    ref: _Ref | None
+    outer: int | None = None  # the note that it stands in
+    doubt: str | None = None
+
+
+class References:
+    """Collects the notes of one page.
+
+    Args:
+        kind_of: what a template is to references by what stands before its first pipe, see
+            ``kbsource.wikitext.citations.find_note``; also ``work`` for a citation, ``tag`` for ``#tag:ref``.
+    """
+
+    def __init__(self, kind_of: Callable[[str], str | None]) -> None:
+        self.kind_of = kind_of
+        self.counts: Counter[str] = Counter()
+        #: notes in an infobox, by its place (``I0``), and those that stand by themselves behind it or a table (``T3``)
+        self.boxes: dict[str, list[int]] = {}
+        self.places: dict[int, Place] = {}  #: by note; those without stand in no text, table or infobox
+        self.above: dict[Place, int] = {}  #: the element before a table or an infobox
+        self._notes: list[Note] = []
+        self._order: list[int] = []
+
+    def _add(self, note: Note) -> str:
+        self._notes.append(note)
+        return CUT + number_mark(len(self._notes) - 1)
+
+    def count(self, kind: str, pieces: int) -> None:
+        """Counts what makes no row."""
+        self.counts[kind] += pieces
+
+    def tag(self, attributes: str, content: str, markup: str) -> str:
+        """Notes ``<ref …>`` and gives what stands for it."""
+        named = _attributes(attributes)
+        if "<ref" in content:
+            self.counts["nested"] += content.count("<ref")
+        return self._add(Note("ref", markup, content.strip(), named.get("name"), named.get("group", "")))
+
+    def tag_list(self, attributes: str, markup: str, definitions: str = "") -> str:
+        """Notes ``<references …>``; ``definitions`` have their numbers already."""
+        group = _attributes(attributes).get("group", "")
+        return self._add(Note("list", markup, group=group, inner=tuple(mark_numbers(definitions))))
+
+    def template(self, kind: str, template: Template, inner: str) -> str:
+        """Notes the use of a template of such a kind and gives what stands for it; empty where it makes no mark."""
+        numbers = tuple(mark_numbers(inner))
+        markup = self._written(f"{{{{{inner}}}}}")
+        argument = template.argument
+        name, group = argument(0, "name", "n") or None, argument(0, "group", "grp")
+        kind, _, mark = kind.partition(":")
+        if kind == "tag":
+            options = _attributes(" ".join(template.positional[1:]))
+            name, group = options.get("name"), options.get("group", "")
+            template = template._replace(positional=template.positional[:1])
+            kind = "list" if template.name == "#tag:references" else "note"
+        elif kind in ("note", "list"):
+            ending = template.name.casefold().rpartition("-")[2]
+            is_alphabetic = template.name.casefold().startswith(("efn", "notelist"))
+            group = group or (_GROUPS.get(ending, "lower-alpha") if is_alphabetic else "")
+        if kind == "reuse":
+            self.counts["by_template"] += len(template.filled())
+            return "".join(
+                self._add(Note("ref", markup, name=one, group=group, detail=pages_of(template, number) or None))
+                for number, one in enumerate(template.filled(), 1)
+            )
+        self.counts["by_template"] += kind in ("note", "short", "short_text")
+        if kind == "note":
+            content = self._written(template.argument(1, "1", "text", "content"))
+            return self._add(Note(kind, markup, content, name, group, template, inner=numbers))
+        if kind in ("short", "short_text"):
+            return self._add(
+                Note(kind, markup, markup, without_marks(markup), "", template, pages_of(template) or None)
+            )
+        if kind == "pages":
+            return self._add(Note(kind, markup, detail=pages_of(template) or argument(1) or None))
+        if kind == "list":
+            return self._add(Note(kind, markup, group=group, inner=numbers))
+        return self._add(Note(kind, markup, markup, template=template, detail=mark or None)) + _marks(numbers)
+
+    def _written(self, text: str) -> str:
+        """A text with the notes in it as they were written."""
+        notes = self._notes
+        text = NUMBERED.sub(lambda found: notes[mark_numbers(found[0])[0]].markup, text)
+        return without_marks(text)
+
+    def set_order(self, text: str) -> None:
+        """Takes the order of the notes from the text in which all templates are worked out.
+
+        Those that a template took and did not show stand behind what was written before them.
+        """
+        order: list[int] = []
+        for digits, box in _IN_ORDER.findall(text):
+            order += mark_numbers(digits) if digits else self.boxes.get(box, [])
+        inside = {number for note in self._notes for number in note.inner}
+        missing = sorted(set(range(len(self._notes))) - set(order) - inside)
+        behind: dict[int, list[int]] = {}
+        seen = sorted(order)
+        at = -1
+        for number in missing:
+            while seen and seen[0] < number:
+                at = seen.pop(0)
+            behind.setdefault(at, []).append(number)
+        found = behind.get(-1, []) + [one for number in order for one in (number, *behind.get(number, []))]
+        self._order = list(dict.fromkeys(found))
+
+    def mark_links(
+        self, shown: str, lifted: Iterable[tuple[int, int, int | None]], gaps: Sequence[tuple[int, int]]
+    ) -> list[Link]:
+        """The marks as links, which move along with the text: over the character that the mark stands behind, or over
+        nothing before the first one of the line. Those that stand behind a table or an infobox belong to that.
+
+        Args:
+            shown: the text of the body, with the marks of its lines.
+            lifted: as ``lift_numbers`` gives them.
+            gaps: of the walker.
+        """
+        links: list[Link] = []
+        for number, piece, behind in lifted:
+            start, end = gaps[piece]
+            if behind is None and gaps[piece - 1][1] == start:
+                continue  # in a link that shows nothing: the caption of a file
+            at = start if behind is None else max(start, end - behind)
+            written = number_mark(number)
+            line = shown.rfind("\n", 0, at) + 1
+            begin = _line_start(shown, line)
+            before = shown[begin:at].rstrip()
+            if not before and (after := shown[max(begin, at) :].partition("\n")[0]).strip():
+                at = max(begin, at) + len(after) - len(after.lstrip())
+                links.append((at, at, _NO_TARGET, written, True))
+                continue
+            while not before and line and shown[line : line + 1] != PLACE:
+                at, line = line - 1, shown.rfind("\n", 0, line - 1) + 1
+                begin = _line_start(shown, line)
+                before = shown[begin:at].rstrip()
+            if before:
+                at = begin + len(before)
+                links.append((at - 1, at, _NO_TARGET, written, False))
+            elif shown[line : line + 1] == PLACE:
+                self.boxes.setdefault(shown[line + 1 : begin], []).append(number)
+        return links
+
+    def take_places(self, anchors: Iterable[RawAnchor], elements: Sequence[Element]) -> list[RawAnchor]:
+        """Takes the places of the marks from what became of their links, and gives the others."""
+        kept = []
+        for anchor in anchors:
+            if anchor.written[:1] in _DIGITS:
+                at = anchor.start if anchor.is_made else anchor.end
+                at = len(elements[anchor.element].text[:at].rstrip())  # a paragraph's lines are joined by blanks
+                self.places[mark_numbers(anchor.written)[0]] = Place(anchor.element, at)
+            else:
+                kept.append(anchor)
+        return kept
+
+    def rows(self, elements: Sequence[Element], read: ReferenceReader) -> ParsedReferences:
+        """The rows of the page."""
+        settled = _Settled(self._notes, self.counts)
+        for number in self._order:
+            settled.visit(number)
+        refs = settled.finish()
+        ref_of = {use.note: use.ref.index for use in settled.uses if use.ref is not None}
+        rows, keys = [], []
+        doubts: list[tuple[int, str]] = []
+        for ref in refs:
+            note = ref.note
+            if note.kind in ("short", "short_text") and note.template is not None:
+                found = read.nothing._replace(text=short_text(note.template), short=short_key(note.template))
+            else:
+                found = read(note.content)
+            doubts += [(ref.index, doubt) for doubt in found.doubts]
+            keys.append((found.full, found.short))
+            rows.append((ref, found))
+        full = {key: index for index, (own, _) in reversed([*enumerate(keys)]) for key in own}
+        made = []
+        for ref, found in rows:
+            source = None if found.short is None else full.get(found.short)
+            if found.short is not None and source is None:
+                self.counts["short_unresolved"] += 1
+            note = ref.note
+            for loss in found.citation.losses if found.citation is not None else ():
+                self.counts[loss.partition(":")[0]] += 1
+            made.append(
+                Reference(
+                    page_id=0,
+                    ref=ref.index,
+                    form=note.kind,
+                    group=ref.group,
+                    number=ref.number,
+                    name=note.name if note.kind in ("ref", "note") else None,
+                    markup=note.content,
+                    markup_sha256=sha256(note.content.encode("utf-8", "replace")).hexdigest(),
+                    text=found.text,
+                    template=found.template,
+                    source=source,
+                    citation=found.citation,
+                )
+            )
+        spans: dict[int, list[tuple[int, int]]] = {}
+        uses = []
+        for use in settled.uses:
+            note = self._notes[use.note]
+            place = self.places.get(use.note, Place())
+            within = None if use.outer is None else ref_of.get(use.outer)
+            sentence: tuple[int | None, int | None] = (None, None)
+            element = place.element
+            if element is not None and place.offset is not None:
+                if element not in spans:
+                    spans[element] = sentence_spans(elements[element].text)
+                sentence = next((span for span in reversed(spans[element]) if span[0] < place.offset), (None, None))
+            elif place == Place() and within is None:
+                self.counts["without_place"] += 1
+            above = element if element is not None else self.above.get(place)
+            uses.append(
+                ReferenceUse(
+                    page_id=0,
+                    ref=None if use.ref is None else use.ref.index,
+                    doubt=use.doubt,
+                    element=element,
+                    offset=place.offset,
+                    table=place.table,
+                    infobox=place.infobox,
+                    within=within,
+                    pages=settled.pages.get(use.note, note.detail if use.doubt is None else None),
+                    sentence_start=sentence[0],
+                    sentence_end=sentence[1],
+                    section=() if above is None else elements[above].section,
+                )
+            )
+        uses += [ReferenceUse(page_id=0, ref=None, doubt=doubt, within=index) for index, doubt in doubts]
+        return ParsedReferences(tuple(made), tuple(uses), self.counts)
+
+
+class _Settled:
+    """The references of a page by what its notes say in their order."""
+
+    def __init__(self, notes: Sequence[Note], counts: Counter[str]) -> None:
+        self._notes, self._counts = notes, counts
+        self._lists: dict[str, dict[str, _Ref]] = {}  # those with a name, by group, since its last list
+        self._sizes: Counter[str] = Counter()
+        self._refs: list[_Ref] = []
+        self._rest: list[_Ref] = []  # without use
+        self.uses: list[_Use] = []
+        self.pages: dict[int, str] = {}  # by the note whose mark they stand behind
+
+    def visit(self, number: int, outer: int | None = None) -> None:
+        """Takes the next note; ``outer`` is the one that it stands in."""
+        note = self._notes[number]
+        if note.kind == "list":
+            self._end_list(note)
+            return
+        for inner in note.inner:
+            self.visit(inner, number)
+        if note.kind in ("ref", "note", "short"):
+            ref = self._find(note, note.group)
+            if ref is not None:
+                self.uses.append(_Use(number, ref, outer))
+        elif note.kind == "short_text":
+            named = self._lists.setdefault("\0", {})
+            ref = named.get(note.markup)
+            if ref is None:
+                ref = named[note.markup] = _Ref(note, "", None)
+                self._refs.append(ref)
+            self.uses.append(_Use(number, ref, outer))
+        elif note.kind == "doubt":
+            self.uses.append(_Use(number, None, outer, note.detail))
+        elif note.kind == "pages":
+            if note.detail and self.uses and self.uses[-1].ref is not None:
+                self.pages.setdefault(self.uses[-1].note, note.detail)
+            else:
+                self._counts["pages_astray"] += 1
+        elif outer is None:  # a citation within a note is its text
+            self._rest.append(_Ref(note, "", None))
+
+    def _find(self, note: Note, group: str) -> _Ref | None:
+        """The reference that a note means; None where it means none, which is counted."""
+        if note.name is None and not note.content:
+            self._counts["empty"] += 1
+            return None
+        if note.name is not None and note.name.isdecimal():
+            self._counts["numeric_name"] += 1
+            return None
+        named = self._lists.setdefault(group, {})
+        ref = None if note.name is None else named.get(note.name)
+        if ref is None:
+            self._sizes[group] += 1
+            ref = _Ref(note, group, self._sizes[group])
+            self._refs.append(ref)
+            if note.name is not None:
+                named[note.name] = ref
+        else:
+            self._define(ref, note)
+        return ref
+
+    def _define(self, ref: _Ref, note: Note) -> None:
+        if note.content and not ref.note.content:
+            ref.note = note
+        elif note.content and note.content != ref.note.content:
+            self._counts["conflict"] += 1
+
+    def _end_list(self, note: Note) -> None:
+        """A list shows what was used since the last one of its group, and may define it."""
+        for number in note.inner:
+            defined = self._notes[number]
+            if defined.kind not in ("ref", "note"):
+                if defined.kind == "work":
+                    self._rest.append(_Ref(defined, "", None))
+                continue
+            self._counts["list_defined"] += 1
+            group = defined.group or note.group
+            ref = self._lists.get(group, {}).get(defined.name or "")
+            if ref is not None:
+                self._define(ref, defined)
+            else:
+                self._counts["unused"] += 1
+                self._rest.append(_Ref(defined, group, None))
+        self._lists.pop(note.group, None)
+        self._sizes.pop(note.group, None)
+
+    def finish(self) -> list[_Ref]:
+        """All of them, by first use, then those without; each has its index."""
+        refs = self._refs + self._rest
+        for index, ref in enumerate(refs):
+            ref.index = index
+            self._counts["undefined"] += not ref.note.content
+        return refs
+
+
+def _line_start(shown: str, line: int) -> int:
+    """Where the text of a line begins, behind what marks it."""
+    prefix = LINE_PREFIX.match(shown, line)
+    return line if prefix is None else prefix.end()
+
+
+def _marks(numbers: Iterable[int]) -> str:
+    return "".join(CUT + number_mark(number) for number in numbers)
+
+
+def _attributes(written: str) -> dict[str, str]:
+    found = {}
+    for name, *values in _ATTRIBUTE.findall(written):
+        if value := " ".join(unescape("".join(values)).split()):
+            found[name.lower()] = value
+    return found

@@ -1,0 +1,119 @@
+"""Builds with references: tables of their own, the pages as they are without, laws that are broken."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kbsource.errors import DataError
+from tests.support.builds import build_mini, contents, open_release
+from tests.support.dumps import dump_xml, page_xml
+from tests.support.verified import verified
+from tests.test_kbsource.test_release.test_verify import Release
+
+HOUSE = """The house<ref name="deed">{{cite book|last=Lee|first=Ann|title=Deeds|year=1901}}</ref> is
+[[red]].<ref name=map /> It has gates.{{sfn|Lee|1901|p=7}}<ref group=n>Four of them.</ref>
+It burnt{{cn|date=May 2020}} down.<ref name=deed/>{{rp|9}}
+
+{| class="wikitable"
+| Gate || North<ref>Plan http://plans.example/n</ref>
+|}
+{{reflist|refs=<ref name=map>A map.</ref>}}
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("noted")
+    pages = [page_xml(7, "House", HOUSE), page_xml(3, "Red", "A colour."), page_xml(9, "Gate", "No<ref>x</ref> gate.")]
+    dump = folder / "xwiki-20260101-pages-articles.xml"
+    dump.write_bytes(dump_xml(pages))
+    options = {"dump": dump, "page_props": None, "range_bytes": 900}
+    build_mini(folder / "with", references=True, **options)
+    build_mini(folder / "without", **options)
+    build_mini(folder / "two", references=True, workers=2, runner="local-multi", **options)
+    return folder
+
+
+def test_pages_are_what_they_are_without(built: Path) -> None:
+    noted, plain = contents(built / "with"), contents(built / "without")
+
+    assert {name for name in noted if name not in plain} == {
+        "refs/refs-00000-of-00001.parquet",
+        "ref_uses/ref_uses-00000-of-00001.parquet",
+    }
+    assert all(noted[name] == content for name, content in plain.items() if name != "manifest.json")
+    assert verified(built / "with").findings == ()
+    findings = open_release(built / "with").manifest.findings
+    assert (findings["refs"], findings["ref_uses"], findings["ref_list_defined"]) == (6, 8, 1)
+
+
+def test_the_number_of_workers_changes_no_byte(built: Path) -> None:
+    one, two = contents(built / "with"), contents(built / "two")
+    assert {name: one[name] for name in one if name != "manifest.json"} == {
+        n: two[n] for n in two if n != "manifest.json"
+    }
+
+
+def test_a_page_has_its_references_and_their_places(built: Path) -> None:
+    kb = open_release(built / "with")
+    page, found = kb.get("House"), kb.references(7)
+    assert page is not None
+    text = page.elements[1].text
+
+    assert text == "The house is red. It has gates. It burnt down."
+    assert [(ref.form, ref.group, ref.number, ref.text, ref.source) for ref in found.refs] == [
+        ("ref", "", 1, "Lee, Ann (1901). Deeds.", None),
+        ("ref", "", 2, "A map.", None),
+        ("short", "", 3, "Lee 1901, p. 7", 0),
+        ("ref", "n", 1, "Four of them.", None),
+        ("ref", "", 4, "Plan http://plans.example/n", None),
+    ]
+    assert [(use.ref, use.doubt, text[: use.offset][-5:], use.pages) for use in found.uses[:-1]] == [
+        (0, None, "house", None),
+        (1, None, " red.", None),
+        (2, None, "ates.", "7"),
+        (3, None, "ates.", None),
+        (None, "citation_needed", "burnt", None),
+        (0, None, "down.", "9"),
+    ]
+    assert (found.uses[-1].ref, found.uses[-1].element, found.uses[-1].table) == (4, None, 0)
+    sentences = [text[use.sentence_start : use.sentence_end] for use in found.uses[:-1]]
+    assert sentences == ["The house is red."] * 2 + ["It has gates."] * 2 + ["It burnt down."] * 2
+    assert kb.references(3) == kb.references(404) == ((), ())
+    with pytest.raises(DataError, match="--references"):
+        open_release(built / "without").references(7)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "row", "value", "slug"),
+    [
+        ("ref_uses", "offset", 0, 4000, "offset_law"),
+        ("ref_uses", "offset", 0, 4, "offset_law"),  # behind a blank
+        ("ref_uses", "sentence_end", 0, 4000, "offset_law"),
+        ("ref_uses", "element", 0, 70, "offset_law"),
+        ("ref_uses", "table", 6, 3, "offset_law"),
+        ("ref_uses", "ref", 1, 40, "refs_disagree"),
+        ("ref_uses", "doubt", 1, "dubious", "refs_disagree"),
+        ("refs", "source", 2, 40, "refs_disagree"),
+        ("refs", "number", 1, 5, "refs_disagree"),
+        ("refs", "ref", 1, 3, "refs_disagree"),
+        ("refs", "markup", 1, "another", "refs_disagree"),
+    ],
+)
+def test_what_breaks_a_law_is_found(
+    built: Path, tmp_path: Path, table: str, column: str, row: int, value: object, slug: str
+) -> None:
+    release = Release(shutil.copytree(built / "with", tmp_path / "broken"))
+
+    def change(read: pa.Table) -> pa.Table:
+        values = read[column].to_pylist()
+        values[row] = value
+        place = read.schema.get_field_index(column)
+        return read.set_column(place, read.schema.field(place), pa.array(values, read.schema.types[place]))
+
+    release.spoil_table(f"{table}/{table}-00000-of-00001.parquet", change)
+    assert slug in {rule for _, rule in release.rules()}
