@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from functools import lru_cache
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -29,22 +29,25 @@ from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import check_sizes
 from kbsource.release.sql import add_release, add_tables, connected
 from kbsource.release.writer import write_batches
-from kbsource.runtime.chunks import BatchRef, ChunkKey, read_batches, read_rows
+from kbsource.runtime.chunks import BatchRef, ChunkFunction, ChunkKey, Work, read_batches, read_rows
 from kbsource.runtime.sorted_runs import rebatched
 from mapping.age import AGE, FATES, Fate, PageFacts, as_date, fates_of, first_with, report_values
 from mapping.decide import with_outcome
 from mapping.records import Alignment
-from mapping.search.page_search import locate_nowhere
+from mapping.search.page_search import SearchSettings, locate_nowhere
 from mapping.search.tokens import tokeniser_name
 from mapping.write.kind import REPORT, write_report
 from pipelines.alignment.reading import EvidenceFiles
+from pipelines.alignment.search import Search
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import AgeOptions
-from pipelines.primitives.shuffle import CollectSorted, Regroup, keep_batch
+from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
+from pipelines.primitives.page_texts import ReleasePages
+from pipelines.primitives.shuffle import CollectSorted, keep_batch
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
 from pipelines.runners.workers import do
-from pipelines.transforms.align import EVIDENCE, FAULTS, AlignSpans, ReadEvidence, ResolvePages, chunk_groups
+from pipelines.transforms.align import EVIDENCE, FAULTS, ReadEvidence, ResolvePages
 
 _ROWS_AT_ONCE = 1 << 16
 _KIND, _ENDING = "kilt", "-kilt"
@@ -210,27 +213,24 @@ class LookInAll(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             | f"by chunk {number}" >> beam.MapTuple(_keyed)
             for number, one in enumerate(self._snapshots)
         }
-        numbers = [str(number) for number in resolved]
         wanted = (
             resolved
             | "all releases" >> beam.CoGroupByKey()
-            | "wanted"
-            >> do(_wanted, snapshots=self._snapshots, folder=join(self._staging, "wanted")).with_outputs(*numbers)
+            | "wanted" >> do(_wanted, snapshots=self._snapshots, folder=join(self._staging, "wanted"))
         )
-        joined: dict[str, Any] = {f"resolved {number}": rows for number, rows in resolved.items()}
-        for number, one in enumerate(self._snapshots):
-            joined[f"found {number}"] = (
-                wanted[str(number)]
-                | f"AlignSpans {number}"
-                >> AlignSpans(
-                    one.kb,
-                    folder=join(self._staging, f"aligned-{number}"),
-                    timeout_s=self._options.evidence_timeout_s,
-                    memory_bytes=self._options.worker_memory_bytes,
-                    beats=join(self._staging, _BEATS),
-                )
-                | f"back {number}" >> Regroup(join(self._staging, f"found-{number}"), chunk_groups)
+        found = (
+            wanted
+            | "spread" >> beam.Reshuffle()
+            | "search"
+            >> GuardedMap(
+                MakeSearches(tuple(ReleasePages.open(one.kb) for one in self._snapshots)),
+                folder=join(self._staging, "found"),
+                timeout_s=self._options.evidence_timeout_s,
+                memory_bytes=self._options.worker_memory_bytes,
+                beats=join(self._staging, _BEATS),
             )
+        )[CHUNKS] | "found" >> beam.MapTuple(partial(_by_chunk, n_releases=len(self._snapshots)))
+        joined = {"found": found, **{f"resolved {number}": rows for number, rows in resolved.items()}}
         given = {
             "snapshots": self._snapshots,
             "names": [dataset_name(part.inputs[0]) for part in self._parts],
@@ -267,7 +267,10 @@ def _facts(rows: Sequence[Alignment], snapshots: Sequence[Snapshot]) -> list[Pag
 def _wanted(
     element: tuple[int, dict[int, Iterable[BatchRef]]], *, snapshots: Sequence[Snapshot], folder: str
 ) -> Iterator[Any]:
-    """(chunk, its rows in each release) -> by number of the release (key, those that must be searched for there)."""
+    """(chunk, its rows in each release) -> (key, those that must be searched for in a release) for each of these.
+
+    The first number of the key is that of the dataset times that of all releases, and that of the release.
+    """
     chunk, given = element
     key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
     new: list[list[Alignment]] = [[] for _ in snapshots]
@@ -278,8 +281,37 @@ def _wanted(
                 new[number].append(row)
     for number, rows in enumerate(new):
         in_order = sorted(rows, key=lambda row: row.position)
-        stored = keep_batch(key, batch_of(in_order, Alignment), join(folder, str(number)))
-        yield beam.pvalue.TaggedOutput(str(number), (key, stored))
+        of_release = ChunkKey(key.part * len(snapshots) + number, key.chunk)
+        yield of_release, keep_batch(of_release, batch_of(in_order, Alignment), folder)
+
+
+def _by_chunk(key: ChunkKey, stored: BatchRef, n_releases: int) -> tuple[int, tuple[int, BatchRef]]:
+    part, number = divmod(key[0], n_releases)
+    return part << 32 | key[1], (number, stored)
+
+
+@dataclass(frozen=True, slots=True)
+class MakeSearches:
+    """Makes the search of all releases in the process that does it."""
+
+    releases: tuple[ReleasePages, ...]
+
+    def __call__(self) -> ChunkFunction:
+        """The function of chunks, whose keys say which release is meant."""
+        return _Searches(self.releases)
+
+
+class _Searches:
+    schema = schema_of(Alignment)
+
+    def __init__(self, releases: Sequence[ReleasePages]) -> None:
+        self._releases, self._searches = releases, dict[int, Search]()
+
+    def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
+        number = work.key.part % len(self._releases)
+        if number not in self._searches:
+            self._searches[number] = Search(self._releases[number], SearchSettings(), {})
+        return self._searches[number](rows, work)
 
 
 def _fates(
@@ -293,10 +325,10 @@ def _fates(
     """(chunk, its rows as resolved and as found) -> (key, rows of ``Fate``)."""
     chunk, given = element
     key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
-    found: list[dict[tuple[int, int, int], Alignment]] = []
-    for number in range(len(snapshots)):
-        pieces = [BatchRef(*piece) for pieces in given[f"found {number}"] for piece in pieces]
-        found.append({(row.ordinal, *row.key): row for piece in pieces for row in read_rows(piece, Alignment)})
+    found = {
+        number: {(row.ordinal, *row.key): row for row in read_rows(BatchRef(*stored), Alignment)}
+        for number, stored in given["found"]
+    }
     resolved = [BatchRef(*next(iter(given[f"resolved {number}"]))) for number in range(len(snapshots))]
     rows: list[Fate] = []
     for place, own in _by_evidence(resolved).items():

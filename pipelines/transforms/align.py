@@ -286,7 +286,7 @@ class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     def expand(self, rows: Any) -> Any:
         examples, *outcomes = rows
         found = [
-            one | f"by chunk {number}" >> Regroup(join(self._folder, str(number)), chunk_groups, order=ORDER)
+            one | f"by chunk {number}" >> Regroup(join(self._folder, str(number)), _chunk_groups, order=ORDER)
             for number, one in enumerate(outcomes)
         ] | "all outcomes" >> beam.Flatten()
         joined = {"examples": examples | "keyed" >> beam.MapTuple(_keyed), "outcomes": found}
@@ -307,7 +307,7 @@ def _keyed(key: ChunkKey, stored: BatchRef) -> tuple[int, tuple[ChunkKey, BatchR
     return key[0] << 32 | key[1], (key, stored)
 
 
-def chunk_groups(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+def _chunk_groups(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """The group of each row, one for each chunk of records, by the number that ``_keyed`` gives it."""
     groups: npt.NDArray[np.int64] = batch["part"].to_numpy().astype(np.int64) << 32 | batch["chunk"].to_numpy()
     return groups
