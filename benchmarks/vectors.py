@@ -76,7 +76,7 @@ def search(folder: Path) -> dict[str, float]:
     result = {}
     for precision, form in FORMS.items():
         files = sorted((folder / precision / TABLE).iterdir())
-        index._paths, index._form, index._n_bytes = [str(path) for path in files], form, _n_bytes(precision)
+        index._paths, index.form, index._n_bytes = [str(path) for path in files], form, _n_bytes(precision)
         named = "" if precision == "float16" else f"_{precision}"
         for n_queries in N_QUERIES:
             queries = next(drawn(n_queries, seed=2))

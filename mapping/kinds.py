@@ -17,7 +17,7 @@ from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.passages.kind import BEIR_DATASET, PASSAGES_CORPUS, PASSAGES_INDEX
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.retrieval.benchmark_kind import BENCHMARK
-from mapping.retrieval.vector_kind import PASSAGE_VECTORS
+from mapping.retrieval.vector_kind import PASSAGE_VECTORS, VECTORS_GRAPH
 from mapping.schema import VERIFICATION
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
 
@@ -29,6 +29,7 @@ _MADE: tuple[Kind[Any], ...] = (
     PASSAGES_CORPUS,
     PASSAGES_INDEX,
     PASSAGE_VECTORS,
+    VECTORS_GRAPH,
     ALIGNMENT,
     ALIGNMENTS,
     AGE,

@@ -24,6 +24,7 @@ EXTRAS: dict[str, str] = {
     "onnxruntime": "dense",
     "safetensors": "dense",
     "tokenizers": "dense",
+    "usearch": "dense",
     "transformers": "nli-onnx",
     "onnx": "nli",
     "onnxscript": "nli",

@@ -56,6 +56,9 @@ class SystemOptions(Checked):
     """Folder that kbsource vectors wrote, for dense; by default PASSAGES-vectors, beside the passages."""
     model: File | None = None
     """Folder of the encoder that made them."""
+    approximate: bool = False
+    """Look for the nearest vectors in a graph, which does not find all of them: for many millions. kbsource search
+    makes it, in VECTORS-usearch."""
     reranker: Annotated[File | None, Parameter(metavar="MODEL")] = None
     """Cross-encoder, for rerank, as kbsource rerank takes it."""
     depth: AtLeast1 | None = None

@@ -20,14 +20,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kbsource.errors import SetupError
+from kbsource.files import Folder
+from kbsource.release.layout import MANIFEST
 from mapping.entity_linking.aliases import AliasTable, rank_pages
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.entity_linking.records import LinkerOptions
 from mapping.options import Level
 from mapping.passages.kind import PASSAGES_CORPUS
-from mapping.retrieval.index import Hit, PassageIndex
+from mapping.retrieval.index import Hit, PassageIndex, make_index
 from mapping.retrieval.queries import Query
 from mapping.retrieval.system_options import DEPTH, RerankerOptions, SystemOptions
+from mapping.retrieval.vector_kind import GRAPH
 
 if TYPE_CHECKING:
     from mapping.retrieval.rerank import Reranker
@@ -66,13 +69,13 @@ def open_sources(
     systems: Sequence[str],
     options: SystemOptions,
     *,
-    open_index: Callable[[str, str], PassageIndex] = PassageIndex,
+    note: Callable[[str], None] | None = None,
 ) -> Iterator[Sources]:
     """What systems search in a corpus, opened once for all of them.
 
     Args:
         systems: their names.
-        open_index: opens the passages' index.
+        note: takes what is said while an index is made; without it a missing one is a fault.
 
     Raises:
         SetupError: something is missing that they need, or given that none of them needs, or made of something else.
@@ -80,7 +83,7 @@ def open_sources(
     named = " and ".join(systems)
     for part, flags, given in (
         ("aliases", "--linking, and which mentions count, are", (options.linking, options.mentions != LinkerOptions())),
-        ("dense", "--vectors and --model are", (options.vectors, options.model)),
+        ("dense", "--vectors, --model and --approximate are", (options.vectors, options.model, options.approximate)),
         ("rerank", "--reranker and --depth are", (options.reranker, options.depth)),
     ):
         if part not in named and any(given):
@@ -101,15 +104,40 @@ def open_sources(
                 )
             table = stack.enter_context(closing(AliasTable(options.linking)))
         if options.model is not None:
-            from mapping.retrieval.vectors import VectorIndex  # takes a while
-
-            vectors = VectorIndex(passages, options.vectors or f"{passages.rstrip('/')}-vectors", options.model)
+            vectors = _vectors(passages, options, note)
         if options.reranker is not None:
             from mapping.retrieval.rerank import Reranker  # likewise
 
             reranker = Reranker(RerankerOptions(options.reranker, depth=options.depth or DEPTH))
-        index = open_index(passages, options.index or f"{passages.rstrip('/')}-bm25")
+        index = open_index(passages, options.index, note)
         yield Sources(index, table, options.mentions, vectors, reranker)
+
+
+def open_index(passages: str, folder: str | None, note: Callable[[str], None] | None) -> PassageIndex:
+    """The index of passages, by default beside them; made where there is none and ``note`` is given."""
+    folder = folder or f"{passages.rstrip('/')}-bm25"
+    if note is not None and not Folder.of(folder).exists(MANIFEST):
+        note(f"indexing {passages} into {folder}")
+        note(f"{make_index(passages, folder):,} passages indexed")
+    return PassageIndex(passages, folder)
+
+
+def _vectors(passages: str, options: SystemOptions, note: Callable[[str], None] | None) -> VectorIndex:
+    from mapping.retrieval.vectors import VectorIndex  # takes a while
+
+    vectors = options.vectors or f"{passages.rstrip('/')}-vectors"
+    assert options.model is not None
+    if not options.approximate:
+        return VectorIndex(passages, vectors, options.model)
+    from mapping.retrieval.neighbours import Neighbours, make_neighbours
+
+    folder = f"{vectors.rstrip('/')}-{GRAPH}"
+    if note is not None and not Folder.of(folder).exists(MANIFEST):
+        note(f"making the graph of {vectors} in {folder}")
+        recall = make_neighbours(vectors, folder)
+        share = 100 * recall["found"]
+        note(f"of the {recall['nearest']} nearest vectors of {recall['sampled']} passages it finds {share:.1f} %")
+    return VectorIndex(passages, vectors, options.model, Neighbours(vectors, folder))
 
 
 def make_system(system: str, sources: Sources, *, level: Level, with_texts: bool = True) -> Search:

@@ -4,6 +4,8 @@
 
     vectors/vectors-00000-of-00012.parquet    a vector a passage, in the order of the passages
     manifest.json                             the encoder by the hashes of its files, written last
+
+and of the graph that ``kbsource search --approximate`` makes of them.
 """
 
 from __future__ import annotations
@@ -116,4 +118,13 @@ PASSAGE_VECTORS = ListingKind(
     counted={"vectors": "select count(*) from vectors"},
     check=_check,
     made_from={"passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",))},
+)
+
+GRAPH = "usearch"
+VECTORS_GRAPH = ListingKind(
+    name="graph of nearest vectors",
+    format="kbsource-graph-1",
+    made_by="kbsource search",
+    tables={},
+    files=(GRAPH,),
 )

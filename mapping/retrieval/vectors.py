@@ -7,7 +7,7 @@ stays the same however many there are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from mapping.options import Level
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.encoder import Encoder, open_encoder
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, EncoderOptions, VectorPrecision, vector_bytes
+
+if TYPE_CHECKING:
+    from mapping.retrieval.neighbours import Neighbours
 
 COLUMNS = ("page_id", "number", "title", "text")
 """What of the table ``passages`` is needed."""
@@ -144,21 +147,55 @@ class ScoredPassage(NamedTuple):
     score: float
 
 
-class VectorIndex:
-    """The vectors of a corpus, and the encoder that made them, which encodes queries.
+class StoredVectors:
+    """The vectors of a corpus, which are searched exactly.
 
     Raises:
-        SetupError: a release is not there or not whole, the vectors are of other passages, or the encoder is another.
+        SetupError: they are not there or not whole.
     """
 
-    def __init__(self, passages: str, vectors: str, model: str) -> None:
-        manifest = PASSAGE_VECTORS.read(vectors)
-        if manifest.made_from("passages") != PASSAGES_CORPUS.read(passages).sha256:
+    def __init__(self, vectors: str) -> None:
+        self.manifest = PASSAGE_VECTORS.read(vectors)
+        check_sizes(vectors, self.manifest.tables[TABLE])
+        self.form = FORMS[self.manifest.facts["precision"]]
+        self._n_bytes = vector_bytes(self.manifest.facts)
+        self._paths = [join(vectors, entry.file) for entry in self.manifest.tables[TABLE]]
+
+    def best(self, queries: Floats, n_best: int, level: Level) -> list[list[ScoredPassage]]:
+        """The best passages for the vectors of queries, queries × dimension, best first, those of one score in the
+        order of the corpus; of pages, the best passage of each."""
+        best, scaled = _Best(len(queries), n_best, level), np.multiply(queries, self.form.scale, dtype=np.float32)
+        for pages, numbers, stored in self.blocks():
+            best.add(scaled @ self.form.unpack(stored).T, pages, numbers)
+        return best.passages()
+
+    def blocks(self) -> Iterator[tuple[Numbers, Numbers, Bytes]]:
+        """Pages, numbers and vectors, as they are stored, of one row group after the other."""
+        for path in self._paths:
+            for group in row_groups(path):
+                yield (
+                    group["page_id"].to_numpy(),
+                    group["number"].to_numpy().astype(np.int64),
+                    _stored(group, self._n_bytes),
+                )
+
+
+class VectorIndex(StoredVectors):
+    """The same with the encoder that made them, which encodes queries.
+
+    Args:
+        neighbours: a graph of the vectors, in which the nearest are looked for in place of all vectors.
+
+    Raises:
+        SetupError: as ``StoredVectors``, the vectors are of other passages, or the encoder is another.
+    """
+
+    def __init__(self, passages: str, vectors: str, model: str, neighbours: Neighbours | None = None) -> None:
+        super().__init__(vectors)
+        if self.manifest.made_from("passages") != PASSAGES_CORPUS.read(passages).sha256:
             raise SetupError(f"{vectors} has the vectors of other passages than {passages}; make those of these.")
-        check_sizes(vectors, manifest.tables[TABLE])
-        made = manifest.facts["encoder"]
-        self._form = FORMS[manifest.facts["precision"]]
-        self._n_bytes = vector_bytes(manifest.facts)
+        self._nearest = self.best if neighbours is None else neighbours.best
+        made = self.manifest.facts["encoder"]
         given = {name: made[name] for name in ("query_prefix", "passage_prefix", "max_tokens")}
         pooling = made["pooling"] if made["form"] == "onnx" and made["pooling"] != "model" else None
         self._encoder = open_encoder(EncoderOptions(model, pooling=pooling, **given))
@@ -167,7 +204,6 @@ class VectorIndex:
                 raise SetupError(
                     f"{model} is not {made['name']}, which made {vectors}: its {name} is another; name that."
                 )
-        self._paths = [join(vectors, entry.file) for entry in manifest.tables[TABLE]]
         self._found: dict[tuple[str, int, Level], list[ScoredPassage]] = {}
 
     def prepare(self, queries: Sequence[str], asked: Sequence[tuple[int, Level]]) -> None:
@@ -179,31 +215,14 @@ class VectorIndex:
             together = distinct[start : start + QUERIES_AT_ONCE]
             encoded = self._encoder.encode_queries(together)
             for n_best, level in asked:
-                found = self.best(encoded, n_best, level)
+                found = self._nearest(encoded, n_best, level)
                 self._found |= {(text, n_best, level): own for text, own in zip(together, found, strict=True)}
 
     def search(self, query: str, n_best: int, level: Level) -> list[ScoredPassage]:
-        """The best passages for a query, best first, those of one score in the order of the corpus; of pages, the best
-        passage of each."""
+        """The best passages for a query, as ``best`` has them."""
         if (query, n_best, level) not in self._found:
             self.prepare([query], [(n_best, level)])
         return self._found[query, n_best, level]
-
-    def best(self, queries: Floats, n_best: int, level: Level) -> list[list[ScoredPassage]]:
-        """The same for the vectors of queries, queries × dimension."""
-        best, scaled = _Best(len(queries), n_best, level), np.multiply(queries, self._form.scale, dtype=np.float32)
-        for pages, numbers, stored in self._blocks():
-            best.add(scaled @ self._form.unpack(stored).T, pages, numbers)
-        return best.passages()
-
-    def _blocks(self) -> Iterator[tuple[Numbers, Numbers, Bytes]]:
-        for path in self._paths:
-            for group in row_groups(path):
-                yield (
-                    group["page_id"].to_numpy(),
-                    group["number"].to_numpy().astype(np.int64),
-                    _stored(group, self._n_bytes),
-                )
 
 
 class _Best:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,12 +14,12 @@ from mapping.options import FLAT, AtLeast1, File, FolderPath, FoundForm, Level, 
 from mapping.retrieval.system_options import SystemOptions
 from pipelines.commands.dumps import Run
 from pipelines.options import ReadOptions, RerankOptions, RunOptions
+from pipelines.progress import Progress
 from pipelines.terminal import Summary, command_line, table_text
 
 if TYPE_CHECKING:
     from kbsource.records import BadRecord
     from mapping.contexts.gold import Reject
-    from mapping.retrieval.index import PassageIndex
     from mapping.sources.raw_records import RawRecord
 
 TOP, _SHOWN = 100, 10
@@ -81,7 +80,7 @@ def search(
             "--negatives makes lines of passages in a form of their own out of --queries; leave out --form, --level "
             "page and QUERY."
         )
-    with open_sources(passages, [system], options, open_index=_index) as sources:
+    with open_sources(passages, [system], options, note=Progress().note) as sources:
         find = make_system(system, sources, level=level, with_texts=form != "trec")
         if query is not None:
             hits = find(Query("", query), top or _SHOWN)
@@ -123,10 +122,10 @@ def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) 
         kbsource rerank passages/enwiki-20261001 nq-dev.jsonl --model models/ms-marco-MiniLM-L6-v2 \\
             --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev-reranked.jsonl --runner local-multi
     """
+    from mapping.retrieval.systems import open_index
     from pipelines.jobs.rerank import rerank_run
-    from pipelines.progress import Progress
 
-    index = _index(options.passages, options.index or f"{options.passages.rstrip('/')}-bm25")
+    index = open_index(options.passages, options.index, Progress().note)
     n_queries, faults = rerank_run(options, index, flags=run.flags(), progress=Progress())
     then = _evaluated(options.queries, options.output, options.form)
     return _written(n_queries, options.output, faults, then)
@@ -148,7 +147,6 @@ def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> S
             --form pig --output oracle.jsonl
     """
     from pipelines.jobs.read import read_questions
-    from pipelines.progress import Progress
 
     made = read_questions(options, flags=run.flags(), progress=Progress())
     then = _evaluated(options.questions, options.output, None).replace("--retrieved", "--predictions")
@@ -162,19 +160,6 @@ def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> S
 
 def _below(text: str) -> str:
     return text and f"\n          {text}"
-
-
-def _index(passages: str, folder: str) -> PassageIndex:
-    """The index of passages, made where there is none."""
-    from kbsource.release.layout import MANIFEST
-    from mapping.retrieval.index import PassageIndex, make_index
-    from pipelines.progress import Progress
-
-    if not os.path.exists(os.path.join(folder, MANIFEST)):
-        progress = Progress()
-        progress.note(f"indexing {passages} into {folder}")
-        progress.note(f"{make_index(passages, folder):,} passages indexed")
-    return PassageIndex(passages, folder)
 
 
 def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, FLAT] = LinkerOptions()) -> Summary:

@@ -62,10 +62,16 @@ def tiny_encoder(
 
 
 def encode_corpus(
-    passages: Path | str, model: Path | str, output: Path | str, *, runner: str = "local", workers: int | None = None
+    passages: Path | str,
+    model: Path | str,
+    output: Path | str,
+    *,
+    runner: str = "local",
+    workers: int | None = None,
+    precision: Any = "float16",
 ) -> Any:
     """Makes the vectors of a corpus."""
-    options = VectorsOptions(str(passages), encoder=EncoderOptions(str(model)), output=str(output))
+    options = VectorsOptions(str(passages), encoder=EncoderOptions(str(model)), output=str(output), precision=precision)
     flags = beam_flags(runner, workers=workers, beam_args=())
     made: MadeRelease[Any] = make_vectors(options, flags=flags, progress=Progress(io.StringIO()))
     return made

@@ -15,8 +15,12 @@ from kbsource.errors import SetupError
 from mapping.options import Level
 from mapping.retrieval import vectors as searched
 from mapping.retrieval.encoder import unit
-from mapping.retrieval.vectors import FORMS, VectorIndex
+from mapping.retrieval.neighbours import Neighbours, make_neighbours
+from mapping.retrieval.vector_kind import VECTORS_GRAPH
+from mapping.retrieval.vectors import FORMS, ScoredPassage, VectorIndex
+from tests.support.builds import contents
 from tests.support.tiny_encoder import encode_corpus, tiny_encoder
+from tests.support.verified import verified
 from tests.test_mapping.test_retrieval.test_index import passage, write_corpus
 
 WORDS = "ada bruno arlin corvo was born in lives the weather nobody knows why fine".split()
@@ -57,7 +61,7 @@ def test_the_ranking_is_that_of_all_scores(
     cuts = [0, *np.sort(seeded.choice(N_PASSAGES, 9, replace=False)).tolist(), N_PASSAGES]
     columns = (pages, numbers, vectors.astype(np.float16).view(np.uint8))
     blocks = [tuple(column[start:end] for column in columns) for start, end in pairwise(cuts)]
-    monkeypatch.setattr(index, "_blocks", lambda: blocks)
+    monkeypatch.setattr(index, "blocks", lambda: blocks)
     for found, scores in zip(index.best(queries, n_best, level), queries @ vectors.T, strict=True):
         ranked = sorted(range(N_PASSAGES), key=lambda row: (-scores[row], row))
         best = {int(pages[row]) if level == "page" else row: row for row in reversed(ranked)}
@@ -99,3 +103,49 @@ def test_vectors_belong_to_their_passages_and_their_encoder(tmp_path: Path, fold
     model = tiny_encoder(tmp_path / "other-model", texts=["further words"])
     with pytest.raises(SetupError, match=r"is not tiny, which made .*: its weights_sha256 is another"):
         VectorIndex(str(folder / "corpus"), str(folder / "corpus-vectors"), str(model))
+
+
+def _shared(exact: list[list[ScoredPassage]], found: list[list[ScoredPassage]]) -> float:
+    pairs = [(one, two) for own, other in zip(exact, found, strict=True) for one, two in zip(own, other, strict=True)]
+    return sum(one.score == pytest.approx(two.score, abs=2e-3) for one, two in pairs) / len(pairs)
+
+
+@pytest.mark.parametrize("precision", ["float16", "int8"])
+def test_a_graph_finds_most_of_the_nearest(tmp_path: Path, folder: Path, precision: str) -> None:
+    pytest.importorskip("usearch")
+    model, vectors = folder / "tiny", tmp_path / "vectors"
+    encode_corpus(folder / "corpus", model, vectors, precision=precision)
+    for name in ("graph", "again"):
+        recall = make_neighbours(str(vectors), str(tmp_path / name))
+    assert contents(tmp_path / "graph") == contents(tmp_path / "again")
+    assert verified(tmp_path / "graph").is_sound
+    facts = VECTORS_GRAPH.read(str(tmp_path / "graph")).facts
+    assert facts["counts"] == {"vectors": N_PASSAGES}
+    assert facts["recall"] == recall
+    assert (recall["nearest"], recall["sampled"]) == (10, 100)
+    graph = Neighbours(str(vectors), str(tmp_path / "graph"))
+    index = VectorIndex(str(folder / "corpus"), str(vectors), str(model), graph)
+    queries = index._encoder.encode_queries([f"{one} lives" for one in WORDS])
+    for level in ("passage", "page"):
+        found = graph.best(queries, 7, level)  # type: ignore[arg-type]
+        assert {len(own) for own in found} == {7}
+        assert all(len({one.page_id for one in own}) == 7 for own in found if level == "page")
+        assert _shared(index.best(queries, 7, level), found) > 0.8  # type: ignore[arg-type]
+    assert index.search("ada lives", 7, "passage") == graph.best(queries[:1], 7, "passage")[0]
+    everything = graph.best(queries[:1], N_PASSAGES + 1, "page")[0]
+    assert len(everything) == len({one.page_id for one in everything}) > 0.9 * N_PASSAGES / 4
+
+    path = tmp_path / "graph" / "usearch" / "vectors.usearch"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(SetupError, match="is not as it was written"):
+        Neighbours(str(vectors), str(tmp_path / "graph"))
+
+
+def test_a_graph_belongs_to_its_vectors(tmp_path: Path, folder: Path) -> None:
+    pytest.importorskip("usearch")
+    make_neighbours(str(folder / "corpus-vectors"), str(tmp_path / "graph"))
+    encode_corpus(folder / "corpus", tiny_encoder(tmp_path / "wide", dimension=16), tmp_path / "bits", precision="bits")
+    with pytest.raises(SetupError, match="is the graph of other vectors"):
+        Neighbours(str(tmp_path / "bits"), str(tmp_path / "graph"))
+    with pytest.raises(SetupError, match="--approximate is for vectors of float16 or int8, not for bits"):
+        make_neighbours(str(tmp_path / "bits"), str(tmp_path / "none"))

@@ -119,6 +119,10 @@ def test_passages_are_found_by_their_vectors(tmp_path: Path, corpus: Path, capsy
             "title": one.title,
             "text": one.text,
         }
+    assert main([*flags, f"{passages[0].title} {passages[0].text}", "--system", "dense", "--approximate"]) == 0
+    said = capsys.readouterr()
+    assert f"  {passages[0].passage_id}  " in said.out.splitlines()[0]
+    assert f"of the 10 nearest vectors of {len(passages)} passages it finds 100.0 %" in said.err
     records = [{"id": one.passage_id, "input": f"{one.title} {one.text}"} for one in passages]
     queries = write_records(tmp_path / "queries.jsonl", [*records, {"id": "none"}])
     for level in ("passage", "page"):
