@@ -149,7 +149,7 @@ def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> S
     from pipelines.jobs.read import read_questions
 
     made = read_questions(options, flags=run.flags(), progress=Progress())
-    then = _evaluated(options.questions, options.output, None).replace("--retrieved", "--predictions")
+    then = _evaluated(options.questions, options.output, None, role="--predictions")
     summary = _written(made.n_questions - made.n_too_long, options.output, made.faults, then)
     values = {**summary.values, "questions": made.n_questions, "without_passages": made.n_without_passages}
     rows = [("questions", made.n_questions)]
@@ -261,13 +261,14 @@ def _check_asked(text: str | None, queries: str | None, output: str | None) -> N
         raise SetupError("Give a QUERY, or --queries FILE with --output FILE.")
 
 
-def _evaluated(queries: str, output: str, form: FoundForm | None) -> str:
-    """What scores the answers to a file of queries; nothing where they have the form of another benchmark."""
+def _evaluated(queries: str, output: str, form: FoundForm | None, *, role: str = "--retrieved") -> str:
+    """What scores the answers to a file of queries, for QAMPARI by their ``role``; nothing where they have the form of
+    another benchmark."""
     from mapping.retrieval.queries import benchmark_of_file
 
     match benchmark_of_file(queries), form:
         case "qampari", None | "ctxs":
-            return command_line("evaluate", "qampari", queries, "--retrieved", output)
+            return command_line("evaluate", "qampari", queries, role, output)
         case ("kilt" | "amber") as benchmark, None | "kilt":
             return command_line("evaluate", benchmark, queries, output)
         case _:
