@@ -69,7 +69,7 @@ fuzz: $(STAMP)
 
 spark-test: $(STAMP)
 	$(BIN)/python -m tests.support.spark_kit "$(SPARK_KIT)"
-	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_runners/test_clusters.py tests/test_pipelines/test_runners/test_every_job.py tests/test_pipelines/test_runners/test_spark_tables.py
+	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_runners/test_clusters.py tests/test_pipelines/test_runners/test_every_job.py tests/test_pipelines/test_runners/test_spark_tables.py -k 'cluster or spark or flink'
 
 models: $(STAMP)
 	$(BIN)/python -m tests.support.encoder_kit "$(MODELS)"

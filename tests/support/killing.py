@@ -44,7 +44,7 @@ def run_and_kill(arguments: Sequence[str], *, temporary: Path, who: str, output:
     try:
         while driver.poll() is None:
             victim = driver.pid if who == "driver" else next(_descendants(driver.pid, MARKS[who]), None)
-            if victim is not None and _n_files(output) >= n_files:
+            if victim is not None and count_files(output) >= n_files:
                 os.kill(victim, signal.SIGKILL)
                 break
             time.sleep(_POLL_S)
@@ -54,7 +54,7 @@ def run_and_kill(arguments: Sequence[str], *, temporary: Path, who: str, output:
     return driver.returncode, errors.decode()
 
 
-def _n_files(folder: Path) -> int:
+def count_files(folder: Path) -> int:
     """Gives the number of files and folders below one, some of which may vanish meanwhile."""
     return sum(len(folders) + len(files) for _, folders, files in os.walk(folder))
 

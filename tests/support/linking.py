@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kbsource.files import Folder
 from kbsource.records import Page
 from mapping.entity_linking.links import N_BUCKETS
 from pipelines.jobs.entity_linking import make_entity_linking
@@ -19,7 +17,6 @@ from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import EntityLinkingOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
-from tests.support.verified import manifest_bytes
 
 
 def make_linking(
@@ -35,18 +32,6 @@ def make_linking(
     flags = beam_flags(runner, workers=workers, beam_args=beam_args)
     given = EntityLinkingOptions(str(kb), output=str(output), **options)
     return make_entity_linking(given, flags=flags, progress=Progress(io.StringIO()))
-
-
-def seal(folder: Path, **changed: Any) -> None:
-    """Makes the manifest fit the files as they are now, so that only the laws are broken."""
-    values = json.loads((folder / "manifest.json").read_text()) | changed
-    del values["manifest_sha256"]
-    for entry in values["files"]:
-        path = folder / entry["file"]
-        entry["bytes"], entry["sha256"] = path.stat().st_size, Folder.of(str(path)).sha256()
-        if path.suffix == ".jsonl":
-            entry["rows"] = path.read_bytes().count(b"\n")
-    (folder / "manifest.json").write_bytes(manifest_bytes(values, form=values["format"]))
 
 
 def plain_links(pages: Sequence[Page]) -> list[tuple[Page, Any, str, str, str]]:

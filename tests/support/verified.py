@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.files import Folder
-from kbsource.release.manifest import ListingManifest
+from kbsource.release.manifest import ListingManifest, canonical_json
 from kbsource.release.verify import VerifyReport, verify
 from mapping.kinds import KINDS
 
@@ -34,7 +36,8 @@ def seal(folder: Path, **changed: Any) -> None:
     """Makes a manifest fit the files as they are now, so that only the laws are broken."""
     values = json.loads((folder / "manifest.json").read_text()) | changed
     del values["manifest_sha256"]
-    for entry in values["files"]:
+    is_listing = "files" in values
+    for entry in values["files"] if is_listing else chain.from_iterable(values["tables"].values()):
         path = folder / entry["file"]
         if path.exists():
             entry["bytes"], entry["sha256"] = path.stat().st_size, Folder.of(str(path)).sha256()
@@ -43,4 +46,7 @@ def seal(folder: Path, **changed: Any) -> None:
             elif path.suffix == ".parquet" and "files" not in changed:
                 with suppress(pa.ArrowInvalid):  # a file that is no table any more
                     entry["rows"] = pq.read_metadata(path).num_rows
-    (folder / "manifest.json").write_bytes(manifest_bytes(values, form=values["format"]))
+    if not is_listing:
+        values["manifest_sha256"] = hashlib.sha256(canonical_json(values)).hexdigest()
+    content = manifest_bytes(values, form=values["format"]) if is_listing else canonical_json(values)
+    (folder / "manifest.json").write_bytes(content)

@@ -106,12 +106,6 @@ def test_what_is_not_there_is_said_at_once(
         source.batches(table, **arguments)
 
 
-def test_a_page_knows_the_redirects_that_lead_to_it(source: KnowledgeSource) -> None:
-    page = source.by_id(1)
-    assert page is not None
-    assert page.redirects == ("Début", "First")
-
-
 @pytest.mark.parametrize(
     ("wanted", "page_id"),
     [
@@ -175,18 +169,6 @@ def test_resolve_says_how(
     assert (found.by, found.page_id, found.fragment, found.hops, found.status) == (by, page_id, fragment, hops, status)
     page = source.get(wanted)
     assert (page.page_id if page else None) == page_id
-
-
-def test_an_item_leads_to_its_page(source: KnowledgeSource) -> None:
-    page = source.by_qid("Q1007")
-    assert page is not None
-    assert page.page_id == 22
-    assert source.by_qid("Q999999") is None
-    assert source.by_qid("nonsense") is None
-
-
-def test_the_site_is_the_releases(source: KnowledgeSource) -> None:
-    assert source.site.dbname == "enwiki"
 
 
 def test_few_files_stay_open(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,11 +39,6 @@ def test_names_of_namespaces_that_siteinfo_does_not_list_are_not_understood(name
     assert name not in GERMAN.namespace_by_name
 
 
-def test_without_siteinfo_the_data_of_the_language_is_used() -> None:
-    names = Site(lang="et").namespace_by_name
-    assert (names["fail"], names["kategooria"], names["vikipeedia"], names["mustand"]) == (6, 14, 4, 102)
-
-
 def test_the_dump_wins_over_the_data_of_the_language_and_canonical_names_win_over_all() -> None:
     site = Site(lang="de", namespaces={0: "", 6: "Datei", 100: "Bild", 102: "File"})
     assert site.namespace_by_name["bild"] == 100
@@ -78,7 +73,3 @@ def test_the_facts_of_an_edition_are_its_own_not_those_of_its_content_language()
     assert "wt" not in simple.namespace_by_name
     assert simple.language_facts.code == "simple"
     assert Site(lang="de", dbname="", base_url="https://wiki.example.org/wiki/A").language_facts.code == "de"
-
-
-def test_a_site_survives_its_json() -> None:
-    assert Site.from_json(GERMAN.to_json()) == GERMAN

@@ -174,12 +174,6 @@ def test_the_short_way_for_plain_titles_gives_what_the_long_way_gives(written: s
     assert parser.parse(written) == parser.parse(f"{written}\u200e")
 
 
-def test_the_permanent_address_escapes_the_title() -> None:
-    assert permanent_url(ENGLISH, "AC/DC & Co?", 7) == (
-        "https://en.wikipedia.org/w/index.php?title=AC/DC_%26_Co%3F&oldid=7"
-    )
-
-
 def title_from_url(url: str, site: Site) -> tuple[str, str | None] | None:
     found = UrlParser(site).parse(url)
     return None if found is None or found.title is None else (found.title, found.fragment)

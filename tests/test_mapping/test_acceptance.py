@@ -68,10 +68,6 @@ def test_a_signal_that_is_not_there_meets_no_comparison(compare: str) -> None:
     assert not read_rule(f"entailment {compare} 0.5").holds({"bleu": 1.0, "entailment": None})
 
 
-def test_a_rule_names_its_signals() -> None:
-    assert read_rule("bleu>=0.7 or not (entailment>=0.9 and bleu>0)").signals() == {"bleu", "entailment"}
-
-
 @st.composite
 def rules(draw: st.DrawFn, depth: int = 3) -> tuple[str, str]:
     """Gives a rule and the same in Python."""

@@ -257,11 +257,6 @@ def test_no_more_records_are_looked_at_than_are_needed() -> None:
     assert next(standing) == 4
 
 
-def test_nothing_is_drawn_where_nothing_is_asked_for() -> None:
-    assert cut([], 0) == Cuts(-1, -1)
-    assert Cuts(-1, -1).takes(0, "train", stands=True)
-
-
 def test_too_few_records_stop_the_job() -> None:
     with pytest.raises(SetupError, match="3 records stand the filter of dev and test, 4 are to be drawn"):
         cut([0, 1, 2], 2)

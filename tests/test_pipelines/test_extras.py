@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.commands import COMMANDS
 from pipelines.extras import _WITHIN, EXTRAS
 from tests.support import mini_wiki
 from tests.support.blocked import OTHERS, command_without, run_without
@@ -34,27 +33,6 @@ def test_every_module_is_in_the_extra_that_is_named() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        ["info", "RELEASE"],
-        ["show", "RELEASE", "Halvane Isles"],
-        ["show", "RELEASE", "Halvane Isles", "--json"],
-        ["templates", "RELEASE"],
-        ["export", "RELEASE", "--output", "-"],
-        ["export-kilt", "RELEASE", "--output", "-"],
-    ],
-    ids=" ".join,
-)
-def test_reading_needs_the_base_alone(arguments: list[str], release: Path) -> None:
-    done = command_without(OTHERS, [str(release) if part == "RELEASE" else part for part in arguments])
-
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
-
-
-@pytest.mark.slow
 def test_tables_and_pages_are_read_with_the_base_alone(release: Path) -> None:
     done = run_without(
         OTHERS,
@@ -69,14 +47,6 @@ def test_tables_and_pages_are_read_with_the_base_alone(release: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["66", "20"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_needs_the_base_alone(name: str) -> None:
-    done = command_without(OTHERS, [name, "--help"])
-
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.slow
@@ -101,14 +71,6 @@ def test_a_command_names_the_extra_that_it_lacks(
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stderr.endswith(f"is not installed: pip install 'kbsource[{extra}]'\n")
-
-
-@pytest.mark.slow
-def test_building_needs_no_more_than_its_extra(tmp_path: Path) -> None:
-    arguments = ["build", str(mini_wiki.MULTISTREAM), "--output", str(tmp_path / "out"), "--max-rejects", "1"]
-    done = command_without(BEYOND_BUILD, arguments)
-
-    assert done.returncode == 0, done.stderr
 
 
 def test_reading_loads_little(release: Path) -> None:

@@ -13,13 +13,21 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.commands import COMMANDS as ALL_COMMANDS
 from tests.support import mini_wiki
 from tests.support.real_data import ROOT
 
 pytestmark = pytest.mark.slow  # installs from the package index
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "": ("--help", "info {release}", "show {release} 12", "export-kilt {release} --output {out}/kilt.jsonl"),
+    "": (
+        "--help",
+        *(f"{name} --help" for name in ALL_COMMANDS),
+        "info {release}",
+        "show {release} 12",
+        "templates {release}",
+        "export-kilt {release} --output {out}/kilt.jsonl",
+    ),
     "verify": ("verify {release}",),
     "publish": ("publish {release} --output {out}/published --licence CC0-1.0",),
     "build": ("check-dump {dump}", "build {dump} --limit-pages 5 --output {out}/built", "verify {out}/built"),

@@ -92,10 +92,6 @@ def test_checksums_are_compared_with_the_lists_beside_the_file(list_name: str, a
     assert codes(check(files, paths=[NAME])) == ["checksum_mismatch"]
 
 
-def test_without_a_list_the_checksum_is_not_compared() -> None:
-    assert codes(check({NAME: DUMP}), "info") == ["no_checksum"]
-
-
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -158,11 +154,6 @@ def test_a_stubs_dump_is_told() -> None:
     stub = page_xml(1, "A").replace(b'<text xml:space="preserve" />', b'<text bytes="12" id="5" />')
     report = check({"a.xml": dump_xml([stub, page_xml(2, "Talk:B", "x", ns=1)])})
     assert codes(report) == ["stubs_dump"]
-
-
-def test_a_page_without_a_text_is_no_stubs_dump() -> None:
-    broken = page_xml(1, "A", "x").replace(b"<text", b"<texts").replace(b"</text>", b"</texts>")
-    assert codes(check({"a.xml": dump_xml([broken])})) == []
 
 
 def test_missing_siteinfo_and_root_are_told() -> None:

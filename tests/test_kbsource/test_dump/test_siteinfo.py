@@ -102,12 +102,6 @@ def test_bare_pages_take_the_wiki_from_the_file_name(path: str, lang: str, dbnam
     assert (found.has_root, found.has_siteinfo) == (False, False)
 
 
-def test_elements_may_have_a_prefix() -> None:
-    data = dump_xml([PAGE]).replace(b"</", b"</mw:").replace(b"<", b"<mw:").replace(b"<mw:/mw:", b"</mw:")
-    found = header(data.replace(b"xmlns=", b"xmlns:mw=", 1))
-    assert (found.prefix, found.site.dbname, found.schema_version) == ("mw", "enwiki", "0.11")
-
-
 @pytest.mark.parametrize(
     ("data", "remedy"),
     [

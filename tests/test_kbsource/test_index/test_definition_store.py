@@ -78,13 +78,6 @@ def test_a_dump_without_templates_has_an_empty_store(tmp_path: Path, batches: tu
     assert found.module("A") is None
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        store(tmp_path / name, [row("A", "a"), row("B", target="10:A")])
-    for path in (tmp_path / "one").iterdir():
-        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
-
-
 def test_files_of_another_format_are_refused(tmp_path: Path) -> None:
     store(tmp_path, [row("A", "a")])
     schema = pa.schema([("text", pa.string())])

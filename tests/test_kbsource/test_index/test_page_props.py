@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from kbsource.index.mapped_files import read_index_file
-from kbsource.index.page_props import PageProps, QidConflict, build_page_props
+from kbsource.index.page_props import PageProps, build_page_props
 
 
 def test_items_and_marks_are_found_by_page(tmp_path: Path) -> None:
@@ -27,14 +27,6 @@ def test_items_and_marks_are_found_by_page(tmp_path: Path) -> None:
     assert [props.qid(page_id) for page_id in (3, 5, 7, 9, 10)] == [None, None, "Q42", "Q7", None]
     assert [props.is_disambiguation(page_id) for page_id in (3, 5, 7, 9, 10)] == [True, False, False, True, False]
     assert (report.n_rows, report.n_qids, report.n_disambiguations) == (5, 2, 2)
-
-
-def test_of_two_pages_with_one_item_the_lower_id_has_it(tmp_path: Path) -> None:
-    rows = [(9, "wikibase_item", "Q1"), (4, "wikibase_item", "Q1"), (6, "wikibase_item", "Q1")]
-    report = build_page_props(rows, str(tmp_path), scratch=str(tmp_path))
-    props = PageProps.open(str(tmp_path))
-    assert [props.qid(page_id) for page_id in (4, 6, 9)] == ["Q1", None, None]
-    assert report.conflicts == (QidConflict("Q1", 4, 6), QidConflict("Q1", 4, 9))
 
 
 def test_pages_that_are_no_articles_take_no_item_from_one(tmp_path: Path) -> None:

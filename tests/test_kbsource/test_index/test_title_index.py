@@ -32,21 +32,6 @@ def build(folder: Path, rows: Sequence[TitleRow], *, size: int = 10_000) -> tupl
     return TitleIndex.open(str(folder / "i")), report
 
 
-def test_an_article_resolves_to_itself(tmp_path: Path) -> None:
-    index, report = build(tmp_path, ARTICLES)
-    assert index.resolve("Łódź") == Resolution("Łódź", 3, None, 0, "article")
-    assert index.article_title(9) == "AC/DC"
-    assert (report.n_titles, report.n_articles, report.n_dropped) == (3, 3, 0)
-
-
-def test_an_unknown_title_resolves_to_nothing(tmp_path: Path) -> None:
-    index, _ = build(tmp_path, ARTICLES)
-    assert index.resolve("Mars") == Resolution("Mars", None, None, 0, "unknown")
-    assert index.find("\ud800") is None
-    assert index.redirects_to(77) == ()
-    assert index.article_title(77) is None
-
-
 def test_an_empty_dump_has_an_empty_index(tmp_path: Path) -> None:
     index, report = build(tmp_path, [])
     assert index.resolve("Earth").status == "unknown"

@@ -52,10 +52,6 @@ def test_both_forms_are_read(line: bytes, expected: PageViews, tmp_path: Path) -
         assert read(tmp_path / "views", pack(line)) == [expected]
 
 
-def test_other_projects_and_comments_are_passed_over(tmp_path: Path) -> None:
-    assert read(tmp_path / "views", b"# en.z\nde.wikipedia A 1 desktop 1 A1\nen.b A 1\nende.z A 1\n") == []
-
-
 def test_of_the_old_form_one_project_is_taken_unless_all_are_asked_for(tmp_path: Path) -> None:
     (tmp_path / "views").write_text(
         "en.z A 1\nen.m.z A 2\nen A 3\nen.m A 4\nen.zero A 5\nen.wikipedia A desktop 6 A6\n"
@@ -86,11 +82,6 @@ def test_a_line_of_another_form_is_rejected(line: bytes, tmp_path: Path) -> None
     (bad,) = read(tmp_path / "views", line)
     assert isinstance(bad, BadRecord)
     assert (bad.reason, bad.detail, bad.file) == ("malformed_line", line.decode()[:1000], "views")
-
-
-def test_offsets_are_those_of_the_lines(tmp_path: Path) -> None:
-    found = read(tmp_path / "views", b"en.z A 1\nen.z\nen.z B 2")
-    assert [one.offset for one in found if isinstance(one, BadRecord)] == [9]
 
 
 def test_damage_is_told_and_what_can_be_read_is(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from kbsource import __version__
 from kbsource.errors import DataError, SetupError
 from kbsource.files import Folder
 from kbsource.release.layout import BUILDING, MANIFEST
-from kbsource.release.manifest import code_facts, sum_counts
+from kbsource.release.manifest import code_facts
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.pages.kind import PAGES_RELEASE, Counts, PagesManifest, count_faults
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest, count_faults
 from tests.support.pages import synthetic_pages, title_of
 from tests.support.releases import TitleRow, write_release
 
@@ -21,11 +21,6 @@ from tests.support.releases import TitleRow, write_release
 def release(folder: Path) -> PagesManifest:
     titles = [TitleRow(1 + 3 * number, title_of(number)) for number in range(4)]
     return write_release(folder, synthetic_pages(4, n_paragraphs=1), titles=titles, rows_per_shard=2)
-
-
-def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    manifest = release(tmp_path)
-    assert PAGES_RELEASE.read(str(tmp_path / "release")) == manifest
 
 
 def test_a_manifest_is_readable_json_with_sorted_keys(tmp_path: Path) -> None:
@@ -82,13 +77,6 @@ def test_a_release_of_another_kind_is_told_from_one_of_another_version(tmp_path:
             PAGES_RELEASE.read(str(tmp_path))
 
 
-COUNTS = Counts(10, 5, 2, 2, {"a": 1})
-
-
-def test_counts_add_up() -> None:
-    assert sum_counts([COUNTS, Counts(1, 0, 0, 0, {"b": 1})], Counts()) == Counts(11, 5, 2, 2, {"a": 1, "b": 1})
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -106,12 +94,6 @@ def test_counts_that_do_not_add_up_stop_the_job(tmp_path: Path, changes: dict[st
     assert count_faults(replace(manifest, totals=wrong, counts={"dump.xml": wrong}))
 
 
-def test_totals_are_the_sum_of_the_inputs(tmp_path: Path) -> None:
-    manifest = release(tmp_path)
-    (fault,) = count_faults(replace(manifest, counts=manifest.counts | {"more.xml": COUNTS}))
-    assert "not the sum" in fault
-
-
 def test_code_facts_name_versions() -> None:
     facts = code_facts()
     assert facts["kbsource"].removesuffix("+changed") == __version__
@@ -122,11 +104,6 @@ def test_code_facts_name_versions() -> None:
 def begin(output: str) -> None:
     with ReleaseFolder(output, kind=PAGES_RELEASE):
         pass
-
-
-def test_a_fresh_folder_is_marked_as_unfinished(tmp_path: Path) -> None:
-    begin(str(tmp_path / "new [1]"))
-    assert [path.name for path in (tmp_path / "new [1]").iterdir()] == [BUILDING]
 
 
 def test_an_unfinished_build_is_cleaned(tmp_path: Path) -> None:

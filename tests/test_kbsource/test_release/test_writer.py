@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -153,24 +151,6 @@ FULL = replace(
 CONTROLLED = dict(_with_controls(FULL, ""))
 
 
-def test_every_text_column_is_looked_at() -> None:
-    names = {".".join(part for part in path.split(".") if part not in ("list", "element")) for path in _leaves(FULL)}
-    assert names - {"timestamp"} <= set(CONTROLLED)
-
-
-def _leaves(page: Page) -> list[str]:
-    """The paths of the text columns of the table."""
-    schema = pq.ParquetFile(_written(page)).schema
-    return [schema.column(n).path for n in range(len(schema)) if str(schema.column(n).logical_type) == "String"]
-
-
-def _written(page: Page) -> io.BytesIO:
-    file = io.BytesIO()
-    pq.write_table(pa.Table.from_batches([batch_of([page], Page)]), file)
-    file.seek(0)
-    return file
-
-
 @pytest.mark.parametrize("column", CONTROLLED)
 def test_no_text_holds_a_control_character(column: str) -> None:
     with pytest.raises(RecordError) as caught:
@@ -214,11 +194,6 @@ def test_row_groups_stay_small_when_pages_are_large(tmp_path: Path) -> None:
     write_pages((replace(large, page_id=page_id) for page_id in range(1, 5)), str(tmp_path), FILE)
     metadata = pq.ParquetFile(tmp_path / FILE).metadata
     assert [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)] == [1, 1, 1, 1]
-
-
-def test_the_same_pages_give_the_same_bytes(tmp_path: Path) -> None:
-    entries = [write_pages(synthetic_pages(20), str(tmp_path / folder), FILE) for folder in ("a", "b")]
-    assert entries[0] == entries[1]
 
 
 def test_an_empty_shard_is_a_file_with_columns(tmp_path: Path) -> None:

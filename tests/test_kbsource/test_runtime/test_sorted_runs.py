@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbsource.runtime.sorted_runs import KeyRange, SortedRuns, rebatched
+from kbsource.runtime.sorted_runs import SortedRuns
 
 SCHEMA = pa.schema([("key", pa.uint64()), ("text", pa.string())])
 
@@ -39,20 +39,3 @@ def test_ranges_hold_every_row_once_and_all_of_a_key(tmp_path: Path, given: list
     assert all(batch["text"].to_pylist() == [str(key) for key in batch["key"].to_pylist()] for batch in batches)
     assert [batch.num_rows for batch in batches[:-1]] == [4] * len(batches[:-1])
     assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.usefixtures("little")
-def test_a_range_is_from_its_start_up_to_its_stop(tmp_path: Path) -> None:
-    with SortedRuns(str(tmp_path / "runs"), SCHEMA, by="key") as runs:
-        for key in (5, 3, 3, 3, 3, 9, 1, 3) * 20:
-            runs.add(np.array([key], np.uint64), ["x"])
-        assert sorted(set(runs.read(KeyRange(3, 9))["key"].to_pylist())) == [3, 5]
-        assert runs.read(KeyRange(3, 4)).num_rows == 100
-        assert runs.read(KeyRange(6, 9)).num_rows == 0
-        assert (runs.read(KeyRange(None, 3)).num_rows, runs.read(KeyRange(9, None)).num_rows) == (20, 20)
-
-
-def test_batches_get_the_size_that_was_asked_for() -> None:
-    given = [pa.record_batch({"n": pa.array(range(start, stop))}) for start, stop in ((0, 1), (1, 1), (1, 8), (8, 9))]
-    assert [batch["n"].to_pylist() for batch in rebatched(given, 3)] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
-    assert [batch["n"].to_pylist() for batch in rebatched(given, 5)] == [[0, 1, 2, 3, 4], [5, 6, 7, 8]]

@@ -35,22 +35,6 @@ def slow_closure(pairs: Pairs) -> dict[tuple[int, int], int]:
     return found
 
 
-def test_a_class_is_above_itself_and_below_all_that_it_reaches() -> None:
-    assert closure([(3, 2), (2, 1), (3, 1)]) == {(1, 1): 0, (2, 2): 0, (2, 1): 1, (3, 3): 0, (3, 2): 1, (3, 1): 1}
-
-
-def test_circles_come_to_an_end() -> None:
-    assert closure([(1, 2), (2, 1)]) == {(1, 1): 0, (1, 2): 1, (2, 1): 1, (2, 2): 0}
-
-
-def test_a_class_without_superclasses_is_known_by_a_pair_with_itself() -> None:
-    assert closure([(7, 7)]) == {(7, 7): 0}
-
-
-def test_no_classes_give_nothing() -> None:
-    assert closure([]) == {}
-
-
 @given(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), max_size=30), st.integers(1, 5))
 def test_the_closure_is_that_of_a_plain_walk(pairs: Pairs, block_classes: int) -> None:
     assert closure(pairs, block_classes=block_classes) == slow_closure(pairs)

@@ -16,7 +16,6 @@ from kbsource.wikidata.entity import (
     OWN_COLUMNS,
     RANKS,
     Entity,
-    EntitySitelinks,
     Term,
     entity_key,
     read_snak,
@@ -58,22 +57,6 @@ def read(value: Any, **options: Any) -> Entity:
     return reader(**options).read(value if isinstance(value, bytes) else orjson.dumps(value))
 
 
-def test_an_item_has_id_number_and_revision() -> None:
-    found = read(item("Q42", lastrevid=17))
-    assert (found.kind, found.entity_id, found.number, found.revision_id) == ("item", "Q42", 42, 17)
-
-
-def test_a_property_has_its_datatype() -> None:
-    found = read({"type": "property", "id": "P31", "datatype": "wikibase-item"})
-    assert (found.kind, found.datatype, found.number) == ("property", "wikibase-item", 31)
-
-
-def test_terms_are_those_of_chosen_languages_their_variants_and_mul() -> None:
-    labels = terms(de="Meer", en="sea", **{"en-gb": "the sea", "eng": "no", "mul": "SEA"}, fr="mer")
-    found = read(item("Q1", labels=labels), languages=("en", "fr"))
-    assert found.labels == (Term("en", "sea"), Term("en-gb", "the sea"), Term("mul", "SEA"), Term("fr", "mer"))
-
-
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
@@ -89,17 +72,6 @@ def test_the_label_is_in_the_first_language_that_has_one_then_mul_then_a_variant
     labels: dict[str, Any], expected: Term | None
 ) -> None:
     assert read(item("Q1", labels=labels), languages=("de", "fr")).label == expected
-
-
-def test_aliases_keep_the_order_of_the_dump() -> None:
-    aliases = {"en": [{"language": "en", "value": text} for text in ("b", "a", "b")], "de": [{"value": "x"}]}
-    assert read(item("Q1", aliases=aliases)).aliases == (Term("en", "b"), Term("en", "a"), Term("en", "b"))
-
-
-def test_sitelinks_are_those_of_chosen_wikis_and_all_are_counted() -> None:
-    links = {"enwiki": {"site": "enwiki", "title": "Sea", "badges": []}, "dewiki": {"title": "Meer"}}
-    found = read(item("Q1", sitelinks=links), sites=frozenset({"dewiki"}))
-    assert (found.sitelinks, found.n_sitelinks) == (EntitySitelinks(("dewiki",), ("Meer",)), 2)
 
 
 @pytest.mark.parametrize(
@@ -149,10 +121,6 @@ def test_an_array_with_gaps_is_an_object_to_php_and_an_array_here() -> None:
     ((_, _, main, ((_, qualifier),)),) = found.statements
     assert (main[2], qualifier[2]) == ("Q2", "Q3")
     assert found.aliases == (Term("en", "sea"),)
-
-
-def test_of_other_entities_nothing_but_the_id_is_read() -> None:
-    assert read({"type": "lexeme", "id": "L7", "claims": 17}) == Entity("lexeme", "L7", 7)
 
 
 @pytest.mark.parametrize(

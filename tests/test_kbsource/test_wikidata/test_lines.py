@@ -72,13 +72,6 @@ def test_every_entity_is_a_line_whatever_stands_around(content: bytes, tmp_path:
         assert reasons(read(path)) == []
 
 
-def test_offsets_are_those_of_the_first_bytes(tmp_path: Path) -> None:
-    path = tmp_path / "dump.json"
-    path.write_bytes(array(LINES))
-    content = path.read_bytes()
-    assert [one.offset for one in read(path)] == [content.index(line) for line in LINES]
-
-
 @settings(max_examples=examples(60))
 @given(
     st.lists(st.binary(max_size=12).map(lambda raw: b'{"id":"Q1","x":"' + raw.hex().encode() + b'"}'), max_size=25),

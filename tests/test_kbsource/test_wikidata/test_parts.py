@@ -20,7 +20,6 @@ from kbsource.runtime.chunks import ChunkKey, Work, with_numbers
 from kbsource.wikidata import parts
 from kbsource.wikidata.assemble import find_superseded, name_tables
 from kbsource.wikidata.entity import FORMS, OWN_COLUMNS, RANKS, Entity, EntityReader, ReadStatement, Snak
-from kbsource.wikidata.kind import EntityCounts
 from kbsource.wikidata.lines import plan_lines, read_lines
 from kbsource.wikidata.parts import (
     IDS,
@@ -131,12 +130,6 @@ def test_a_part_gives_batches_of_every_table_ids_and_classes(tmp_path: Path) -> 
     assert part.counts() == {"lines": 4, "items": 2, "properties": 1, "others": 0, "rejected": 1}
 
 
-def test_the_report_says_what_became_of_every_line(tmp_path: Path) -> None:
-    report, _ = write(tmp_path, [item("Q1"), item("Q2"), b"{", {"type": "mediainfo", "id": "M1"}])
-    assert report.counts == EntityCounts(4, 2, 0, 1, {"malformed_json": 1})
-    assert report.facts == {"type_mediainfo": 1}
-
-
 def test_an_entity_that_ended_the_process_is_not_read_again(tmp_path: Path) -> None:
     report, _ = write(tmp_path, [item("Q1"), item("Q2")], verdicts={1: (1, "crash")})
     assert (report.counts.items, report.counts.rejected) == (1, {"entity_crash": 1})
@@ -220,7 +213,3 @@ def test_of_equal_entities_the_newest_then_the_first_stays(
 
 def _ids(rows: list[tuple[int, ...]]) -> pa.Table:
     return pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=IDS.names).cast(IDS)
-
-
-def test_an_item_and_a_property_of_one_number_are_two() -> None:
-    assert find_superseded(_ids([(0, 7, 1, 0, 1), (1, 7, 1, 0, 2)])) == {}

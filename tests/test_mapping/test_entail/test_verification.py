@@ -149,13 +149,6 @@ def test_a_span_comes_with_two_sentences_on_either_side(words: str, premise: str
     assert found.text[slice(*found.core)] == words
 
 
-def test_a_span_may_cross_elements() -> None:
-    start = ELEMENTS[1].index("ff.")
-    found = span_premise(page(*ELEMENTS), Span(1, start, 2, 5, 1.0, "exact"))
-    assert found.text == "Four dd. Five ee. Six ff.\nSeven gg. Eight hh."
-    assert found.text[slice(*found.core)] == "ff.\nSeven"
-
-
 def test_context_is_of_the_elements_of_the_span_alone() -> None:
     one = page("T", "One aa.", "", "Two bb。", "Three cc.", "Four dd.")
     found = [span_premise(one, Span(first, 0, last, end, 1.0, "exact")) for first, last, end in ((3, 3, 3), (1, 4, 5))]

@@ -106,11 +106,6 @@ def test_what_makes_no_sense_is_refused(client: TestClient, query: str) -> None:
     assert client.get(f"/r/aligned/tables/records?{query}").status_code == 400
 
 
-def test_what_is_not_there_is_not_found(client: TestClient) -> None:
-    assert client.get("/r/aligned-fever-dev/tables/records/7").status_code == 404
-    assert client.get("/r/aligned/tables/records?from=5000").status_code == 404
-
-
 def test_a_record_has_the_old_text_beside_the_new_one(client: TestClient) -> None:
     text = client.get("/r/aligned-fever-dev/tables/records/0").text
     assert f"<del>old</del> {escape(NEW)} <del>gone</del>" in text

@@ -61,10 +61,6 @@ def test_hostile_texts_stay_texts(client: TestClient) -> None:
         assert ("<img" in text, "<script>" in text, escape(shown(HOSTILE)) in text) == (False, False, True)
 
 
-def test_what_is_not_there_is_not_found(client: TestClient) -> None:
-    assert client.get("/r/amber/tables/sets/3").status_code == 404
-
-
 def test_without_the_pages_the_texts_stand_alone(tmp_path: Path) -> None:
     alone = opened(write_amber(tmp_path / "amber", NAMES, PAGES, made_from=None))
     text = client_of(*alone).get("/r/amber/tables/sets/0").text

@@ -110,11 +110,6 @@ def test_hostile_texts_stay_texts(client: TestClient) -> None:
     assert escape(shown(HOSTILE)) in client.get("/r/qampari/tables/questions/2").text
 
 
-def test_what_is_not_there_is_not_found(client: TestClient) -> None:
-    assert client.get("/r/qampari/tables/questions/4").status_code == 404
-    assert client.get("/r/qampari/tables/questions?sort=no").status_code == 400
-
-
 def test_a_text_that_the_page_does_not_have_is_shown_without_what_is_around_it(tmp_path: Path) -> None:
     other = [structs.replace(page, elements=(page.elements[0], *page.elements[2:]), anchors=()) for page in PAGES]
     manifest = write_pages_release(tmp_path, other)

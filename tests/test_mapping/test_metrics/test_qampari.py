@@ -253,14 +253,6 @@ def test_names_of_many_answers_are_not_taken_for_one_answer(tmp_path: Path) -> N
     assert [(one.key, one.reason) for one in rejected] == [("x", "missing_field")]
 
 
-def test_a_file_may_be_one_array(tmp_path: Path) -> None:
-    arrays = [json.dumps(one, indent=1) for one in (GOLD, PREDICTIONS, RETRIEVED)]
-    as_lines, _ = _evaluate(tmp_path, GOLD, PREDICTIONS, RETRIEVED)
-    as_arrays, rejected = _evaluate(tmp_path, *([one] for one in arrays))
-    assert rejected == []
-    assert as_arrays.to_json() == as_lines.to_json()
-
-
 def test_a_released_file_with_predictions_is_gold_and_predictions(tmp_path: Path) -> None:
     both = [one | {"predictions": [answer["answer_text"] for answer in one["answer_list"]]} for one in GOLD]
     path = tmp_path / "both.jsonl.gz"

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mapping.metrics.answers import GoldNames
-from mapping.metrics.ranks import RetrievedPassage, answer_ranks, ranks_by_id, ranks_by_text, shares_most, title_form
+from mapping.metrics.ranks import RetrievedPassage, answer_ranks, ranks_by_text, shares_most, title_form
 
 PASSAGES = [
     RetrievedPassage("1__0", "Stairs of Halvane", "They were built in 1852 above the harbour."),
@@ -60,11 +60,6 @@ def test_words_end_where_letters_and_digits_do(case: str, name: str, text: str, 
 
 def test_as_released_names_are_found_inside_of_words() -> None:
     assert answer_ranks([GoldNames("halvanes"), GoldNames("Lake, Miravel")], PASSAGES, substring=True) == [3, None]
-
-
-def test_evidence_is_found_by_its_id() -> None:
-    evidence = [RetrievedPassage(one, "", "") for one in ("9__1", "1__0", "5__5")]
-    assert ranks_by_id(evidence, [*PASSAGES, PASSAGES[0]]) == [3, 1, None]
 
 
 @pytest.mark.parametrize(

@@ -211,29 +211,6 @@ def test_a_key_without_text_is_called_like_its_page() -> None:
     assert _only(_page(_table(("Lake",), rows))).rows[2].key == LinkedText("Title 3", 3, "Title 3")
 
 
-def _texts(rows: Sequence[Sequence[Cell]], width: int) -> list[str] | None:
-    grid = expand_rows(rows, width)
-    return None if grid is None else ["".join(cell.text or "." for cell in row) for row in grid]
-
-
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ([[_cell("a", rowspan=2), _cell("b"), _cell("c")], [_cell("d"), _cell("e")]], ["abc", "ade"]),
-        ([[_cell("a", colspan=2), _cell("b")]], ["aab"]),
-        ([[_cell("a", colspan=2, rowspan=2), _cell("b")], [_cell("c")], [_cell("d")]], ["aab", "aac", "d.."]),
-        ([[_cell("a"), _cell("b", rowspan=9), _cell("c")], [_cell("d"), _cell("e")]], ["abc", "dbe"]),
-        ([[_cell("a", colspan=9)]], ["aaa"]),
-        ([[_cell("a", rowspan=3)], [], [_cell("b")]], ["a..", "ab."]),
-        ([[_cell("a"), _cell("b", rowspan=2)], [_cell("c", colspan=3)]], ["ab.", "cbc"]),
-        ([[_cell("a"), _cell("b"), _cell("c"), _cell("d")]], None),
-        ([[_cell("a", colspan=3, rowspan=2)], [_cell("b")]], None),
-    ],
-)
-def test_a_cell_stands_in_each_place_that_it_spans(rows: list[list[Cell]], expected: list[str] | None) -> None:
-    assert _texts(rows, 3) == expected
-
-
 @st.composite
 def _tilings(draw: st.DrawFn) -> tuple[int, list[list[int]], list[list[Cell]]]:
     """A width, a grid of numbers in rectangles, and the rows of cells that write it."""
@@ -351,8 +328,3 @@ def test_a_line_that_is_wrong_is_named(line: str, match: str, tmp_path: Path) ->
     path = tmp_path / "keys.jsonl"
     with pytest.raises(SetupError, match=f"{path}, {match}"):
         _read(path, _line(), line)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"keys\.jsonl"):
-        read_key_columns(str(tmp_path / "keys.jsonl"))

@@ -213,15 +213,6 @@ def test_each_split_has_its_questions_in_their_order(tmp_path: Path) -> None:
     assert queries == queries_of(given_questions)
 
 
-def test_the_same_questions_give_the_same_bytes(tmp_path: Path) -> None:
-    folders = [write_qampari(tmp_path / name, _questions_of_a_release()) for name in ("one", "two")]
-    files = sorted(path.relative_to(folders[0]) for path in folders[0].rglob("*") if path.is_file())
-
-    assert len(files) == 6
-    for file in files:
-        assert (folders[0] / file).read_bytes() == (folders[1] / file).read_bytes()
-
-
 @pytest.mark.parametrize("form", [Form(HOST, False, False, "s"), Form("simple.wikipedia.org", True, True, "t")])
 def test_the_metrics_read_what_was_written(tmp_path: Path, form: Form) -> None:
     folder = write_qampari(tmp_path / "release", _questions_of_a_release(), form=form)
@@ -314,14 +305,6 @@ def test_a_release_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
         )
     assert stored_files(output) == ["BUILDING"]
     begin(output)
-
-
-def test_what_an_interrupted_run_left_is_removed(tmp_path: Path) -> None:
-    output = write_qampari(tmp_path / "release", _questions_of_a_release())
-    (output / "manifest.json").rename(output / "BUILDING")
-    begin(str(output))
-
-    assert stored_files(str(output)) == ["BUILDING"]
 
 
 _SPLITS: tuple[Split, ...] = ("train", "dev", "test")

@@ -220,12 +220,6 @@ def test_of_types_with_the_same_answers_the_most_specific_is_left(
     assert sorted(_left(queries[::-1], types)) == sorted(left)
 
 
-def test_of_two_types_above_each_other_one_is_left() -> None:
-    types = _types({"a": ["b"], "b": ["a"], "c": ["a"]}, ("b", "a"))
-
-    assert _left([("b", SAME), ("a", SAME)], types) == ["a"]
-
-
 LABELS = "abcdefg"
 GRAPHS = st.fixed_dictionaries({one: st.lists(st.sampled_from(LABELS), max_size=2) for one in LABELS})
 ANSWERS = st.sampled_from([[1, 2], [1, 3], [1, 2, 3]])

@@ -228,19 +228,6 @@ def test_all_words_must_stand_in_the_page_an_s_at_their_end_may_be_missing(
     assert (find_words(_page(1, text), words) is not None) == is_found
 
 
-def test_the_sentence_with_most_of_the_words_is_the_first_of_these() -> None:
-    page = _page(
-        1, "Sweden is here. Lakes abound.", "One. Two. Three. The lakes and the lake of the north.",
-        "A lake of old.",
-    )  # fmt: skip
-    found = find_words(page, ("lakes", "of", "sweden"))
-
-    assert found is not None
-    assert (found.element, found.text) == (3, "Two. Three. The lakes and the lake of the north.")
-    assert (found.found, found.is_link) == ("lakes of", False)
-    assert page.elements[3].text[found.sentence_char : found.end_char] == "The lakes and the lake of the north."
-
-
 def test_words_of_titles_and_headings_do_not_count_those_of_list_items_do() -> None:
     assert find_words(_page(1, "Nothing."), ("lakes",)) is None
     assert find_words(_page(1, "A lake.", kind="list_item"), ("lakes",)) is not None

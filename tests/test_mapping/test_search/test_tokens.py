@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import random
 from functools import cache
 
@@ -15,7 +13,6 @@ from mapping.search import tokens
 from mapping.search.text import is_void
 from mapping.search.tokens import Tokeniser, is_word_boundary
 from tests.support.examples import examples
-from tests.support.real_data import real_path
 
 LANGS = ["en", "de", "fr", "ru", "zh", "ja", "th", "ko", "vi", "tr", "ar", "he", "xx", "simple", "tlh", "be-x-old"]
 TEXTS = {
@@ -103,22 +100,6 @@ def test_slices_have_the_tokens_of_their_place(lang: str, parts: list[str]) -> N
 @settings(max_examples=examples(150))
 def test_slices_of_any_text_have_the_tokens_of_their_place(text: str) -> None:
     check_laws(text, tokeniser("en"))
-
-
-@pytest.mark.parametrize(
-    ("name", "lang"),
-    [
-        ("gensim_enwiki-p10p30302-shortened.xml.bz2", "en"),
-        ("cyberzhg_zhwiki-test-pages.xml.gz", "zh"),
-        ("totocptbgn_frwiki10000.xml.gz", "fr"),
-    ],
-)
-def test_slices_of_real_wikitext_have_the_tokens_of_their_place(name: str, lang: str) -> None:
-    path = real_path(f"dumps/{name}")
-    with bz2.open(path, "rt", encoding="utf-8") if path.suffix == ".bz2" else gzip.open(path, "rt") as file:
-        lines = [line for line in file.read(1_000_000).splitlines() if line.strip()]
-    for line in random.Random(0).sample(lines, 250):
-        check_laws(line[:600], tokeniser(lang), n_slices=25)
 
 
 def test_a_split_that_is_not_stable_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,29 +54,6 @@ def _judged(folder: Path, *rows: Any) -> tuple[CampaignFindings | None, list[str
     return found[0], reasons
 
 
-@pytest.mark.parametrize(
-    ("labels", "verdict"),
-    [
-        pytest.param("yes yes yes", "accepted", id="all three"),
-        pytest.param("yes yes no", "accepted", id="two of three"),
-        pytest.param("yes yes", "accepted", id="both of two"),
-        pytest.param("yes yes partial", "accepted", id="two, though the third says partial"),
-        pytest.param("yes no no", "partial", id="one alone"),
-        pytest.param("yes", "partial", id="the only one"),
-        pytest.param("no partial no", "partial", id="said to be partial"),
-        pytest.param("partial partial partial", "partial", id="partial for all"),
-        pytest.param("no no no", None, id="nobody"),
-    ],
-)
-def test_two_annotators_make_provenance_and_one_partial_evidence(
-    tmp_path: Path, labels: str, verdict: str | None
-) -> None:
-    found, reasons = _judged(tmp_path, *(_judgement(f"w{number}", one) for number, one in enumerate(labels.split())))
-    assert found is not None
-    assert not reasons
-    assert (len(found.accepted), len(found.partial)) == (verdict == "accepted", verdict == "partial")
-
-
 def test_highlights_are_kept_with_repeats_and_the_longest_is_looked_for(tmp_path: Path) -> None:
     rows = [
         _judgement("w1", "yes", "Lake"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from kbsource.errors import SetupError
 from mapping.decide import decide
 from mapping.records import PARTIAL, Evidence, Example, Output, PageKey, Place, ReleasedExample
 from mapping.sources import all_sources
-from mapping.sources.source import Split
 from mapping.write.kilt import kilt_example
 from tests.support.aligned import aligned
 from tests.support.dataset_sources import read_source, write_lines
@@ -34,14 +32,6 @@ def _thread(q_id: str = "a", *texts: str, **fields: Any) -> dict[str, Any]:
     texts = texts or ("Because.",)
     answers = {"a_id": [str(number) for number in range(len(texts))], "text": list(texts), "score": [2] * len(texts)}
     return {"q_id": q_id, "title": "Why?", "selftext": "", "answers": answers} | fields
-
-
-@pytest.mark.parametrize("split", ["dev", "test"])
-def test_without_a_campaign_every_question_is_given_with_its_answers_alone(split: Split, tmp_path: Path) -> None:
-    copied = shutil.copy(DEMO / "eli5_dev.jsonl", tmp_path / "eli5.jsonl")
-    reading = read_source("eli5", copied, split=split)
-    assert (reading.tally.records, reading.tally.examples, reading.tally.evidences) == (14, 13, 0)
-    assert not reading.tally.excluded
 
 
 def test_test_questions_need_no_answers_and_others_do(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from nltk.tokenize import TreebankWordTokenizer  # type: ignore[import-untyped] 
 from kbsource.errors import SetupError
 from mapping.records import PageKey
 from mapping.sources.entity_linking import WnedOptions
-from mapping.sources.mentions import LinkingOptions, aida_split, released_window, token_spans, window, wned_split
+from mapping.sources.mentions import LinkingOptions, released_window, token_spans, window, wned_split
 from mapping.sources.source import REJECTED, Split
 from tests.support.dataset_sources import DATA, Reading, is_balanced, read_source
 from tests.support.real_data import real_path
@@ -104,14 +104,6 @@ def _aida(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_ids_are_the_same_in_every_run_and_differ_between_datasets(tmp_path: Path) -> None:
-    again = [read_source("aidayago2", AIDA, split="dev").examples[0].example_id for _ in range(2)]
-    assert again == ["f07f0e46-e921-57f8-92da-b0882c8c4b6d_947testa TIDES:0"] * 2
-    path = _aida(tmp_path / "x.conll", "-DOCSTART- (947testa TIDES)", PORT)
-    ids = {one.example_id for reading in _both_halves(path) for one in reading.examples}
-    assert ids.isdisjoint(again)
-
-
 @pytest.mark.parametrize(
     ("lines", "reasons"),
     [
@@ -197,10 +189,6 @@ def test_wned_is_split_by_document_with_a_seed() -> None:
     other = [wned_split(name, dataset="wned", seed="other") for name in names]
     assert other != [wned_split(name, dataset="wned", seed="kilt") for name in names]
     assert other != [wned_split(name, dataset="cweb", seed="other") for name in names]
-
-
-def test_aida_splits_by_the_name_in_the_id() -> None:
-    assert [aida_split(one) for one in ("947testa CRICKET", "1163testb SOCCER", "1 EU")] == ["dev", "test", "train"]
 
 
 def test_xml_and_tsv_of_a_document_name_the_same_pages_in_the_same_half() -> None:

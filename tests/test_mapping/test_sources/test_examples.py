@@ -16,7 +16,7 @@ from mapping.publish.subject import LICENCES
 from mapping.records import Example
 from mapping.sources import all_sources, source_of_file
 from mapping.sources.examples import Labels
-from mapping.sources.raw_records import RawRecord, iter_records, text_at
+from mapping.sources.raw_records import RawRecord, text_at
 from mapping.sources.source import SPLITS, LabelForm, Tally
 from pipelines.options import MapOptions
 from tests.support.dataset_sources import DATA, read_source, write_lines
@@ -72,11 +72,6 @@ def test_labels_are_for_the_test_split() -> None:
         MapOptions("kb", dataset="fever", inputs=("a",), output="out", split="dev", labels=("b",))
 
 
-def test_without_labels_test_records_have_inputs_alone(tmp_path: Path) -> None:
-    claims = write_lines(tmp_path / "test.jsonl", CLAIMS)
-    assert [example.outputs for example in read_source("fever", claims, split="test").examples] == [(), (), ()]
-
-
 @given(st.dictionaries(st.text(st.characters(codec="utf-8"), min_size=1), st.integers(), max_size=8), st.text())
 def test_every_record_gets_its_own_label_or_a_reason(labels: dict[str, int], other: str) -> None:
     with Labels(None, LabelForm("", "key", ("answer",)), lambda record: text_at(record, "key")) as kept:
@@ -88,13 +83,6 @@ def test_every_record_gets_its_own_label_or_a_reason(labels: dict[str, int], oth
         if other not in labels:
             with pytest.raises(RecordError, match="no label"):
                 kept.join({"key": other})
-
-
-def test_labels_under_a_key_of_an_object_are_found(tmp_path: Path) -> None:
-    path = tmp_path / "labels.json"
-    path.write_text('{"Data": [{"QuestionId": "a"}, {"QuestionId": "b"}], "Version": 1}', "utf-8")
-    found = [raw.parse()["QuestionId"] for raw in iter_records(str(path), key="Data")]
-    assert found == ["a", "b"]
 
 
 @pytest.mark.parametrize("other", ["hotpotqa/dev.json", "kilt/nq-dev-kilt.jsonl", "wned/wned.xml", "fever/wiki-pages"])

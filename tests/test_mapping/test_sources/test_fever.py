@@ -22,13 +22,6 @@ def _claim(**fields: object) -> dict[str, object]:
     return {"id": 1, "label": "SUPPORTS", "claim": "c", "evidence": [[[1, 2, "River_Ullane", 0]]]} | fields
 
 
-@pytest.mark.parametrize("bad", ["[" * 100_000, '{"id": ' + "9" * 5000 + "}"], ids=["too deep", "a number without end"])
-def test_a_line_that_json_cannot_hold_is_rejected_and_the_rest_goes_on(tmp_path: Path, bad: str) -> None:
-    reading = read_source("fever", write_lines(tmp_path / "dev.jsonl", [_claim(), bad, _claim(id=3)]), WIKI)
-    assert [one.example_id for one in reading.examples] == ["1", "3"]
-    assert reading.reasons == [("source", "line 2", "malformed_json")]
-
-
 def test_bytes_that_are_not_utf8_are_rejected(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "dev.jsonl", [_claim()])
     path.write_bytes(path.read_bytes() + b'{"id": 2, "claim": "\xff"}\n')

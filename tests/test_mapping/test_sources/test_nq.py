@@ -53,15 +53,6 @@ DEV = DEMO / "nq-dev-00.jsonl"
 TRAIN = DEMO / "simplified-nq-train.jsonl"
 TEST = DEMO / "nq-test-00.jsonl"
 CAMPAIGN = (DEMO / "campaign_passages.jsonl", DEMO / "campaign_judgements.jsonl")
-LONG = [(0, 8), (-1, -1), (-1, -1), (1, 2)]
-
-
-def _answers(example: Example) -> list[str | None]:
-    return [output.answer for output in example.outputs]
-
-
-def _long(example: Example) -> list[tuple[str | None, Any]]:
-    return [(one.text, one.meta) for output in example.outputs if output.answer is None for one in output.evidence]
 
 
 def _converted(record: dict[str, Any], **options: Any) -> Example:
@@ -74,11 +65,6 @@ def _converted(record: dict[str, Any], **options: Any) -> Example:
 def test_an_answer_of_more_than_five_tokens_stays_without_provenance(n_tokens: int, is_sought: bool) -> None:
     example = _converted(nq_question(nq_annotation((1, 2), (1, 1 + n_tokens))))
     assert [bool(output.evidence) for output in example.outputs] == [True, is_sought][: 1 + (n_tokens > 1)]
-
-
-def test_longer_answers_are_left_out_by_name() -> None:
-    example = _converted(nq_question(nq_annotation((1, 2), (1, 7))), nq_keep_long_short_answers=False)
-    assert _answers(example) == ["a"]
 
 
 def test_an_answer_of_tags_alone_is_none() -> None:
@@ -143,13 +129,6 @@ def test_the_full_and_the_simplified_form_give_the_same(tmp_path: Path) -> None:
     assert full.reasons == simplified.reasons
 
 
-def test_the_first_null_long_answer_is_an_empty_span_by_name() -> None:
-    annotations = [{**nq_annotation((1, 2), long=place), "annotation_id": number} for number, place in enumerate(LONG)]
-    example = _converted(nq_question(*annotations), nq_null_long_answers="released")
-    assert [(text, meta["annotation_id"]) for text, meta in _long(example)] == [("a b c d e f", 0), ("", 1), ("a", 3)]
-    assert [text for text, _ in _long(_converted(nq_question(*annotations)))] == ["a b c d e f", "a"]
-
-
 def test_any_white_space_parts_tokens_by_name() -> None:
     # Three tokens vanish and one becomes two, so that the same numbers mean other words.
     record = {"document_text": "\u00a0 \u2009  a\u2003b c d \u3000 e"}
@@ -163,12 +142,6 @@ def test_pieces_of_a_token_of_the_full_form_are_what_it_is() -> None:
     tokens = [{"token": "<Td\u00a0x>", "html_token": True}, {"token": "a\u2003<P>", "html_token": False}]
     found = NqDocument({"document_tokens": [*tokens, *tokens]}, splits_anywhere=True).tokens(nq_place(0, 4))
     assert found == [("<Td", True), ("x>", True), ("a", False), ("<P>", False)]
-
-
-def test_annotation_ids_keep_all_their_digits() -> None:
-    huge = 340282366920938463463374607431768211457
-    example = _converted(nq_question({**nq_annotation((1, 2), long=(0, 8)), "annotation_id": huge}))
-    assert _long(example)[0][1]["annotation_id"] == huge
 
 
 def test_the_wrong_input_altogether_stops_at_once(tmp_path: Path) -> None:

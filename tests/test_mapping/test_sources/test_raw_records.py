@@ -92,11 +92,6 @@ def test_a_packed_file_of_another_kind_is_told_how_to_convert_it(tmp_path: Path)
         list(iter_lines(str(path)))
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=f"{tmp_path} is a folder; name a file"):
-        list(iter_lines(str(tmp_path)))
-
-
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
 def test_lines_know_their_number_and_offset(tmp_path: Path, pack: Any) -> None:
     path = tmp_path / "lines"

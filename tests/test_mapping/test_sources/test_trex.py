@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from kbsource.identity import stable_sha256
-from mapping.records import Example, PageKey, RecordFate
+from mapping.records import Example, RecordFate
 from mapping.sources import trex
 from mapping.sources.source import Split
 from mapping.sources.trex import TrexOptions, english
@@ -133,30 +133,6 @@ def test_input_and_answers_are_english_labels_and_aliases_follow_once_each(tmp_p
     assert list(example.meta) == ["subj_aliases", "sub_surface", "obj_surface"]
 
 
-def test_surface_forms_of_the_relation_stand_in_meta_only_where_asked_for(tmp_path: Path) -> None:
-    document = trex_document("Q10", trex_triple("Q1", "P1", "Q2", relation="comes from"))
-    (example,) = read_trex(tmp_path, [document], NAMED, options=TrexOptions(min_facts=1, rel_surface=True)).examples
-    assert example.meta is not None
-    assert example.meta["rel_surface"] == ["comes from"]
-
-
-@pytest.mark.parametrize(
-    ("missing", "reason", "n_left"),
-    [("Q1", "no_subject_label", 1), ("P1", "no_relation_label", 1), ("Q3", "no_object_label", 2)],
-)
-def test_facts_without_an_english_label_are_left_out_and_counted(
-    tmp_path: Path, missing: str, reason: str, n_left: int
-) -> None:
-    entities = [one for one in NAMED if one["id"] != missing]
-    german = {"type": "item", "id": missing, "labels": {"de": {"language": "de", "value": "x"}}, "aliases": []}
-    document = trex_document(
-        "Q10", trex_triple("Q1", "P1", "Q2"), trex_triple("Q1", "P1", "Q3"), trex_triple("Q2", "P2", "Q2")
-    )
-    reading = read_trex(tmp_path, [document], [*entities, german])
-    assert len(reading.examples) == n_left
-    assert reading.tally.excluded[reason] == (1 if missing == "Q3" else 2)
-
-
 @pytest.mark.parametrize(
     ("entity", "expected"),
     [
@@ -247,21 +223,6 @@ def test_facts_of_one_subject_and_relation_are_one_record(tmp_path: Path) -> Non
     assert reading.left_out == [RecordFate(None, example.example_id, "re-nlg_0.json", 2, "merged")] * 2
 
 
-def test_the_page_is_that_of_the_document_by_item_else_by_title(tmp_path: Path) -> None:
-    (example,) = read_trex(tmp_path, [trex_document("Q10", trex_triple("Q1", "P1", "Q2"))], NAMED).examples
-    (evidence,) = example.outputs[0].evidence
-    assert (evidence.page, evidence.fallback) == (PageKey("qid", "Q10"), PageKey("title", "Page Q10"))
-    assert evidence.meta is None
-
-
-def test_a_provenance_counts_once_however_often_it_is_given(tmp_path: Path) -> None:
-    document = trex_document("Q10", trex_triple("Q1", "P1", "Q2"), trex_triple("Q1", "P1", "Q2", subject="it"))
-    reading = read_trex(tmp_path, [document, document], NAMED)
-    (example,) = reading.examples
-    assert answers_with_sentences(example) == [("label Q2", ["One."])]
-    assert reading.tally.merged == 3
-
-
 def test_a_triple_that_no_sentence_states_is_left_out(tmp_path: Path) -> None:
     unaligned = {**trex_triple("Q1", "P1", "Q3"), "annotator": "No-Aligner"}
     document = trex_document("Q10", trex_triple("Q1", "P1", "Q2", None), unaligned, trex_triple("Q1", "P1", "Q4"))
@@ -277,20 +238,6 @@ def test_a_fact_with_more_than_20_provenances_is_left_out(tmp_path: Path, n_sent
     reading = read_trex(tmp_path, [trex_document("Q10", *triples, sentences=sentences)], NAMED)
     assert len(reading.examples) == is_kept
     assert reading.tally.excluded == (Counter() if is_kept else Counter(too_many_provenances=n_sentences))
-
-
-def test_relations_are_counted_after_facts_with_too_many_provenances_are_gone(tmp_path: Path) -> None:
-    sentences = tuple(f"Sentence {number}." for number in range(21))
-    triples = [trex_triple("Q1", "P1", "Q2", number) for number in range(21)]
-    documents = [
-        trex_document("Q10", *triples, trex_triple("Q3", "P1", "Q2"), sentences=sentences),
-        trex_document(
-            "Q11", trex_triple("Q1", "P2", "Q2"), trex_triple("Q3", "P2", "Q2"), trex_triple("Q3", "P2", "Q2", 1)
-        ),
-    ]
-    reading = read_trex(tmp_path, documents, NAMED, options=TrexOptions(min_facts=2))
-    assert {example.input for example in reading.examples} == {"label Q1 [SEP] label P2", "label Q3 [SEP] label P2"}
-    assert reading.tally.excluded == Counter(too_many_provenances=21, rare_relation=1)
 
 
 def test_a_relation_needs_1000_facts_unless_told_otherwise(tmp_path: Path) -> None:

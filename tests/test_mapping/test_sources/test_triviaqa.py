@@ -6,7 +6,6 @@ import io
 import json
 import shutil
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +62,6 @@ def test_the_folder_has_the_file_of_each_split(split: Split) -> None:
     from_folder = read_source("triviaqa", QA, split=split)
     assert {one.file for one in from_folder.examples} == {name}
     assert from_folder.examples == read_source("triviaqa", QA / name, split=split).examples
-
-
-@pytest.mark.parametrize("write", [json.dumps, lambda rows: "".join(json.dumps(row) + "\n" for row in rows)])
-def test_labels_may_be_an_array_or_lines(write: Callable[[list[Any]], str], tmp_path: Path) -> None:
-    labels = json.loads((DEMO / "test_labels.json").read_text("utf-8"))["Data"]
-    (tmp_path / "labels").write_text(write(labels), "utf-8")
-    reading = read_source("triviaqa", QA, split="test", labels=[tmp_path / "labels"])
-    assert [one.example_id for one in reading.examples] == ["tqm_201", "tqm_202"]
 
 
 def test_the_archive_is_read_as_it_is(tmp_path: Path, dev: dict[str, Example]) -> None:

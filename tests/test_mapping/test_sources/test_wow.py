@@ -79,13 +79,6 @@ def test_a_turn_without_a_sentence_is_left_out(tmp_path: Path, checked: dict[str
     assert read_source("wow", path).tally.excluded == {"nothing_checked": 1}
 
 
-def test_a_wizard_who_speaks_first_has_no_history_and_the_next_turn_has_his(tmp_path: Path) -> None:
-    path = _write(tmp_path / "x.json", _dialogue(_wizard("One."), _apprentice("Two?"), _wizard("Three.")))
-    reading = read_source("wow", path)
-    assert reading.tally.excluded == {"first_turn": 1}
-    assert [one.input for one in reading.examples] == ["One.\nTwo?"]
-
-
 HOLDS = {"River Ullane": ["A river.", SENTENCE]}
 ELSEWHERE = {"Low Water": ["An album.", SENTENCE]}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
-from mapping.records import PageKey, RecordFate
+from mapping.records import RecordFate
 from mapping.sources.source import Split
 from mapping.sources.zero_shot import ZeroShotOptions, drawn_relations
 from tests.support.dataset_sources import Reading, read_source
@@ -33,21 +33,6 @@ def _read(folder: Path, *lines: tuple[str, ...] | bytes, split: Split = "dev") -
 
 def _answers(reading: Reading) -> list[list[tuple[str | None, str | None]]]:
     return [[(output.answer, output.evidence[0].text) for output in one.outputs] for one in reading.examples]
-
-
-def test_a_record_is_subject_and_relation_with_its_sentences_as_evidence(tmp_path: Path) -> None:
-    (example,) = _read(tmp_path, LINE).examples
-    assert example.input == "Lantern [SEP] author"
-    ((evidence,),) = [output.evidence for output in example.outputs]
-    assert (evidence.page, evidence.text, evidence.meta) == (PageKey("title", "Lantern"), LINE[3], {})
-    assert (example.file, example.line) == ("dev.0", 1)
-
-
-def test_negative_lines_are_left_out_and_counted(tmp_path: Path) -> None:
-    reading = _read(tmp_path, LINE[:4], LINE)
-    assert reading.tally.excluded == Counter(negative=1)
-    assert len(reading.examples) == 1
-    assert reading.left_out == [RecordFate(None, None, "dev.0", 1, "excluded", "negative")]
 
 
 def test_an_empty_answer_after_the_last_tab_is_an_answer(tmp_path: Path) -> None:

@@ -51,14 +51,6 @@ def counted() -> tuple[Tally, AlignmentCounts]:
     return tally, counts
 
 
-def test_counts_that_add_up_have_no_fault() -> None:
-    tally, counts = counted()
-    assert faults(tally, counts) == []
-    assert (counts.written, dict(counts.dropped)) == (1, {"below_threshold": 1, "page_missing": 1})
-    assert (counts.pages_there, counts.mapped, counts.spans_written) == (2, 1, 1)
-    assert dict(counts.hops) == {"2": 1}
-
-
 def test_a_lost_record_and_a_lost_evidence_are_noticed() -> None:
     tally, counts = counted()
     tally.records += 1
@@ -109,12 +101,6 @@ def test_the_share_dropped_by_the_threshold_stands_beside_the_papers() -> None:
     assert "  0.70           1  ####" in text
 
 
-def test_a_report_without_anything_can_be_shown() -> None:
-    text = report_text(report_values(Tally(), AlignmentCounts(), dataset="jsonl", split="train"))
-    assert "BLEU" not in text
-    assert threshold_share(AlignmentCounts()) is None
-
-
 def _span(page: str) -> dict[str, Any]:
     return {"wikipedia_id": page, "title": page}
 
@@ -141,10 +127,6 @@ def test_sets_pages_and_answers_are_counted_as_they_are_written() -> None:
     assert (counts.with_sets, counts.sets_written, counts.set_spans) == (2, 3, 4)
     assert (counts.set_pages, counts.answers) == (3, 4)
     assert averages(counts.to_json()) == Averages(1.3333, 1.5, 1.5, 1.0)
-
-
-def test_where_there_is_nothing_there_is_no_average() -> None:
-    assert averages(_counts([{"id": "x"}]).to_json()) == Averages(None, None, None, None)
 
 
 @given(st.lists(st.sampled_from(RECORDS)), st.lists(st.sampled_from(RECORDS)))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from kbsource.errors import SetupError
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
@@ -176,13 +175,6 @@ def test_partial_evidence_is_checked_too(tmp_path: Path, source: KnowledgeSource
     result = check(tmp_path, source, fine, outside, odd)
     assert [(one.example_id, one.rule) for one in result.findings] == [("b", "paragraph_range"), ("c", "bad_type")]
     assert result.spans == 5
-
-
-def test_another_file_altogether_stops_at_once(tmp_path: Path, source: KnowledgeSource) -> None:
-    with pytest.raises(SetupError, match="KILT file"):
-        check(tmp_path, source, {"claim": "x"})
-    with pytest.raises(SetupError, match="no such file"):
-        validate_kilt(str(tmp_path / "none"), source)
 
 
 def test_every_rule_has_a_test() -> None:

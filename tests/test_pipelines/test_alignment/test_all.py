@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kbsource.errors import DataError, SetupError
-from kbsource.release.layout import MARKS
 from pipelines.cli import main
 from pipelines.jobs.build import BuildSummary
 from tests.support.alignments import evidence, record, write_records
@@ -161,15 +160,6 @@ def test_what_is_finished_is_never_changed(
     assert contents(output) == before
 
 
-def test_marks_of_a_run_that_died_are_no_obstacle(release: Path, config: Path, once: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    output.mkdir()
-    for mark in MARKS:
-        (output / mark).touch()
-    map_demo(release, output, config=config)
-    assert contents(output) == contents(once)
-
-
 def test_the_command_shows_the_table_and_then_that_all_was_kept(
     release: Path, config: Path, once: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,22 +175,3 @@ def test_the_command_shows_the_table_and_then_that_all_was_kept(
     values = json.loads(capsys.readouterr().out)
     assert values["kept"] == ["first/train", "first/dev", "second/dev"]
     assert values["pages"] == _values(tmp_path / "out")["pages"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["all", "{release}"], "--config is needed"),
-        (["all", "{release}", "--config", "c.yaml", "--threshold", "0.4"], "--threshold belongs into c.yaml"),
-        (["all", "{release}", "--config", "c.yaml", "--wiki-pages", "x"], "--wiki-pages belongs into c.yaml"),
-        (["fever", "{release}", "--input", "x", "--config", "c.yaml"], "has an option --config"),
-        ([], "Name one of fever, "),
-        (["fever", "{release}"], "--input is needed"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(
-    release: Path, tmp_path: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = [one.replace("{release}", str(release)) for one in arguments]
-    assert main(["map", *given, *(["--output", str(tmp_path / "out")] if given else [])]) == 2
-    assert said in capsys.readouterr().err

@@ -132,54 +132,12 @@ def test_the_fate_of_a_record_is_shown(own: MadeRelease[Any], capsys: pytest.Cap
     assert "no record with id 'nobody'" in capsys.readouterr().err
 
 
-def test_spans_slice_to_what_was_looked_for(own: MadeRelease[Any], release: Path) -> None:
-    source = open_release(release)
-    for row in table(Path(own.output), "alignments"):
-        if row["text"] is None:
-            continue
-        page = source.by_id(row["page_id"])
-        assert page is not None
-        assert row["start_element"] == row["end_element"]
-        assert page.elements[row["start_element"]].text[row["start_char"] : row["end_char"]] == row["text"]
-    exact = next(row for row in table(Path(own.output), "alignments") if row["example_id"] == "exact")
-    assert (exact["text"], exact["score"], exact["match"]) == ("rises in Lake Miravel", 1.0, "exact")
-    assert (exact["found_by"], exact["is_written"]) == ("title", True)
-
-
-def test_how_a_page_was_found_is_told(own: MadeRelease[Any]) -> None:
-    rows = {row["example_id"]: row for row in table(Path(own.output), "alignments")}
-
-    assert (rows["redirect"]["title"], rows["redirect"]["found_by"], rows["redirect"]["hops"]) == (
-        "Lake Miravel",
-        "redirect",
-        2,
-    )
-    assert rows["url"]["found_by"] == "url"
-
-
 def test_similar_titles_are_reported_and_not_used(own: MadeRelease[Any]) -> None:
     missing = next(row for row in table(Path(own.output), "misses") if row["example_id"] == "missing")
 
     assert missing["suggestions"][0]["title"] == "Lake Miravel"
     assert missing["page_id"] is None
     assert missing["evidence_text"] == "anything"
-
-
-def test_only_the_output_that_has_its_page_is_written(own: MadeRelease[Any]) -> None:
-    two = next(one for one in read_lines(Path(own.output) / "jsonl-dev-kilt.jsonl") if one["id"] == "two")
-
-    assert len(two["output"]) == 1
-    (span,) = two["output"][0]["provenance"]
-    assert list(span) == [
-        "wikipedia_id",
-        "title",
-        "start_paragraph_id",
-        "start_character",
-        "end_paragraph_id",
-        "end_character",
-        "bleu_score",
-        "section",
-    ]
 
 
 def test_what_was_written_is_valid(own: MadeRelease[Any], release: Path) -> None:
@@ -203,15 +161,6 @@ def test_the_manifest_names_release_inputs_and_code(own: MadeRelease[Any], relea
     assert [manifest[name] for name in ("dataset", "policy", "split")] == ["jsonl", "jsonl", "dev"]
     assert manifest["code"]["tokeniser"].startswith("spacy ")
     assert {one["file"] for one in manifest["files"]} == set(contents(Path(own.output))) - {"manifest.json"}
-
-
-@pytest.mark.slow
-def test_two_workers_write_the_same_bytes_and_so_does_a_second_run(
-    own: MadeRelease[Any], source_file: Path, release: Path, tmp_path: Path
-) -> None:
-    map_mini(tmp_path / "two", release, "jsonl", source_file, chunk_records=2, runner="local-multi", workers=2)
-
-    assert contents(tmp_path / "two") == contents(Path(own.output))
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -296,16 +245,6 @@ def test_a_similar_title_is_taken_where_that_is_asked_for(source_file: Path, rel
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_title_that_is_less_similar_than_asked_for_is_not_taken(
-    source_file: Path, release: Path, tmp_path: Path
-) -> None:
-    map_mini(tmp_path / "out", release, "jsonl", source_file, accept_fuzzy=100.0)
-
-    missed = next(row for row in table(tmp_path / "out", "misses") if row["example_id"] == "missing")
-    assert 90 < missed["suggestions"][0]["score"] < 100
-
-
-@pytest.mark.usefixtures("in_this_process")
 def test_a_rule_that_says_what_is_kept_has_nothing_to_say_of_a_page_without_a_text(
     source_file: Path, release: Path, tmp_path: Path
 ) -> None:
@@ -325,16 +264,6 @@ def test_too_many_bad_records_stop_the_job(source_file: Path, release: Path, tmp
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
-def test_the_wrong_file_stops_at_once_and_nothing_is_written(release: Path, tmp_path: Path) -> None:
-    wrong = tmp_path / "wrong.jsonl"
-    wrong.write_text('{"claim": "x"}\n', "utf-8")
-
-    with pytest.raises(SetupError, match="expected"):
-        map_mini(tmp_path / "out", release, "jsonl", wrong)
-
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.usefixtures("in_this_process")
 def test_counts_that_do_not_add_up_fail_the_job(
     release: Path, source_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -351,25 +280,6 @@ def test_counts_that_do_not_add_up_fail_the_job(
         map_mini(tmp_path / "out", release, "jsonl", source_file)
 
     assert not (tmp_path / "out" / "manifest.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        ("threshold", 1.5, "--threshold"),
-        ("max_elements", 0, "--max-elements"),
-        ("accept_fuzzy", 12.0, "--accept-fuzzy"),
-        ("max_rejects", 2.0, "--max-rejects"),
-        ("stem", "../mine", "--stem"),
-        ("stem", "..", "--stem"),
-        ("chunk_records", 0, "--chunk-records"),
-        ("evidence_timeout_s", 0.0, "--evidence-timeout"),
-        ("worker_memory_bytes", 1, "--worker-memory"),
-    ],
-)
-def test_options_out_of_range_name_themselves(tmp_path: Path, option: str, value: float | str, message: str) -> None:
-    with pytest.raises(SetupError, match=message):
-        map_mini(tmp_path / "out", tmp_path, "jsonl", tmp_path / "x", **{option: value})
 
 
 def test_an_unknown_dataset_is_named_with_the_choices(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -98,7 +97,6 @@ def test_eli5_dev_without_a_campaign_is_written_and_the_command_says_what_it_lac
 
 
 NQ = FOLDER / "datasets" / "nq"
-ELODIE = "-143054837169120004"
 NOWHERE = {"start_paragraph_id": 0, "start_character": 0, "end_paragraph_id": 0, "end_character": 0}
 
 
@@ -124,28 +122,6 @@ def _forms(record: dict[str, Any]) -> list[str]:
         else:
             shown.append("passage" if "evidence_span" in spans[0]["meta"] else "long")
     return shown
-
-
-def test_rules_of_natural_questions_by_name_change_what_they_say(release: Path, tmp_path: Path) -> None:
-    arguments = ("--no-nq-strip-html", "--no-nq-keep-long-short-answers", "--nq-annotation-meta", "released")
-    _map(release, tmp_path, "nq", "--input", str(NQ / "nq-dev-00.jsonl"), *arguments)
-    plain = _golden("nq/nq-dev-kilt.jsonl")
-    named = {one["id"]: one for one in read_lines(tmp_path / "nq-dev-kilt.jsonl")}
-
-    def score(records: dict[str, dict[str, Any]]) -> float:
-        outputs = records[ELODIE]["output"]
-        found: float = next(one["provenance"][0]["bleu_score"] for one in outputs if "answer" not in one)
-        return found
-
-    assert score(named) < score(plain)
-    assert "Ilse Marr as the clerk Ned Arrow" in json.dumps(plain)
-    assert "Ilse Marr as the clerk" not in json.dumps(named)
-    options = json.loads((tmp_path / "manifest.json").read_text("utf-8"))["options"]["source"]
-    assert [options[name] for name in ("nq_strip_html", "nq_keep_long_short_answers", "nq_annotation_meta")] == [
-        False,
-        False,
-        "released",
-    ]
 
 
 def test_answers_of_test_stand_in_the_order_of_the_records_however_many_a_chunk_has(
@@ -199,19 +175,7 @@ def _span_of_nothing(outputs: list[dict[str, Any]]) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
-def test_tokens_parted_at_any_white_space_shift_spans_by_name(release: Path, tmp_path: Path) -> None:
-    _map(release, tmp_path, "nq", "--input", str(NQ / "nq-dev-00.jsonl"), "--nq-tokens", "released")
-    named = {one["id"]: one for one in read_lines(tmp_path / "nq-dev-kilt.jsonl")}
-
-    plain = _without_campaign()
-    assert set(named) >= set(plain)
-    assert {key for key, record in plain.items() if named[key]["output"] != record["output"]} == {ELODIE}
-
-
 TREX = FOLDER / "datasets" / "trex"
-RELATION_SPLITS = FOLDER / "datasets" / "structured_zeroshot" / "relation_splits"
-# One of these stands no filter, two have no page.
-N_RECORDS = 20
 
 
 def _map_trex(release: Path, output: Path, split: str, *options: str) -> int:
@@ -241,12 +205,6 @@ def test_the_draw_depends_neither_on_chunks_nor_on_how_many_records_it_is_made_f
     assert written.read_bytes() == (GOLDEN / "trex" / file_name("trex", "test")).read_bytes()
 
 
-def test_all_is_train_where_nothing_is_drawn(release: Path, tmp_path: Path) -> None:
-    assert _map_trex(release, tmp_path / "out", "train", "--sample", "0") == 0
-
-    assert len(read_lines(tmp_path / "out" / file_name("trex", "train"))) == N_RECORDS
-
-
 @pytest.mark.parametrize("split", ["train", "dev"])
 def test_too_few_records_stop_every_split_alike(
     release: Path, tmp_path: Path, split: str, capsys: pytest.CaptureFixture[str]
@@ -255,20 +213,6 @@ def test_too_few_records_stop_every_split_alike(
 
     assert "16 records stand the filter of dev and test, 18 are to be drawn" in capsys.readouterr().err
     assert not (tmp_path / "out" / "manifest.json").exists()
-
-
-def test_relations_drawn_anew_give_the_same_records_under_other_splits(
-    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["map", "structured_zeroshot", str(release), "--split", "test", "--json", *BROKEN]
-    command += ["--input", str(RELATION_SPLITS), "--relation-split", "random", "--seed", "kilt"]
-
-    assert main([*command, "--output", str(tmp_path / "out")]) == 0
-
-    records = json.loads(capsys.readouterr().out)["records"]
-    assert records["excluded"]["other_split"] > 0
-    inputs = {one["input"] for one in read_lines(tmp_path / "out" / file_name("structured_zeroshot", "test"))}
-    assert len({one.partition(" [SEP] ")[2] for one in inputs}) == 2
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -29,55 +26,11 @@ RECORDS = [
     record("missing", [evidence("anything", title="Lake Miravl")]),
     record("other", [evidence("Port Sellick", title="Port Sellick")]),
 ]
-N_KILLS = 6
-SEED = 7
-# Ends itself when so many files have got their names.
-KILLED = """
-import os, sys
-from pathlib import Path
-from tests.support.alignments import map_mini
-from tests.support.demo_datasets import chunks_in_this_process
-left, rename = int(sys.argv[4]), os.replace
-def count(*paths):
-    global left
-    rename(*paths)
-    left -= 1
-    if not left:
-        os.kill(os.getpid(), 9)
-os.replace = count
-with chunks_in_this_process():
-    map_mini(Path(sys.argv[1]), Path(sys.argv[2]), "jsonl", Path(sys.argv[3]), chunk_records=2)
-print("done")
-"""
 
 
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
     return write_records(tmp_path / "own.jsonl", RECORDS)
-
-
-@pytest.mark.usefixtures("in_this_process")
-def test_a_driver_that_is_killed_again_and_again_comes_to_the_same_bytes(
-    records: Path, release: Path, tmp_path: Path
-) -> None:
-    map_mini(tmp_path / "whole", release, "jsonl", records, chunk_records=2)
-    moments = random.Random(SEED).sample(range(1, 16), N_KILLS)
-    for moment in (*moments, 0):
-        arguments = (tmp_path / "out", release, records, moment)
-        ended = subprocess.run(
-            [sys.executable, "-c", KILLED, *map(str, arguments)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if ended.returncode == 0:
-            break
-        assert ended.returncode == -signal.SIGKILL, ended.stderr
-        assert not (tmp_path / "out" / "manifest.json").exists()
-
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def _searched(records: Path, release: Path, output: Path, **options: Any) -> list[tuple[int, int]]:

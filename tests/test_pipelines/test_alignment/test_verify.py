@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kbsource.errors import SetupError
 from mapping.acceptance import read_rule
 from mapping.entail.signal import ModelOptions
-from mapping.schema import ALIGNMENTS, VERIFICATION
 from mapping.write.validate import validate_kilt
 from pipelines.cli import main
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import VerifyOptions
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
-from tests.support.builds import contents, open_release
+from tests.support.builds import open_release
 from tests.support.tiny_nli import overlap_model
 
 for library in ("onnxruntime", "onnx", "transformers"):
@@ -88,12 +86,6 @@ def test_what_the_model_says_stands_beside_the_score(
 
     assert (row["hypothesis"], row["hypothesis_kind"], row["expects"]) == (hypothesis, "answer", "entailment")
     assert max(("entailment", "neutral", "contradiction"), key=lambda name: row[name]) == likeliest
-
-
-def test_the_table_has_its_further_columns(verified: MadeRelease[Any]) -> None:
-    names = list(table(Path(verified.output), "alignments")[0])
-
-    assert names == [*ALIGNMENTS.names, *(field.name for field in VERIFICATION)]
 
 
 def test_a_weak_span_gives_way_to_the_sentence_that_says_it(
@@ -206,24 +198,6 @@ def test_a_sentence_that_stands_for_several_evidences_of_a_set_is_written_once(
 
 
 @pytest.mark.slow
-def test_any_runner_gives_the_same_bytes(
-    verified: MadeRelease[Any], source_file: Path, options: VerifyOptions, release: Path, tmp_path: Path
-) -> None:
-    again = map_mini(
-        tmp_path / "again",
-        release,
-        "jsonl",
-        source_file,
-        runner="FnApiRunner",
-        chunk_records=2,
-        verify=options,
-        accept=RULE,
-    )
-
-    assert contents(Path(again.output)) == contents(Path(verified.output))
-
-
-@pytest.mark.slow
 def test_no_room_for_answers_is_a_fault_of_the_set_up_wherever_they_are_written(
     source_file: Path, options: VerifyOptions, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,29 +263,3 @@ def test_a_rule_about_what_the_model_does_not_tell_is_refused_at_once(
     assert main([*command, *flags]) == 2
     assert REFUSED.format(model=two_labels) in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_a_rule_about_what_the_model_does_not_tell_is_refused_before_any_dataset_runs(
-    two_labels: Path, source_file: Path, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = tmp_path / "datasets.yaml"
-    second = {"input": str(source_file), "model": str(two_labels), "backend": "onnx", "accept": "neutral<=0.5"}
-    values = {
-        "first": {"dataset": "jsonl", "splits": {"dev": {"input": str(source_file)}}},
-        "second": {"dataset": "jsonl", "splits": {"dev": second}},
-    }
-    config.write_text(yaml.safe_dump({"datasets": values}), "utf-8")
-
-    command = ["map", "all", str(release), "--config", str(config), "--output", str(tmp_path / "out")]
-
-    assert main(command) == 2
-    assert REFUSED.format(model=two_labels) in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_rule_of_bleu_needs_no_model(source_file: Path, release: Path, tmp_path: Path) -> None:
-    summary = map_mini(tmp_path / "out", release, "jsonl", source_file, accept="bleu>=0")
-
-    assert "verification" not in summary.report
-    assert "model" not in summary.manifest.facts
-    assert list(table(tmp_path / "out", "alignments")[0]) == ALIGNMENTS.names

@@ -23,7 +23,6 @@ from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import AmberJobOptions
 from tests.support import amber_oracle
 from tests.support.amber_releases import LABELS, Releases, make_release, random_world, write_world
-from tests.support.builds import contents
 from tests.support.tiny_nli import overlap_model
 from tests.support.verified import manifest_bytes, verified
 
@@ -113,12 +112,6 @@ def test_the_release_keeps_its_laws(world: Releases, made: MadeRelease) -> None:
     report = verify(made.output, KINDS, sources={"kb": str(world.kb)})
     assert report.findings == ()
     assert report.counts["set_queries"] > 0
-
-
-@pytest.mark.slow
-def test_the_same_bytes_with_two_workers(world: Releases, made: MadeRelease, tmp_path: Path) -> None:
-    make_release(world, tmp_path / "amber", runner="local-multi", workers=2)
-    assert contents(tmp_path / "amber") == contents(Path(made.output))
 
 
 def test_a_set_is_shown_with_head_and_tail(made: MadeRelease, capsys: pytest.CaptureFixture[str]) -> None:

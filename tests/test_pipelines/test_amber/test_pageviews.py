@@ -50,11 +50,9 @@ EXPECTED = [
 ]
 
 
-def make(
-    pattern: str | Path, output: Path, *, runner: str = "local", workers: int | None = None, **options: Any
-) -> Any:
+def make(pattern: str | Path, output: Path, **options: Any) -> Any:
     given = PageviewsOptions(input=(str(pattern),), output=str(output), **{"max_rejects": 0.2, **options})
-    return run_job(make_pageviews, given, runner=runner, workers=workers)
+    return run_job(make_pageviews, given)
 
 
 @pytest.fixture(scope="module")
@@ -103,35 +101,12 @@ def test_every_line_of_the_wiki_is_accounted_for(made: MadeRelease[PageviewsMani
 
 
 @pytest.mark.slow
-def test_the_same_bytes_for_any_number_of_workers_and_groups(
+def test_the_same_bytes_whatever_the_groups(
     made: MadeRelease[PageviewsManifest], views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "_BYTES_OF_GROUP", 100)
-    make(views / "page*", tmp_path / "again", runner="local-multi", workers=2, range_bytes=50)
+    make(views / "page*", tmp_path / "again", range_bytes=50)
     assert contents(tmp_path / "again") == contents(Path(made.output))
-
-
-def test_a_run_that_was_killed_goes_on_with_the_ranges_that_are_left(
-    made: MadeRelease[PageviewsManifest], views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    output = tmp_path / "views"
-
-    def die(*_: Any, **__: Any) -> None:
-        raise SetupError("killed")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(job, "write_rejected", die)
-        with pytest.raises(SetupError, match="killed"):
-            make(views / "page*", output, range_bytes=50)
-    before = {path: path.stat().st_mtime_ns for path in (output / "_staging" / job.READ).iterdir()}
-    with monkeypatch.context() as patch:
-        patch.setattr(job, "sum_range", die)
-        patch.setattr(job, "write_rejected", die)
-        with pytest.raises(SetupError, match="killed"):
-            make(views / "page*", output, range_bytes=50)
-    assert before == {path: path.stat().st_mtime_ns for path in before}
-    make(views / "page*", output, range_bytes=50)
-    assert contents(output) == contents(Path(made.output))
 
 
 def test_a_title_is_shown(made: MadeRelease[PageviewsManifest], capsys: pytest.CaptureFixture[str]) -> None:

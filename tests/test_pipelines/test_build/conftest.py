@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,16 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_kb(tmp_path_factory.mktemp("kb"), CORPUS_PAGES)
 
 
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory: pytest.TempPathFactory, kb: Path) -> Path:
+    folder = tmp_path_factory.mktemp("cut") / "corpus"
+    cut_release(folder, kb, cut=CORPUS_CUT, formats=CORPUS_FORMS)
+    return folder
+
+
 @pytest.fixture
-def corpus(tmp_path: Path, kb: Path) -> Path:
-    cut_release(tmp_path / "corpus", kb, cut=CORPUS_CUT, formats=CORPUS_FORMS)
-    return tmp_path / "corpus"
+def corpus(tmp_path: Path, cut: Path) -> Path:
+    return shutil.copytree(cut, tmp_path / "corpus")
 
 
 @pytest.fixture(scope="module")

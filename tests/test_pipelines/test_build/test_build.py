@@ -37,24 +37,6 @@ def test_every_page_is_accounted_for(release: Path) -> None:
     assert manifest.parse_statuses == {"ok": mini_wiki.N_ARTICLES}
 
 
-def test_the_release_is_sound(release: Path) -> None:
-    report = verify(str(release), [PAGES_RELEASE])
-
-    assert report.findings == ()
-    assert report.counts["pages"] == mini_wiki.N_ARTICLES
-
-
-def test_nothing_of_the_work_is_left(release: Path) -> None:
-    assert {path.name for path in release.iterdir()} == {
-        "index",
-        "manifest.json",
-        "pages",
-        "redirects",
-        "rejected",
-        "templates",
-    }
-
-
 def test_redirects_lead_where_they_should(release: Path) -> None:
     found = rows(release, "redirects")
 
@@ -62,23 +44,6 @@ def test_redirects_lead_where_they_should(release: Path) -> None:
     for row in found:
         fact = mini_wiki.REDIRECTS[row["title"]]
         assert (row["status"], row["final_title"]) == (fact.status, fact.final_title), row["title"]
-
-
-def test_pages_have_their_items_and_marks(release: Path) -> None:
-    for page in open_release(release):
-        assert page.qid == mini_wiki.expected_qid(page.page_id)
-        assert page.is_disambiguation == (page.page_id in mini_wiki.DISAMBIGUATION_PAGE_IDS)
-
-
-@pytest.mark.slow
-def test_every_runner_of_this_machine_writes_the_same_bytes(release: Path, tmp_path: Path) -> None:
-    # Ranges of 10 kB give several tasks of each kind to share.
-    build_mini(tmp_path / "one", range_bytes=10_000)
-    build_mini(tmp_path / "two", range_bytes=10_000, runner="local-multi", workers=2)
-    build_mini(tmp_path / "direct", range_bytes=10_000, runner="DirectRunner")
-
-    assert contents(tmp_path / "one") == contents(tmp_path / "two") == contents(tmp_path / "direct")
-    assert rows(tmp_path / "one", "pages") == rows(release, "pages")
 
 
 def test_plain_xml_and_multistream_give_the_same_rows(release: Path, tmp_path: Path) -> None:
@@ -132,18 +97,6 @@ def stop_in_the_middle(output: Path, pipe: Path, how: signal.Signals) -> int:
         driver.send_signal(how)
         assert worker.read() == b""  # ends when the worker has ended
         return driver.wait()
-
-
-@pytest.mark.slow
-def test_a_killed_build_leaves_no_release_and_the_next_one_starts_clean(release: Path, tmp_path: Path) -> None:
-    output = tmp_path / "release"
-
-    assert stop_in_the_middle(output, tmp_path / "pipe", signal.SIGKILL) == -signal.SIGKILL
-
-    assert not (output / "manifest.json").exists()
-    assert (output / "_staging").exists()
-    build_mini(output)
-    assert contents(output) == contents(release)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from kbsource.release.verify import verify
 from pipelines.cli import main
 from pipelines.commands.dumps import build_summary
 from tests.support import defined_wiki
-from tests.support.builds import build_mini, contents, open_release, rows
+from tests.support.builds import build_mini, open_release, rows
 from tests.support.dumps import dump_xml, page_xml
 
 PLAIN = {"page_props": None}
@@ -50,16 +50,6 @@ def test_the_table_of_templates_says_how_each_was_settled_and_what_it_shows(buil
     manifest = open_release(built / "release").manifest
     assert manifest.findings["template_definitions"] == len(defined_wiki.TEMPLATES) + 1
     assert manifest.totals.other_namespaces == len(defined_wiki.TEMPLATES) + 1
-
-
-@pytest.mark.slow
-def test_every_runner_and_order_of_work_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
-    dump = defined_wiki.write_dumps(tmp_path)
-    build_mini(tmp_path / "one", dump=dump, range_bytes=700, **PLAIN)
-    build_mini(tmp_path / "two", dump=dump, range_bytes=700, runner="local-multi", workers=2, **PLAIN)
-
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
-    assert rows(tmp_path / "one", "pages") == rows(built / "release", "pages")
 
 
 def test_modules_are_run_where_that_is_chosen(tmp_path: Path) -> None:

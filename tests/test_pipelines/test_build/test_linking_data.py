@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kbsource.errors import SetupError
 from kbsource.release.writer import write_rows
 from mapping.entity_linking.aliases import AliasTable, link_text
 from mapping.entity_linking.kind import ENTITY_LINKING
@@ -19,9 +18,9 @@ from mapping.entity_linking.records import ALIASES, LINKS, LinkerOptions
 from pipelines.cli import main
 from pipelines.jobs import entity_linking
 from tests.support.builds import contents, open_release, rows
-from tests.support.linking import make_linking, plain_aliases, plain_link_probabilities, plain_sample, seal
+from tests.support.linking import make_linking, plain_aliases, plain_link_probabilities, plain_sample
 from tests.support.passages import write_kb
-from tests.support.verified import verified
+from tests.support.verified import seal, verified
 
 SIZES = {"train": 100, "dev": 10}
 TRAIN, DEV = "blink-train-kilt.jsonl", "blink-dev-kilt.jsonl"
@@ -82,17 +81,15 @@ def test_the_data_are_sound_and_shown(made: Path, release: Path, capsys: pytest.
 
 
 @pytest.mark.slow
-def test_the_bytes_are_the_same_with_two_workers_and_whatever_the_groups(
+def test_the_bytes_are_the_same_whatever_the_groups(
     tmp_path: Path, release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = write_kb(tmp_path, open_release(release), rows_per_shard=20, n_shards=3)
     make_linking(kb, tmp_path / "one group", train=50, dev=5)
     monkeypatch.setattr(entity_linking, "GROUP_BYTES", 4_000)
     make_linking(kb, tmp_path / "one", train=50, dev=5)
-    make_linking(kb, tmp_path / "two", train=50, dev=5, runner="local-multi", workers=2)
 
     made = contents(tmp_path / "one")
-    assert made == contents(tmp_path / "two")
     assert len([name for name in made if name.startswith("aliases/")]) > 2
     assert rows(tmp_path / "one", "aliases") == rows(tmp_path / "one group", "aliases")
     for file in (TRAIN, DEV, LINKS_TABLE):
@@ -132,26 +129,6 @@ def test_excluded_pages_give_nothing_and_lines_that_name_none_are_counted(
     ]
     assert out.isdisjoint(row["page_id"] for row in rows(output, "links"))
     assert verified(output, kb=release).findings == ()
-
-
-@pytest.mark.slow
-def test_a_killed_job_goes_on_where_it_was(
-    tmp_path: Path, release: Path, made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def die(*_: Any, **__: Any) -> None:
-        raise SetupError("killed")
-
-    output = tmp_path / "data"
-    with monkeypatch.context() as patch:
-        patch.setattr(entity_linking, "write_batches", die)
-        with pytest.raises(SetupError, match="killed"):
-            make_linking(release, output, **SIZES)
-    cut = output / "_staging" / "cut"
-    before = {path: path.stat().st_mtime_ns for path in cut.iterdir()}
-    assert before
-    assert not (output / "manifest.json").exists()
-    make_linking(release, output, **SIZES)
-    assert contents(output) == contents(made)
 
 
 def _write(folder: Path, table: str, change: Callable[[list[dict[str, Any]]], None]) -> None:

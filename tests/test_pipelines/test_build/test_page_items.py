@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -20,8 +18,9 @@ from kbsource.release.writer import write_small_table
 from pipelines.cli import main
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.alignments import read_lines
-from tests.support.builds import build_mini, contents, open_release, rows
+from tests.support.builds import build_mini, open_release, rows
 from tests.support.entities import array, item, make
+from tests.support.verified import seal
 
 Row = dict[str, Any]
 
@@ -139,44 +138,17 @@ def test_an_item_that_only_page_props_gives_has_its_label_from_wikidata(items: d
     assert items[93]["label"] is None  # Wikidata has no such item
 
 
-def test_counts_are_in_the_manifest(release: Path, items: dict[int, Row]) -> None:
-    findings = open_release(release).manifest.findings
-    agreements = [row["agreement"] for row in items.values()]
-    assert {name: findings.get(f"items_{name}", 0) for name in set(agreements)} == {
-        name: agreements.count(name) for name in set(agreements)
-    }
-    # To the redirect Sellick; to Salt lantern and the two pages that cannot be used.
-    assert (findings["sitelinks_to_redirects"], findings["sitelinks_to_missing_pages"]) == (1, 2)
-
-
 @pytest.mark.slow
 def test_without_page_props_sitelinks_alone_decide(by_sitelink: Path) -> None:
     assert {row["agreement"] for row in rows(by_sitelink, "page_items")} == {"only_wikidata"}
     assert verify(str(by_sitelink), [PAGES_RELEASE]).findings == ()
 
 
-@pytest.mark.slow
-def test_the_same_bytes_for_any_number_of_workers(release: Path, wikidata: Path, tmp_path: Path) -> None:
-    build_mini(tmp_path / "again", wikidata=str(wikidata), runner="local-multi", workers=2)
-    assert contents(tmp_path / "again") == contents(release)
-
-
 def test_verify_finds_a_table_of_other_items(release: Path, by_sitelink: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(release, tmp_path / "release")
     name = "page_items/page_items-00000-of-00001.parquet"
-    content = (by_sitelink / name).read_bytes()
-    (copy / name).write_bytes(content)
-    manifest = json.loads((copy / "manifest.json").read_bytes())
-    n_rows = len(rows(by_sitelink, "page_items"))
-    digest = hashlib.sha256(content).hexdigest()
-    manifest["tables"]["page_items"][0] |= {"bytes": len(content), "rows": n_rows, "sha256": digest}
-    del manifest["manifest_sha256"]
-
-    def canonical(value: Any) -> bytes:
-        return (json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode()
-
-    own = hashlib.sha256(canonical(manifest)).hexdigest()
-    (copy / "manifest.json").write_bytes(canonical({**manifest, "manifest_sha256": own}))
+    shutil.copy(by_sitelink / name, copy / name)
+    seal(copy)
     assert {finding.rule for finding in verify(str(copy), [PAGES_RELEASE]).findings} == {"items_disagree"}
 
 

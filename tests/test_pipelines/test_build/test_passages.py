@@ -6,12 +6,10 @@ import csv
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-import pipelines.jobs.passages as job
 from kbsource.errors import SetupError
 from kbsource.kilt import kilt_record
 from mapping.passages import corpus as corpus_files
@@ -20,11 +18,10 @@ from mapping.passages.cut import CutOptions, Passage
 from mapping.passages.kind import PASSAGES_CORPUS
 from pipelines.cli import main
 from tests.support.builds import contents, open_release
-from tests.support.passages import CORPUS_CUT, CORPUS_FORMS, CORPUS_PAGES, cut_release, page, write_kb
+from tests.support.passages import CORPUS_FORMS, CORPUS_PAGES, cut_release, page, write_kb
 from tests.support.verified import verified
 
 TABLE = "passages/passages-00000-of-00002.parquet"
-LINES = "pyserini/passages-00000-of-00002.jsonl"
 
 
 def _passages(corpus: Path) -> list[Passage]:
@@ -54,25 +51,6 @@ def test_running_text_is_cut_page_by_page(corpus: Path) -> None:
     }
     schema = pq.read_schema(corpus / TABLE)
     assert schema.equals(PASSAGES, check_metadata=False)
-
-
-def test_a_text_is_what_stands_at_its_spans(tmp_path: Path, release: Path) -> None:
-    cut_release(tmp_path / "corpus", release)
-    passages = _passages(tmp_path / "corpus")
-    pages = {one.page_id: one for one in open_release(release)}
-    for one in passages:
-        elements = pages[one.page_id].elements
-        pieces = (elements[span.element].text[span.start_char : span.end_char] for span in one.spans)
-        assert " ".join(pieces) == one.text
-        assert {elements[span.element].kind for span in one.spans} <= {"paragraph", "list_item"}
-    held = {(one.page_id, span.element) for one in passages for span in one.spans}
-    running = {
-        (key, number)
-        for key, one in pages.items()
-        for number, element in enumerate(one.elements)
-        if element.kind in ("paragraph", "list_item")
-    }
-    assert held == running
 
 
 def test_forms_have_the_same_passages_in_the_same_order(corpus: Path) -> None:
@@ -133,67 +111,11 @@ def test_without_a_form_there_is_the_table_alone(tmp_path: Path, kb: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"runner": "local-multi", "workers": 2},
-        {"runner": "local-multi", "workers": 2, "beam_args": ["--job_name=passages"]},
-    ],
-    ids=["two processes", "Beam"],
-)
-def test_the_bytes_are_the_same_with_every_runner(tmp_path: Path, kb: Path, corpus: Path, how: dict[str, Any]) -> None:
-    cut_release(tmp_path / "again", kb, cut=CORPUS_CUT, formats=CORPUS_FORMS, **how)
-    assert contents(tmp_path / "again") == contents(corpus)
-
-
-@pytest.mark.slow
-def test_what_a_killed_run_left_behind_is_removed(tmp_path: Path, kb: Path, corpus: Path) -> None:
-    again = tmp_path / "again"
-    for file in (
-        "BUILDING",
-        "passages/passages-00000-of-00009.parquet",
-        "dpr/passages.tsv",
-        "pyserini/x",
-        "_staging/x",
-    ):
-        (again / file).parent.mkdir(parents=True, exist_ok=True)
-        (again / file).write_text("x")
-    cut_release(again, kb, cut=CORPUS_CUT, formats=CORPUS_FORMS)
-    assert contents(again) == contents(corpus)
-
-
-@pytest.mark.slow
 def test_the_cuts_between_chunks_change_no_byte(tmp_path: Path, release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut_release(tmp_path / "few", release, formats=CORPUS_FORMS)
     monkeypatch.setattr(corpus_files, "CHUNK_WEIGHT", 1)
     cut_release(tmp_path / "many", release, formats=CORPUS_FORMS)
     assert contents(tmp_path / "many") == contents(tmp_path / "few")
-
-
-@pytest.mark.slow
-def test_a_run_that_was_killed_goes_on_with_the_chunks_that_are_left(
-    tmp_path: Path, kb: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    again = tmp_path / "again"
-
-    def die(*_: Any, **__: Any) -> None:
-        raise SetupError("killed")
-
-    def chunks() -> dict[Path, int]:
-        with monkeypatch.context() as patch:
-            patch.setattr(job, "join_lines", die)
-            with pytest.raises(SetupError, match="killed"):
-                cut_release(again, kb, cut=CORPUS_CUT, formats=CORPUS_FORMS)
-        return {path: path.stat().st_mtime_ns for path in (again / "_staging" / "cut").iterdir()}
-
-    before = chunks()
-    lost = min(before)
-    lost.unlink()
-    after = chunks()
-    assert len(before) == 2
-    assert {path for path in before if after[path] != before[path]} == {lost}
-    cut_release(again, kb, cut=CORPUS_CUT, formats=CORPUS_FORMS)
-    assert contents(again) == contents(corpus)
 
 
 def test_a_damaged_release_is_told_without_a_traceback(
@@ -217,15 +139,6 @@ def test_a_damaged_release_is_told_without_a_traceback(
     assert not (tmp_path / "corpus" / "manifest.json").exists()
 
 
-def test_a_release_that_was_cut_off_is_refused_before_anything_is_written(tmp_path: Path, kb: Path) -> None:
-    shutil.copytree(kb, tmp_path / "kb")
-    pages = tmp_path / "kb" / "pages" / "pages-00001-of-00002.parquet"
-    pages.write_bytes(pages.read_bytes()[:-1])
-    with pytest.raises(SetupError, match=r"pages-00001-of-00002.parquet has \d+ bytes"):
-        cut_release(tmp_path / "corpus", tmp_path / "kb")
-    assert not (tmp_path / "corpus").exists()
-
-
 @pytest.mark.slow
 def test_pages_with_another_text_than_was_written_are_not_cut(tmp_path: Path) -> None:
     kb = write_kb(tmp_path, CORPUS_PAGES)
@@ -235,26 +148,6 @@ def test_pages_with_another_text_than_was_written_are_not_cut(tmp_path: Path) ->
     shutil.copy(other / file, kb / file)
     with pytest.raises(SetupError, match=r"pages-00001-of-00002\.parquet is not as it was written"):
         cut_release(tmp_path / "corpus", kb)
-    assert not (tmp_path / "corpus" / "manifest.json").exists()
-
-
-def test_nothing_is_written_over(corpus: Path, kb: Path) -> None:
-    with pytest.raises(SetupError, match="never overwritten"):
-        cut_release(corpus, kb)
-
-
-def test_without_a_release_nothing_is_cut(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"no such folder"):
-        cut_release(tmp_path / "corpus", tmp_path / "nowhere")
-    assert not (tmp_path / "corpus").exists()
-
-
-def test_a_file_of_pages_that_cannot_be_read_ends_the_job(tmp_path: Path) -> None:
-    kb = write_kb(tmp_path, CORPUS_PAGES)
-    (kb / "pages" / "pages-00001-of-00002.parquet").unlink()
-    with pytest.raises(SetupError, match="pages-00001-of-00002") as caught:
-        cut_release(tmp_path / "corpus", kb)
-    assert caught.type is SetupError
     assert not (tmp_path / "corpus" / "manifest.json").exists()
 
 

@@ -30,7 +30,6 @@ from mapping.retrieval.vector_kind import (
 )
 from mapping.retrieval.vectors import FORMS, VectorIndex
 from pipelines.cli import main
-from tests.support.builds import contents
 from tests.support.passages import CORPUS_CUT, cut_release
 from tests.support.tiny_encoder import DIMENSION, encode_corpus, tiny_encoder
 from tests.support.verified import seal, verified
@@ -105,12 +104,6 @@ def test_directions_alone_are_not_kept_of_vectors_with_lengths(
     assert "have lengths that count" in capsys.readouterr().err
     assert main([*flags, str(model), "--precision", "bits"]) == 2
     assert "packs 8 numbers; tiny gives 12" in capsys.readouterr().err
-
-
-@pytest.mark.slow  # that processes, each with its model, give the same numbers
-def test_two_workers_write_the_same_bytes(tmp_path: Path, corpus: Path, model: Path, made: Path) -> None:
-    encode_corpus(corpus, model, tmp_path / "two", runner="local-multi", workers=2)
-    assert contents(made) == contents(tmp_path / "two")
 
 
 def test_what_was_encoded_is_not_encoded_again(

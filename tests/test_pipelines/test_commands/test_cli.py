@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from kbsource import __version__
 from pipelines.cli import main
 from pipelines.commands.dumps import build_summary
 from pipelines.jobs.build import BuildSummary
@@ -42,11 +41,6 @@ def test_the_packages_are_ours_alone() -> None:
 
     for name in ("kbsource", "mapping", "pipelines"):
         assert set(owners[name]) == {"kbsource"}, name
-
-
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"kbsource {__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -175,17 +169,6 @@ def test_show_full_has_all_of_the_text(release: Path, capsys: pytest.CaptureFixt
     assert "\n\n## Geography\n\n" in capsys.readouterr().out
 
 
-def test_show_json_keeps_the_offset_law(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(release), "Halvane Isles", "--json"]) == 0
-
-    page = json.loads(capsys.readouterr().out)
-    assert page["page_id"] == 12
-    assert page["anchors"]
-    for anchor in page["anchors"]:
-        text = page["elements"][anchor["element"]]["text"]
-        assert text[anchor["start"] : anchor["end"]] == anchor["text"]
-
-
 @pytest.mark.parametrize(
     ("wanted", "reason"),
     [
@@ -264,15 +247,6 @@ def test_templates_lists_what_loses_most_text_with_the_first_use(
     first = found["templates"][0]
     assert (first["name"], first["lost_chars"], first["example"]) == ("Sung", 12, "{{sung|[[B|one]] two}}")
     assert main(["templates", str(tmp_path / "release"), "--limit", "0"]) == 2
-
-
-def test_help_keeps_to_the_width_of_the_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "70")
-    assert main(["build", "--help"]) == 0
-
-    assert 50 < max(map(len, capsys.readouterr().out.splitlines())) <= 70
 
 
 def test_export_kilt_into_a_folder_is_refused_at_once(

@@ -25,7 +25,6 @@ from pipelines.cli import main
 from tests.support.alignments import read_lines, table, write_records
 from tests.support.passages import cut_release, page, write_kb
 from tests.support.qampari import FORM, drawn, write_qampari
-from tests.support.real_data import ROOT
 from tests.support.verified import verified
 
 
@@ -298,9 +297,3 @@ def test_a_record_needs_no_proofs() -> None:
     check_published(
         {"qid": QID, "question_text": "?", "answer_list": [{"answer_text": "x", "aliases": [], "proof": []}]}
     )
-
-
-def test_every_reason_is_documented() -> None:
-    text = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("passages.md", "manual.md"))
-    for reason in PUBLISHED_REASONS:
-        assert f"`{reason}`" in text, reason

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.cli import main
 from pipelines.commands.map import split_of
-from tests.support.alignments import evidence, read_lines, record, write_records
+from tests.support.alignments import evidence, record, write_records
 from tests.support.dataset_sources import DATA
 
 
@@ -103,15 +103,6 @@ def test_locate_takes_many_and_passes_over_bad_lines(
     assert "line 4" in shown.err
 
 
-def test_locate_reads_the_standard_input(
-    release: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO('{"title": "Lake Miravel", "evidence": "Miravel"}\n\n'))
-
-    assert main(["locate", str(release), "--input", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["outcome"] == "exact"
-
-
 def test_locate_without_a_page_says_how_to_name_one(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["locate", str(release), "--evidence", "x"]) == 2
     assert "--title" in capsys.readouterr().err
@@ -150,40 +141,6 @@ def test_locate_reads_a_standard_input_that_begins_with_a_byte_order_mark(
 
     assert main(["locate", str(release), "--input", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["outcome"] == "page_only"
-
-
-@pytest.mark.slow
-def test_map_reads_the_annotations_of_clueweb(
-    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source, texts, output = DATA / "wned" / "wned.xml", DATA / "wned" / "RawText", tmp_path / "out"
-
-    assert (
-        main(
-            [
-                "map",
-                "cweb",
-                str(release),
-                "--input",
-                str(source),
-                "--raw-text",
-                str(texts),
-                "--output",
-                str(output),
-            ]
-        )
-        == 0
-    )
-    assert "page_only" in capsys.readouterr().out
-
-    file = output / "cweb-dev-kilt.jsonl"
-    first, second, *_ = read_lines(file)
-    assert first["input"] == (
-        "Élodie Vauquelin-Marr was a composer from [START_ENT] Port  Sellick [END_ENT]"
-        " . She knew R&D at Pell & Daughters ."
-    )
-    assert [one["output"][0]["answer"] for one in (first, second)] == ["Port Sellick", "Pell & Daughters"]
-    assert main(["validate-kilt", str(release), str(file)]) == 0
 
 
 def test_map_then_validate(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -269,23 +226,6 @@ def test_a_file_that_nothing_was_left_for_is_valid_where_its_manifest_says_so(
         assert json.loads(capsys.readouterr().out)["ok"] is False
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["fever", "--from-kb", "x"], "--from-kb is for kilt, not for fever"),
-        (["jsonl", "--wiki-pages", "x"], "--wiki-pages is for fever"),
-        (["hotpotqa", "--window", "whole"], "--window is for aidayago2, wned, cweb"),
-    ],
-)
-def test_options_of_another_dataset_are_refused(
-    release: Path, tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["map", arguments[0], str(release), *arguments[1:], "--input", "x", "--output", str(tmp_path / "out")]
-
-    assert main(command) == 2
-    assert message in capsys.readouterr().err
-
-
 @pytest.mark.slow
 def test_the_split_of_a_kilt_file_is_in_its_name(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -329,11 +269,3 @@ def test_an_alignment_without_records_says_so(
     shown = capsys.readouterr().out
     assert "No record was written" in shown
     assert "validate-kilt" not in shown
-
-
-def test_a_folder_that_is_no_release_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = write_records(tmp_path / "mine.jsonl", [record("a", [evidence("x", title="X")])])
-    command = ["map", "jsonl", str(tmp_path), "--input", str(source), "--output", str(tmp_path / "out")]
-
-    assert main(command) == 2
-    assert "no finished release" in capsys.readouterr().err

@@ -8,7 +8,6 @@ import pytest
 
 from kbsource.errors import SetupError
 from mapping.sources.source import SourceOptions
-from pipelines.cli import main
 from pipelines.commands.map import read_config
 from pipelines.options import MapOptions, Planned
 
@@ -137,8 +136,3 @@ def test_a_choice_of_another_dataset_is_refused_and_a_wrong_one_named(tmp_path: 
         _read(tmp_path / "c.yaml", "datasets: {fever: {splits: {dev: {input: a, window: released}}}}")
     with pytest.raises(SetupError, match=r'line 1: Invalid value "left" for --window. Choose from: "right"'):
         _read(tmp_path / "c.yaml", "datasets: {wned: {splits: {dev: {input: a, window: left}}}}")
-
-
-def test_the_command_takes_no_options_of_one_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["map", "all", "kb", "--config", "c.yaml", "--output", str(tmp_path), "--threshold", "0.5"]) == 2
-    assert "--threshold belongs into c.yaml" in capsys.readouterr().err

@@ -47,16 +47,6 @@ def test_one_pair_is_shown_for_reading(folder: Path, capsys: pytest.CaptureFixtu
     ]
 
 
-def test_one_pair_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert nli(folder, "--premise", "Ada was not born in Arlin.", "--hypothesis", SAID, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "label": "contradiction",
-        "entailment": 0.0,
-        "neutral": 0.0,
-        "contradiction": 1.0,
-    }
-
-
 def test_a_pair_that_cannot_be_judged_fails(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert nli(folder, "--premise", "x", "--hypothesis", "Ada " * 300) == 1
     assert capsys.readouterr().out == (

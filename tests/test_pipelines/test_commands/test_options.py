@@ -64,6 +64,7 @@ COMMANDS_OF: dict[Callable[..., Any], list[str]] = {
         (build, "--as-of", "2019-13-45T00:00:00Z", "Write it like 2019-08-01T00:00:00Z."),
         (build, "--templates", "some", "Choose"),
         (wikidata, "--languages", "EN", "Write it like en,de."),
+        (wikidata, "--sites", "en", "Write it like enwiki,dewiki, or all."),
         (wikidata, "--qualifiers", "Q1", "Write it like P580,P582, or all, or none."),
         (align, "--threshold", "-0.1", "Must be >= 0."),
         (align, "--stem", "../mine", "Give what a file's name may begin with: no slash, 155 bytes at most."),
@@ -83,7 +84,7 @@ def test_a_value_that_cannot_be_is_refused_on_the_command_line_and_in_python(
     field = {"--page-timeout": "page_timeout_s", "--lang": "language"}.get(flag, flag[2:].replace("-", "_"))
     number = float(value) if "." in value.strip("./") else int(value) if said.startswith("Must") else value
     with pytest.raises(SetupError) as caught:
-        make(**{field: (value,) if flag in ("--languages", "--qualifiers") else number})
+        make(**{field: (value,) if flag in ("--languages", "--qualifiers", "--sites") else number})
 
     assert flag in typed
     assert said in typed
@@ -106,6 +107,8 @@ def test_no_number_is_no_number() -> None:
 def test_one_of_several_values_is_checked() -> None:
     with pytest.raises(SetupError, match=r"^--format is tsv\. Choose one of "):
         PassagesOptions("kb", output="out", formats=("dpr", "tsv"))
+    with pytest.raises(SetupError, match=r"^--languages is empty"):
+        wikidata(languages=())
 
 
 @pytest.mark.parametrize(
@@ -120,6 +123,9 @@ def test_one_of_several_values_is_checked() -> None:
         (["map", "fever", "kb", "--input", "x", "--output", "y", "--window", "z"], "--window is for aidayago2, "),
         (["build", "x", "--output", "y", "--limit-page", "3"], "--limit-page. See the command's --help"),
         (["build", "x", "--output", "y", "--limit-page", "3"], "Did you mean --limit-pages?"),
+        (["map", "all", "kb", "--config", "c", "--output", "y", "--threshold", "0.5"], "--threshold belongs into c,"),
+        (["map", "all", "kb", "--output", "y"], "--config is needed"),
+        (["map", "fever", "kb", "--input", "x", "--output", "y", "--config", "c"], "has an option --config"),
         (["info", "x", "y"], "Unused Tokens: ['y']"),
     ],
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from mapping.contexts.export import ContextsFiles, ContextsOptions, export_conte
 from mapping.contexts.gold import RANKED_REASONS
 from pipelines.cli import main
 from tests.support.alignments import read_lines, table
-from tests.support.builds import contents
 from tests.support.contexts import (
     MANIFEST,
     NAMES,
@@ -79,22 +77,6 @@ def test_records_have_the_passages_that_hold_the_proofs(tmp_path: Path, qampari:
     assert (output / "qampari_contexts" / "test_data_with_contexts.jsonl").read_bytes() == b""
     assert len(said) == 4
     assert verified(output).is_sound
-
-
-def test_the_same_inputs_give_the_same_bytes(tmp_path: Path, qampari: Path, corpus: Path) -> None:
-    files = ContextsFiles(str(qampari), str(corpus), (str(write_ranked(tmp_path / "ranked.jsonl", corpus)),))
-    for name in ("one", "other"):
-        export_contexts(files, str(tmp_path / name), ContextsOptions())
-    assert contents(tmp_path / "one") == contents(tmp_path / "other")
-
-
-def test_what_a_killed_run_left_behind_is_removed(tmp_path: Path, qampari: Path, corpus: Path) -> None:
-    files, output = ContextsFiles(str(qampari), str(corpus)), tmp_path / "contexts"
-    export_contexts(files, str(output), ContextsOptions())
-    whole = contents(output)
-    (output / MANIFEST).rename(output / "BUILDING")
-    export_contexts(files, str(output), ContextsOptions())
-    assert contents(output) == whole
 
 
 def test_evidence_is_recalled_by_the_ids_of_passages(
@@ -173,17 +155,6 @@ def test_release_and_passages_are_of_one_knowledge_source(tmp_path: Path, qampar
     assert not (tmp_path / "contexts").exists()
 
 
-@pytest.mark.parametrize("which", ["qampari", "passages"])
-def test_folders_of_something_else_are_refused(
-    tmp_path: Path, qampari: Path, corpus: Path, kb: Path, which: str
-) -> None:
-    given = ContextsFiles(str(qampari), str(corpus))
-    for folder, message in ((tmp_path / "nowhere", "no such folder"), (kb, "this is no")):
-        files = replace(given, qampari=str(folder)) if which == "qampari" else replace(given, passages=str(folder))
-        with pytest.raises(SetupError, match=message):
-            export_contexts(files, str(tmp_path / "contexts"), ContextsOptions())
-
-
 def _cut_off(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
 
@@ -230,9 +201,3 @@ def test_ranked_files_are_looked_at_first(
         assert str(path) in err
         assert message in err
         assert "looking for" not in err
-
-
-def test_nothing_is_written_over(qampari: Path, corpus: Path) -> None:
-    files = ContextsFiles(str(qampari), str(corpus))
-    with pytest.raises(SetupError, match="never overwritten"):
-        export_contexts(files, str(corpus), ContextsOptions())

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mapping.annotation.crowd import REASONS
 from mapping.qampari.release import data_path
 from pipelines.cli import main
 from tests.support.alignments import read_lines
 from tests.support.qampari import drawn, question, write_qampari
-from tests.support.real_data import ROOT
 
 NAMES = ("Brack", "Sorn", "Tey", "Ullane", "Halvane", "Mirvale")
 OTHERS = [f"{name} Mill" for name in NAMES]
@@ -93,9 +91,3 @@ def test_options_that_do_not_fit_are_refused(
     assert main(["qampari-tasks", mode, str(qampari), *options, "--output", str(tmp_path / "new")]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
-
-
-def test_every_reason_is_documented() -> None:
-    text = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("qampari.md", "manual.md"))
-    for reason in REASONS:
-        assert f"`{reason}`" in text, reason

@@ -93,97 +93,12 @@ def made(world: World, tmp_path_factory: pytest.TempPathFactory) -> MadeRelease:
 
 
 @pytest.fixture(scope="module")
-def outcomes(made: MadeRelease) -> dict[str, str]:
-    return {row["key"]: row["outcome"] for row in rows(Path(made.output), "queries")}
-
-
-@pytest.fixture(scope="module")
 def questions(made: MadeRelease) -> dict[str, Question]:
     return _questions(Path(made.output))
 
 
 def _questions(output: Path) -> dict[str, Question]:
     return {one.key: one for one in undrawn_questions(output)}
-
-
-def test_what_has_neither_label_nor_page_is_not_asked_about(outcomes: dict[str, str]) -> None:
-    assert outcomes["P50__Q3"] == "entity_unnamed"
-
-
-def test_a_value_with_more_subjects_than_allowed_makes_no_query(outcomes: dict[str, str], made: MadeRelease) -> None:
-    assert "P50__Q4" not in outcomes
-    assert made.report["skipped"]["too_many_subjects"] == 1
-
-
-def test_more_answers_than_the_filter_could_keep_and_more_than_it_keeps(outcomes: dict[str, str]) -> None:
-    # Of seven 5 are less than 0.8; of six they are enough, but all six are validated.
-    assert (outcomes["P50__Q5"], outcomes["P50__Q6"]) == ("too_many_answers", "too_many_validated")
-
-
-def test_too_small_a_share_with_a_sentence_is_left_out_before_any_model(made: MadeRelease) -> None:
-    (row,) = (row for row in rows(Path(made.output), "queries") if row["key"] == "P50__Q7")
-    assert (row["n_answers"], row["n_with_page"], row["n_aligned"], row["n_validated"]) == (5, 5, 3, None)
-    assert row["outcome"] == "too_few_found"
-
-
-def test_a_typed_relation_whose_subjects_have_no_type_makes_no_query(
-    outcomes: dict[str, str], made: MadeRelease
-) -> None:
-    assert not any(key.startswith("P57__") for key in outcomes)
-    assert made.report["skipped"]["no_type"] == 1
-
-
-def test_deprecated_and_ended_statements_do_not_count_and_preferred_ones_hide_none(
-    questions: dict[str, Question],
-) -> None:
-    assert [one.item_id for one in questions["P50__Q10"].answers] == ["Q160", "Q161", "Q162"]
-    # Q31 is a language of Q172 no more.
-    assert {one.item_id: one.via and one.via.item_id for one in questions["P407__P50__Q12"].answers}["Q31"] == "Q170"
-    assert len(questions["P407__P50__Q12"].answers) == 3
-    assert questions["P407__P50__Q12"].n_answers == 4
-
-
-def test_answers_of_one_name_stay_apart(questions: dict[str, Question]) -> None:
-    answers = questions["P50__Q12"].answers
-    assert [(one.text, one.title) for one in answers] == [
-        ("Morning", "Morning (novel)"),
-        ("Morning", "Morning (poem)"),
-        ("Noon", "Noon"),
-    ]
-    assert [one.proofs[0].title for one in answers] == [one.title for one in answers]
-
-
-def test_years_and_texts_are_values_and_of_years_the_first_counts(questions: dict[str, Question]) -> None:
-    assert [one.text for one in questions["P577__P50__Q12"].answers] == ["1954", "1937", "1066"]
-    assert [one.text for one in questions["P1476__P50__Q12"].answers] == ["Dawn", "Dusk", "Day"]
-    assert {one.item_id for one in questions["P577__P50__Q12"].answers} == {None}
-    assert "P1082__P50__Q12" not in questions  # two sizes are less than three
-
-
-def test_of_a_value_that_two_things_have_the_first_ones_proofs_or_all(
-    world: World, questions: dict[str, Question], tmp_path: Path
-) -> None:
-    run_job(options_for(world, tmp_path / "all", all_proofs=True, **CASES))
-    every = _questions(tmp_path / "all")
-
-    (elvish,) = (one for one in questions["P407__P50__Q12"].answers if one.item_id == "Q31")
-    (of_both,) = (one for one in every["P407__P50__Q12"].answers if one.item_id == "Q31")
-    assert [one.title for one in elvish.proofs] == ["Morning (novel)", "Elvish"]
-    assert of_both.proofs[:2] == elvish.proofs
-    assert [one.title for one in of_both.proofs[2:]] == ["Morning (poem)", "Elvish"]
-    assert of_both.via == elvish.via
-    assert {key: [one.item_id for one in every[key].answers] for key in every} == {
-        key: [one.item_id for one in questions[key].answers] for key in questions
-    }
-
-
-def test_a_composition_may_have_more_pairs_than_answers(questions: dict[str, Question]) -> None:
-    found = questions["P407__P50__Q13"]
-    assert ([one.text for one in found.answers], found.n_answers) == (["Elvish", "Dwarvish", "Entish"], 12)
-
-
-def test_relations_that_are_not_enabled_make_nothing(outcomes: dict[str, str]) -> None:
-    assert not any(key.startswith(("P27__", "P58__")) for key in outcomes)
 
 
 def test_a_world_of_which_nothing_can_be_asked_makes_an_empty_release(tmp_path: Path) -> None:

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 from msgspec import convert, structs
 
-from kbsource.errors import SetupError
 from kbsource.release.layout import BUILDING, STAGING
-from mapping.entail.signal import ModelOptions
 from mapping.qampari.kind import read_form
 from mapping.qampari.list_tables import list_tables
 from mapping.qampari.questions import (
@@ -30,17 +28,14 @@ from mapping.qampari.release import parse_qid
 from mapping.qampari.selection import SampleSizes, split_relations
 from pipelines.cli import main
 from pipelines.commands.make import funnel_text, qampari_summary
-from pipelines.jobs import qampari
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import QampariOptions
-from pipelines.qampari import facts, simple
 from tests.support import mini_wikidata
-from tests.support.builds import build_mini, contents, open_release, rows
+from tests.support.builds import build_mini, open_release, rows
 from tests.support.entities import make
 from tests.support.qampari import made_alone, undrawn_row
 from tests.support.qampari_oracle import Oracle, check, undrawn_questions
 from tests.support.qampari_worlds import World, options_for, run_job
-from tests.support.tiny_nli import overlap_model
 
 SPLITS = ("train", "dev", "test")
 
@@ -84,103 +79,6 @@ def test_every_query_and_question_as_slow_and_obvious_code_has_it(world: World, 
     assert {one.subset for one in expected.questions} == set(SUBSETS)
 
 
-@pytest.mark.slow
-def test_the_same_bytes_after_a_run_that_was_killed_with_more_workers(
-    world: World, output: Path, tmp_path: Path
-) -> None:
-    left = tmp_path / "qampari"
-    for name in (
-        f"{STAGING}/simple/found/00000.arrow",
-        f"{STAGING}/kbsource-x/facts",
-        "qampari_data/dev_data.jsonl.tmp",
-    ):
-        (left / name).parent.mkdir(parents=True, exist_ok=True)
-        (left / name).write_bytes(b"left behind")
-    for name in (BUILDING, "queries/queries-00000-of-00001.parquet", "qampari_data/train_data.jsonl", "report.json"):
-        (left / name).parent.mkdir(parents=True, exist_ok=True)
-        (left / name).write_bytes(b"left behind")
-
-    run_job(_options(world, left), runner="local-multi", workers=2)
-
-    assert contents(left) == contents(output)
-
-
-def _never(*given: Any, **options: Any) -> Any:
-    raise SetupError("not again")
-
-
-@pytest.mark.slow
-def test_a_run_that_was_killed_is_taken_up_where_it_was(
-    world: World, output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = tmp_path / "qampari"
-    with monkeypatch.context() as patch:
-        patch.setattr(qampari, "write_release_files", _never)
-        with pytest.raises(SetupError, match="not again"):
-            run_job(_options(world, left))
-    assert (left / STAGING / "simple" / "settled").is_dir()
-
-    monkeypatch.setattr(simple, "simple_answers", _never)
-    monkeypatch.setattr(facts, "_proved", _never)
-    run_job(_options(world, left))
-
-    assert contents(left) == contents(output)
-
-
-@pytest.mark.slow
-def test_the_same_bytes_through_beam_with_a_model(world: World, tmp_path: Path) -> None:
-    for library in ("onnxruntime", "onnx", "transformers"):
-        pytest.importorskip(library, reason="needs kbsource[nli]")
-    texts = [one.text for page in open_release(world.kb) for one in page.elements]
-    model = ModelOptions(str(overlap_model(tmp_path / "model", texts=texts)), backend="onnx")
-
-    run_job(_options(world, tmp_path / "here", model=model))
-    run_job(_options(world, tmp_path / "beam", model=model), runner="FnApiRunner")
-
-    assert contents(tmp_path / "beam") == contents(tmp_path / "here")
-    proofs = [
-        proof for row in rows(tmp_path / "beam", "questions") for one in row["answers"] for proof in one["proofs"]
-    ]
-    assert any(one["entailment"] is not None for one in proofs)
-
-
-def test_every_proof_stands_in_its_page(world: World, drawn: list[Question]) -> None:
-    pages = {page.page_id: page for page in open_release(world.kb)}
-    proofs = [proof for one in drawn for answer in one.answers for proof in answer.proofs]
-    assert proofs
-    for proof in proofs:
-        page = pages[proof.page_id]
-        assert page.title == proof.title
-        assert page.elements[proof.element].text[proof.start_char : proof.end_char] == proof.text
-        assert proof.start_char <= proof.sentence_char < proof.end_char
-
-
-def test_an_answer_of_an_intersection_answers_both_queries_with_their_proofs(drawn: list[Question]) -> None:
-    of_simple = {(one.key, answer.item_id): answer for one in drawn if one.subset == SIMPLE for answer in one.answers}
-    both = [made_alone(one) for one in drawn if one.subset == INTERSECTION]
-    assert both
-    for question in both:
-        first = next(key for key, _ in of_simple if question.key.startswith(f"{key}__") and f"{key}__" != question.key)
-        second = question.key.removeprefix(f"{first}__")
-        for answer in question.answers:
-            one, other = of_simple[first, answer.item_id], of_simple[second, answer.item_id]
-            assert answer.proofs == (*one.proofs, *other.proofs)
-            assert structs.astuple(answer)[:4] == structs.astuple(one)[:4] == structs.astuple(other)[:4]
-
-
-def test_proofs_of_a_composition_are_that_of_its_base_and_that_of_the_value(drawn: list[Question]) -> None:
-    bases = {one.key: made_alone(one) for one in drawn if one.subset == SIMPLE}
-    composed = [made_alone(one) for one in drawn if one.subset == COMPOSITION]
-    assert composed
-    for question in composed:
-        base = bases[question.key.split("__", 1)[1]]
-        proof_of = {answer.item_id: answer.proofs for answer in base.answers}
-        for answer in question.answers:
-            assert answer.via is not None
-            assert (len(answer.proofs), answer.proofs[:1]) == (2, proof_of[answer.via.item_id])
-        assert question.entities == base.entities
-
-
 def test_numbers_of_qids_run_from_0_without_a_gap_in_the_order_of_the_files(
     output: Path, drawn: list[Question]
 ) -> None:
@@ -194,50 +92,6 @@ def test_numbers_of_qids_run_from_0_without_a_gap_in_the_order_of_the_files(
         assert by_split[split] == list(range(len(by_split[split])))
         assert [one["qid"] for one in _lines(output, split)] == [one.qid for one in drawn if one.split == split]
     assert all(by_split.values())
-
-
-def test_kept_queries_are_questions_and_nothing_else_is(output: Path, drawn: list[Question]) -> None:
-    kept = [(row["subset"], row["key"]) for row in rows(output, "queries") if row["outcome"] == "kept"]
-
-    assert sorted(kept) == sorted((one.subset, one.key) for one in drawn)
-    assert len(set(kept)) == len(kept) < len(rows(output, "queries"))
-
-
-# By query: answers, those with a page, with a sentence that may prove them, and proved; and what became of it.
-CONSIDERED = {
-    "P31__Q5__person": (11, 5, 0, None, "too_few_found"),
-    "P27__Q9000012": (11, 5, 5, None, "too_few_found"),
-    "P131__Q9000012__territorial entity": (7, 7, 6, 6, "kept"),
-    "P131__Q9000012__spatial entity": (11, 11, 10, 10, "kept"),
-    "P2541__Q9000012__organization": (6, 6, 6, 6, "kept"),
-    "P937__Q9000015": (5, 5, 5, 5, "kept"),
-    "P7153__Q9000015__geographic entity": (7, 7, 7, 7, "kept"),
-    "P86__Q9000075": (6, 3, 5, 5, "kept"),  # a sentence can also stand in the page of the entity
-    "P1082__P131__Q9000012__spatial entity": (5, 5, 3, None, "too_few_found"),  # of two digits none is looked for
-    "P7153__P131__Q9000012__spatial entity": (12, 12, 12, 12, "kept"),
-    "P1082__P131__Q9000012__territorial entity": (5, 5, 3, None, "too_few_found"),
-    "P7153__P131__Q9000012__territorial entity": (8, 8, 8, 8, "kept"),
-    "P106__P937__Q9000015": (6, 6, 6, 6, "kept"),
-    "P569__P937__Q9000015": (5, 5, 5, 5, "kept"),  # years
-    "P571__P2541__Q9000012__organization": (6, 6, 6, 6, "kept"),
-    "P2124__P2541__Q9000012__organization": (6, 6, 5, 5, "kept"),  # numbers
-    "P131__Q9000012__spatial entity__P7153__Q9000015__geographic entity": (5, None, 5, 5, "kept"),
-    "120": (14, 14, 13, 13, "kept"),
-    "120__0__2__before__1825": (7, 7, 6, 6, "kept"),
-    "120__0__2__after__1825": (7, 7, 7, 7, "kept"),
-    "120__0__3__lower__127": (6, 6, 6, 6, "kept"),
-    "120__0__3__greater__127": (8, 8, 7, 7, "kept"),
-    "120__0__4__herring oil": (8, 8, 7, 7, "kept"),
-    "120__0__1": (14, 14, 8, 8, "share_too_low"),
-    "120__0__4__gas": (5, 5, 5, 5, "short_value"),
-    "120__0__5": (14, 14, 0, 0, "too_few_validated"),
-    "120__0__6": (14, 14, 0, 0, "too_few_validated"),
-}
-
-
-def test_every_kind_of_question_comes_out_and_answers_are_lost_at_every_stage(output: Path) -> None:
-    counts = ("n_answers", "n_with_page", "n_aligned", "n_validated", "outcome")
-    assert {row["key"]: tuple(row[name] for name in counts) for row in rows(output, "queries")} == CONSIDERED
 
 
 def test_the_funnel_adds_up_to_the_queries(output: Path, made: MadeRelease, drawn: list[Question]) -> None:
@@ -382,24 +236,6 @@ def test_titles_that_lead_to_the_page_of_a_tables_answer_can_be_its_aliases(
             assert answer == structs.replace(old, aliases=tuple(dict.fromkeys((*old.aliases, *more))))
             n_more += answer != old
     assert n_more
-
-
-@pytest.mark.slow
-def test_key_columns_that_are_given_take_the_place_of_the_rule(
-    world: World, output: Path, drawn: list[Question], tmp_path: Path
-) -> None:
-    (listed, *_) = [table for page in open_release(world.kb) for table in list_tables(page)[0]]
-    given = {"title": listed.title, "table": listed.number, "column": listed.key_column}
-    keys = tmp_path / "keys.jsonl"
-
-    keys.write_text(json.dumps(given))
-    run_job(_options(world, tmp_path / "same", key_columns=str(keys)))
-    assert [convert(row, Question) for row in rows(tmp_path / "same", "questions")] == drawn
-
-    keys.write_text(json.dumps({**given, "column": len(listed.columns)}))
-    with pytest.raises(SetupError, match=f"Key column {len(listed.columns)} of table {listed.number} of"):
-        run_job(_options(world, tmp_path / "other", key_columns=str(keys)))
-    assert not (tmp_path / "other" / "manifest.json").exists()
 
 
 @pytest.mark.slow

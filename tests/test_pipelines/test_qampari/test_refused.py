@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
-from kbsource.release.layout import BUILDING
 from mapping.entail.signal import DEFAULT_MODEL, ModelOptions
 from mapping.qampari.selection import AnswerFilter
 from pipelines.cli import main
@@ -48,15 +47,6 @@ def test_a_folder_that_is_finished_or_foreign_stays_as_it_is(world: World, tmp_p
     assert contents(tmp_path) == before
 
 
-def test_an_unfinished_folder_with_files_of_others_is_refused(world: World, tmp_path: Path) -> None:
-    for name in (BUILDING, "notes.txt"):
-        (tmp_path / name).write_text("mine")
-
-    _refused(world, tmp_path, "notes.txt")
-
-    assert (tmp_path / "notes.txt").read_text() == "mine"
-
-
 @pytest.mark.slow
 def test_a_run_that_fails_leaves_no_release_and_the_next_one_starts_clean(world: World, tmp_path: Path) -> None:
     run_job(options_for(world, tmp_path / "whole"))
@@ -68,23 +58,6 @@ def test_a_run_that_fails_leaves_no_release_and_the_next_one_starts_clean(world:
     run_job(options_for(world, tmp_path / "again"))
 
     assert contents(tmp_path / "again") == contents(tmp_path / "whole")
-
-
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"most_subjects": 4}, "--most-subjects is 4; give at least 5"),
-        ({"sentences_before": -1}, "--sentences-before is -1"),
-        ({"least_rows": 0}, "--least-rows is 0"),
-        ({"least_entailment": 1.0}, "--least-entailment is 1. Must be < 1."),
-        ({"least_entailment": -0.1}, "--least-entailment is -0.1"),
-        ({"least_entailment": float("nan")}, "--least-entailment is nan"),
-        ({"worker_memory_bytes": 1}, "--worker-memory"),
-    ],
-)
-def test_options_that_cannot_be_are_named(options: dict[str, Any], match: str, world: World, tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=match):
-        options_for(world, tmp_path, **options)
 
 
 @pytest.mark.parametrize(
@@ -161,28 +134,6 @@ def test_a_knowledge_source_that_knows_no_items(world: World, tmp_path: Path) ->
     write_release(tmp_path, [], titles=[TitleRow(10, "Nothing")])
 
     _refused(world._replace(kb=tmp_path / "release"), tmp_path / "out", "--wikidata, or with --page-props")
-
-
-def test_a_broken_file_of_relations_is_named_with_the_place(world: World, tmp_path: Path) -> None:
-    path = tmp_path / "relations.toml"
-    good = world.relations.read_text("utf-8")
-    for content, match in (
-        (good.replace('noun = "books"', "noun = 7"), r"relations.toml: simple\.P50\.noun: expected a text"),
-        (good.replace("[simple]", "[simple"), r"relations.toml is no TOML: .*line \d+"),
-        (
-            good.replace('"painting"]', '"sculpture"]'),
-            r"relations.toml: types\.P57: expected a label of wanted_types; found .sculpture",
-        ),
-    ):
-        path.write_text(content)
-        _refused(world, tmp_path / "out", match, relations=str(path))
-
-
-def test_a_broken_file_of_key_columns_is_named_with_the_line(world: World, tmp_path: Path) -> None:
-    path = tmp_path / "keys.jsonl"
-    path.write_text('{"title": "List of x", "table": 0, "column": 1}\n{"title": "List of x", "table": "0"}\n')
-
-    _refused(world, tmp_path / "out", r"keys.jsonl, line 2", key_columns=str(path))
 
 
 def test_a_model_that_is_not_there_ends_the_job_before_any_work(world: World, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every job on every runner there is: the bytes and the counts of one process on one machine.
+"""Every job on every runner there is, and killed in the middle: the bytes and the counts of one process on one machine.
 
 Clusters by ``make spark-test``, which fetches Spark and Beam's job servers first; Prism where KBSOURCE_PRISM is the
 path of one.
@@ -7,6 +7,8 @@ path of one.
 from __future__ import annotations
 
 import os
+import random
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 from apache_beam.metrics import MetricsFilter
 
+from kbsource.release.layout import BUILDING, MANIFEST, STAGING
 from pipelines.cli import main
 from pipelines.commands.demo import Step, step_arguments
 from pipelines.runners import running
@@ -23,7 +26,9 @@ from tests.support import mini_wiki
 from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import contents, open_release
 from tests.support.clusters import Cluster, FlinkCluster
+from tests.support.killing import count_files, run_and_kill
 from tests.support.stores import put_folder, s3_server
+from tests.support.tiny_encoder import tiny_encoder
 from tests.support.tiny_nli import overlap_model
 
 for library in ("onnxruntime", "onnx", "transformers"):
@@ -36,12 +41,13 @@ JOBS = {
     "build": "build @miniwiki-20260101-pages-articles-multistream.xml.bz2 --wikidata %wikidata --range-bytes 10000 "
     f"--page-props @miniwiki-20260101-page_props.sql.gz --max-rejects {mini_wiki.MAX_REJECTS}",
     "pageviews": "pageviews @miniviews-202512-user --site miniwiki",
-    "map": "map jsonl %build --input %records.jsonl --chunk-records 50 --model %nli --backend onnx --rescue 20 "
-    "--accept 'bleu>=0.5 or entailment>=0.9'",
+    "map": "map jsonl %build --input %records.jsonl --max-rejects 0.1 --chunk-records 50 --model %nli --backend onnx "
+    "--rescue 20 --accept 'bleu>=0.5 or entailment>=0.9'",
     "passages": "passages %build --format pyserini",
     "qampari": "qampari %build %wikidata --model %nli --backend onnx",
     "amber": "amber %build %wikidata %pageviews --types @amber_types.json --false-objects wikidata",
     "entity-linking": "entity-linking %build --train 100 --dev 10",
+    "vectors": "vectors %passages --model %encoder",
 }
 """Each after those whose releases it takes: ``%NAME``, of one machine; ``@NAME`` is a file of the mini-wiki."""
 
@@ -83,8 +89,61 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Made:
                 for number, (page, text) in enumerate(texts)
                 if text.strip()
             ]
-            write_records(made / "records.jsonl", found[::2])
+            # Among the records one that is none, and one of a page that there is not.
+            write_records(
+                made / "records.jsonl", ["{ not json", record("lost", [evidence("x", title="No")]), *found[::2]]
+            )
+            tiny_encoder(made / "encoder", texts=[text for _, text in texts])
     return made, counts
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("flags", [["--runner=local-multi", "--workers=2"], ["--runner=FnApiRunner"]], ids=" ".join)
+def test_a_job_on_two_processes_or_beams_own_runner_makes_and_counts_what_it_does_in_one(
+    local: Made, tmp_path: Path, job: str, flags: list[str]
+) -> None:
+    made, counts = local
+
+    counted = run(JOBS[job], made, tmp_path / "made", flags)
+
+    assert contents(tmp_path / "made") == contents(made / job)
+    assert counted == counts[job]
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_that_is_killed_goes_on_and_makes_the_same_bytes(local: Made, tmp_path: Path, job: str) -> None:
+    made, _ = local
+    output, temporary = tmp_path / "made", tmp_path / "tmp"
+    command = [*step_arguments(Step("", "", JOBS[job]), str(made)), "--output", str(output)]
+    draw = random.Random(f"kills of {job}")
+    # The driver, further on each time; a worker, which ends the command; what it works in, which it begins again.
+    for who in ("driver", "driver", "worker", "child"):
+        runner = ["--runner=local-multi"] if who == "worker" else []
+        more = count_files(output) + draw.randrange(1, 12)
+        code, errors = run_and_kill([*command, *runner], temporary=temporary, who=who, output=output, n_files=more)
+        if code == 0:
+            break
+        assert (who, code) in (("driver", -signal.SIGKILL), ("worker", 2)), errors
+        if (output / MANIFEST).exists():  # killed when all was done but the tidying up
+            break
+    made_here = contents(output)
+    if code == 0:
+        assert list(temporary.glob("kbsource-*")) == []
+    else:
+        made_here = {name: one for name, one in made_here.items() if name.partition("/")[0] not in (BUILDING, STAGING)}
+    assert made_here == contents(made / job)
+
+
+def test_a_build_that_was_killed_goes_on_where_it_was(local: Made, tmp_path: Path) -> None:
+    made, _ = local
+    output = tmp_path / "made"
+    command = [*step_arguments(Step("", "", JOBS["build"]), str(made)), "--output", str(output)]
+    done: dict[Path, int] = {}
+    for n_files in (40, 60):
+        run_and_kill(command, temporary=tmp_path / "tmp", who="driver", output=output, n_files=n_files)
+        before, done = done, {path: path.stat().st_mtime_ns for path in (output / "_staging").rglob("*.arrow")}
+        assert len(done) > 15
+        assert before.items() <= done.items()
 
 
 @pytest.fixture(scope="module")

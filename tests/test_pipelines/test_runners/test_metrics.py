@@ -25,7 +25,6 @@ from tests.support.real_data import ROOT
 
 Counted = dict[str, Counter[str]]
 """By outermost step the counters by name."""
-RUNNERS = [[], pytest.param(["--runner", "local-multi", "--workers", "2"], marks=pytest.mark.slow)]
 
 
 @pytest.fixture
@@ -54,10 +53,9 @@ def _is_documented(name: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("flags", RUNNERS)
-def test_a_build_counts_what_its_manifest_says(flags: list[str], tmp_path: Path, counted: Counted) -> None:
+def test_a_build_counts_what_its_manifest_says(tmp_path: Path, counted: Counted) -> None:
     dump, output = mini_wiki.MULTISTREAM, str(tmp_path / "release")
-    assert main(["build", str(dump), "--output", output, "--max-rejects", "0.02", *flags]) == 0
+    assert main(["build", str(dump), "--output", output, "--max-rejects", "0.02"]) == 0
     totals = PAGES_RELEASE.read(output).totals
     read = counted["dump"]
     assert (read["pages"], read["redirects"], read["other_namespaces"]) == (

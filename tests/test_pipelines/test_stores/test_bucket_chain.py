@@ -74,6 +74,8 @@ def test_everything_in_a_bucket_has_the_bytes_that_it_has_here(
             put(f"s3://wiki/{name}", content)
         monkeypatch.setattr("tempfile.tempdir", str(scratch))
         said = chain("s3://wiki", flags, capsys)
+        assert main(["passages", "s3://wiki/kb", "--output", "s3://wiki/passages", *flags]) == 2
+        assert "never overwritten" in capsys.readouterr().err
 
         assert said["show"].replace("s3://wiki", str(local)) == expected["show"]
         found = contents_of("s3://wiki")

@@ -11,11 +11,8 @@ import pytest
 from kbsource.errors import SetupError
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.layout import BUILDING
-from pipelines.jobs.map_dataset import map_dataset
-from pipelines.options import MapOptions
 from tests.support import mini_wiki
-from tests.support.alignments import evidence, record, write_records
-from tests.support.builds import build_mini, contents, run_job
+from tests.support.builds import build_mini, contents
 from tests.support.fake_hdfs import FakeHdfs
 from tests.support.stores import options_of_stores, put
 
@@ -53,26 +50,3 @@ def test_a_build_from_and_to_hdfs_has_the_bytes_of_a_local_one(hdfs: FakeHdfs, r
         assert remote.by_id(33) == local.by_id(33)
     with pytest.raises(SetupError, match="never overwritten"):
         build_mini("hdfs://node/releases/mini", **options)
-
-
-def test_an_alignment_from_and_to_hdfs_has_the_bytes_of_a_local_one(
-    hdfs: FakeHdfs, release: Path, tmp_path: Path
-) -> None:
-    text = "The Halvane Isles are an archipelago"
-    titles = ("Halvane Isles", "Heron", "No such page")
-    records = write_records(
-        tmp_path / "records.jsonl",
-        [record(str(number), [evidence(text, title=title)]) for number, title in enumerate(titles)],
-    )
-    put("hdfs://node/records.jsonl", records.read_bytes())
-
-    for output, path in (
-        (str(tmp_path / "local"), str(records)),
-        ("hdfs://node/aligned", "hdfs://node/records.jsonl"),
-    ):
-        options = MapOptions(str(release), dataset="jsonl", inputs=(path,), output=output, split="dev", chunk_records=1)
-        run_job(map_dataset, options)
-
-    written = {path.removeprefix("/aligned/"): one for path, one in hdfs.files.items() if path.startswith("/aligned/")}
-    assert written == contents(tmp_path / "local")
-    assert len(written) > 2

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,10 +14,8 @@ from kbsource.local_copies import release_copies
 from mapping.entail.signal import ModelOptions
 from pipelines.cli import main
 from pipelines.jobs.map_dataset import map_dataset
-from pipelines.jobs.passages import make_passages
-from pipelines.jobs.wikidata import make_wikidata
-from pipelines.options import MapOptions, PassagesOptions, VerifyOptions, WikidataOptions
-from tests.support import mini_wiki, mini_wikidata
+from pipelines.options import MapOptions, VerifyOptions
+from tests.support import mini_wiki
 from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import build_mini, contents, run_job
 from tests.support.passages import cut_release
@@ -36,21 +32,6 @@ def s3() -> Iterator[None]:
     """An object store with an empty bucket; options say where it is."""
     with s3_server():
         yield
-
-
-def test_a_build_from_and_to_the_store_has_the_bytes_of_a_local_one(release: Path) -> None:
-    dump, page_props = f"s3://wiki/dumps/{mini_wiki.MULTISTREAM.name}", f"s3://wiki/dumps/{mini_wiki.PAGE_PROPS.name}"
-    put(dump, mini_wiki.MULTISTREAM.read_bytes())
-    put(page_props, mini_wiki.PAGE_PROPS.read_bytes())
-    options: dict[str, Any] = {"dump": dump, "page_props": page_props}
-
-    build_mini("s3://wiki/release", **options)
-
-    written = contents_of("s3://wiki/release")
-    assert written == contents(release)
-    assert json.loads(written["manifest.json"])["inputs"][0]["name"] == mini_wiki.MULTISTREAM.name
-    with pytest.raises(SetupError, match="never overwritten"):
-        build_mini("s3://wiki/release", **options)
 
 
 def test_a_build_has_the_same_bytes_where_a_tenth_of_the_requests_fails(tmp_path: Path) -> None:
@@ -76,50 +57,6 @@ def test_a_store_that_goes_away_ends_a_build_in_one_line(
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kbsource build: ")]
     assert len(said) == 1
     assert "s3://wiki" in said[0]
-
-
-def test_wikidata_from_and_to_the_store_has_the_bytes_of_a_local_one(tmp_path: Path) -> None:
-    dump = f"s3://wiki/dumps/{mini_wikidata.DUMP.name}"
-    put(dump, mini_wikidata.DUMP.read_bytes())
-    options: dict[str, Any] = {"max_rejects": mini_wikidata.MAX_REJECTS, "range_bytes": 20_000}
-
-    for given, output in (
-        (str(mini_wikidata.DUMP), str(tmp_path / "release")),
-        (dump, "s3://wiki/wikidata"),
-    ):
-        run_job(make_wikidata, WikidataOptions((given,), output=output, **options))
-
-    assert contents_of("s3://wiki/wikidata") == contents(tmp_path / "release")
-
-
-def test_passages_from_and_to_the_store_have_the_bytes_of_local_ones(release: Path, tmp_path: Path) -> None:
-    for file, content in contents(release).items():
-        put(f"s3://wiki/release/{file}", content)
-
-    for kb, output in (
-        (str(release), str(tmp_path / "corpus")),
-        ("s3://wiki/release", "s3://wiki/passages"),
-    ):
-        run_job(make_passages, PassagesOptions(kb, output=output, formats=("dpr", "pyserini")))
-
-    assert contents_of("s3://wiki/passages") == contents(tmp_path / "corpus")
-
-
-def test_an_alignment_of_from_and_to_the_store_has_the_bytes_of_a_local_one(release: Path, tmp_path: Path) -> None:
-    titles = ("Halvane Isles", "Heron", "No such page")
-    found = [record(title, [evidence("The Halvane Isles are an archipelago", title=title)]) for title in titles]
-    records = write_records(tmp_path / "records.jsonl", [*found, "{ not json"])
-    put("s3://wiki/records.jsonl", records.read_bytes())
-    put_folder("s3://wiki/release", release)
-
-    for kb, path, output in (
-        (str(release), str(records), str(tmp_path / "local")),
-        ("s3://wiki/release", "s3://wiki/records.jsonl", "s3://wiki/aligned"),
-    ):
-        further: dict[str, Any] = {"split": "dev", "chunk_records": 1, "max_rejects": 0.5}
-        run_job(map_dataset, MapOptions(kb, dataset="jsonl", inputs=(path,), output=output, **further))
-
-    assert contents_of("s3://wiki/aligned") == contents(tmp_path / "local")
 
 
 def test_vectors_in_the_store_are_those_made_here(release: Path, tmp_path: Path) -> None:

@@ -7,12 +7,10 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
-import pytest
 from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that, equal_to
 
 from kbsource.columns import batch_of
-from kbsource.errors import SetupError
 from kbsource.records import Page
 from kbsource.runtime.chunks import ChunkKey
 from mapping.passages.corpus import PASSAGES
@@ -61,14 +59,3 @@ def test_passages_and_counts_come_of_every_chunk() -> None:
     assert_that(results.counts, equal_to(counts), label="counts")
     assert_that(results.rejected, equal_to([]), label="rejected")
     run_pipeline(pipeline, "test")
-
-
-def test_options_are_those_of_the_cut() -> None:
-    pipeline, results = cut(
-        [(ChunkKey(0, 0), pages(page(1, "A", "One two three four.")))], CutOptions(3, split_long=True)
-    )
-    expected = [((0, 0), ["1__0", "1__1"], ["One two three", "four."])]
-    assert_that(results.chunks | beam.Map(texts), equal_to(expected))
-    run_pipeline(pipeline, "test")
-    with pytest.raises(SetupError, match="--max-words is 0"):
-        CutOptions(max_words=0)

@@ -23,7 +23,6 @@ from pipelines.runners.running import run_pipeline
 from tests.support.builds import contents, rows
 from tests.support.entities import array, item, item_snak, make, statement, terms
 from tests.support.moody_reader import MoodyReader
-from tests.support.real_data import real_path
 
 
 def test_every_line_is_an_entity_or_counted_as_something_else(release: Path, dump: Path) -> None:
@@ -40,47 +39,6 @@ def test_a_broken_line_in_the_middle_is_a_row_with_file_and_offset(release: Path
     # The offset is that of the block: its stream's head has four bytes.
     stream = dump.read_bytes()[broken[0]["offset"] - 4 :]
     assert b'"Q7"' in bz2.BZ2Decompressor().decompress(stream)
-
-
-def test_of_an_entity_that_comes_twice_the_newest_revision_stays(release: Path) -> None:
-    found = [row for row in rows(release, "items") if row["item_id"] == "Q9"]
-    assert [(row["revision_id"], row["label"]) for row in found] == [(4, None)]
-    assert "Q8" not in {row["value"] for row in rows(release, "statements")}
-
-
-def test_classes_are_closed_over_p279(release: Path) -> None:
-    found = {(row["class_id"], row["superclass_id"]): row["distance"] for row in rows(release, "classes")}
-    assert found == {
-        ("Q2", "Q2"): 0,
-        ("Q3", "Q3"): 0,
-        ("Q4", "Q4"): 0,
-        ("Q4", "Q2"): 1,
-        ("Q4", "Q5"): 1,
-        ("Q5", "Q5"): 0,
-        ("Q5", "Q4"): 1,
-        ("Q5", "Q2"): 2,
-    }
-
-
-def test_tables_hold_what_the_lines_say(release: Path) -> None:
-    assert rows(release, "sitelinks") == [{"item_id": "Q5", "site": "enwiki", "title": "Five"}]
-    (prop,) = rows(release, "properties")
-    assert (prop["property_id"], prop["datatype"], prop["label"], prop["label_language"]) == (
-        "P31",
-        "wikibase-item",
-        "is a",
-        "mul",
-    )
-    assert [(row["property_id"], row["value"]) for row in rows(release, "statements") if row["entity_id"] == "Q5"] == [
-        ("P279", "Q4"),
-        ("P31", "Q3"),
-    ]
-
-
-@pytest.mark.slow
-def test_the_same_bytes_for_any_number_of_workers(release: Path, dump: Path, tmp_path: Path) -> None:
-    make(dump, output=tmp_path / "again", runner="local-multi", workers=2, max_rejects=0.1, range_bytes=500)
-    assert contents(tmp_path / "again") == contents(release)
 
 
 @pytest.mark.slow
@@ -105,33 +63,6 @@ def test_what_fails_leaves_no_release_and_the_next_run_starts_clean(release: Pat
         make(dump, output=output, range_bytes=500)
     assert not (output / "manifest.json").exists()
     assert (output / "_staging").exists()
-    make(dump, output=output, max_rejects=0.1, range_bytes=500)
-    assert contents(output) == contents(release)
-
-
-@pytest.mark.slow
-def test_a_run_that_was_killed_goes_on_with_the_ranges_that_are_left(
-    release: Path, dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    output = tmp_path / "release"
-
-    def die(*_: Any, **__: Any) -> None:
-        raise SetupError("killed")
-
-    def chunks() -> dict[Path, int]:
-        with monkeypatch.context() as patch:
-            patch.setattr(job, "write_rejected", die)
-            with pytest.raises(SetupError, match="killed"):
-                make(dump, output=output, max_rejects=0.1, range_bytes=500)
-        return {path: path.stat().st_mtime_ns for path in (output / "_staging" / job.READ).iterdir()}
-
-    before = chunks()
-    assert any((output / "items").iterdir())
-    lost = min(before)
-    lost.unlink()
-    after = chunks()
-    assert {path for path in before if after[path] != before[path]} == {lost}
-
     make(dump, output=output, max_rejects=0.1, range_bytes=500)
     assert contents(output) == contents(release)
 
@@ -203,21 +134,6 @@ def test_a_truncated_dump_needs_leave(tmp_path: Path) -> None:
     assert verify(str(tmp_path / "release"), [WIKIDATA_RELEASE]).findings == ()
 
 
-def test_languages_sites_and_qualifiers_are_chosen(tmp_path: Path) -> None:
-    dump = tmp_path / "dump.ndjson"
-    claims = {"P1": [statement(item_snak("P1", "Q2"), qualifiers={"P9": [item_snak("P9", "Q3")]})]}
-    links = {"enwiki": {"title": "Sea"}, "dewiki": {"title": "Meer"}}
-    dump.write_bytes(array([item("Q1", labels=terms(en="sea", de="Meer"), sitelinks=links, claims=claims)]))
-
-    make(dump, output=tmp_path / "r", languages=("de",), sites=("dewiki",), qualifiers=None)
-
-    (found,) = rows(tmp_path / "r", "items")
-    assert (found["label"], found["n_sitelinks"], found["n_statements"]) == ("Meer", 2, 1)
-    assert [row["title"] for row in rows(tmp_path / "r", "sitelinks")] == ["Meer"]
-    assert [one["value"] for one in rows(tmp_path / "r", "statements")[0]["qualifiers"]] == ["Q3"]
-    assert verify(str(tmp_path / "r"), [WIKIDATA_RELEASE]).findings == ()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("lines", [[], [{"type": "lexeme", "id": "L1"}]])
 def test_a_dump_without_items_and_properties_makes_no_release(lines: list[Any], tmp_path: Path) -> None:
@@ -267,24 +183,6 @@ def test_what_a_damaged_block_may_have_held_counts_for_the_ceiling(tmp_path: Pat
     assert verify(str(tmp_path / "release"), [WIKIDATA_RELEASE]).findings == ()
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"languages": ("EN",)}, "--languages"),
-        ({"languages": ()}, "--languages"),
-        ({"sites": ("en wiki",)}, "--sites"),
-        ({"sites": ("en",)}, "--sites is en. Write it like enwiki"),
-        ({"qualifiers": ("580",)}, "--qualifiers"),
-        ({"max_rejects": 2.0}, "--max-rejects"),
-        ({"worker_memory_bytes": 1}, "--worker-memory"),
-        ({"range_bytes": 0}, "--range-bytes"),
-    ],
-)
-def test_options_that_cannot_be_are_named(options: dict[str, Any], named: str, dump: Path, tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=named):
-        make(dump, output=tmp_path / "release", **options)
-
-
 def test_the_commands_make_and_verify_a_release(dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = str(tmp_path / "release")
     assert main(["wikidata", str(dump), "--output", output, "--max-rejects", "0.1", "--json"]) == 0
@@ -295,29 +193,3 @@ def test_the_commands_make_and_verify_a_release(dump: Path, tmp_path: Path, caps
     assert main(["wikidata", str(dump), "--output", output]) == 2
     with pytest.raises(SetupError, match="kbsource-wikidata-1"):
         PAGES_RELEASE.read(output)
-
-
-@pytest.mark.slow
-def test_real_entities_make_a_sound_release(tmp_path: Path) -> None:
-    ndjson, bzip2, mock = (
-        real_path(f"wikidata/{name}")
-        for name in (
-            "wikibase-dump-filter_entities.ndjson.gz",
-            "qrank_twenty_entities.json.bz2",
-            "wdtk_mock-dump-with-bugs.json",
-        )
-    )
-    release = tmp_path / "release"
-    summary = make(ndjson, bzip2, mock, output=release, allow_truncated=True, max_rejects=0.1, qualifiers=None)
-    # The first file lacks its closing bracket, and the last one has eight of its items again.
-    assert summary.manifest.counts == {
-        ndjson.name: EntityCounts(50, 49, 0, 0, {"truncated_dump": 1}),
-        bzip2.name: EntityCounts(20, 20, 0, 0, {}),
-        mock.name: EntityCounts(101, 47, 46, 0, {"duplicate_entity": 8}),
-    }
-    assert verify(str(release), [WIKIDATA_RELEASE]).findings == ()
-    found = rows(release, "statements")
-    types = {"entity", "string", "time", "quantity", "monolingualtext", "globecoordinate", None}
-    assert {row["value_type"] for row in found} == types
-    assert {row["snak"] for row in found} == {"value", "somevalue", "novalue"}
-    assert any(row["year"] is not None and row["year"] < 0 for row in found)
