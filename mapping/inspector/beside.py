@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from kbsource.records import Element, Page
+from kbsource.wikitext.reference_rows import Reference
 from mapping.document import Piece
 from mapping.inspector.marking import changed_words, marked_pieces
 
@@ -136,9 +137,12 @@ class CameAndWent(NamedTuple):
     came: list[str]
 
 
-def came_and_went(old: Page | None, new: Page | None) -> list[CameAndWent]:
-    """Links, categories, redirects and values of infoboxes that one version alone has; names in order, each once."""
-    sides = [_beside_text(page) for page in (old, new)]
+def came_and_went(
+    old: Page | None, new: Page | None, sources: tuple[Iterable[Reference], Iterable[Reference]] = ((), ())
+) -> list[CameAndWent]:
+    """Links, sources, categories, redirects and values of infoboxes that one version alone has; names in order, each
+    once. A source is known by its address, else by its text."""
+    sides = [_beside_text(page, refs) for page, refs in zip((old, new), sources, strict=True)]
     found = []
     for name in sides[0]:
         before, after = sides[0][name], sides[1][name]
@@ -148,12 +152,13 @@ def came_and_went(old: Page | None, new: Page | None) -> list[CameAndWent]:
     return found
 
 
-def _beside_text(page: Page | None) -> dict[str, set[str]]:
+def _beside_text(page: Page | None, sources: Iterable[Reference]) -> dict[str, set[str]]:
     anchors, categories, redirects, infoboxes = (
         (page.anchors, page.categories, page.redirects, page.infoboxes) if page is not None else ((), (), (), ())
     )
     return {
         "Links": {anchor.target_title for anchor in anchors},
+        "Sources": {(one.citation and one.citation.url) or one.text for one in sources if one.text},
         "Categories": set(categories),
         "Redirects to it": set(redirects),
         "Infoboxes": {f"{field.name}: {field.text}" for infobox in infoboxes for field in infobox.fields},

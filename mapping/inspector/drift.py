@@ -17,6 +17,7 @@ from kbsource.diff.kind import (
 )
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
+from kbsource.wikitext.reference_rows import Reference
 from mapping.document import (
     Block,
     Chart,
@@ -182,7 +183,10 @@ def show_change(request: Request, opened: Opened, card: Card) -> Response:
     lines = lines_of(pages["old"], None if merged else pages["new"], spans) if is_open else []
     runs = list(folded(lines))
     shown = paging(request, len(runs), n_rows=_RUNS_A_PAGE)
-    beside = came_and_went(pages["old"], pages["new"]) if is_open and not merged else []
+    old, new = (_sources(opened, side, row[f"{side}_page_id"]) for side in SIDES)
+    # Sources that one release does not tell of have not gone.
+    sources = ((), ()) if old is None or new is None else (old, new)
+    beside = came_and_went(pages["old"], pages["new"], sources) if is_open and not merged else []
     return render(
         request,
         opened,
@@ -213,6 +217,14 @@ def show_change(request: Request, opened: Opened, card: Card) -> Response:
 def _page(opened: Opened, side: str, page_id: int | None) -> Page | None:
     source: KnowledgeSource | None = opened.sources[side].source if side in opened.sources else None
     return None if source is None or page_id is None else source.by_id(page_id)
+
+
+def _sources(opened: Opened, side: str, page_id: int | None) -> tuple[Reference, ...] | None:
+    """The references of a page; None where its release has none of any page."""
+    release = opened.sources.get(side)
+    if release is None or release.source is None or "refs" not in release.tables:
+        return None
+    return () if page_id is None else release.source.references(page_id).refs
 
 
 def _page_url(opened: Opened, side: str, page_id: int | None, spans: Any = ()) -> str | None:

@@ -54,6 +54,15 @@ class Mark(NamedTuple):
     label: str
 
 
+class Note(NamedTuple):
+    """A mark that stands in a text without being of it: its place, what it shows and says, where it leads."""
+
+    place: int
+    label: str
+    said: str
+    url: str | None  #: None for one that leads nowhere
+
+
 def spans_query(spans: Sequence[Span]) -> list[str]:
     """Spans as values of ``hl`` in an address.
 
@@ -83,17 +92,30 @@ def shown(text: str) -> str:
     return text.translate(_UNSEEN)
 
 
-def mark_text(text: str, links: Sequence[TextLink] = (), marked: Sequence[Mark] = ()) -> Markup:
-    """A text as HTML whose own text is the same, code point for code point.
+def mark_text(
+    text: str, links: Sequence[TextLink] = (), marked: Sequence[Mark] = (), notes: Sequence[Note] = ()
+) -> Markup:
+    """A text as HTML whose own text is the same, code point for code point: notes are shown by the style sheet alone.
 
-    Links are in order and do not overlap; marked places may overlap, and begin and end in links.
+    Links are in order and do not overlap; marked places may overlap, and begin and end in links. Notes are in order;
+    one within a link stands behind it.
     """
     parts: list[str] = []
-    at = 0
+    at = n_noted = 0
+
+    def write(end: int) -> None:
+        nonlocal at, n_noted
+        while n_noted < len(notes) and notes[n_noted].place <= end:
+            place = max(notes[n_noted].place, at)
+            parts.extend((_marked_part(text, at, place, marked), _note_html(notes[n_noted])))
+            at, n_noted = place, n_noted + 1
+        parts.append(_marked_part(text, at, end, marked))
+        at = end
+
     for link in links:
         if not at <= link.start < link.end <= len(text):
             continue
-        parts.append(_marked_part(text, at, link.start, marked))
+        write(link.start)
         inner = _marked_part(text, link.start, link.end, marked)
         note = escape(shown(link.note))
         if link.url is None:
@@ -101,8 +123,15 @@ def mark_text(text: str, links: Sequence[TextLink] = (), marked: Sequence[Mark] 
         else:
             parts.append(f'<a href="{escape(link.url)}" title="{note}">{inner}</a>')
         at = link.end
-    parts.append(_marked_part(text, at, len(text), marked))
+    write(len(text))
     return Markup("".join(parts))  # its parts are escaped
+
+
+def _note_html(note: Note) -> str:
+    label, said = escape(shown(note.label)), escape(shown(note.said))
+    tag, leads = ("span", "") if note.url is None else ("a", f' href="{escape(note.url)}"')
+    role = ' role="note"' if note.url is None else ""
+    return f'<{tag} class="fn"{leads}{role} data-label="{label}" aria-label="{said}" title="{said}"></{tag}>'
 
 
 def _marked_part(text: str, start: int, end: int, marked: Sequence[Mark]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -13,10 +14,12 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Anchor, CellLink, Page, Table
+from kbsource.release.pages.reading import PageReferences
 from kbsource.rendering import ElementPiece, HtmlPage, Links
+from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from mapping.inspector.finder import FoundTitle, PageFinder
 from mapping.inspector.frame import Crumb, View, number_asked, paging, render
-from mapping.inspector.marking import Mark, Span, TextLink, mark_text, read_spans, shown
+from mapping.inspector.marking import Mark, Note, Span, TextLink, mark_text, read_spans, shown
 from mapping.inspector.opened import Opened, section_id
 
 PART_CHARS = 200_000
@@ -67,9 +70,15 @@ def part_with(parts: Sequence[Part], element: int, start: int = 0) -> int:
 class Document(HtmlPage):
     """One page of a release, with places to be led to, marked spans, and links into the inspector."""
 
-    def __init__(self, opened: Opened, page: Page, spans: Sequence[Span] = ()) -> None:
+    def __init__(
+        self, opened: Opened, page: Page, spans: Sequence[Span] = (), references: PageReferences | None = None
+    ) -> None:
         super().__init__(page, has_links=True)
         self._opened, self._spans = opened, spans
+        self._notes: dict[int, list[Note]] = defaultdict(list)
+        for use in references.uses if references is not None else ():
+            if references is not None and use.element is not None and (note := _note(use, references)) is not None:
+                self._notes[use.element].append(note)
         self._named: set[str] = set()
 
     def html(self, part: Part) -> Markup:
@@ -97,7 +106,13 @@ class Document(HtmlPage):
                 if first < last:
                     marked.append(Mark(first - start, last - start, span.label or _place(number, *inside)))
         first_of_element = f' id="e{number}"' if start == 0 else f' data-from="{start}"'
-        return f'<{tag}{first_of_element} data-e="{number}" dir="auto">{mark_text(text, links, marked)}</{tag}>'
+        notes = [
+            note._replace(place=note.place - start)
+            for note in self._notes.get(number, ())
+            if start < note.place <= end or note.place == start == 0
+        ]
+        marked_text = mark_text(text, links, marked, notes)
+        return f'<{tag}{first_of_element} data-e="{number}" dir="auto">{marked_text}</{tag}>'
 
     def _link(self, link: Anchor | CellLink, place: str, *, before: int = 0) -> TextLink:
         title = link.target_title + (f"#{link.target_fragment}" if link.target_fragment else "")
@@ -132,6 +147,46 @@ class Document(HtmlPage):
         )
 
 
+_MOST_REFERENCES = 1_000
+_SAID_CHARS = 300
+
+
+def _note(use: ReferenceUse, references: PageReferences) -> Note | None:
+    """The mark of a use in the text; None for one that shows none, or stands in no text."""
+    if use.element is None or use.offset is None:
+        return None
+    if use.ref is None:
+        said = (use.doubt or "").replace("_", " ")
+        return Note(use.offset, said, f"doubted: {said}", None)
+    reference = references.refs[use.ref]
+    if reference.number is None:
+        return None
+    label = reference_label(reference) + (f": {use.pages}" if use.pages else "")
+    return Note(use.offset, label, f"reference {label}: {reference.text[:_SAID_CHARS]}", f"#r{reference.ref}")
+
+
+def reference_label(reference: Reference) -> str:
+    """What the mark of a reference shows."""
+    return f"{reference.group} {reference.number}".strip()
+
+
+def _listed_references(references: PageReferences | None) -> tuple[list[Reference], int]:
+    """The references that have a mark, by group and number, and how many more there are."""
+    known = [one for one in references.refs if one.number is not None] if references is not None else []
+    known.sort(key=lambda one: (one.group, one.number or 0))
+    return known[:_MOST_REFERENCES], max(len(known) - _MOST_REFERENCES, 0)
+
+
+def _addresses(reference: Reference) -> tuple[str | None, str | None]:
+    citation = reference.citation
+    return (None, None) if citation is None else (citation.url, citation.archive_url)
+
+
+def _web(address: str | None) -> str | None:
+    """An address of the web; None for what else a page may give as one."""
+    return address if address is not None and address.startswith(("https://", "http://")) else None
+
+
 def _place(element: int, start: int, end: int) -> str:
     return f"element {element}, [{start}, {end})"
 
@@ -157,13 +212,17 @@ def show_page(request: Request, opened: Opened) -> Response:
     parts = page_parts(page)
     number = _part_asked(request, page, parts, spans)
     uses = sorted(page.templates, key=lambda use: (use.outcome, -use.uses))
+    references = source.references(page.page_id) if "refs" in opened.tables else None
+    listed, n_unlisted = _listed_references(references)
     return render(
         request,
         opened,
         "page.html",
         title=page.title,
         page=page,
-        document=Document(opened, page, spans).html(parts[number]),
+        document=Document(opened, page, spans, references).html(parts[number]),
+        references=[(one, reference_label(one), *(_web(url) for url in _addresses(one))) for one in listed],
+        n_unlisted=n_unlisted,
         headings=_headings(opened, page, parts),
         n_headings=sum(element.kind == "heading" for element in page.elements),
         part=number,

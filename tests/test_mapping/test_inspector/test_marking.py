@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mapping.inspector.marking import (
     MOST_WORDS,
     Mark,
+    Note,
     Span,
     TextLink,
     changed_words,
@@ -50,26 +51,40 @@ def test_overlapping_marks_say_all_that_they_are() -> None:
     assert found == '<mark title="one">ab</mark><mark title="one; two">cd</mark><mark title="two">ef</mark>'
 
 
+def test_notes_are_no_text_and_stand_behind_the_link_that_they_fall_into() -> None:
+    notes = [Note(3, "1", "<Lee>", "#r0"), Note(5, "citation needed", "doubted", None)]
+    assert mark_text("The red", [TextLink(4, 7, "/x", "red")], notes=notes) == (
+        'The<a class="fn" href="#r0" data-label="1" aria-label="&lt;Lee&gt;" title="&lt;Lee&gt;"></a> '
+        '<a href="/x" title="red">red</a>'
+        '<span class="fn" role="note" data-label="citation needed" aria-label="doubted" title="doubted"></span>'
+    )
+
+
 _places = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(sorted)
 
 
 @given(
-    st.text(max_size=40), st.lists(_places, max_size=4), st.lists(st.tuples(_places, st.text(max_size=5)), max_size=4)
+    st.text(max_size=40),
+    st.lists(_places, max_size=4),
+    st.lists(st.tuples(_places, st.text(max_size=5)), max_size=4),
+    st.lists(st.integers(0, 40), max_size=4).map(sorted),
 )
 def test_the_text_stays_the_same_code_point_for_code_point(
-    text: str, links: list[list[int]], marks: list[tuple[list[int], str]]
+    text: str, links: list[list[int]], marks: list[tuple[list[int], str]], notes: list[int]
 ) -> None:
     html = mark_text(
         text,
         [TextLink(start, end, "/", "<script>") for start, end in sorted(links)],
         [Mark(start, end, label) for (start, end), label in marks],
+        [Note(place, "<1>", "<b>", None) for place in notes if place <= len(text)],
     )
     parser = _Text()
     parser.feed(str(html))
     parser.close()
     assert parser.text == shown(text)
     assert len(parser.text) == len(text)
-    assert parser.tags <= {"a", "mark"}
+    assert parser.tags <= {"a", "mark", "span"}
+    assert html.count('class="fn"') == sum(place <= len(text) for place in notes)
 
 
 def test_spans_come_back_out_of_an_address() -> None:

@@ -11,6 +11,7 @@ import pytest
 from kbsource.errors import DataError
 from tests.support.builds import build_mini, contents, open_release
 from tests.support.dumps import dump_xml, page_xml
+from tests.support.inspected import client_of, opened_release
 from tests.support.verified import verified
 from tests.test_kbsource.test_release.test_verify import Release
 
@@ -117,3 +118,14 @@ def test_what_breaks_a_law_is_found(
 
     release.spoil_table(f"{table}/{table}-00000-of-00001.parquet", change)
     assert slug in {rule for _, rule in release.rules()}
+
+
+def test_the_inspector_shows_marks_at_their_places_and_what_they_cite(built: Path) -> None:
+    with opened_release(str(built / "with")) as opened:
+        shown = client_of(opened).get("/r/with/page/7").text
+    said = "reference 1: Lee, Ann (1901). Deeds."
+    assert f'The house<a class="fn" href="#r0" data-label="1" aria-label="{said}' in shown
+    assert '<span class="fn" role="note" data-label="citation needed" aria-label="doubted: citation needed"' in shown
+    assert shown.count('data-label="1: 9"') == 1  # the deed again, with a page
+    assert '<a href="http://plans.example/n" rel="noreferrer">source</a>' in shown
+    assert shown.index('<li id="r0"') < shown.index("Deeds.", shown.index('<li id="r0"'))
