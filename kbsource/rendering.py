@@ -136,6 +136,7 @@ class PlainText:
 # A formula, whose dollars stand at its text, the second before no digit (as Pandoc knows them); else what CommonMark or
 # HTML would take for a mark.
 _MARKS = re.compile(r"(\$(?! )[^$\n]+(?<! )\$(?!\d))|[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w{1,32};)")
+_MAYBE_MARK = re.compile(r"[\\`*_\[\]<&$|]")  # most texts have none, and one set is looked for fast
 _MARKS_IN_CELL = re.compile(_MARKS.pattern + r"|\|")
 _LINE_START = re.compile(r"[#>+\-~=]|\d{1,9}(?=[.)](?:\s|$))")
 _IN_FORMULA = re.compile(r"<(?=[A-Za-z/!?])")
@@ -152,7 +153,7 @@ class Markdown(PlainText):
 
     def _inline(self, text: str, links: Links, base: str, marks: re.Pattern[str] = _MARKS) -> str:
         if not (links and self.has_links):
-            return marks.sub(_escaped, text) if marks.search(text) else text
+            return marks.sub(_escaped, text) if _MAYBE_MARK.search(text) else text
         parts: list[str] = []
         at = 0
         for link in links:
