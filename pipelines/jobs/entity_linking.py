@@ -383,12 +383,13 @@ def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion
     )
     of_splits = {split: chosen[split] for split in SPLITS}
     by_place, sent = send_rows(of_splits, folder("places"), dict.fromkeys(SPLITS, By(places)))
-    starts = by_place | "sizes" >> beam.MapTuple(sized) | "starts" >> CollectSorted(first_numbers)
-    cut = {"by place": by_place} | "cut" >> GroupMap(
+    sizes = tuple(by_place.values()) | "of splits" >> beam.Flatten()
+    starts = sizes | "sizes" >> beam.MapTuple(sized) | "starts" >> CollectSorted(first_numbers)
+    cut = by_place | "cut" >> GroupMap(
         partial(cut_lines, plan=plan),
         folder("cut"),
         outputs={"lines": LINES},
-        by={"by place": sent},
+        by=sent,
         given=(Given(starts),),
     )
     lines = Given(cut["lines"] | "lines" >> CollectSorted())

@@ -153,35 +153,36 @@ class By(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """That the rows of an input are on their way already, sent by ``send_rows`` by these names and orders."""
+    """That the rows of an input are on their way already, sent by ``send_rows`` in this order."""
 
-    orders: Mapping[str, Sequence[str]]
+    order: Sequence[str] = ()
 
 
-def send_rows(inputs: Mapping[str, Any], folder: str, by: Mapping[str, By | Sent]) -> tuple[Any, Sent]:
-    """Rows of inputs by name on their way to the groups: (group, (name, key, ``BatchRef``)).
+def send_rows(
+    inputs: Mapping[str, Any], folder: str, by: Mapping[str, By | Sent]
+) -> tuple[dict[str, Any], dict[str, Sent]]:
+    """Rows of inputs by name on their way to the groups, (group, (name, key, ``BatchRef``)), and how they were sent.
 
-    What a ``GroupMap`` gives goes to the groups that it is of, unless ``by`` says other things.
+    What a ``GroupMap`` gives goes to the groups that it is of, unless ``by`` says other things. Nothing is put together
+    here: Spark and Flink do not take what is flattened twice.
 
     Args:
-        inputs: (key, rows), or what was sent before, which has names of its own.
+        inputs: (key, rows), or what was sent before under the same name.
         folder: takes the rows that are parted; for one job with one input only.
         by: of inputs by name.
     """
-    sent: list[Any] = []
-    orders: dict[str, Sequence[str]] = {}
-    for name, rows in inputs.items():
+    rows, sent = dict(inputs), {}
+    for name, one in inputs.items():
         how = by.get(name)
         if isinstance(how, Sent):
-            orders.update(how.orders)
+            sent[name] = how
         elif how is None:
-            rows = rows | f"send {name}" >> beam.Map(_send, name)
+            rows[name], sent[name] = one | f"send {name}" >> beam.Map(_send, name), Sent()
         else:
-            orders[name] = tuple(how.order)
-            split = {"folder": join(folder, name), "by": how.groups, "order": orders[name]}
-            rows = rows | f"send {name}" >> do(_send_split, name=name, **split)
-        sent.append(rows)
-    return sent[0] if len(sent) == 1 else tuple(sent) | "all" >> beam.Flatten(), Sent(orders)
+            sent[name] = Sent(tuple(how.order))
+            split = {"folder": join(folder, name), "by": how.groups, "order": sent[name].order}
+            rows[name] = one | f"send {name}" >> do(_send_split, name=name, **split)
+    return rows, sent
 
 
 def _send_split(element: tuple[ChunkKey, Any], *, name: str, **how: Any) -> Iterator[tuple[int, Piece]]:
@@ -232,8 +233,11 @@ class GroupMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         self._settings = {"function": function, "outputs": written, "step": step or Step(0, {})}
 
     def expand(self, inputs: Mapping[str, Any]) -> Any:
-        pieces, sent = send_rows(inputs, join(self._folder, "given"), self._by)
-        work = do(_do_group, *self._given, orders=sent.orders, **self._settings)
+        rows, sent = send_rows(inputs, join(self._folder, "given"), self._by)
+        orders = {name: how.order for name, how in sent.items()}
+        pieces = tuple(rows.values())
+        pieces = pieces[0] if len(pieces) == 1 else pieces | "all" >> beam.Flatten()
+        work = do(_do_group, *self._given, orders=orders, **self._settings)
         return pieces | "group" >> beam.GroupByKey() | "work" >> work.with_outputs(*self._names, main=COUNTS)
 
 

@@ -52,7 +52,7 @@ from pipelines.transforms.verify_entailment import EntailmentHandler, RunModel
 Flags = npt.NDArray[np.bool_]
 OF_FACTS = {"facts": FACT_ROWS, "wanted": WANTED}
 """Outputs of what makes facts."""
-OF_FOUND = {"found": Sent({"found": FOUND_ORDER})}
+OF_FOUND = {"found": Sent(FOUND_ORDER)}
 """How what ``search_facts`` gives was sent."""
 Chunk = tuple[ChunkKey, BatchRef]
 _LOOKS_AT_ONCE = 4096
@@ -137,7 +137,9 @@ def search_facts(wanted: Any, plan: Plan, name: str) -> Any:
         | "in turn" >> do(_merge, folder=plan.folder(name, "looks"))
         | "search" >> guarded(SearchPages(plan), plan, name, "found")
     )
-    return send_rows({"found": found.chunks}, plan.folder(name, "by_fact"), {"found": By(by_fact, FOUND_ORDER)})[0]
+    return send_rows({"found": found.chunks}, plan.folder(name, "by_fact"), {"found": By(by_fact, FOUND_ORDER)})[0][
+        "found"
+    ]
 
 
 def guarded(make: Callable[[], ChunkFunction], plan: Plan, *folder: str) -> GuardedMap:

@@ -198,11 +198,11 @@ def _compositions(
         folder("of_queries"),
         {"flagged": _by_query(plan, order=compositions.FLAGGED_ORDER)},
     )
-    needed = {"of queries": of_queries} | "need" >> GroupMap(
+    needed = of_queries | "need" >> GroupMap(
         partial(compositions.need_facts, plan=plan),
         folder("needed"),
         outputs={"needed": FACT_NUMBERS},
-        by={"of queries": sent_queries},
+        by=sent_queries,
         given=(kinds,),
     )
     tried = {"needed": needed["needed"], "facts": facts["facts"], "found": found} | "try values" >> GroupMap(
@@ -219,13 +219,13 @@ def _compositions(
         outputs={"sent": compositions.SENT},
         step=made.step(counts=COMPOSITIONS),
     )
-    pairs = {"of queries": of_queries, "sent": sent["sent"], "pairs": joined["pairs"]}
+    pairs = {**of_queries, "sent": sent["sent"], "pairs": joined["pairs"]}
     settled = pairs | "settle pairs" >> GroupMap(
         partial(compositions.settle_pairs, plan=plan),
         folder("settled"),
         outputs=OF_QUESTIONS,
         by={
-            "of queries": sent_queries,
+            **sent_queries,
             "sent": By(compositions.groups_of_sent),
             "pairs": _by_query(plan, "first", compositions.INTERSECTION_ORDER),
         },
