@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kbsource.wikitext.citations import Citation, find_note, read_citation, read_link, read_text
 from kbsource.wikitext.functions.arguments import Template
+from kbsource.wikitext.identifiers import SCHEMES
 from kbsource.wikitext.markers import CUT, EQUALS, PIPE, literal, unmark_separators, without_marks
 from kbsource.wikitext.tags import strip_extensions
 from kbsource.wikitext.templates import normalise_template_name, split_template
@@ -147,13 +148,26 @@ def citation_text(citation: Citation) -> str:
     date = citation.date_text
     head = f"{shown} ({date})" if shown and date else shown
     numbers = f"{citation.volume or ''}{f' ({citation.issue})' if citation.issue else ''}".strip()
-    place = ": ".join(filter(None, (numbers, citation.pages)))
+    pages = citation.pages if citation.work else _with_sign(citation.pages or "")
+    place = ": ".join(filter(None, (numbers, pages)))
     work = " ".join(filter(None, (citation.work, place)))
     parts = [head, citation.chapter and f'"{citation.chapter}"', citation.title, work, citation.publisher]
     if date and not shown:
         parts.append(date)
     parts.append(citation.quote and f'"{citation.quote}"')
-    return " ".join(part if part[-1] in ".?!" else f"{part}." for part in parts if part) or citation.url or ""
+    shown = " ".join(part if part[-1] in ".?!" else f"{part}." for part in parts if part)
+    return shown or citation.url or next((f"{name.upper()} {value}" for name, value in _named(citation) if value), "")
+
+
+def _named(citation: Citation) -> list[tuple[str, str | None]]:
+    return [(name, getattr(citation, name)) for name in SCHEMES]
+
+
+def _with_sign(pages: str) -> str:
+    """Pages as a reader sees them: ``p. 5``, ``pp. 7–9``."""
+    if not pages[:1].isdecimal():
+        return pages
+    return f"pp. {pages}" if re.search(r"\d\s*[-–,]\s*\d", pages) else f"p. {pages}"
 
 
 def _short_parts(template: Template) -> tuple[list[str], str]:
@@ -175,8 +189,7 @@ def short_text(template: Template) -> str:
         names = [f"{names[0]} et al."]
     shown = " & ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
     pages = pages_of(template)
-    sign = "" if not pages or not pages[0].isdecimal() else "pp. " if re.search(r"[-–,]", pages) else "p. "
-    return ", ".join(filter(None, (" ".join(filter(None, (shown, year))), pages and f"{sign}{pages}")))
+    return ", ".join(filter(None, (" ".join(filter(None, (shown, year))), _with_sign(pages))))
 
 
 def short_key(template: Template) -> Key | None:

@@ -8,6 +8,7 @@ notes are settled in the order of the page. Source: the extension Cite of MediaW
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from kbsource.wikitext.walk import Link
 
 # Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39.
 _ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'=<>`]+))""")
+_BLANKS = re.compile(r"[^\S\n]*(\S?)")
 _IN_ORDER = re.compile(f"({NUMBERED.pattern})|{PLACE}(I[0-9]+)")
 # Source: Module:Efn and Template:Notelist of English Wikipedia, which others took over by name.
 _NO_TARGET = Target("page", 0, "", None, False)
@@ -158,9 +160,9 @@ class References:
 
     def _written(self, text: str) -> str:
         """A text with the notes in it as they were written."""
-        notes = self._notes
-        text = NUMBERED.sub(lambda found: notes[mark_numbers(found[0])[0]].markup, text)
-        return without_marks(text)
+        written = {number: self._notes[number].markup for number in mark_numbers(text)}
+        # Each once: a template may show its argument many times, and the next one that many times again.
+        return without_marks(NUMBERED.sub(lambda found: written.pop(mark_numbers(found[0])[0], ""), text))
 
     def set_order(self, text: str) -> None:
         """Takes the order of the notes from the text in which all templates are worked out.
@@ -194,6 +196,7 @@ class References:
             gaps: of the walker.
         """
         links: list[Link] = []
+        known: dict[int, tuple[int, int, int]] = {}
         for number, piece, behind in lifted:
             start, end = gaps[piece]
             if behind is None and gaps[piece - 1][1] == start:
@@ -202,18 +205,14 @@ class References:
             written = number_mark(number)
             line = shown.rfind("\n", 0, at) + 1
             begin = _line_start(shown, line)
-            before = shown[begin:at].rstrip()
-            if not before and (after := shown[max(begin, at) :].partition("\n")[0]).strip():
-                at = max(begin, at) + len(after) - len(after.lstrip())
-                links.append((at, at, _NO_TARGET, written, True))
+            before = _before(shown, begin, at)
+            if before == begin and (after := _BLANKS.match(shown, max(begin, at))) and after[1]:
+                links.append((after.start(1), after.start(1), _NO_TARGET, written, True))
                 continue
-            while not before and line and shown[line : line + 1] != PLACE:
-                at, line = line - 1, shown.rfind("\n", 0, line - 1) + 1
-                begin = _line_start(shown, line)
-                before = shown[begin:at].rstrip()
-            if before:
-                at = begin + len(before)
-                links.append((at - 1, at, _NO_TARGET, written, False))
+            if before == begin and shown[line : line + 1] != PLACE:
+                line, begin, before = _last_line(shown, line, known)
+            if before > begin:
+                links.append((before - 1, before, _NO_TARGET, written, False))
             elif shown[line : line + 1] == PLACE:
                 self.boxes.setdefault(shown[line + 1 : begin], []).append(number)
         return links
@@ -224,7 +223,7 @@ class References:
         for anchor in anchors:
             if anchor.written[:1] in _DIGITS:
                 at = anchor.start if anchor.is_made else anchor.end
-                at = len(elements[anchor.element].text[:at].rstrip())  # a paragraph's lines are joined by blanks
+                at = _before(elements[anchor.element].text, 0, at)  # a paragraph's lines are joined by blanks
                 self.places[mark_numbers(anchor.written)[0]] = Place(anchor.element, at)
             else:
                 kept.append(anchor)
@@ -284,7 +283,8 @@ class References:
             if element is not None and place.offset is not None:
                 if element not in spans:
                     spans[element] = sentence_spans(elements[element].text)
-                sentence = next((span for span in reversed(spans[element]) if span[0] < place.offset), (None, None))
+                behind = bisect_left(spans[element], (place.offset,))
+                sentence = spans[element][behind - 1] if behind else (None, None)
             elif place == Place() and within is None:
                 self.counts["without_place"] += 1
             above = element if element is not None else self.above.get(place)
@@ -305,7 +305,7 @@ class References:
                 )
             )
         uses += [ReferenceUse(page_id=0, ref=None, doubt=doubt, within=index) for index, doubt in doubts]
-        return ParsedReferences(tuple(made), tuple(uses), self.counts)
+        return ParsedReferences(tuple(made), tuple(uses), +self.counts)
 
 
 class _Settled:
@@ -401,6 +401,31 @@ class _Settled:
             ref.index = index
             self._counts["undefined"] += not ref.note.content
         return refs
+
+
+def _before(text: str, begin: int, at: int) -> int:
+    """The place behind what stands before a place, blanks not counted; ``begin`` where nothing does."""
+    while at > begin and text[at - 1].isspace():
+        at -= 1
+    return max(at, begin)
+
+
+def _last_line(shown: str, line: int, known: dict[int, tuple[int, int, int]]) -> tuple[int, int, int]:
+    """Of the last line before one that says something: where it begins, its text begins, and that ends. What is
+    ``known`` by the beginning of a line, and becomes so, is not looked for again."""
+    found, passed = (0, 0, 0), []
+    while line and line not in known:
+        passed.append(line)
+        end, line = line - 1, shown.rfind("\n", 0, line - 1) + 1
+        begin = _line_start(shown, line)
+        before = _before(shown, begin, end)
+        if before > begin or shown[line : line + 1] == PLACE:
+            found = (line, begin, before)
+            break
+    else:
+        found = known.get(line, found)
+    known.update(dict.fromkeys(passed, found))
+    return found
 
 
 def _line_start(shown: str, line: int) -> int:

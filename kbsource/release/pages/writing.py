@@ -104,7 +104,7 @@ def _check_uses(page: NotedPage, texts: list[str]) -> None:
         if use.element is None or use.offset is None:
             continue
         text = texts[use.element] if 0 <= use.element < len(texts) else ""
-        if not 0 <= use.offset <= len(text) or text[: use.offset][-1:].isspace():
+        if not 0 <= use.offset <= len(text) or text[max(use.offset - 1, 0) : use.offset].isspace():
             raise RecordError("offset_law", f"a mark at {use.offset} of element {use.element}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import process_time
 
 import pytest
 from hypothesis import assume, given
@@ -154,3 +155,10 @@ def test_any_page_is_what_it_is_without_and_its_marks_stand_in_it(pieces: list[s
             before = parsed.elements[use.element].text[: use.offset]
             assert len(before) == use.offset
             assert not before[-1:].isspace()
+
+
+@pytest.mark.parametrize("wikitext", ["<ref>x</ref>\n" * 20_000, "a <ref>x</ref>" * 20_000], ids=["lines", "one line"])
+def test_work_grows_with_the_page_alone(wikitext: str) -> None:
+    started = process_time()
+    assert len(refs(wikitext)) == 20_000
+    assert process_time() - started < 30  # in a second or two; by the square it would be many minutes
