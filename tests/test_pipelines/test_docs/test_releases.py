@@ -46,6 +46,8 @@ FOLDERS = (
     "beir",
     "diff",
     "benchmark",
+    "age",
+    "vectors-usearch",
 )
 
 
@@ -72,7 +74,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         beir,
         diff,
         benchmark,
+        age,
+        _,
     ) = (str(folder / name) for name in FOLDERS)
+    encoder = str(tiny_encoder(folder / "tiny"))
     make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
     build_mini(kb, wikidata=wikidata, references=True, max_rejects=mini_wiki.MAX_REJECTS)
     map_demo(folder / "release", folder / "aligned")
@@ -83,7 +88,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["map", "kilt", kb, "--input", records, "--split", "dev", "--from-kb", kb, "--output", again],
         ["qampari", kb, wikidata, "--model", "none", "--output", qampari],
         ["passages", kb, "--output", passages],
-        ["vectors", passages, "--model", str(tiny_encoder(folder / "tiny")), "--output", vectors],
+        ["vectors", passages, "--model", encoder, "--output", vectors],
         *(
             [
                 *("search", passages, "--index", index, "--queries", f"{qampari}/qampari_data/{split}_data.jsonl"),
@@ -94,6 +99,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [
             *("qampari-contexts", qampari, passages, "--output", contexts),
             *("--retrieved", *(f"{folder}/bm25-{split}.jsonl" for split in SPLITS)),
+        ],
+        [
+            *("search", passages, "Where is it?", "--index", index, "--system", "dense", "--vectors", vectors),
+            *("--model", encoder, "--approximate"),
         ],
         ["qampari-tasks", "export", qampari, "--output", tasks],
         ["entity-linking", kb, "--output", linking, "--train", "100", "--dev", "10"],
@@ -113,6 +122,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["campaign", "import", asked, f"{asked}/tasks.jsonl", "--output", said],
         ["beir", f"{aligned}/fever/dev", passages, "--output", beir],
         ["diff", kb, f"{folder}/later", "--output", diff],
+        ["age", kb, f"{folder}/later", "--input", records, "--from-kb", kb, "--output", age],
         ["pageviews", str(mini_wiki.VIEWS), "--site", mini_wikidata.SITE, "--output", views],
         [
             *("amber", kb, wikidata, views, "--output", amber),
