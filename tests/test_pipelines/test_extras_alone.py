@@ -16,6 +16,7 @@ import pytest
 from pipelines.commands import COMMANDS as ALL_COMMANDS
 from tests.support import mini_wiki
 from tests.support.real_data import ROOT
+from tests.support.tiny_encoder import tiny_encoder
 
 pytestmark = pytest.mark.slow  # installs from the package index
 
@@ -38,6 +39,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "passages {release} --output {out}/passages",
         "search {out}/passages island --index {out}/index",
     ),
+    "dense": (
+        "passages {release} --output {out}/passages",
+        "vectors {out}/passages --model {encoder} --output {out}/vectors",
+    ),
+    "hadoop": ("info {release}",),
     "serve": ("serve {release} --stdio",),
     "lua": ("build {dump} --limit-pages 5 --templates lua --output {out}/built",),
 }
@@ -93,7 +99,9 @@ def test_an_extra_works_alone(extra: str, wheels: Path, environment: Path, relea
     # An editable installation that PYTHONPATH shows would count as installed.
     shown = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     subprocess.run([*pip, *own], check=True, cwd=tmp_path, env=shown)
+    encoder = str(tiny_encoder(tmp_path / "tiny")) if extra == "dense" else ""
     places = {"{release}": str(release), "{out}": str(tmp_path / "out"), "{dump}": str(mini_wiki.MULTISTREAM)}
+    places["{encoder}"] = encoder
     (tmp_path / "out").mkdir()
     for line in COMMANDS[extra]:
         for name, place in places.items():
