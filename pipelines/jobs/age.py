@@ -119,20 +119,26 @@ def in_order_of_dates(releases: Sequence[str]) -> list[tuple[str, PagesManifest]
         manifest = PAGES_RELEASE.read(path)
         check_sizes(path, manifest.tables["pages"])
         try:
-            as_date(manifest.dump.date or "")
+            as_date(date_of(manifest))
         except ValueError:
             raise SetupError(
                 f"{path} does not say of which day its dump is; name dumps as Wikimedia does, with the date in it."
             ) from None
         found.append((path, manifest))
-    found.sort(key=lambda release: str(release[1].dump.date))
+    found.sort(key=lambda release: date_of(release[1]))
     for (before, first), (path, second) in pairwise(found):
         if first.site.dbname != second.site.dbname:
             wikis = f"{before} is of {first.site.dbname}, {path} of {second.site.dbname}"
             raise SetupError(f"{wikis}; name releases of one wiki.")
-        if first.dump.date == second.dump.date:
-            raise SetupError(f"{before} and {path} are of one day, {first.dump.date}; name releases of different days.")
+        if (date := date_of(first)) == date_of(second):
+            raise SetupError(f"{before} and {path} are of one day, {date}; name releases of different days.")
     return found
+
+
+def date_of(manifest: PagesManifest) -> str:
+    """The day that a release shows, yyyymmdd: that of ``--as-of``, else that of its dump; empty where none is known."""
+    as_of = manifest.options.get("as_of")
+    return as_of[:10].replace("-", "") if as_of else manifest.dump.date or ""
 
 
 def dataset_name(path: str) -> str:
@@ -163,7 +169,7 @@ def _snapshot(kb: str, manifest: PagesManifest, staging: str, progress: Progress
             with Folder.of(join(folder, f"{name}.npy")).create() as file:
                 np.save(file, np.concatenate(parts) if parts else np.empty(0, np.int64), allow_pickle=False)
         done.write_json([name for name in names if name is not None])
-    return Snapshot(kb, str(manifest.dump.date), folder)
+    return Snapshot(kb, date_of(manifest), folder)
 
 
 class _Pages:

@@ -6,12 +6,14 @@ import json
 import random
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kbsource.lookup import KnowledgeSource
+from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.reader import read_table
 from kbsource.release.writer import write_rows
 from mapping.age import AGE, STANDING
@@ -21,6 +23,7 @@ from mapping.records import PageKey
 from mapping.search.numbering import paragraphs_of
 from mapping.search.page_search import Locator
 from pipelines.cli import main
+from pipelines.jobs.age import date_of
 from tests.support.diff_worlds import Changes, write_world
 from tests.support.inspected import client_of
 from tests.support.verified import seal, verified
@@ -153,6 +156,12 @@ def test_what_was_changed_later_is_found(made: Path, rows: Rows, tmp_path: Path,
     write_rows(values, "fates", AGE.tables["fates"], output=str(tmp_path / "age"))
     seal(tmp_path / "age")
     assert rule in {finding.rule for finding in verified(tmp_path / "age").findings}
+
+
+def test_a_release_of_a_history_dump_is_of_the_day_that_was_asked_for(worlds: list[str]) -> None:
+    manifest = PAGES_RELEASE.read(worlds[0])
+    assert date_of(manifest) == DATES[0]
+    assert date_of(replace(manifest, options={"as_of": "2012-03-04T00:00:00Z"})) == "20120304"
 
 
 def test_releases_of_one_day_or_of_other_wikis_are_refused(
