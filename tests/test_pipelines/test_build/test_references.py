@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from importlib import resources
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
 from kbsource.errors import DataError
+from pipelines.cli import main
 from tests.support.builds import build_mini, contents, open_release
 from tests.support.dumps import dump_xml, page_xml
 from tests.support.inspected import client_of, opened_release
@@ -129,3 +133,48 @@ def test_the_inspector_shows_marks_at_their_places_and_what_they_cite(built: Pat
     assert shown.count('data-label="1: 9"') == 1  # the deed again, with a page
     assert '<a href="http://plans.example/n" rel="noreferrer">source</a>' in shown
     assert shown.index('<li id="r0"') < shown.index("Deeds.", shown.index('<li id="r0"'))
+
+
+@pytest.fixture(scope="module")
+def db() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute(resources.files("kbsource").joinpath("references.sql").read_text("utf-8"))
+    return connection
+
+
+def test_sentences_are_asked_for_with_their_sources(built: Path, db: duckdb.DuckDBPyConnection) -> None:
+    asked = "select page, sentence, coalesce(doubt, reference), url from kb_cited_sentences(?) order by all"
+    assert db.execute(asked, [str(built / "with")]).fetchall() == [
+        ("Gate", "No gate.", "x", None),
+        ("House", "It burnt down.", "Lee, Ann (1901). Deeds.", None),
+        ("House", "It burnt down.", "citation_needed", None),
+        ("House", "It has gates.", "Four of them.", None),
+        ("House", "It has gates.", "Lee 1901, p. 7", None),
+        ("House", "The house is red.", "A map.", None),
+        ("House", "The house is red.", "Lee, Ann (1901). Deeds.", None),
+    ]
+    uncited = "select title, text from kb_uncited_paragraphs(?)"
+    assert db.execute(uncited, [str(built / "with")]).fetchall() == [("Red", "A colour.")]
+
+
+def test_passages_and_evidence_are_joined_to_the_references_that_stand_on_them(
+    built: Path, db: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    kb, passages, aligned = str(built / "with"), str(tmp_path / "passages"), str(tmp_path / "aligned")
+    assert main(["passages", kb, "--output", passages, "--unit", "sentences", "--max-words", "4"]) == 0
+    asked = "select passage_id, coalesce(doubt, reference) from kb_passage_references(?, ?) order by all"
+    first, second, third = (f"7__{number}" for number in range(3))
+    assert db.execute(asked, [kb, passages]).fetchall() == [
+        (first, "A map."),
+        (first, "Lee, Ann (1901). Deeds."),
+        (second, "Four of them."),
+        (second, "Lee 1901, p. 7"),
+        (third, "Lee, Ann (1901). Deeds."),
+        (third, "citation_needed"),
+        ("9__0", "x"),
+    ]
+    evidence = {"title": "House", "text": "It has gates"}
+    (tmp_path / "own.jsonl").write_text(json.dumps({"id": "q", "output": [{"evidence": [evidence]}]}) + "\n")
+    assert main(["map", "jsonl", kb, "--input", str(tmp_path / "own.jsonl"), "--output", aligned]) == 0
+    asked = "select example_id, reference from kb_evidence_references(?, ?) order by all"
+    assert db.execute(asked, [kb, aligned]).fetchall() == [("q", "Four of them."), ("q", "Lee 1901, p. 7")]
