@@ -177,9 +177,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     >>> nearest("--limit-page", ["--limit-pages", "--output"])
     ' Did you mean --limit-pages?'
+    >>> nearest("--runner", ["--new"])
+    ''
     """
-    near = get_close_matches(name, sorted(known), n=1) if len(name) <= _WIDEST else ()
-    return f" Did you mean {near[0]}?" if near else ""
+    # By their letters: the dashes of options would make all short ones alike.
+    words = {one.lstrip("-"): one for one in sorted(known)}
+    near = get_close_matches(name.lstrip("-"), words, n=1) if len(name) <= _WIDEST else ()
+    return f" Did you mean {words[near[0]]}?" if near else ""
 
 
 def text_width() -> int:

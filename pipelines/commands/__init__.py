@@ -67,7 +67,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command(
             "benchmark",
             "commands.benchmark:benchmark",
-            "Measure retrieval systems on datasets, in one table.",
+            "Measure retrieval systems, with readers or without, on datasets, in one table.",
             "search",
         ),
         Command(

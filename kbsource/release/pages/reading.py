@@ -10,7 +10,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kbsource.columns import numbers, rows_of, schema_of
 from kbsource.errors import DataError
@@ -99,6 +98,8 @@ class PagesReader:
         Raises:
             DataError: the release has none.
         """
+        import pyarrow.compute as pc  # takes a while, and most readers do without
+
         if "refs" not in self._manifest.tables:
             raise DataError("the release has no references; build it with --references")
         found: list[list[Any]] = []
