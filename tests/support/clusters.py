@@ -179,9 +179,9 @@ class Cluster:
         return ["--environment_type=PROCESS", f"--environment_config={json.dumps(config)}"]
 
     def worker_command(self) -> str:
-        """Gives the program that starts a Python worker of this very environment."""
+        """Gives the program that starts a Python worker of this very environment, from whatever folder."""
         path = self._folder / "python-worker"
-        path.write_text(f'#!/bin/sh\nexec {sys.executable} -m pipelines.runners.boot "$@"\n', "utf-8")
+        path.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m pipelines.runners.boot "$@"\n', "utf-8")
         path.chmod(0o755)
         return str(path)
 
