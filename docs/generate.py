@@ -86,7 +86,7 @@ def tables_page() -> str:
         table(DIFF_TABLES),
         "# Tables of the age of a benchmark",
         "What `kbsource age` makes; see [age.md](age.md).",
-        table(AGE.tables),
+        table({"fates": AGE.tables["fates"]}),
         "# Reasons and values",
         markdown_table(
             ("value", "meaning"),

@@ -12,6 +12,7 @@ from kbsource.errors import SetupError
 from kbsource.files import Folder, join
 from kbsource.release.kind import parse_content
 from kbsource.release.layout import MANIFEST
+from kbsource.release.manifest import snapshot_of, sources_of
 
 FOLDER_VARIABLE = "KBSOURCE_RELEASES"
 """Environment variable with the folder in which releases are looked for by their names."""
@@ -59,17 +60,15 @@ def entries_in(folder: str | Folder) -> Iterator[Entry]:
 
 
 def _entry(path: str, values: Mapping[str, Any]) -> Entry:
-    dump, release, new = (values.get(name) or {} for name in ("dump", "release", "new"))
-    options = values.get("options") or {}
-    named = ((key, value) for key, value in values.items() if isinstance(value, Mapping))
+    wiki, date = snapshot_of(values)
     files = [*(values.get("files") or ()), *(one for own in (values.get("tables") or {}).values() for one in own)]
     return Entry(
         path=path,
         form=str(values["format"]).removeprefix("kbsource-").rpartition("-")[0],
-        wiki=(dump.get("site") or {}).get("dbname") or release.get("wiki") or new.get("wiki") or options.get("site"),
-        date=dump.get("date") or release.get("dump_date") or new.get("dump_date") or values.get("date"),
+        wiki=wiki,
+        date=date,
         sha256=values.get("manifest_sha256") or "",
-        made_from=tuple((key, value["manifest_sha256"]) for key, value in named if "manifest_sha256" in value),
+        made_from=tuple(sources_of(values).items()),
         rows=sum(entry.get("rows") or 0 for entry in files),
         bytes=sum(entry["bytes"] for entry in (*files, *(values.get("index") or ()))),
     )

@@ -3,6 +3,7 @@
 ::
 
     fates/          every piece of evidence in every release, Parquet
+    rejected/       records that could not be used
     report.json     shares by release, for all of it and by group, and half-lives
     manifest.json   written last
 
@@ -18,6 +19,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from kbsource.columns import schema_of
+from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
 from kbsource.release.laws import Law, counts_law
 from kbsource.release.manifest import ListingManifest
@@ -313,20 +315,25 @@ LAWS = (
         having count(*) <> (select n from claimed where name = 'releases') or count(distinct release) <> count(*)""",
     ),
     counts_law("select '', 'fates ' || fate, count(*) from fates group by all", "fates %", ("fates",)),
+    counts_law("select '', 'rejected', count(*) from rejected", "rejected", ("rejected",)),
 )
 
 
 def _claims(manifest: ListingManifest) -> dict[str, int]:
     counts = {f"fates {fate}": int(manifest.facts["counts"][fate]) for fate in FATES}
-    return {**counts, "releases": len(manifest.facts["releases"])}
+    return {
+        **counts,
+        "rejected": int(manifest.facts["counts"]["rejected"]),
+        "releases": len(manifest.facts["releases"]),
+    }
 
 
 AGE = ListingKind(
     name="age of a benchmark",
     format="kbsource-age-1",
     made_by="kbsource age",
-    tables={"fates": schema_of(Fate)},
-    required=("fates",),
+    tables={"fates": schema_of(Fate), "rejected": schema_of(BadRecord)},
+    required=("fates", "rejected"),
     files=(REPORT,),
     laws=LAWS,
     claims=_claims,

@@ -205,6 +205,15 @@ def dump_date(files: Sequence[str]) -> str | None:
     return dates.pop() if len(dates) == 1 else None
 
 
+def snapshot_date(files: Sequence[str], as_of: str | None) -> str | None:
+    """The day that a release shows, ``20261001``: that of ``--as-of``, else the date in the names of its dump's files.
+
+    >>> snapshot_date(["enwiki-20261001-pages-meta-history1.xml"], "2019-08-01T00:00:00Z")
+    '20190801'
+    """
+    return dump_date(files) if as_of is None else as_of[:10].replace("-", "")
+
+
 def assemble(
     reports: Sequence[ScanReport],
     shard_reports: Sequence[ShardReport],
@@ -261,7 +270,9 @@ def assemble(
     return PagesManifest(
         code=code_facts(),
         inputs=tuple(inputs),
-        dump=Dump(dump_date([report.file for report in reports]), schema_version, site.to_json()),
+        dump=Dump(
+            snapshot_date([report.file for report in reports], options.get("as_of")), schema_version, site.to_json()
+        ),
         options=options,
         tables=tables,
         files=index,

@@ -168,6 +168,26 @@ class ListingManifest(Manifest):
         return cls.of(values["format"], entries, facts)
 
 
+def snapshot_of(values: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Wiki and day (``20261001``) of the snapshot that a release is of, out of the JSON values of its manifest; of
+    several the newest one. None for what it does not say.
+
+    >>> snapshot_of({"release": {"wiki": "enwiki", "dump_date": "20261001"}, "counts": {}})
+    ('enwiki', '20261001')
+    """
+    dump, release, options = (values.get(name) or {} for name in ("dump", "release", "options"))
+    new: Mapping[str, Any] = values.get("new") or next(reversed(values.get("releases") or ()), {})
+    wiki = (dump.get("site") or {}).get("dbname") or release.get("wiki") or new.get("wiki") or options.get("site")
+    return wiki, dump.get("date") or release.get("dump_date") or new.get("dump_date") or values.get("date")
+
+
+def sources_of(values: Mapping[str, Any]) -> dict[str, str]:
+    """The releases that a release was made from, by what they are to it, as the sha256 of each one's manifest."""
+    named = {name: value for name, value in values.items() if isinstance(value, Mapping)}
+    named |= {f"release of {one.get('dump_date')}": one for one in values.get("releases") or ()}
+    return {name: value["manifest_sha256"] for name, value in named.items() if "manifest_sha256" in value}
+
+
 def canonical_json(value: object) -> bytes:
     """Gives JSON with sorted keys, two spaces, and a newline at the end."""
     return (json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kbsource.errors import DataError
 from kbsource.files import Folder, join
 from kbsource.release.kind import Kind
-from kbsource.release.manifest import Manifest
+from kbsource.release.manifest import Manifest, snapshot_of
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.document import Block, Cell, Facts, Link, Section, Share, Table, flat_values
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
@@ -22,15 +22,10 @@ _SHOWN_APART = {"format", "files", "tables", "index", "inputs", "code", "release
 
 def release_name(kind: Kind[Any], values: Mapping[str, Any]) -> str:
     """What a release is called in a heading: its kind, and what its manifest says that tells it from others."""
-    dump, made_from = values.get("dump") or {}, values.get("release") or {}
-    known = [
-        values.get("dataset"),
-        values.get("split"),
-        (dump.get("site") or {}).get("dbname") or made_from.get("wiki"),
-    ]
-    known.append(dump.get("date") or made_from.get("dump_date") or values.get("date"))
-    sides = [side for name in ("old", "new") if (side := values.get(name))]
-    known += [" to ".join(f"{side.get('wiki')} {side.get('dump_date') or ''}".strip() for side in sides)]
+    wiki, date = snapshot_of(values)
+    if old := values.get("old"):
+        date = f"{old.get('dump_date')} to {date}"
+    known = [values.get("dataset"), values.get("split"), wiki, date]
     return ", ".join(str(name) for name in (kind.name[0].upper() + kind.name[1:], *known) if name)
 
 
@@ -39,12 +34,12 @@ def release_facts(kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[str, st
     values = manifest.to_json()
     dump, made_from, code = values.get("dump") or {}, values.get("release") or {}, values.get("code") or {}
     site, options = dump.get("site") or {}, values.get("options") or {}
-    date = dump.get("date") or made_from.get("dump_date") or values.get("date")
+    wiki, date = snapshot_of(values)
     languages = [site.get("lang") or values.get("lang"), *(options.get("languages") or ())]
     sides = {name: values.get(side) or {} for name, side in (("older release", "old"), ("newer release", "new"))}
     facts = {
         "kind": kind.name,
-        "wiki": site.get("dbname") or made_from.get("wiki") or options.get("site"),
+        "wiki": wiki,
         "name": site.get("sitename") or site.get("name"),
         "snapshot": f"{date[:4]}-{date[4:6]}-{date[6:]}" if date and len(date) == 8 else date,
         "languages": ", ".join(filter(None, languages)),

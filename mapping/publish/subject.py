@@ -16,7 +16,7 @@ from kbsource.files import join
 from kbsource.languages import edition_code, language_codes
 from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import FileEntry, InputFile, Manifest
+from kbsource.release.manifest import FileEntry, InputFile, Manifest, snapshot_of, sources_of
 from mapping.sources import all_sources
 
 _MARKUP = re.compile(r"[^\w.:/?&=%,()+@~-]+")
@@ -87,8 +87,7 @@ class Part:
 
     def sources(self) -> dict[str, str]:
         """The releases that it was made from, by what they are: the sha256 that each manifest has of itself."""
-        named = {name: value for name, value in self.values.items() if isinstance(value, dict)}
-        return {name: value["manifest_sha256"] for name, value in named.items() if "manifest_sha256" in value}
+        return sources_of(self.values)
 
 
 def _input_files(value: Any) -> Iterator[InputFile]:
@@ -123,8 +122,7 @@ class Subject:
     @cached_property
     def wiki(self) -> str | None:
         """Database name of the wiki, like ``enwiki``; None where no manifest has it."""
-        named = self._first("dump", "site", "dbname") or self._first("release", "wiki") or self._first("new", "wiki")
-        return named or self._first("options", "site")
+        return next(filter(None, (_without_markup(snapshot_of(part.values)[0]) for part in self.parts)), None)
 
     @cached_property
     def host(self) -> str | None:
@@ -134,8 +132,7 @@ class Subject:
     @cached_property
     def snapshot(self) -> str | None:
         """Date of the dump, as ``20260101``; None where no manifest has it."""
-        said = self._first("dump", "date") or self._first("release", "dump_date") or self._first("date")
-        said = said or self._first("new", "dump_date") or ""
+        said = next(filter(None, (snapshot_of(part.values)[1] for part in self.parts)), "")
         return said if re.fullmatch("[0-9]{8}", said) else None
 
     @property
@@ -193,9 +190,13 @@ class Subject:
             value: Any = part.values
             for name in path:
                 value = value.get(name) if isinstance(value, Mapping) else None
-            if isinstance(value, str) and (text := _MARKUP.sub("", value)):
+            if text := _without_markup(value):
                 return text
         return None
+
+
+def _without_markup(value: Any) -> str:
+    return _MARKUP.sub("", value) if isinstance(value, str) else ""
 
 
 def read_parts(path: str, kinds: Sequence[Kind[Any]]) -> tuple[Part, ...]:

@@ -34,7 +34,7 @@ from pipelines.options import (
     VectorsOptions,
 )
 from pipelines.progress import Progress, size
-from pipelines.terminal import Row, Summary, command_line, facts_table, table_text
+from pipelines.terminal import Row, Summary, facts_table, table_text
 
 if TYPE_CHECKING:
     from kbsource.release.manifest import ListingManifest
@@ -310,13 +310,8 @@ def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Sum
         table_text([("by", "", "evidence", "half-life"), *groups], right=[2]),
     ]
     rows: list[Row] = [
+        ("records rejected", made.manifest.facts["counts"]["rejected"]),
         ("pieces of evidence", every["evidence"]),
         ("half-life", said_half_life(every["half_life_years"])),
     ]
-    return Summary(
-        rows=rows,
-        text="\n\n".join(parts),
-        title=f"It is in {made.output}.",
-        next=command_line("inspect", made.output, *options.releases),
-        values={"output": made.output, "seconds": made.seconds, **made.report},
-    )
+    return made_summary(made, rows, text="\n\n".join(parts), **made.report)

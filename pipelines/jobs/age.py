@@ -22,13 +22,14 @@ from msgspec.structs import replace
 from kbsource.columns import batch_of, schema_of
 from kbsource.errors import DataError, SetupError, told_fault
 from kbsource.files import Folder, absolute, base_name, join
+from kbsource.records import BadRecord
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import ListingManifest, code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import check_sizes
 from kbsource.release.sql import add_release, add_tables, connected
-from kbsource.release.writer import write_batches
+from kbsource.release.writer import write_batches, write_rejected
 from kbsource.runtime.chunks import BatchRef, ChunkFunction, ChunkKey, Work, read_batches, read_rows
 from kbsource.runtime.sorted_runs import rebatched
 from mapping.age import AGE, FATES, Fate, PageFacts, as_date, fates_of, first_with, report_values
@@ -47,7 +48,7 @@ from pipelines.primitives.shuffle import CollectSorted, keep_batch
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
 from pipelines.runners.workers import do
-from pipelines.transforms.align import EVIDENCE, FAULTS, ReadEvidence, ResolvePages
+from pipelines.transforms.align import EVIDENCE, FAULTS, REJECTED, ReadEvidence, ResolvePages
 
 _ROWS_AT_ONCE = 1 << 16
 _KIND, _ENDING = "kilt", "-kilt"
@@ -98,9 +99,14 @@ def age(options: AgeOptions, *, flags: Sequence[str], progress: Progress) -> Mad
     }
     with ReleaseFolder(output, kind=AGE, job=job) as out:
         snapshots = [_snapshot(kb, manifest, out.staging, progress) for kb, manifest in ordered]
-        fates = pipeline | "age" >> LookInAll(parts, snapshots, options, out.staging)
+        found = pipeline | "age" >> LookInAll(parts, snapshots, options, out.staging)
+        rejected = beam.pvalue.AsSingleton(found[REJECTED] | "rejected" >> CollectSorted())
         dates = [one.date for one in snapshots]
-        _ = fates | "in order" >> CollectSorted() | "commit" >> do(_commit, output=output, dates=dates, facts=job)
+        _ = (
+            found[_FATES]
+            | "in order" >> CollectSorted()
+            | "commit" >> do(_commit, rejected, output=output, dates=dates, facts=job)
+        )
         beats = beats_in(join(out.staging, _BEATS), "")
         with progress.stage("age", lambda: Done(beats().amount_done, 0, unit="searches")):
             steps = run_pipeline(pipeline, "age")
@@ -119,26 +125,20 @@ def in_order_of_dates(releases: Sequence[str]) -> list[tuple[str, PagesManifest]
         manifest = PAGES_RELEASE.read(path)
         check_sizes(path, manifest.tables["pages"])
         try:
-            as_date(date_of(manifest))
+            as_date(manifest.dump.date or "")
         except ValueError:
             raise SetupError(
                 f"{path} does not say of which day its dump is; name dumps as Wikimedia does, with the date in it."
             ) from None
         found.append((path, manifest))
-    found.sort(key=lambda release: date_of(release[1]))
+    found.sort(key=lambda release: str(release[1].dump.date))
     for (before, first), (path, second) in pairwise(found):
         if first.site.dbname != second.site.dbname:
             wikis = f"{before} is of {first.site.dbname}, {path} of {second.site.dbname}"
             raise SetupError(f"{wikis}; name releases of one wiki.")
-        if (date := date_of(first)) == date_of(second):
-            raise SetupError(f"{before} and {path} are of one day, {date}; name releases of different days.")
+        if first.dump.date == second.dump.date:
+            raise SetupError(f"{before} and {path} are of one day, {first.dump.date}; name releases of different days.")
     return found
-
-
-def date_of(manifest: PagesManifest) -> str:
-    """The day that a release shows, yyyymmdd: that of ``--as-of``, else that of its dump; empty where none is known."""
-    as_of = manifest.options.get("as_of")
-    return as_of[:10].replace("-", "") if as_of else manifest.dump.date or ""
 
 
 def dataset_name(path: str) -> str:
@@ -169,7 +169,7 @@ def _snapshot(kb: str, manifest: PagesManifest, staging: str, progress: Progress
             with Folder.of(join(folder, f"{name}.npy")).create() as file:
                 np.save(file, np.concatenate(parts) if parts else np.empty(0, np.int64), allow_pickle=False)
         done.write_json([name for name in names if name is not None])
-    return Snapshot(kb, date_of(manifest), folder)
+    return Snapshot(kb, str(manifest.dump.date), folder)
 
 
 class _Pages:
@@ -195,7 +195,11 @@ def _pages(folder: str) -> _Pages:
 
 
 class LookInAll(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Evidence of datasets -> (key, ``BatchRef``) of rows of ``Fate``. Applied to a pipeline.
+    """Evidence of datasets in every release. Applied to a pipeline.
+
+    Outputs:
+        ``fates``: (key, ``BatchRef``) of rows of ``Fate``.
+        ``rejected``: as ``ReadEvidence`` gives them.
 
     Args:
         parts: the datasets.
@@ -243,7 +247,8 @@ class LookInAll(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             "threshold": self._options.threshold,
             "folder": join(self._staging, _FATES),
         }
-        return joined | "all" >> beam.CoGroupByKey() | "fates" >> do(_fates, **given)
+        fates = joined | "all" >> beam.CoGroupByKey() | "fates" >> do(_fates, **given)
+        return {_FATES: fates, REJECTED: read[REJECTED]}
 
 
 def _fail(element: tuple[int, Mapping[str, str]]) -> Iterable[Any]:
@@ -357,9 +362,14 @@ def _as_found(row: Alignment, found: Alignment | None, place: tuple[int, int, in
 
 
 def _commit(
-    chunks: list[tuple[ChunkKey, BatchRef]], *, output: str, dates: Sequence[str], facts: Mapping[str, Any]
+    chunks: list[tuple[ChunkKey, BatchRef]],
+    rejected: list[tuple[ChunkKey, BatchRef]],
+    *,
+    output: str,
+    dates: Sequence[str],
+    facts: Mapping[str, Any],
 ) -> Iterator[str]:
-    """Writes the table of all chunks, the report and, last of all, the manifest."""
+    """Writes the tables, the report and, last of all, the manifest."""
     counts = dict.fromkeys(FATES, 0)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -373,6 +383,7 @@ def _commit(
     with connected() as db:
         add_tables(db, {"fates": [entry.file]}, output)
         report = report_values(db, dates)
-    entries = [entry, write_report(report, output=output)]
-    commit(AGE, AGE.listing(entries, {**facts, "counts": counts}), output)
+    bad = [row for _, stored in rejected for row in read_rows(BatchRef(*stored), BadRecord)]
+    entries = [entry, write_rejected(bad, output=output), write_report(report, output=output)]
+    commit(AGE, AGE.listing(entries, {**facts, "counts": {**counts, "rejected": len(bad)}}), output)
     yield output

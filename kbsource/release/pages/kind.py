@@ -62,7 +62,8 @@ class Counts(Counted):
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """What the dump says about itself; ``date`` as in the files' names, None when they have none."""
+    """What the dump says about itself; ``date`` is the day of ``--as-of``, else as in the files' names, None when they
+    have none."""
 
     date: str | None
     export_version: str

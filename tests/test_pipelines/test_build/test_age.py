@@ -6,14 +6,12 @@ import json
 import random
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kbsource.lookup import KnowledgeSource
-from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.reader import read_table
 from kbsource.release.writer import write_rows
 from mapping.age import AGE, STANDING
@@ -23,7 +21,6 @@ from mapping.records import PageKey
 from mapping.search.numbering import paragraphs_of
 from mapping.search.page_search import Locator
 from pipelines.cli import main
-from pipelines.jobs.age import date_of
 from tests.support.diff_worlds import Changes, write_world
 from tests.support.inspected import client_of
 from tests.support.verified import seal, verified
@@ -45,9 +42,11 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def dataset(worlds: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Records with a paragraph of a page of the first world each, and one with the page alone."""
+    """Records with a paragraph of a page of the first world each, or the page alone; one of them is broken."""
     path = tmp_path_factory.mktemp("dataset") / "worlds-dev-kilt.jsonl"
-    path.write_text("".join(f"{json.dumps(record)}\n" for record in _records(worlds[0])))
+    lines = [json.dumps(record) for record in _records(worlds[0])]
+    lines.insert(len(lines) // 2, '{"id": "broken"')
+    path.write_text("".join(f"{line}\n" for line in lines))
     return path
 
 
@@ -66,7 +65,7 @@ def _records(release: str) -> Iterator[dict[str, Any]]:
 
 
 def _age(worlds: list[str], dataset: Path, output: Path, *flags: str) -> Path:
-    given = ["--input", str(dataset), "--from-kb", worlds[0], "--output", str(output), *flags]
+    given = ["--input", str(dataset), "--from-kb", worlds[0], "--output", str(output), "--max-rejects", "0.1", *flags]
     assert main(["age", *reversed(worlds), *given]) == 0
     return output
 
@@ -114,6 +113,8 @@ def test_the_report_counts_what_stands_and_the_release_is_sound(made: Path, rows
     ]
     assert every["half_life_years"]["low"] < every["half_life_years"]["years"] < every["half_life_years"]["high"]
     assert sum(group["evidence"] for group in report["groups"]["size"]) == every["evidence"]
+    (bad,) = read_table(str(made), "rejected")
+    assert (bad["reason"], bad["file"]) == ("malformed_json", "worlds-dev-kilt.jsonl")
     assert not verified(made).findings
 
 
@@ -156,12 +157,6 @@ def test_what_was_changed_later_is_found(made: Path, rows: Rows, tmp_path: Path,
     write_rows(values, "fates", AGE.tables["fates"], output=str(tmp_path / "age"))
     seal(tmp_path / "age")
     assert rule in {finding.rule for finding in verified(tmp_path / "age").findings}
-
-
-def test_a_release_of_a_history_dump_is_of_the_day_that_was_asked_for(worlds: list[str]) -> None:
-    manifest = PAGES_RELEASE.read(worlds[0])
-    assert date_of(manifest) == DATES[0]
-    assert date_of(replace(manifest, options={"as_of": "2012-03-04T00:00:00Z"})) == "20120304"
 
 
 def test_releases_of_one_day_or_of_other_wikis_are_refused(
