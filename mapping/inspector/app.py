@@ -24,16 +24,16 @@ from mapping.age import AGE
 from mapping.amber.kind import AMBER_SETS
 from mapping.document import Code, Document, Section
 from mapping.inspector.about import about_sections, next_commands, other_values, python_lines, release_name
+from mapping.inspector.age import AGE_VIEWS
 from mapping.inspector.alignment import ALIGNMENT_VIEWS, ALIGNMENTS_VIEWS
 from mapping.inspector.amber import AMBER_VIEWS
 from mapping.inspector.benchmark import BENCHMARK_VIEWS
-from mapping.inspector.drift import DRIFT_VIEWS
+from mapping.inspector.diff import DIFF_VIEWS
 from mapping.inspector.frame import KindViews, Tab, View, guards, render
 from mapping.inspector.listing import Listing, show_card, show_list, show_sql
 from mapping.inspector.opened import Opened, every_release
 from mapping.inspector.qampari import QAMPARI_VIEWS
 from mapping.inspector.release_pages import PAGES_VIEWS
-from mapping.inspector.rot import AGE_VIEWS
 from mapping.inspector.sandbox import Sandbox
 from mapping.inspector.saved import FOLDER
 from mapping.qampari.kind import QAMPARI_RELEASE
@@ -124,7 +124,7 @@ _OWN: dict[Kind[Any], KindViews] = {
     ALIGNMENTS: ALIGNMENTS_VIEWS,
     QAMPARI_RELEASE: QAMPARI_VIEWS,
     AMBER_SETS: AMBER_VIEWS,
-    RELEASE_DIFF: DRIFT_VIEWS,
+    RELEASE_DIFF: DIFF_VIEWS,
     BENCHMARK: BENCHMARK_VIEWS,
     AGE: AGE_VIEWS,
 }

@@ -36,7 +36,7 @@ from mapping.document import (
 from mapping.inspector.about import about_sections, other_values
 from mapping.inspector.beside import came_and_went, folded, lines_of
 from mapping.inspector.frame import KindViews, paging, render
-from mapping.inspector.listing import Card, Listing, Row
+from mapping.inspector.listing import Card, Listing, Row, Rows
 from mapping.inspector.marking import Span
 from mapping.inspector.opened import Opened
 
@@ -47,7 +47,7 @@ _RUNS_A_PAGE, _NAMES = 400, 100
 SIDES = ("old", "new")
 
 
-def about_drift(opened: Opened) -> Iterator[Section]:
+def about_diff(opened: Opened) -> Iterator[Section]:
     """What became of pages, sections, pieces and redirects."""
     yield Section("What became of the pages", tuple(_pages(opened)))
     yield Section("Sections and pieces", tuple(_pieces(opened)))
@@ -136,7 +136,7 @@ def _outcomes(opened: Opened, table: str, caption: str, meanings: Mapping[str, s
     )
 
 
-def measured_drift(opened: Opened) -> Iterator[Section]:
+def measured_diff(opened: Opened) -> Iterator[Section]:
     """How much was kept by size of pages and, where the older release is open, by what they are about."""
     kept = 'sum(old_chars * kept) / nullif(sum(old_chars), 0) as "share kept"'
     gone = "count_if(outcome = 'gone') as gone, count_if(text_changed) as \"text changed\""
@@ -178,7 +178,7 @@ def show_change(request: Request, opened: Opened, card: Card) -> Response:
     row = card.row
     pages = {side: _page(opened, side, row[f"{side}_page_id"]) for side in SIDES}
     merged = row["outcome"] == "merged"
-    spans = _rows(opened, "span_changes", row["old_page_id"], "old_element, old_start")
+    spans = _rows(opened, "span_changes", row["old_page_id"])
     is_open = all(row[f"{side}_page_id"] is None or pages[side] is not None for side in SIDES)
     lines = lines_of(pages["old"], None if merged else pages["new"], spans) if is_open else []
     runs = list(folded(lines))
@@ -197,9 +197,7 @@ def show_change(request: Request, opened: Opened, card: Card) -> Response:
         row=row,
         meaning=PAGE_OUTCOMES[row["outcome"]],
         sections=[
-            change
-            for change in _rows(opened, "section_changes", row["old_page_id"], "old_number nulls last, new_number")
-            if change["outcome"] != "same"
+            change for change in _rows(opened, "section_changes", row["old_page_id"]) if change["outcome"] != "same"
         ],
         section_meanings=SECTION_OUTCOMES,
         span_meanings=SPAN_OUTCOMES,
@@ -239,12 +237,9 @@ def _moved_to(opened: Opened, span: Mapping[str, Any]) -> str | None:
     return _page_url(opened, "new", span["new_page_id"], [place])
 
 
-def _rows(opened: Opened, table: str, old_page_id: int | None, order: str) -> list[dict[str, Any]]:
-    if old_page_id is None or not opened.tables[table].files:
-        return []
-    answer = opened.db.execute(f'select * from "{table}" where old_page_id = ? order by {order}', [old_page_id])
-    names = [column[0] for column in answer.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+def _rows(opened: Opened, table: str, old_page_id: int | None) -> list[Row]:
+    """The rows of an old page, in their order."""
+    return [] if old_page_id is None else Rows.of(opened, table, {}).with_value(old_page_id=old_page_id)
 
 
 def _to_card(opened: Opened, row: Row) -> str:
@@ -260,9 +255,9 @@ def _links(*, has_card: bool = False) -> dict[str, Any]:
     return {**sides, "old_element": _to_card} if has_card else sides
 
 
-DRIFT_VIEWS = KindViews(
-    about=about_drift,
-    measured=measured_drift,
+DIFF_VIEWS = KindViews(
+    about=about_diff,
+    measured=measured_diff,
     listings={
         "page_changes": Listing(
             label="Pages",
