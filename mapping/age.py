@@ -14,18 +14,24 @@ before and does not stand now *fell*.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import pyarrow as pa
 
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
 from kbsource.release.laws import Law, counts_law
 from kbsource.release.manifest import ListingManifest
+from kbsource.release.output import commit
+from kbsource.release.sql import add_tables, connected
+from kbsource.release.writer import write_batches, write_rejected
 from kbsource.rows import Columns, Int32, Row
+from kbsource.runtime.sorted_runs import rebatched
 from mapping.records import Alignment, PageKey, Span
-from mapping.write.kind import REPORT
+from mapping.write.kind import REPORT, write_report
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -222,7 +228,7 @@ _GROUPS = {
     "size": "coalesce(size, 'never there')",
 }
 """By what evidence is grouped, as SQL over the table of fates."""
-_MOST_GROUPS = 40
+_MOST_GROUPS, _GROUP_ROWS = 40, 1 << 16
 
 
 def report_values(db: DuckDBPyConnection, dates: Sequence[str]) -> dict[str, Any]:
@@ -339,3 +345,34 @@ AGE = ListingKind(
     claims=_claims,
     counted={"pieces of evidence": "select count(*) from fates where release = 0"},
 )
+
+
+def commit_age(
+    batches: Iterable[pa.RecordBatch],
+    rejected: Sequence[BadRecord],
+    *,
+    output: str,
+    dates: Sequence[str],
+    facts: Mapping[str, Any],
+) -> None:
+    """Writes rows of ``Fate`` in their order, what was rejected, the report and, last of all, the manifest.
+
+    Args:
+        output: folder, marked as unfinished.
+        dates: of the releases, yyyymmdd.
+        facts: for the manifest, ``releases`` among them.
+    """
+    counts = dict.fromkeys(FATES, 0)
+
+    def seen() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for fate in batch["fate"].to_pylist():
+                counts[fate] += 1
+            yield batch
+
+    entry = write_batches(rebatched(seen(), _GROUP_ROWS), "fates", schema_of(Fate), output=output)
+    with connected() as db:
+        add_tables(db, {"fates": [entry.file]}, output)
+        report = report_values(db, dates)
+    entries = [entry, write_rejected(rejected, output=output), write_report(report, output=output)]
+    commit(AGE, AGE.listing(entries, {**facts, "counts": {**counts, "rejected": len(rejected)}}), output)

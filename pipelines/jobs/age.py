@@ -25,19 +25,17 @@ from kbsource.files import Folder, absolute, base_name, join
 from kbsource.records import BadRecord
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import ListingManifest, code_facts, input_files
-from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.output import ReleaseFolder
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import check_sizes
-from kbsource.release.sql import add_release, add_tables, connected
-from kbsource.release.writer import write_batches, write_rejected
+from kbsource.release.sql import add_release, connected
 from kbsource.runtime.chunks import BatchRef, ChunkFunction, ChunkKey, Work, read_batches, read_rows
-from kbsource.runtime.sorted_runs import rebatched
-from mapping.age import AGE, FATES, Fate, PageFacts, as_date, fates_of, first_with, report_values
+from mapping.age import AGE, Fate, PageFacts, as_date, commit_age, fates_of, first_with
 from mapping.decide import with_outcome
 from mapping.records import Alignment
 from mapping.search.page_search import SearchSettings, locate_nowhere
 from mapping.search.tokens import tokeniser_name
-from mapping.write.kind import REPORT, write_report
+from mapping.write.kind import REPORT
 from pipelines.alignment.reading import EvidenceFiles
 from pipelines.alignment.search import Search
 from pipelines.jobs.shared_inputs import MadeRelease
@@ -370,20 +368,7 @@ def _commit(
     facts: Mapping[str, Any],
 ) -> Iterator[str]:
     """Writes the tables, the report and, last of all, the manifest."""
-    counts = dict.fromkeys(FATES, 0)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for _, stored in chunks:
-            for batch in read_batches(BatchRef(*stored)):
-                for fate in batch["fate"].to_pylist():
-                    counts[fate] += 1
-                yield batch
-
-    entry = write_batches(rebatched(batches(), _ROWS_AT_ONCE), "fates", schema_of(Fate), output=output)
-    with connected() as db:
-        add_tables(db, {"fates": [entry.file]}, output)
-        report = report_values(db, dates)
+    batches = (batch for _, stored in chunks for batch in read_batches(BatchRef(*stored)))
     bad = [row for _, stored in rejected for row in read_rows(BatchRef(*stored), BadRecord)]
-    entries = [entry, write_rejected(bad, output=output), write_report(report, output=output)]
-    commit(AGE, AGE.listing(entries, {**facts, "counts": {**counts, "rejected": len(bad)}}), output)
+    commit_age(batches, bad, output=output, dates=dates, facts=facts)
     yield output

@@ -10,16 +10,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from kbsource.columns import batch_of
 from kbsource.records import Page
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.writer import write_lines, write_rows
+from mapping.age import AGE, Fate, PageFacts, commit_age, fates_of
 from mapping.amber.kind import AMBER_SETS
 from mapping.amber.release import TABLES as AMBER_TABLES
 from mapping.inspector.opened import Opened, open_releases
-from mapping.records import MISSED
+from mapping.records import MISSED, Alignment, PageKey, Span
 from mapping.schema import TABLES
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, write_report
 from tests.support.releases import TitleRow, write_release
@@ -258,6 +260,27 @@ def _queries(name: str, pages: Sequence[Page]) -> Iterator[tuple[Any, ...]]:
         for qid, page in zip(("Q1", "Q2"), pages, strict=False):
             refs = [{"wikipedia_id": str(page.page_id), "title": page.title}]
             yield ("human", task, name, qid, "P1303", f"{name}{qid}{task}", form.format(name), [answer], refs)
+
+
+def write_age(folder: Path, texts: Sequence[str], *, made_from: PagesManifest) -> Path:
+    """Writes what became of texts in a release that is older and in that one, in which every other text is weak."""
+    later = made_from.facts()
+    dates = ("20100101", str(made_from.dump.date))
+    page = PageFacts(1, 2_000, texts[0])
+    rows: list[Fate] = []
+    for number, text in enumerate(texts):
+        found = [
+            Alignment(
+                PageKey("title", text), text, ordinal=number, example_id=text, outcome=outcome, page_id=1, title=text,
+                span=Span(1, 0, 1, 4, score, "bleu"),
+            )
+            for outcome, score in (("exact", 1.0), ("near", 0.8) if number % 2 else ("weak", 0.2))
+        ]  # fmt: skip
+        rows += fates_of("dev", found, (page, page._replace(version=2)), dates)
+    facts = {"releases": [{**later, "dump_date": dates[0], "manifest_sha256": "0" * 64}, later]}
+    with ReleaseFolder(str(folder), kind=AGE):
+        commit_age([batch_of(rows, Fate)], [], output=str(folder), dates=dates, facts=facts)
+    return folder
 
 
 def opened(*folders: Path) -> tuple[Opened, ...]:

@@ -15,6 +15,7 @@ from tests.support.derived_releases import (
     Piece,
     Record,
     opened,
+    write_age,
     write_alignment,
     write_alignments,
     write_amber,
@@ -54,6 +55,9 @@ VIEWS = (
     "diff/tables/page_changes/0",
     "diff/tables/page_changes/1",
     "diff/tables/span_changes",
+    "age/",
+    "age/tables/fates",
+    "age/tables/fates/0",
 )
 
 
@@ -78,6 +82,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
             [drawn(each, number, "train") for number, each in enumerate(questions)],
             facts={"release": manifest.facts()},
         ),
+        write_age(folder / "age", ["First", HOSTILE_RTL.replace("\0", "")], made_from=manifest),
         write_amber(folder / "amber", ["Kate Bush", HOSTILE_RTL], PAGES, made_from=manifest),
     ]
     changes = Changes(7)
