@@ -7,24 +7,18 @@ passages, and the answers to those that were asked, so that a run that was kille
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any, NamedTuple
 
 import orjson
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from kbsource.columns import batch_of, rows_of, schema_of
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Folder, absolute, base_name, glob, join
+from kbsource.files import Folder, absolute, base_name
 from kbsource.identity import stable_sha256
 from kbsource.records import BadRecord
 from kbsource.release.manifest import code_facts
-from kbsource.release.reader import row_groups
 from kbsource.rows import Row
-from kbsource.runtime.chunks import ChunkKey, Report, chunk_path, once, read_chunk_report, read_rows, write_chunk
 from mapping.contexts.gold import Reject
 from mapping.retrieval.queries import queries_of
 from mapping.retrieval.reader import (
@@ -40,12 +34,11 @@ from mapping.retrieval.reader import (
 )
 from mapping.sources.raw_records import iter_lines
 from mapping.sources.scratch import Joined
+from pipelines.jobs.through_model import through_model
 from pipelines.options import ReadOptions
-from pipelines.progress import Done, Progress
+from pipelines.progress import Progress
 from pipelines.runners.counters import count
-from pipelines.runners.running import NotRunError, check_paths, new_pipeline, run_pipeline
-from pipelines.transforms.tables import ReadTable
-from pipelines.transforms.verify_entailment import ListHandler, RunModel
+from pipelines.runners.running import check_paths, new_pipeline
 
 QUESTIONS_TOGETHER = 16
 """That a worker takes at once; batches are made of these alone, so that the answers depend on nothing else."""
@@ -55,9 +48,8 @@ _FOUND = "found"
 class _Line(Row):
     """What a question came to: a line, or why there is none."""
 
-    line: bytes
-    query_id: str
-    why: str
+    line: bytes = b""
+    why: str = ""
 
 
 class Answers(NamedTuple):
@@ -80,32 +72,29 @@ def read_questions(options: ReadOptions, *, flags: Sequence[str], progress: Prog
     prompt, opener = read_prompt(options.prompt, options.form), _generator(options)
     output, faults = absolute(options.output), list[BadRecord]()
     staging = Folder.of(f"{output}.{_job(options, prompt, opener.sha256(options.reader))}.partial")
-    questions, answers = str(staging / "questions.parquet"), str(staging / "answers")
-    # Also where they are there: lines that cannot be used are told by every run.
-    n_questions, n_bare = _write_questions(questions, _asked(options, faults.append), options.form != "closed")
-    ask = partial(_ask, options=options, prompt=prompt, folder=answers)
-    try:
-        _ = (
-            pipeline
-            | "questions" >> ReadTable([questions], None, chunk_rows=1)
-            | "read" >> RunModel(ListHandler(partial(opener, options.reader), ask), options.reader)
-        )
-        with progress.stage("read", partial(_done, answers, n_questions)):
-            run_pipeline(pipeline, "read")
-    except NotRunError:
-        staging.delete()
-        raise
-    n_too_long = 0
+    n_questions, read = through_model(
+        pipeline,
+        ([one] for one in _asked(options, faults.append)),
+        Asked,
+        _Line,
+        name="read",
+        together=QUESTIONS_TOGETHER,
+        staging=staging,
+        model=options.reader,
+        open_model=partial(opener, options.reader),
+        answer=partial(_answers, options=options, prompt=prompt),
+        progress=progress,
+    )
+    n_bare = n_too_long = 0
     with Folder.of(output).create() as target:
-        for one in _written(questions, answers):
-            if one.why:
-                bad = BadRecord(
-                    "read", one.query_id, TOO_LONG, f"{one.query_id}: {one.why}", base_name(options.questions), -1
-                )
-                faults.append(bad)
+        for asked, line in (pair for questions, lines in read for pair in zip(questions, lines, strict=True)):
+            n_bare += options.form != "closed" and not asked.contexts
+            if line.why:
+                detail = f"{asked.query_id}: {line.why}"
+                faults.append(BadRecord("read", asked.query_id, TOO_LONG, detail, base_name(options.questions), -1))
                 n_too_long += 1
             else:
-                target.write(one.line)
+                target.write(line.line)
     staging.delete()
     return Answers(n_questions, n_bare, n_too_long, faults)
 
@@ -153,42 +142,9 @@ def _asked(options: ReadOptions, reject: Reject) -> Iterator[Asked]:
         raise SetupError(f"{options.questions} has no questions that can be asked; name another file.")
 
 
-def _write_questions(path: str, asked: Iterable[Asked], needs_passages: bool) -> tuple[int, int]:
-    """Writes questions, ``QUESTIONS_TOGETHER`` to a row group; gives their number, and of those without passages."""
-    n_questions = n_bare = 0
-    source = iter(asked)
-    with Folder.of(path).create() as sink, pq.ParquetWriter(sink, schema_of(Asked)) as target:
-        while together := list(islice(source, QUESTIONS_TOGETHER)):
-            n_questions += len(together)
-            n_bare += sum(needs_passages and not one.contexts for one in together)
-            target.write_batch(batch_of(together, Asked))
-    return n_questions, n_bare
-
-
-def _ask(
-    model: Any, element: tuple[ChunkKey, pa.RecordBatch], *, options: ReadOptions, prompt: Prompt, folder: str
-) -> int:
-    """Answers the questions of a row group, into a file of the folder, which is made unless it is there."""
-    key, questions = ChunkKey(*element[0]), list(rows_of(element[1], Asked))
-
-    def make() -> None:
-        if options.form == "fid" and not model.can_fuse:
-            raise SetupError(f"--form fid: {options.reader.model} has no encoder; use read or pig.")
-        count({"model_calls": 1, "model_questions": len(questions)})
-        found = answered(questions, model, form=options.form, prompt=prompt, top=options.top)
-        lines = [_Line(one, "", "") if isinstance(one, bytes) else _Line(b"", *one) for one in found]
-        write_chunk([batch_of(lines, _Line)], schema_of(_Line), Report(), path=chunk_path(folder, key))
-
-    return once(chunk_path(folder, key), make, read_chunk_report)[0].n_rows
-
-
-def _written(questions: str, folder: str) -> Iterator[_Line]:
-    """What the questions came to, in their order."""
-    for number, _ in enumerate(row_groups(questions, ("query_id",))):
-        yield from read_rows(read_chunk_report(chunk_path(folder, ChunkKey(0, number)))[0], _Line)
-
-
-def _done(folder: str, n_questions: int) -> Done:
-    return Done(
-        min(len(glob(join(folder, "*.arrow"))) * QUESTIONS_TOGETHER, n_questions), n_questions, unit="questions"
-    )
+def _answers(model: Any, questions: Sequence[Asked], *, options: ReadOptions, prompt: Prompt) -> Iterator[_Line]:
+    if options.form == "fid" and not model.can_fuse:
+        raise SetupError(f"--form fid: {options.reader.model} has no encoder; use read or pig.")
+    count({"model_calls": 1, "model_questions": len(questions)})
+    found = answered(questions, model, form=options.form, prompt=prompt, top=options.top)
+    yield from (_Line(one) if isinstance(one, bytes) else _Line(why=one[1]) for one in found)

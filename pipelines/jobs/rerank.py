@@ -8,29 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby, islice
-from operator import itemgetter
-from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
 
 from kbsource.errors import RecordError
-from kbsource.files import Folder, absolute, glob, join
+from kbsource.files import Folder, absolute
 from kbsource.identity import stable_sha256
 from kbsource.records import BadRecord
 from kbsource.release.manifest import code_facts
-from kbsource.release.reader import row_groups
-from kbsource.runtime.chunks import (
-    ChunkKey,
-    Report,
-    chunk_path,
-    once,
-    read_chunk_report,
-    read_stored,
-    rows_batch,
-    write_chunk,
-)
+from kbsource.rows import Row
 from mapping.contexts.gold import Reject
 from mapping.entail.signal import digest_of, model_folder, weight_files
 from mapping.passages.cut import passage_id
@@ -39,26 +26,31 @@ from mapping.retrieval.index import Hit, PassageIndex
 from mapping.retrieval.queries import Query, read_queries
 from mapping.retrieval.rerank import Reranker, reordered
 from mapping.retrieval.runs import RankedDocument, found_line, of_queries, place_of, ranked_queries
+from pipelines.jobs.through_model import through_model
 from pipelines.options import RerankOptions
-from pipelines.progress import Done, Progress
+from pipelines.progress import Progress
 from pipelines.runners.counters import count
-from pipelines.runners.running import NotRunError, check_paths, new_pipeline, run_pipeline
-from pipelines.transforms.tables import ReadTable
-from pipelines.transforms.verify_entailment import ListHandler, RunModel
+from pipelines.runners.running import check_paths, new_pipeline
 
 QUERIES_TOGETHER = 8
 """That a worker takes at once: of a hundred passages each some seconds of work for a small model on a core."""
-_CANDIDATES = pa.schema(
-    [
-        ("query_id", pa.string()),
-        ("query", pa.string()),
-        ("passage_id", pa.string()),  # empty for a page
-        ("page_id", pa.int64()),  # null where nothing was found for a query
-        ("title", pa.string()),
-        ("text", pa.string()),
-    ]
-)
-_SCORES = pa.schema([("score", pa.float64())])
+
+
+class _Candidate(Row):
+    """A document that was found for a query; of a query without any, nothing but this."""
+
+    query_id: str
+    query: str
+    passage_id: str = ""  #: empty for a page
+    page_id: int | None = None
+    title: str = ""
+    text: str = ""
+
+
+class _Scored(Row):
+    """The score of a candidate; null for what was not read."""
+
+    score: float | None
 
 
 class RerankedRun(NamedTuple):
@@ -80,26 +72,24 @@ def rerank_run(options: RerankOptions, index: PassageIndex, *, flags: Sequence[s
     queries = {query.query_id: query for query in read_queries(options.queries)}
     output, faults = absolute(options.output), list[BadRecord]()
     staging = Folder.of(f"{output}.{_job(options)}.partial")
-    candidates, scores = str(staging / "candidates.parquet"), str(staging / "scores")
-    # Also where they are there: lines that cannot be used are told by every run.
-    n_queries = _write_candidates(candidates, _candidates(options.ranked, queries, index, faults.append))
-    try:
-        _ = (
-            pipeline
-            | "candidates" >> ReadTable([candidates], None, chunk_rows=1)
-            | "score"
-            >> RunModel(
-                ListHandler(partial(Reranker, options.reranker), partial(_score, folder=scores)), options.reranker
-            )
-        )
-        with progress.stage("score", partial(_done, scores, n_queries)):
-            run_pipeline(pipeline, "rerank")
-    except NotRunError:
-        staging.delete()
-        raise
+    found = _candidates(options.ranked, queries, index, faults.append)
+    n_queries, scored = through_model(
+        pipeline,
+        (_rows(query, hits) for query, hits in found),
+        _Candidate,
+        _Scored,
+        name="rerank",
+        together=QUERIES_TOGETHER,
+        staging=staging,
+        model=options.reranker,
+        open_model=partial(Reranker, options.reranker),
+        answer=_scores,
+        progress=progress,
+    )
     with Folder.of(output).create() as target:
-        for query_id, hits in _reordered(candidates, scores):
-            target.write(found_line(queries[query_id], hits, options.form))
+        for candidates, scores in scored:
+            for query_id, hits in _reordered(candidates, scores):
+                target.write(found_line(queries[query_id], hits, options.form))
     staging.delete()
     return RerankedRun(n_queries, faults)
 
@@ -144,50 +134,25 @@ def _hit(place: tuple[int, int | None], query: Query, index: PassageIndex) -> Hi
     return passage
 
 
-def _write_candidates(path: str, candidates: Iterator[tuple[Query, list[Hit]]]) -> int:
-    """Writes what the model is to read, ``QUERIES_TOGETHER`` to a row group; gives the number of queries."""
-    n_queries = 0
-    with Folder.of(path).create() as sink, pq.ParquetWriter(sink, _CANDIDATES) as target:
-        while together := list(islice(candidates, QUERIES_TOGETHER)):
-            n_queries += len(together)
-            rows = [row for query, hits in together for row in _rows(query, hits)]
-            target.write_batch(rows_batch(rows, _CANDIDATES))
-    return n_queries
+def _rows(query: Query, hits: Sequence[Hit]) -> list[_Candidate]:
+    found = [_Candidate(query.query_id, query.text, hit.passage_id, hit.page_id, hit.title, hit.text) for hit in hits]
+    return found or [_Candidate(query.query_id, query.text)]
 
 
-def _rows(query: Query, hits: Sequence[Hit]) -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = [(hit.passage_id, hit.page_id, hit.title, hit.text) for hit in hits]
-    return [(query.query_id, query.text, *one) for one in found or [(None,) * 4]]
+def _scores(reranker: Reranker, candidates: Sequence[_Candidate]) -> Iterator[_Scored]:
+    """The scores of candidates, of each query those that the model reads."""
+    for _, own in groupby(candidates, key=attrgetter("query_id")):
+        hits = list(own)
+        read = [(hit.title, hit.text) for hit in hits[: reranker.depth] if hit.page_id is not None]
+        count({"model_calls": 1, "model_pairs": len(read)})
+        yield from map(_Scored, reranker.scores(hits[0].query, read))
+        yield from (_Scored(None) for _ in hits[len(read) :])
 
 
-def _score(reranker: Reranker, element: tuple[ChunkKey, pa.RecordBatch], *, folder: str) -> int:
-    """Scores the passages of a row group, into a file of the folder, which is made unless it is there."""
-    key, rows = ChunkKey(*element[0]), element[1].to_pylist()
-
-    def make() -> None:
-        scores: list[tuple[float | None]] = []
-        for _, own in groupby(rows, key=itemgetter("query_id")):
-            hits = list(own)
-            read = [(hit["title"], hit["text"]) for hit in hits[: reranker.depth] if hit["page_id"] is not None]
-            count({"model_calls": 1, "model_pairs": len(read)})
-            found = reranker.scores(hits[0]["query"], read)
-            scores += zip([*found, *[None] * (len(hits) - len(read))], strict=True)
-        write_chunk([rows_batch(scores, _SCORES)], _SCORES, Report(), path=chunk_path(folder, key))
-
-    return once(chunk_path(folder, key), make, read_chunk_report)[0].n_rows
-
-
-def _reordered(candidates: str, folder: str) -> Iterator[tuple[str, list[Hit]]]:
-    """The queries of the run, each with what was found for it in the new order."""
-    for number, group in enumerate(row_groups(candidates)):
-        stored, _ = read_chunk_report(chunk_path(folder, ChunkKey(0, number)))
-        scores = [row["score"] for batch in read_stored(stored) for row in batch.to_pylist()]
-        rows = zip(group.to_pylist(), scores, strict=True)
-        for query_id, own in groupby(rows, key=lambda row: row[0]["query_id"]):
-            found = [(row, score) for row, score in own if row["page_id"] is not None]
-            hits = [Hit(row["passage_id"], row["page_id"], row["title"], row["text"], 0.0) for row, _ in found]
-            yield query_id, reordered(hits, [score for _, score in found])
-
-
-def _done(folder: str, n_queries: int) -> Done:
-    return Done(min(len(glob(join(folder, "*.arrow"))) * QUERIES_TOGETHER, n_queries), n_queries, unit="queries")
+def _reordered(candidates: Sequence[_Candidate], scores: Sequence[_Scored]) -> Iterator[tuple[str, list[Hit]]]:
+    """The queries of candidates, each with what was found for it in the new order."""
+    rows = zip(candidates, scores, strict=True)
+    for query_id, own in groupby(rows, key=lambda row: row[0].query_id):
+        found = [(row, one.score) for row, one in own if row.page_id is not None]
+        hits = [Hit(row.passage_id, row.page_id or 0, row.title, row.text, 0.0) for row, _ in found]
+        yield query_id, reordered(hits, [score for _, score in found])
