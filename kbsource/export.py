@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from kbsource.files import Folder, HashingWriter, base_name
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
 from kbsource.rendering import Block, HtmlPage, Markdown, PlainText, join_blocks
+from kbsource.sentences import sentence_spans
 
 Format = Literal["text", "markdown", "html", "jsonl"]
 By = Literal["page", "section"]
@@ -30,7 +31,6 @@ _EVERY = 1_000
 # Scripts without spaces by the letter; else words, and every other sign.
 _UNSPACED = "\u0e00-\u0eff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
-_SENTENCE_END = re.compile(r"""[.!?]["')\]]*\s|[。！？]|\n""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,10 @@ def cut_blocks(blocks: Iterable[Block], max_tokens: int) -> Iterator[list[Block]
     two words; a heading goes with what is below it."""
     run: list[Block] = []
     sizes: list[int] = []
+    n_held = 0
     for block in blocks:
         for text, size in _cut_text(block.text, max_tokens):
-            if run and sum(sizes) + size > max_tokens:
+            if run and n_held + size > max_tokens:
                 first = len(run)
                 while first > 1 and run[first - 1].kind == "heading":
                     first -= 1
@@ -108,8 +109,10 @@ def cut_blocks(blocks: Iterable[Block], max_tokens: int) -> Iterator[list[Block]
                     first = len(run)
                 yield run[:first]
                 run, sizes = run[first:], sizes[first:]
+                n_held = sum(sizes)
             run.append(block._replace(text=text))
             sizes.append(size)
+            n_held += size
     if run:
         yield run
 
@@ -117,11 +120,12 @@ def cut_blocks(blocks: Iterable[Block], max_tokens: int) -> Iterator[list[Block]
 def _cut_text(text: str, max_tokens: int) -> Iterator[tuple[str, int]]:
     spans = [found.span() for found in _TOKEN.finditer(text)]
     first, at = 0, 0
+    sentence_ends = [end for _, end in sentence_spans(text)] if len(spans) > max_tokens else []
     while len(spans) - first > max_tokens:
         end = spans[first + max_tokens - 1][1]
         half = spans[first + (max_tokens - 1) // 2][0]
-        ends = [found.end() for found in _SENTENCE_END.finditer(text, half, end + 1)]
-        cut = ends[-1] if ends else end
+        n_ended = bisect_right(sentence_ends, end)
+        cut = sentence_ends[n_ended - 1] if n_ended and sentence_ends[n_ended - 1] > half else end
         after = bisect_left(spans, (cut, 0), first + 1)
         yield text[at:cut].strip(), after - first
         first, at = after, cut

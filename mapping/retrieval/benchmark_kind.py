@@ -79,15 +79,16 @@ BENCHMARK = ListingKind(
     laws=(
         Law(
             "score_law",
-            "a score is not the mean of its values, or its interval is none",
-            f"""select _file, concat_ws(', ', dataset, system, metric) from scores left join {_MEANS} as means
-                using (dataset, system, metric) where scores.n is distinct from means.n or abs(value - mean) > 1e-9
+            "a score is not the mean of its values, its interval is none, or values have no score",
+            f"""select coalesce(_file, 'scores'), concat_ws(', ', dataset, system, metric)
+                from scores full join {_MEANS} as means using (dataset, system, metric)
+                where scores.n is distinct from means.n or abs(value - mean) > 1e-9
                 or value not between 0 and 1 or not (low between 0 and high)""",
             needs=("scores", "values"),
         ),
         Law(
             "run_law",
-            "a run has no cost, or no predictions",
+            "a run has no cost",
             """select _file, concat_ws(', ', dataset, system) from (
                 select distinct _file, dataset, system from "values" anti join costs using (dataset, system))""",
             needs=("values", "costs"),
