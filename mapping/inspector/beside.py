@@ -45,19 +45,30 @@ def lines_of(old: Page | None, new: Page | None, spans: Sequence[Mapping[str, An
     by_element: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
     for span in spans:
         by_element[span["old_element"]].append(span)
-    elements = ((), ()) if old is None or new is None else (old.elements, new.elements)
-    partners = _partners(len(elements[0]), len(elements[1]), by_element, None if new is None else new.page_id)
-    origins = {span["new_element"]: span["old_element"] for span in spans if span["outcome"] == "moved"}
+    before, after = (() if page is None else page.elements for page in (old, new))
+    inside = [span for span in spans if new is not None and span["new_page_id"] == new.page_id]
+    partners = {} if old is None or new is None else _partners(len(before), len(after), by_element, new.page_id)
+    origins = {span["new_element"]: span["old_element"] for span in inside}
+
+    def added(start: int, end: int) -> Iterator[Line]:
+        for number in range(start, end):
+            origin = origins.get(number)
+            text = after[number].text
+            pieces = [Piece(text, True)] if origin is None else changed_words(before[origin].text, text)[1]
+            yield Line(
+                "added" if origin is None else "moved", None, Version(number, after[number], pieces), None, origin
+            )
+
     lines: list[Line] = []
     at = 0
-    for number, element in enumerate(old.elements if old is not None else ()):
+    for number, element in enumerate(before):
         if number in partners:
-            lines += (_added(new, other, origins) for other in range(at, partners[number]))
-            lines.append(_pair(number, element, partners[number], elements[1][partners[number]], by_element[number]))
+            lines += added(at, partners[number])
+            lines.append(_pair(number, element, partners[number], after[partners[number]], by_element[number]))
             at = partners[number] + 1
         else:
-            lines.append(_left(number, element, by_element[number]))
-    lines += (_added(new, other, origins) for other in range(at, len(new.elements) if new is not None else 0))
+            lines.append(_left(number, element, by_element[number], after))
+    lines += added(at, len(after))
     return lines
 
 
@@ -98,23 +109,18 @@ def _pair(number: int, old: Element, other: int, new: Element, spans: Sequence[M
     return Line(outcome, Version(number, old, left), Version(other, new, right))
 
 
-def _left(number: int, element: Element, spans: Sequence[Mapping[str, Any]]) -> Line:
-    """An old element without one beside it: the whole of it is marked, but for what stands elsewhere."""
+def _left(number: int, element: Element, spans: Sequence[Mapping[str, Any]], after: Sequence[Element]) -> Line:
+    """An old element without one beside it: marked is what stands nowhere any more."""
     elsewhere = [span for span in spans if span["outcome"] != "gone"]
     gone = [(span["old_start"], span["old_end"]) for span in spans if span["outcome"] == "gone"]
     if not spans:
         gone = [(0, len(element.text))]
     longest = max(elsewhere, key=lambda span: span["old_end"] - span["old_start"], default=None)
-    pieces = marked_pieces(element.text, gone)
+    if longest is not None and longest["outcome"] == "edited" and after:  # without, of a page that was merged
+        pieces = changed_words(element.text, after[longest["new_element"]].text)[0]
+    else:
+        pieces = marked_pieces(element.text, gone)
     return Line("gone" if longest is None else longest["outcome"], Version(number, element, pieces), None, longest)
-
-
-def _added(new: Page | None, number: int, origins: Mapping[int, int]) -> Line:
-    assert new is not None
-    element = new.elements[number]
-    if number in origins:
-        return Line("moved", None, Version(number, element, [Piece(element.text, False)]), comes_from=origins[number])
-    return Line("added", None, Version(number, element, [Piece(element.text, True)]))
 
 
 NEAR = 1

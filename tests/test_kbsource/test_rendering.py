@@ -78,7 +78,12 @@ def test_html_has_lists_spans_and_lines() -> None:
     assert '<td rowspan="2" dir="auto">1</td><td dir="auto">2<br>3</td>' in html
     assert '<td dir="auto">1912<br>London</td>' in html
     assert '<ol><li value="1">' in LISTS.html().replace("\n", "")
-    assert "<script>" not in page_of(paragraph("<script>"), tables=(Table(1, "<script>", ("<script>",), ()),)).html()
+    hostile, link = "<script> <b>", Anchor(1, 9, 12, "<b>", '"><b>', None, None, "<b>")
+    cells = ((Cell(hostile, False, 1, 1, (CellLink(9, 12, "<b>", None, 4),)),),)
+    table = Table(1, hostile, (hostile,), cells)
+    box = Infobox(1, hostile, (InfoboxField(hostile, hostile, (CellLink(0, 8, "<b>", None, 4),)),))
+    page = page_of(paragraph(hostile), anchors=(link,), tables=(table,), infoboxes=(box,))
+    assert all(re.search("<script|<b>", html) is None for html in (page.html(), page.html(links=True)))
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,24 @@ def test_what_moved_stands_on_both_sides_and_each_knows_the_other() -> None:
     assert lines[4].leads_to is spans[3]
 
 
+def test_of_edits_that_cross_one_stands_beside_and_the_other_on_both_sides() -> None:
+    old, new = page("a red house here", "a blue boat there"), page("a blue ship there", "a red barn here")
+    spans = [span(0, "same", 0), span(1, "edited", 2), span(2, "edited", 1)]
+    lines = lines_of(old, new, spans)
+    assert [(line.outcome, line.old and line.old.number, line.new and line.new.number) for line in lines] == [
+        ("same", 0, 0),
+        ("edited", 1, None),
+        ("edited", 2, 1),
+        ("moved", None, 2),
+    ]
+    marked = [
+        [piece.text for piece in version.pieces if piece.is_marked]
+        for version in (lines[1].old, lines[2].old, lines[2].new, lines[3].new)
+        if version is not None
+    ]
+    assert marked == [["house"], ["boat"], ["ship"], ["barn"]]
+
+
 def test_unchanged_elements_far_from_a_change_are_folded() -> None:
     old, new = page(*"abcdef", "the end is here"), page(*"abcdef", "the end was here")
     spans = [*(span(number, "same", number) for number in range(7)), span(7, "edited", 7)]

@@ -141,6 +141,17 @@ def test_a_graph_finds_most_of_the_nearest(tmp_path: Path, folder: Path, precisi
         Neighbours(str(vectors), str(tmp_path / "graph"))
 
 
+def test_pages_are_looked_for_behind_the_many_passages_of_one(tmp_path: Path) -> None:
+    pytest.importorskip("usearch")
+    rows = [*(passage(1, row, "One", "ada ada") for row in range(30)), passage(2, 0, "Two", "bruno")]
+    corpus, model = write_corpus(tmp_path / "corpus", rows), tiny_encoder(tmp_path / "tiny")
+    encode_corpus(corpus, model, tmp_path / "corpus-vectors")
+    make_neighbours(str(tmp_path / "corpus-vectors"), str(tmp_path / "graph"))
+    graph = Neighbours(str(tmp_path / "corpus-vectors"), str(tmp_path / "graph"))
+    index = VectorIndex(str(corpus), str(tmp_path / "corpus-vectors"), str(model), graph)
+    assert [hit.page_id for hit in index.search("ada ada", 2, "page")] == [1, 2]
+
+
 def test_a_graph_belongs_to_its_vectors(tmp_path: Path, folder: Path) -> None:
     pytest.importorskip("usearch")
     make_neighbours(str(folder / "corpus-vectors"), str(tmp_path / "graph"))
