@@ -21,7 +21,7 @@ from starlette.responses import FileResponse, Response
 from kbsource.errors import counted
 from mapping.document import Link
 from mapping.inspector.frame import Crumb, bound_asked, paging, render
-from mapping.inspector.marking import Span, shown
+from mapping.inspector.marking import Span, shown, web_address
 from mapping.inspector.opened import Opened, TableFiles
 from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Sandbox
 
@@ -380,9 +380,7 @@ def value_url(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> 
         return opened.page_url(int(text), spans[:1])
     if name == "title" or name.endswith("_title"):
         return opened.title_url(text)
-    if name == "url" and text.startswith(("https://", "http://")):
-        return text
-    return opened.entity_url(text)
+    return web_address(text) if name == "url" else opened.entity_url(text)
 
 
 def _span(row: Mapping[str, Any], names: Sequence[str]) -> Span:

@@ -19,7 +19,7 @@ from kbsource.rendering import ElementPiece, HtmlPage, Links
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from mapping.inspector.finder import FoundTitle, PageFinder
 from mapping.inspector.frame import Crumb, View, number_asked, paging, render
-from mapping.inspector.marking import Mark, Note, Span, TextLink, mark_text, read_spans, shown
+from mapping.inspector.marking import Mark, Note, Span, TextLink, mark_text, read_spans, shown, web_address
 from mapping.inspector.opened import Opened, section_id
 
 PART_CHARS = 200_000
@@ -182,11 +182,6 @@ def _addresses(reference: Reference) -> tuple[str | None, str | None]:
     return (None, None) if citation is None else (citation.url, citation.archive_url)
 
 
-def _web(address: str | None) -> str | None:
-    """An address of the web; None for what else a page may give as one."""
-    return address if address is not None and address.startswith(("https://", "http://")) else None
-
-
 def _place(element: int, start: int, end: int) -> str:
     return f"element {element}, [{start}, {end})"
 
@@ -221,7 +216,7 @@ def show_page(request: Request, opened: Opened) -> Response:
         title=page.title,
         page=page,
         document=Document(opened, page, spans, references).html(parts[number]),
-        references=[(one, reference_label(one), *(_web(url) for url in _addresses(one))) for one in listed],
+        references=[(one, reference_label(one), *map(web_address, _addresses(one))) for one in listed],
         n_unlisted=n_unlisted,
         headings=_headings(opened, page, parts),
         n_headings=sum(element.kind == "heading" for element in page.elements),
@@ -231,7 +226,7 @@ def show_page(request: Request, opened: Opened) -> Response:
         n_linking=finder.n_linking(page.page_id),
         linking=finder.linking(page.page_id, 0, _N_LINKING),
         backlinks=finder.backlinks,
-        address=page.url if page.url.startswith(("https://", "http://")) else None,
+        address=web_address(page.url),
         span_places=[(span, opened.page_url(page.page_id, [span])) for span in spans],
     )
 
