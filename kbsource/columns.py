@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from itertools import accumulate, chain, pairwise
 from types import FunctionType
@@ -14,15 +14,19 @@ import msgspec
 import pyarrow as pa
 from msgspec.structs import astuple
 
-from kbsource.errors import RecordError
 from kbsource.rows import ArrowType, Columns, Numbered, Row
 
 R = TypeVar("R", bound=Row)
-_SECONDS = pa.timestamp("s", tz="UTC")
 _NUMBERED = b"numbered"
 """In the metadata of a column that rows do not have, see ``Numbered``."""
-_TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_(), bytes: pa.binary()}
-_NAMED = {"timestamp": pa.timestamp("ms", tz="UTC")}
+_TYPES = {
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bool: pa.bool_(),
+    bytes: pa.binary(),
+    datetime: pa.timestamp("ms", tz="UTC"),
+}
 # Of columns that are mapped: as ``struct`` names them. numpy, which ``to_numpy`` takes, is not there where releases are
 # only read.
 _FORMATS: dict[Any, Literal["b", "B", "i", "I", "q", "Q"]] = {
@@ -79,11 +83,7 @@ def struct_of(row: type[Row]) -> pa.StructType:
 
 
 def batch_of(rows: Iterable[R], row: type[R]) -> pa.RecordBatch:
-    """Rows as one record batch.
-
-    Raises:
-        RecordError: ``bad_timestamp``.
-    """
+    """Rows as one record batch."""
     schema = schema_of(row)
     columns = zip(_transposed(list(rows), row), schema, strict=True)
     arrays = [encode(column, field.type, is_nullable=field.nullable) for column, field in columns]
@@ -108,7 +108,7 @@ def rows_of(batch: pa.RecordBatch | pa.Table, row: type[R]) -> list[R]:
 
 
 def encode(values: Sequence[Any], type_: pa.DataType, *, is_nullable: bool = False) -> pa.Array:
-    """Nested values as an Arrow array: sequences for lists, rows or tuples for structs, texts for times."""
+    """Nested values as an Arrow array: sequences for lists, rows or tuples for structs."""
     if pa.types.is_list(type_):
         has_nulls = is_nullable and None in values
         lists = [value or () for value in values] if has_nulls else values
@@ -138,9 +138,6 @@ def encode(values: Sequence[Any], type_: pa.DataType, *, is_nullable: bool = Fal
         )
         arrays = [encode(column, field.type, is_nullable=field.nullable) for column, field in columns]
         return pa.StructArray.from_arrays(arrays, fields=list(type_), mask=mask)
-    if pa.types.is_timestamp(type_):
-        seconds = [None if value is None else timestamp_seconds(value) for value in values]
-        return pa.array(seconds, _SECONDS).cast(type_)
     return pa.array(values, type_)
 
 
@@ -155,25 +152,6 @@ def numbers(array: pa.Array) -> memoryview:
     width = array.type.bit_width // 8
     data = memoryview(array.buffers()[1] or b"").cast("B")
     return data[array.offset * width :][: len(array) * width].cast(_FORMATS[array.type])
-
-
-def timestamp_seconds(timestamp: str) -> int:
-    """The seconds since 1970 of ``2019-07-19T20:25:53Z``.
-
-    Raises:
-        RecordError: ``bad_timestamp``.
-    """
-    try:
-        if len(timestamp) != 20 or timestamp[-1] != "Z":
-            raise ValueError("not of the form 2019-07-19T20:25:53Z")
-        return int(datetime.fromisoformat(timestamp).timestamp())
-    except ValueError as error:
-        raise RecordError("bad_timestamp", f"{timestamp!r}: {error}") from error
-
-
-def timestamp_text(seconds: int) -> str:
-    """What ``timestamp_seconds`` took."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}".zfill(20)
 
 
 def _transposed(values: Sequence[Any], of: type[Row] | int, *, is_optional: bool = False) -> list[Sequence[Any]]:
@@ -210,9 +188,6 @@ def _decode(array: pa.Array, form: _Form) -> list[Any]:
         if array.null_count:
             return [row if is_valid else None for row, is_valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
         return rows
-    if pa.types.is_timestamp(form.type):
-        seconds = array.cast(_SECONDS).cast(pa.int64()).to_pylist()
-        return [None if one is None else timestamp_text(one) for one in seconds]
     is_plain = array.null_count == 0 and pa.types.is_integer(array.type)
     values: list[Any] = numbers(array).tolist() if is_plain else array.to_pylist()
     return values
@@ -289,7 +264,7 @@ def _form(hint: Any, marks: Sequence[Any] = ()) -> _Form:
     more, hint = _annotated(hint)
     named = next((mark for mark in (*marks, *more) if isinstance(mark, ArrowType)), None)
     if named is not None:
-        return _Form(_NAMED[named.name] if named.name in _NAMED else getattr(pa, named.name)())
+        return _Form(getattr(pa, named.name)())
     if get_origin(hint) is tuple:
         item = _form(get_args(hint)[0])
         numbered = next((mark for mark in (*marks, *more) if isinstance(mark, Numbered)), None)

@@ -11,7 +11,6 @@ from traceback import walk_tb
 
 REASONS: dict[str, str] = {
     "bad_text": "the text of the page is not Unicode (a lone surrogate)",
-    "bad_timestamp": "the revision's time is not one",
     "content_model": "a page of the main namespace that is not wikitext; the detail names its model",
     "damaged_block": "a block of a bzip2 file cannot be decoded; the pages that touch it are lost",
     "damaged_gzip": "a gzip file cannot be decoded from here on",

@@ -18,7 +18,7 @@ import pyarrow as pa
 from kbsource.errors import SetupError
 from kbsource.files import Folder, HashingWriter, base_name
 from kbsource.lookup import KnowledgeSource
-from kbsource.records import Page
+from kbsource.records import Page, instant_text
 from kbsource.rendering import Block, HtmlPage, Markdown, PlainText, join_blocks
 from kbsource.sentences import sentence_spans
 
@@ -77,7 +77,7 @@ def page_records(page: Page, options: ExportOptions) -> Iterator[dict[str, Any]]
         "url": page.url,
         "qid": page.qid,
         "revision_id": page.revision_id,
-        "timestamp": page.timestamp,
+        "timestamp": instant_text(page.timestamp),
     }
     blocks = Markdown(has_links=options.has_links).blocks(page)
     if options.by == "page" and options.max_tokens is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
-from kbsource.records import Element, Page
+from kbsource.records import Element, Page, instant_text
 
 if TYPE_CHECKING:
     from kbsource.release.pages.reading import ItemTerms
@@ -141,7 +141,7 @@ def kilt_record(page: Page, terms: ItemTerms | None = None) -> dict[str, Any]:
         record["wikidata_info"] = _wikidata_info(page, page.qid, terms)
     record["history"] = {
         "revid": page.revision_id,
-        "timestamp": page.timestamp,
+        "timestamp": instant_text(page.timestamp),
         "parentid": page.parent_revision_id or 0,
         "pre_dump": True,
         "pageid": page.page_id,

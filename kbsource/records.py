@@ -5,12 +5,16 @@ All spans are half-open ``[start, end)`` in Unicode code points of the stored el
 
 from __future__ import annotations
 
-from datetime import datetime
+import re
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
 
-from kbsource.rows import Instant, Int8, Int32, Numbered, Row
+from kbsource.errors import RecordError
+from kbsource.rows import Int8, Int32, Numbered, Row
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
 class BadRecord(Row):
@@ -140,7 +144,7 @@ class Page(Row):
     is_disambiguation: Annotated[bool, "by page_props, __DISAMBIG__ or template family"]
     revision_id: Annotated[int, "revision the text is of"]
     parent_revision_id: Annotated[int | None, "revision before it"]
-    timestamp: Annotated[Instant, "when that revision was saved"]
+    timestamp: Annotated[datetime, "when that revision was saved"]
     url: Annotated[str, "permanent link to the revision"]
     elements: Annotated[tuple[Element, ...], "title, headings, paragraphs and list items in order", Numbered()]
     anchors: Annotated[tuple[Anchor, ...], "internal links, ordered by element and start", Numbered()]
@@ -152,11 +156,6 @@ class Page(Row):
     templates: Annotated[tuple[TemplateUse, ...], "templates by name and outcome, sorted"]
     losses: Annotated[tuple[Loss, ...], "what was not carried over, sorted by kind"]
     parse_status: Annotated[str, "ok | fallback_timeout | fallback_crash | fallback_error"]
-
-    @property
-    def saved_at(self) -> datetime:
-        """``timestamp`` as a time in UTC."""
-        return datetime.fromisoformat(self.timestamp)
 
     @property
     def text(self) -> str:
@@ -231,3 +230,22 @@ class PageItem(Row):
     label: Annotated[str | None, "label of the item"]
     description: Annotated[str | None, "its description"]
     aliases: Annotated[tuple[str, ...], "its aliases in the chosen languages, each once"]
+
+
+def instant(written: str) -> datetime:
+    """The time that ``2019-07-19T20:25:53Z`` says.
+
+    Raises:
+        RecordError: ``invalid_field``.
+    """
+    if not _INSTANT.fullmatch(written):
+        raise RecordError("invalid_field", f"timestamp is {written[:100]!r}")
+    try:
+        return datetime.fromisoformat(written)
+    except ValueError as error:
+        raise RecordError("invalid_field", f"timestamp is {written!r}: {error}") from error
+
+
+def instant_text(when: datetime) -> str:
+    """What ``instant`` takes."""
+    return when.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"

@@ -76,5 +76,3 @@ Int8 = Annotated[int, ArrowType("int8")]
 Int32 = Annotated[int, ArrowType("int32")]
 UInt32 = Annotated[int, ArrowType("uint32")]
 UInt64 = Annotated[int, ArrowType("uint64")]
-Instant = Annotated[str, ArrowType("timestamp")]
-"""``2019-07-19T20:25:53Z`` in a row, milliseconds in UTC in Arrow."""

@@ -13,13 +13,12 @@ from lxml import etree
 
 from kbsource.errors import RecordError
 from kbsource.numerals import unescape
-from kbsource.records import RawPage
+from kbsource.records import RawPage, instant
 from kbsource.site import Site
 from kbsource.titles import split_namespace
 
 _ID = re.compile(r"\d{1,18}")
 _NAMESPACE = re.compile(r"-?\d{1,9}")
-TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 # Characters that XML 1.0 forbids, as bytes of UTF-8: controls, U+FFFE and U+FFFF. (Surrogates are no UTF-8.)
 _FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _KEY_ID = re.compile(rb"<(?:[\w.-]+:)?id>\s*(\d{1,18})\s*<")
@@ -182,8 +181,7 @@ def _revision(element: etree._Element) -> Revision:
     if timestamp is None:
         raise RecordError("missing_field", "timestamp")
     timestamp = timestamp.strip()
-    if not TIMESTAMP.fullmatch(timestamp):
-        raise RecordError("invalid_field", f"timestamp is {timestamp[:100]!r}")
+    instant(timestamp)
     model = (_text(element, "model") or "").strip() or "wikitext"
     text = _text(element, "text")
     holder = next(_children(element, "text"), None)

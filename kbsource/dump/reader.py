@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 
 from kbsource.dump.compressed.bzip2 import Damage
 from kbsource.dump.compressed.streams import iter_pieces
-from kbsource.dump.pagexml import TIMESTAMP, PageAssembler, Revision, XmlPageReader, page_key
+from kbsource.dump.pagexml import PageAssembler, Revision, XmlPageReader, page_key
 from kbsource.dump.ranges import BROKEN_ENDS, DumpRange, RangeReading
 from kbsource.dump.splitter import MAX_PAGE_BYTES, WHOLE_PAGE_BYTES, PagePart, PageSplitter
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Files, Folder, base_name
-from kbsource.records import BadRecord, RawPage
+from kbsource.records import BadRecord, RawPage, instant
 from kbsource.site import Site
 
 _DETAIL_CHARS = 1000
@@ -48,8 +48,12 @@ def read_range(
     Raises:
         SetupError: ``as_of`` is no timestamp.
     """
-    if as_of is not None and not TIMESTAMP.fullmatch(as_of):
-        raise SetupError(f"{as_of!r} is no time to read a dump as of. Write it like 2019-08-01T00:00:00Z.")
+    if as_of is not None:
+        try:
+            instant(as_of)
+        except RecordError as error:
+            message = f"{as_of!r} is no time to read a dump as of. Write it like 2019-08-01T00:00:00Z."
+            raise SetupError(message) from error
     file_name = base_name(dump_range.path)
     assembler = PageAssembler(site, file=file_name, as_of=as_of, text_namespaces=text_namespaces)
     pages = _PageReader(assembler, dump_range.prefix, file=file_name)

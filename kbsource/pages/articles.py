@@ -24,7 +24,7 @@ from kbsource.index.title_index import TitleIndex, Unresolved
 from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
 from kbsource.pages.shards import TemplateCounts
 from kbsource.pages.staging import raw_pages
-from kbsource.records import Anchor, BadRecord, Cell, CellLink, Infobox, InfoboxField, Page, RawPage, Table
+from kbsource.records import Anchor, BadRecord, Cell, CellLink, Infobox, InfoboxField, Page, RawPage, Table, instant
 from kbsource.release.pages.writing import PageFaultError, PageGroups
 from kbsource.runtime.chunks import Work
 from kbsource.site import Site
@@ -168,7 +168,7 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: Proper
         is_disambiguation=text.is_disambiguation or (properties is not None and properties.is_disambiguation(page_id)),
         revision_id=raw.revision_id,
         parent_revision_id=raw.parent_revision_id,
-        timestamp=raw.timestamp,
+        timestamp=instant(raw.timestamp),
         url=permanent_url(site, title, raw.revision_id),
         elements=text.elements,
         anchors=tuple(anchors),

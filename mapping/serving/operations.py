@@ -25,7 +25,7 @@ from msgspec.json import schema_components
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import join
 from kbsource.lookup import Found, KnowledgeSource
-from kbsource.records import Anchor, Element, Page
+from kbsource.records import Anchor, Element, Page, instant_text
 from kbsource.release.reader import row_groups
 from mapping.inspector.finder import PageFinder
 from mapping.options import LARGEST
@@ -297,7 +297,7 @@ class Cite(Request, frozen=True):
             "text": element.text[self.start_char : end],
             **_place((self.element, self.start_char), (self.element, end)),
             "citation": f"“{page.title}”, {served.source.site.dbname}, revision {page.revision_id} of "
-            f"{page.timestamp}, {place}. {page.url}",
+            f"{instant_text(page.timestamp)}, {place}. {page.url}",
         }
 
 

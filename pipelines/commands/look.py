@@ -15,6 +15,7 @@ from cyclopts.validators import Number
 
 from kbsource.errors import SetupError, counted
 from kbsource.files import Folder
+from kbsource.records import instant_text
 from mapping.options import AtLeast1, File, FolderPath, Megabytes, Release, Releases, Threads, Title
 from pipelines.extras import missing_extra
 from pipelines.progress import Progress, size
@@ -373,7 +374,7 @@ def _page_facts(page: Page, found: Found) -> list[Row]:
     rows: list[Row] = [
         ("page id", str(page.page_id)),
         ("Wikidata item", page.qid or "none"),
-        ("revision", f"{page.revision_id} of {page.timestamp}"),
+        ("revision", f"{page.revision_id} of {instant_text(page.timestamp)}"),
         ("permanent link", page.url),
         ("parsed", page.parse_status),
         ("elements", len(page.elements)),

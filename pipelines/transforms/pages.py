@@ -29,7 +29,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     Outputs:
         ``chunks``: (key, pages of ``kbsource.records.Page``), a chunk for each that comes, with the same key.
         ``rejected``: ``BadRecord`` of articles that nothing can be made of: ``page_timeout``, ``page_crash``,
-            ``page_error``, ``offset_law``, ``page_law``, ``bad_text``, ``bad_timestamp``.
+            ``page_error``, ``offset_law``, ``page_law``, ``bad_text``.
         ``counts``: (key, dict): ``articles`` written; ``skipped``, for a newer row has their page id.
 
     ``kbsource.columns.rows_of`` gives the pages of a chunk as records.

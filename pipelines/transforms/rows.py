@@ -13,8 +13,9 @@ import pyarrow as pa
 from apache_beam.typehints.row_type import RowTypeConstraint
 from msgspec.structs import astuple
 
-from kbsource.columns import encode, timestamp_text
+from kbsource.columns import encode
 from kbsource.errors import SetupError
+from kbsource.records import instant, instant_text
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_batches, read_rows
 from mapping.passages.cut import Passage
 from pipelines.runners.workers import do
@@ -97,8 +98,7 @@ def _values(array: pa.Array) -> list[Any]:
         )
         found = [items[start:end] for start, end in pairwise(offsets)]
     elif pa.types.is_timestamp(array.type):
-        seconds = array.cast(pa.timestamp("s", tz="UTC")).cast(pa.int64()).to_pylist()
-        found = [None if one is None else timestamp_text(one) for one in seconds]
+        found = [None if when is None else instant_text(when) for when in array.to_pylist()]
     else:
         return list(array.to_pylist())
     if array.null_count:
@@ -144,14 +144,16 @@ class AsChunks(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 def as_tuple(row: Any, fields: Sequence[pa.Field]) -> tuple[Any, ...]:
-    """The fields of a row, with tuples for rows in them."""
+    """The fields of a row, with tuples for rows in them and times for the texts of times."""
     return tuple(_plain(getattr(row, field.name), field.type) for field in fields)
 
 
 def _plain(value: Any, type_: pa.DataType) -> Any:
-    """A value with tuples for rows."""
+    """A value with tuples for rows and times for their texts."""
     if value is None:
         return None
+    if pa.types.is_timestamp(type_):
+        return instant(value)
     if pa.types.is_struct(type_):
         return as_tuple(value, tuple(type_))
     return [_plain(item, type_.value_type) for item in value] if pa.types.is_list(type_) else value

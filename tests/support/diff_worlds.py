@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from kbsource.records import Element, Page
 from kbsource.release.manifest import ListingManifest
 from tests.support.releases import TitleRow, redirect_to, write_release
 
+_TIME = datetime(2019, 7, 19, 20, 25, 53, tzinfo=UTC)
 WORDS = "the of river town bridge opened in century mill harbour goats song tower 北京 émigré lake".split()
 
 
@@ -35,7 +37,7 @@ class WorldPage:
             kind = "heading" if heading != text else "paragraph"
             elements.append(Element(kind, 2 if kind == "heading" else 0, None, "", section, heading))
         url = f"https://en.wikipedia.org/w/index.php?oldid={self.page_id}"
-        facts = (self.page_id, self.title, self.qid, self.is_disambiguation, 7, None, "2019-07-19T20:25:53Z", url)
+        facts = (self.page_id, self.title, self.qid, self.is_disambiguation, 7, None, _TIME, url)
         return Page(*facts, tuple(elements), (), (), (), (), (), (), (), (), "ok")
 
 

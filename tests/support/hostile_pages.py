@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
@@ -71,7 +72,7 @@ def hostile_page(
         is_disambiguation=False,
         revision_id=1,
         parent_revision_id=None,
-        timestamp="2019-07-01T20:00:53Z",
+        timestamp=datetime(2019, 7, 1, 20, 0, 53, tzinfo=UTC),
         url="javascript:alert(3)",
         elements=tuple(elements),
         anchors=(_anchored(title, title, TARGET_ID if number % 2 else None),),

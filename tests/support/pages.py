@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
@@ -125,7 +126,7 @@ def _page(number: int, n_pages: int, rng: random.Random, stock: list[str], n_par
         is_disambiguation=number % 50 == 0,
         revision_id=900_000_000 + number,
         parent_revision_id=None if number % 7 == 0 else 800_000_000 + number,
-        timestamp=f"2019-07-{1 + number % 28:02d}T20:{number % 60:02d}:53Z",
+        timestamp=datetime(2019, 7, 1 + number % 28, 20, number % 60, 53, tzinfo=UTC),
         url=f"https://en.wikipedia.org/w/index.php?title=Article_{number}&oldid={900_000_000 + number}",
         elements=tuple(elements),
         anchors=tuple(anchors),
@@ -208,7 +209,7 @@ def pages(draw: st.DrawFn) -> Page:
         is_disambiguation=draw(st.booleans()),
         revision_id=draw(_ids),
         parent_revision_id=draw(st.none() | _ids),
-        timestamp=draw(st.datetimes().map(lambda when: when.strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20))),
+        timestamp=draw(st.datetimes().map(lambda when: when.replace(microsecond=0, tzinfo=UTC))),
         url=draw(_texts()),
         elements=tuple(elements),
         anchors=tuple(anchors),

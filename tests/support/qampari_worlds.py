@@ -6,6 +6,7 @@ import io
 import random
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -152,7 +153,7 @@ def _page(item_id: str, title: str, paragraphs: Sequence[str]) -> Page:
         is_disambiguation=False,
         revision_id=1,
         parent_revision_id=None,
-        timestamp="2026-01-01T00:00:00Z",
+        timestamp=datetime(2026, 1, 1, tzinfo=UTC),
         url=f"https://en.wikipedia.org/w/index.php?title={item_id}&oldid=1",
         elements=tuple(elements),
         anchors=tuple(anchors),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from datetime import UTC, datetime
 from typing import Annotated
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.columns import batch_of, rows_of, schema_of
-from kbsource.rows import Columns, Instant, Int8, Int32, Numbered, Row
+from kbsource.rows import Columns, Int8, Int32, Numbered, Row
 from tests.support.examples import examples
 
 
@@ -29,7 +30,7 @@ class Thing(Row):
     of things."""
 
     number: Annotated[int, "its number"]
-    time: Annotated[Instant | None, "when"]
+    time: Annotated[datetime | None, "when"]
     old: Annotated[Place | None, Columns("old_", "old")]
     sides: Annotated[Sides | None, Columns()]
     places: Annotated[tuple[Place, ...] | None, Numbered()]
@@ -47,7 +48,7 @@ class Thing(Row):
 
 _NUMBERS = st.integers(-(1 << 31), (1 << 31) - 1)
 _PLACES = st.builds(Place, _NUMBERS, st.none() | _NUMBERS)
-_TIMES = st.datetimes().map(lambda time: f"{time:%Y-%m-%dT%H:%M:%SZ}".zfill(20))
+_TIMES = st.datetimes().map(lambda time: time.replace(microsecond=0, tzinfo=UTC))
 THINGS = st.lists(
     st.builds(
         Thing,

@@ -20,6 +20,7 @@ from kbsource.errors import SetupError
 from kbsource.export import ExportOptions, cut_blocks, export_pages, n_tokens, page_records
 from kbsource.files import Folder
 from kbsource.lookup import KnowledgeSource
+from kbsource.records import instant_text
 from kbsource.rendering import Block
 from tests.support.inspected import inspected_pages
 from tests.support.releases import TitleRow, redirect_to, write_release
@@ -96,7 +97,7 @@ def test_sections_have_their_path_and_together_all_of_the_page(source: Knowledge
     assert [record["section"] for record in records] == [[], ["Section 3"], ["Lists and <b>"]]
     assert "\n\n".join(record["text"] for record in records) == page.markdown()
     assert [record["id"] for record in records][:2] == ["1-0", "1-1"]
-    assert records[0]["timestamp"] == page.timestamp
+    assert records[0]["timestamp"] == instant_text(page.timestamp)
 
 
 @given(

@@ -70,7 +70,7 @@ def test_a_page_by_its_name_or_why_there_is_none(source: KnowledgeSource) -> Non
         with pytest.raises(KeyError, match=status):
             source[wanted]
     assert repr(source) == "<KnowledgeSource enwiki 20190801: 301 pages>"
-    assert source[1].saved_at == datetime(2019, 7, 1, 20, 0, 53, tzinfo=UTC)
+    assert source[1].timestamp == datetime(2019, 7, 1, 20, 0, 53, tzinfo=UTC)
 
 
 def test_pages_may_have_some_columns_and_be_of_some_files(source: KnowledgeSource) -> None:

@@ -6,13 +6,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.columns import batch_of, timestamp_seconds
+from kbsource.columns import batch_of
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder, join
 from kbsource.index.mapped_files import CHECKSUMS_FILE, checksums_file, summed_blocks, write_index_file
@@ -39,7 +40,8 @@ def check_page(page: Page) -> None:
     Element 0 alone is of kind ``title``; no element holds a newline; for every anchor
     ``elements[a.element].text[a.start:a.end] == a.text``; anchors are ordered by element and start; tables
     and infoboxes name an element; links in cells and infobox values lie within their text; categories that templates
-    give are among the categories; marks of references stand in their elements, and behind no blank.
+    give are among the categories; marks of references stand in their elements, and behind no blank; the time is a whole
+    second of UTC.
 
     Raises:
         RecordError: ``offset_law`` for a span that does not hold what it claims, ``page_law`` for every
@@ -64,6 +66,8 @@ def check_page(page: Page) -> None:
             raise RecordError("page_law", f"element {number} is a second title")
         if element.ordinal is not None and not 0 <= element.ordinal <= MAX_INT:
             raise RecordError("page_law", f"element {number} has ordinal {element.ordinal}")
+    if page.timestamp.utcoffset() != timedelta(0) or page.timestamp.microsecond:
+        raise RecordError("page_law", f"{page.timestamp!r} is no whole second of UTC")
     if not set(page.template_categories) <= set(page.categories):
         raise RecordError("page_law", "a category of a template is no category of the page")
     _check_anchors(page, texts)
@@ -151,10 +155,9 @@ class PageGroups:
         """Checks every law that a page of a release keeps.
 
         Raises:
-            RecordError: ``offset_law``, ``page_law``, ``bad_text`` or ``bad_timestamp``.
+            RecordError: ``offset_law``, ``page_law`` or ``bad_text``.
         """
         check_page(page)
-        timestamp_seconds(page.timestamp)
 
     def add(self, page: Page, number: int = 0) -> pa.RecordBatch | None:
         """Takes a page that ``check`` has passed; gives the group before it where that is full.

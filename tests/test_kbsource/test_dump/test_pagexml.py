@@ -116,6 +116,11 @@ def test_absent_texts_of_other_namespaces_are_empty(element: str) -> None:
         (b"<id>120</id>", b"<id>-120</id>", ("invalid_field", "revision id is '-120'")),
         (b"<ns>0</ns>", b"<ns>main</ns>", ("invalid_field", "ns is 'main'")),
         (b"2020-01-01T00:00:00Z", b"yesterday", ("invalid_field", "timestamp is 'yesterday'")),
+        (
+            b"2020-01-01T00:00:00Z",
+            b"2019-02-31T00:00:00Z",
+            ("invalid_field", "timestamp is '2019-02-31T00:00:00Z': day is out of range for month"),
+        ),
     ],
 )
 def test_missing_and_wrong_fields_are_named(old: bytes, new: bytes, expected: tuple[str, str]) -> None:

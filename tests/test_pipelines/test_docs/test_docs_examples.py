@@ -105,7 +105,7 @@ def test_the_code_of_the_python_page_runs_from_top_to_bottom(
 
 @pytest.mark.slow  # only mypy knows whether the package is typed for those who use it
 def test_the_code_of_the_python_page_is_typed(tmp_path: Path) -> None:
-    (tmp_path / "example.py").write_text("\n".join(blocks(PYTHON, "python")) + "\nreveal_type(kb['x'].saved_at)\n")
+    (tmp_path / "example.py").write_text("\n".join(blocks(PYTHON, "python")) + "\nreveal_type(kb['x'].timestamp)\n")
     assert (ROOT / "kbsource" / "py.typed").exists()
     options = ["--strict", "--config-file", "", "--ignore-missing-imports", f"--cache-dir={tmp_path}"]
     command, paths = [sys.executable, "-m", "mypy", *options, "example.py"], {**os.environ, "MYPYPATH": str(ROOT)}
