@@ -51,7 +51,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 # What the demo needs, and no more.
 $(DEMO_STAMP): pyproject.toml constraints.txt
-	$(call environment,$(DEMO_VENV),align$(comma)inspect)
+	$(call environment,$(DEMO_VENV),search$(comma)inspect)
 
 demo: $(DEMO_STAMP)
 	rm -rf $(DEMO_OUT)
