@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from kbsource.errors import SetupError
@@ -55,13 +56,24 @@ def entries_in(folder: str | Folder) -> Iterator[Entry]:
         if not any(place.startswith(join(other, "")) for other in own if other or place):
             own.append(place)
     for place in sorted(own):
-        where = join(place, MANIFEST) if place else MANIFEST
-        yield _entry(place or ".", parse_content(root.read(where), join(root.url, where)))
+        values = _manifest(root, place)
+        parts = [_manifest(root, join(place, part["folder"])) for part in values.get("alignments") or ()]
+        yield _entry(place or ".", values, parts)
 
 
-def _entry(path: str, values: Mapping[str, Any]) -> Entry:
+def _manifest(root: Folder, place: str) -> dict[str, Any]:
+    where = join(place, MANIFEST) if place else MANIFEST
+    return parse_content(root.read(where), join(root.url, where))
+
+
+def _entry(path: str, values: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> Entry:
+    """An entry of a manifest, and of those of the releases that lie within its own."""
     wiki, date = snapshot_of(values)
-    files = [*(values.get("files") or ()), *(one for own in (values.get("tables") or {}).values() for one in own)]
+    files: list[dict[str, Any]] = []
+    indexes: list[dict[str, Any]] = []
+    for one in (values, *parts):
+        files += [*(one.get("files") or ()), *chain.from_iterable((one.get("tables") or {}).values())]
+        indexes += one.get("index") or ()
     return Entry(
         path=path,
         form=str(values["format"]).removeprefix("kbsource-").rpartition("-")[0],
@@ -70,7 +82,7 @@ def _entry(path: str, values: Mapping[str, Any]) -> Entry:
         sha256=values.get("manifest_sha256") or "",
         made_from=tuple(sources_of(values).items()),
         rows=sum(entry.get("rows") or 0 for entry in files),
-        bytes=sum(entry["bytes"] for entry in (*files, *(values.get("index") or ()))),
+        bytes=sum(entry["bytes"] for entry in (*files, *indexes)),
     )
 
 

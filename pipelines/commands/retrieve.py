@@ -259,6 +259,8 @@ def trec(file: File, /, *, output: File, queries: File | None = None) -> Summary
 def _check_asked(text: str | None, queries: str | None, output: str | None) -> None:
     if (text is None) == (queries is None) or (queries is None) != (output is None):
         raise SetupError("Give a QUERY, or --queries FILE with --output FILE.")
+    if text is not None and not text.strip():
+        raise SetupError("The QUERY is empty.")
 
 
 def _evaluated(queries: str, output: str, form: FoundForm | None, *, role: str = "--retrieved") -> str:

@@ -40,6 +40,15 @@ def test_a_release_is_listed_with_what_it_was_made_from(folder: Path) -> None:
     assert (questions.form, questions.name, questions.made_from) == ("qampari-contexts", None, (("passages", "gone"),))
 
 
+def test_a_release_of_several_is_as_large_as_they_are(folder: Path) -> None:
+    parts = [{"folder": "fever/dev"}, {"folder": "fever/test"}]
+    write(folder / "aligned", "alignments", alignments=parts)
+    for part in parts:
+        write(folder / "aligned" / part["folder"], "alignment")
+    entry, *_ = entries_in(str(folder))
+    assert (entry.path, entry.rows, entry.bytes) == ("aligned", 3 * 3, 3 * 5)
+
+
 def test_the_command_names_the_folders(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["catalogue", str(folder)]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]

@@ -142,6 +142,7 @@ def test_passages_are_found_by_their_vectors(tmp_path: Path, corpus: Path, capsy
     [
         ([], "Give a QUERY, or --queries"),
         (["x", "--queries", "y"], "Give a QUERY, or --queries"),
+        ([" "], "The QUERY is empty."),
         (["--queries", "y"], "with --output FILE"),
         (["x", "--negatives", "1"], "leave out --form, --level page and QUERY"),
         (["x", "--system", "aliases+bm25"], "--system aliases+bm25 needs --linking"),
