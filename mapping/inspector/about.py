@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from kbsource.errors import DataError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from mapping.inspector.opened import Opened
 
 _SHOWN_APART = {"format", "files", "tables", "index", "inputs", "code", "release", "alignments", "manifest_sha256"}
+_FILES_OF_A_FOLDER = 20
+"""More of them are one line."""
 
 
 def release_name(kind: Kind[Any], values: Mapping[str, Any]) -> str:
@@ -110,8 +113,13 @@ def _sizes(opened: Opened) -> Iterator[tuple[Cell, ...]]:
         n_bytes = sum(entry.bytes for entry in entries)
         link = Link(name, opened.url(f"tables/{name}"))
         yield link, opened.manifest.n_rows(name), len(entries), n_bytes, Share(n_bytes / total)
-    for file in opened.manifest.files:
-        yield file.file, file.rows, 1, file.bytes, Share(file.bytes / total)
+    for top, group in groupby(opened.manifest.files, lambda file: file.file.partition("/")[0]):
+        own = [(file.file, file.rows, 1, file.bytes) for file in group]
+        if len(own) > _FILES_OF_A_FOLDER:
+            rows = [n_rows for _, n_rows, _, _ in own if n_rows is not None]
+            n_rows = sum(rows) if len(rows) == len(own) else None
+            own = [(f"{top}/", n_rows, len(own), sum(n_bytes for *_, n_bytes in own))]
+        yield from ((*file, Share(file[-1] / total)) for file in own)
 
 
 def other_values(opened: Opened, apart: Iterable[str] = ()) -> Section:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 pytest.importorskip("tantivy")
 
 from kbsource.errors import SetupError
+from mapping.inspector import about
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.passages.cut import CutOptions
 from mapping.retrieval.benchmark import datasets_of
@@ -91,7 +93,11 @@ def _scores(folder: Path) -> dict[tuple[str, str, str], tuple[float, int]]:
 
 
 def test_systems_are_measured_on_records_of_every_form(
-    tmp_path: Path, corpus: Path, config: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    corpus: Path,
+    config: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "out"
     flags = ["benchmark", str(corpus), "--config", str(config), "--output", str(out), "--bootstrap", "100", "--json"]
@@ -118,7 +124,14 @@ def test_systems_are_measured_on_records_of_every_form(
     assert report.counts["scores"] == len(scores)
     releases = open_releases([str(out)])
     text = client_of(*releases).get(releases[0].url("measures")).text
+    monkeypatch.setattr(about, "_FILES_OF_A_FOLDER", 2)
+    overview = client_of(*releases).get(releases[0].url()).text
     close_releases(releases)
+    n_files = sum(1 for path in (out / "predictions").rglob("*.jsonl"))
+    row = re.search(r"<tr><th[^>]*>predictions/</th>.*?</tr>", overview)
+    assert row is not None
+    assert f">{n_files}</td>" in row[0]
+    assert "predictions/nq" not in overview
     for part in ("50.0 [0.0, 100.0]", "Tf-idf 28.12", "Page R-precision", "one page"):
         assert part in text
 
