@@ -4,7 +4,10 @@ import os
 
 from setuptools import Extension, setup
 
-COMPILED = tuple(f"kbsource/wikitext/{name}.py" for name in ("blocks", "lines", "parse", "templates", "walk"))
+COMPILED = tuple(
+    f"kbsource/wikitext/{name}.py"
+    for name in ("blocks", "citations", "lines", "parse", "reference_texts", "references", "templates", "walk")
+)
 """The modules that articles pass through and that gain; expander, markers and tags, which are regular expressions, do
 not."""
 

@@ -9,6 +9,7 @@ stop behind an abbreviation or an initial ends none.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 _CLOSERS = "\"'”’»)\\]}$"
 # A row of stops is looked at once and as a whole: there are rows of thousands of dots.
@@ -26,7 +27,7 @@ _DAYS = frozenset("Mon Tue Tues Wed Thu Thur Thurs Fri".split())
 # These only before a number.
 _COUNTERS = frozenset("art b ch d fig fl no nos op p pp r sat sun vol".split())
 _INITIALS = re.compile(r"(?:\w\.)*[^\W\d_]")
-_LAST_WORD = re.compile(r"[^\s(\[\"'“‘«]+$")
+_TO_LAST_WORD = re.compile(r"(?s:.)*[\s(\[\"'“‘«]")
 _LONGEST_ABBREVIATION = 12
 
 
@@ -36,15 +37,13 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     >>> [t[a:b] for t in ["He met Dr. Smith. They left."] for a, b in sentence_spans(t)]
     ['He met Dr. Smith.', 'They left.']
     """
-    spans = []
-    start = 0
-    for found in _END.finditer(text):
-        if found["stop"] is not None and not _ends(text, found):
-            continue
-        spans.append((start, found.end()))
-        start = found.end()
-    spans.append((start, len(text)))
-    return [trimmed for span in spans if (trimmed := _trimmed(text, *span)) is not None]
+    ends = sentence_ends(text)
+    return [span for start, end in pairwise((0, *ends)) if (span := trimmed(text, start, end)) is not None]
+
+
+def sentence_ends(text: str) -> list[int]:
+    """Where the sentences end, the last one with the text; each begins where the one before it ends."""
+    return [found.end() for found in _END.finditer(text) if found["stop"] is None or _ends(text, found)] + [len(text)]
 
 
 def _ends(text: str, found: re.Match[str]) -> bool:
@@ -53,21 +52,21 @@ def _ends(text: str, found: re.Match[str]) -> bool:
         return False
     if found["stop"] != "." or "$" in found[0]:
         return True
-    before = _LAST_WORD.search(text, max(0, found.start() - _LONGEST_ABBREVIATION), found.start())
-    if before is None:
+    start = max(0, found.start() - _LONGEST_ABBREVIATION)
+    if (passed := _TO_LAST_WORD.match(text, start, found.start())) is not None:
+        start = passed.end()
+    written = text[start : found.start()]
+    if not written:
         return True
-    word = before[0].lower()
+    word = written.lower()
     if word in _COUNTERS and follows[:1].isdigit():
         return False
-    is_noted = text[max(before.start() - 1, 0)] == "("  # (r. Henry VIII)
-    is_initials = _INITIALS.fullmatch(before[0]) is not None and (len(word) > 1 or before[0].isupper() or is_noted)
-    return not (is_initials or word in _ABBREVIATIONS or before[0] in _DAYS)
+    is_noted = text[max(start - 1, 0)] == "("  # (r. Henry VIII)
+    is_initials = _INITIALS.fullmatch(written) is not None and (len(word) > 1 or written.isupper() or is_noted)
+    return not (is_initials or word in _ABBREVIATIONS or written in _DAYS)
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
-    piece = text[start:end]
-    stripped = piece.strip()
-    if not stripped:
-        return None
-    start += len(piece) - len(piece.lstrip())
-    return start, start + len(stripped)
+def trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """A span without the white space at its ends; None where nothing is left."""
+    piece = text[start:end].lstrip()
+    return (end - len(piece), end - len(piece) + len(piece.rstrip())) if piece else None

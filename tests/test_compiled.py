@@ -60,8 +60,8 @@ def test_the_compiled_wheel_gives_the_bytes_and_the_identity_of_the_pure_one(tmp
         found, _, identity = _run(installed, IDENTITY).partition(" ")
         assert found == suffix
         output = folder / "release"
-        options = ("--templates", "lua", "--max-rejects", str(mini_wiki.MAX_REJECTS), "--output", str(output))
-        _run(installed, BUILD, "build", str(mini_wiki.MULTISTREAM), *options)
+        options = ("--templates", "lua", "--references", "--max-rejects", str(mini_wiki.MAX_REJECTS))
+        _run(installed, BUILD, "build", str(mini_wiki.MULTISTREAM), *options, "--output", str(output))
         releases.append({str(p.relative_to(output)): p.read_bytes() for p in output.rglob("*") if p.is_file()})
         identities.append(identity)
     assert identities[0] == identities[1]

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from typing import Annotated, Any
+from typing import Any
 
 from kbsource.numerals import unescape
-from kbsource.rows import Row
 from kbsource.wikitext.functions.foreign import language_names, language_nouns
 from kbsource.wikitext.identifiers import (
     MAX_CHARS,
@@ -24,52 +23,7 @@ from kbsource.wikitext.identifiers import (
     read_identifiers,
 )
 from kbsource.wikitext.iso_dates import sure_date
-
-
-class Citation(Row):
-    """One citation of a source, as an editor wrote it."""
-
-    #: ``identifier`` is what an identifier alone names, ``link`` what an address alone does, ``other`` what a template
-    #: for all kinds does not tell
-    kind: Annotated[
-        str,
-        "web | news | book | journal | magazine | encyclopaedia | conference | thesis | report | press-release | "
-        "av-media | episode | podcast | interview | speech | map | sign | mailing-list | newsgroup | social-media | "
-        "preprint | patent | court | law | dataset | software | game | comic | identifier | link | other",
-    ]
-    title: Annotated[str | None, "title; of a part of a book that of the book, of an article its own"] = None
-    chapter: Annotated[str | None, "title of the part that is cited"] = None
-    authors: Annotated[tuple[str, ...], "authors in order, `Family, Given` or as written"] = ()
-    editors: Annotated[tuple[str, ...], "editors, likewise"] = ()
-    date_text: Annotated[str | None, "date as written"] = None
-    date: Annotated[str | None, "`2004`, `2004-05` or `2004-05-06`, as far as the text leaves no doubt"] = None
-    work: Annotated[str | None, "periodical, site, proceedings or other whole that holds it"] = None
-    publisher: Annotated[str | None, "publisher"] = None
-    language: Annotated[str | None, "language code, where exactly one is named"] = None
-    volume: Annotated[str | None, "volume as written"] = None
-    issue: Annotated[str | None, "issue or number as written"] = None
-    pages: Annotated[str | None, "pages, or another place in it, as written"] = None
-    quote: Annotated[str | None, "quoted words"] = None
-    url: Annotated[str | None, "address of the source"] = None
-    archive_url: Annotated[str | None, "address of a copy in a web archive"] = None
-    archive_date: Annotated[str | None, "ISO day of the copy, as stated or as its address says"] = None
-    url_status: Annotated[str | None, "live | dead | usurped | unfit | deviated, where stated"] = None
-    access_date: Annotated[str | None, "ISO date when an editor read it"] = None
-    doi: Annotated[str | None, "DOI, lower case, without prefix"] = None
-    isbn: Annotated[str | None, "ISBN, 13 digits; its check digit is right"] = None
-    issn: Annotated[str | None, "ISSN with hyphen; its check digit is right"] = None
-    pmid: Annotated[str | None, "PubMed number"] = None
-    pmc: Annotated[str | None, "PubMed Central number, without PMC"] = None
-    arxiv: Annotated[str | None, "arXiv identifier, without version"] = None
-    oclc: Annotated[str | None, "OCLC number"] = None
-    jstor: Annotated[str | None, "JSTOR identifier"] = None
-    s2cid: Annotated[str | None, "Semantic Scholar corpus number"] = None
-    bibcode: Annotated[str | None, "ADS bibcode"] = None
-    hdl: Annotated[str | None, "handle"] = None
-    #: ``unknown_parameter:NAME``, ``unused_parameter:SLOT`` (another one came first), ``FIELD_form`` (not of its form),
-    #: ``isbn_check``, ``issn_check``, ``invisible_value`` (shows nothing), ``nothing_stated``
-    losses: Annotated[tuple[str, ...], "what was not carried over, sorted"] = ()
-
+from kbsource.wikitext.reference_rows import Citation
 
 _FOLDED = re.compile(r"[\s_-]+")
 _NUMBER = re.compile(r"\d{1,4}")  # author 10000 is none
@@ -172,6 +126,8 @@ _MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|https?:")
 _ADDRESS = re.compile(r"(?i)(?:(?:https?|ftp):|(?<![^\[\s]))//[^\s\[\]<>\"{}|\x00-\x1f]+")
 _NAME = re.compile(r"\s*\(\(([^()]*)\)\)|[^,]+")
 _YEAR = re.compile(r"\d{4}")
+_DATE_PARTS = {prefix: (f"{prefix}day", f"{prefix}month", f"{prefix}year") for prefix in ("", "access_")}
+_SCHEMES = frozenset(SCHEMES)
 _PEOPLE = frozenset(("last", "first", "author", "editor_last", "editor_first", "editor_author"))
 
 
@@ -216,19 +172,29 @@ class _Reader:
         fields.update(self._addresses(fields.get("archive_date")))
         fields.update(self._identifiers(fields.get("url")))
         for field, slots in rules["fields"].items():
-            if text := self._text(self._take(*slots)):
+            if (wikitext := self._take(*slots)) and (text := self._text(wikitext)):
                 fields[field] = text
-        if subtitle := self._text(self._take("subtitle")):
-            fields["title"] = f"{fields['title']}: {subtitle}" if "title" in fields else subtitle
-        fields["authors"] = (*self._people(""), *self._lists("vauthors", "authors", "coauthors"))
-        fields["editors"] = (*self._people("editor_"), *self._lists("veditors", "editors"))
-        if named := self._text(self._take("language")).strip("()").casefold():
-            codes = _words(self.language).languages
-            self._put(fields, "language", codes.get(named) or codes.get(named.partition("-")[0]))
-        self.losses += [f"unused_parameter:{slot}" for slot in values]
+        if self.people:
+            fields["authors"], fields["editors"] = tuple(self._people("")), tuple(self._people("editor_"))
+        if values:
+            self._rest(fields)
         if not any(fields.values()):
             self.losses.append("nothing_stated")
         return Citation(kind=kind, losses=tuple(sorted(self.losses)), **fields)
+
+    def _rest(self, fields: dict[str, Any]) -> None:
+        """What few citations have, and the losses of all that no field took."""
+        if subtitle := self._text(self._take("subtitle")):
+            fields["title"] = f"{fields['title']}: {subtitle}" if "title" in fields else subtitle
+        for field, names, *slots in (
+            ("authors", "vauthors", "authors", "coauthors"),
+            ("editors", "veditors", "editors"),
+        ):
+            fields[field] = (*fields.get(field, ()), *self._lists(names, *slots))
+        if named := self._text(self._take("language")).strip("()").casefold():
+            codes = _words(self.language).languages
+            self._put(fields, "language", codes.get(named) or codes.get(named.partition("-")[0]))
+        self.losses += [f"unused_parameter:{slot}" for slot in self.values]
 
     def _sort(self, own: dict[str, str], arguments: Mapping[str, str]) -> None:
         """Puts the arguments that say something into their slots."""
@@ -243,7 +209,7 @@ class _Reader:
                 continue
             if slot == "left_out":
                 continue
-            if slot in SCHEMES and 0 < len(self.values.get(slot, "")) <= MAX_CHARS:
+            if slot in _SCHEMES and 0 < len(self.values.get(slot, "")) <= MAX_CHARS:
                 self.values[slot] += f", {value}"
                 continue
             if slot in _PEOPLE:
@@ -261,7 +227,7 @@ class _Reader:
         return ""
 
     def _text(self, wikitext: str) -> str:
-        if not _MARKUP.search(wikitext):
+        if not wikitext or not _MARKUP.search(wikitext):
             return wikitext
         text = " ".join(self.plain(wikitext).split())
         if not text:
@@ -308,15 +274,18 @@ class _Reader:
     def _written_date(self, prefix: str, *others: str) -> str:
         """A date as written, put together where year, month and day are arguments of their own."""
         text = self._text(self._take(f"{prefix}date", *others))
-        parts = {part: self._text(self._take(f"{prefix}{part}")) for part in ("day", "month", "year")}
-        day, month, year = parts.values()
+        names = _DATE_PARTS[prefix]
+        if self.values.keys().isdisjoint(names):
+            return text
+        day, month, year = [self._text(self._take(name)) for name in names]
         if not text:
             if month.isdecimal() and year.isdecimal():
                 return "-".join([year, month.zfill(2), *([day.zfill(2)] if day else [])])
             return " ".join(filter(None, (day, month, year)))
         if year and not _YEAR.search(text):
             text = f"{text} {year}"
-        self.losses.extend(f"unused_parameter:{prefix}{part}" for part, said in parts.items() if said not in text)
+        said = zip(names, (day, month, year), strict=True)
+        self.losses.extend(f"unused_parameter:{name}" for name, part in said if part not in text)
         return text
 
     def _put(self, fields: dict[str, str], field: str, value: str | None) -> None:
@@ -355,7 +324,7 @@ class _Reader:
 
     def _identifiers(self, url: str | None) -> dict[str, str]:
         fields: dict[str, str] = {}
-        for scheme in self.values.keys() & SCHEMES:
+        for scheme in [slot for slot in self.values if slot in _SCHEMES]:
             found, wrong = read_identifiers(scheme, unescape(self.values.pop(scheme)))
             fields.update((scheme, identifier) for identifier in found[:1])
             self.losses += wrong + [f"unused_parameter:{scheme}"] * (len(found) > 1)

@@ -120,20 +120,21 @@ def citation_rules() -> dict[str, Any]:
 
 
 @cache
-def _addresses() -> tuple[dict[str, re.Pattern[str]], re.Pattern[str]]:
-    """What stands before an identifier in an address, by scheme; addresses of archives."""
+def _addresses() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What stands before an identifier in an address, a group a scheme; addresses of archives."""
     rules = citation_rules()
-    prefixes = {scheme: re.compile(rf"(?i)(?:https?:)?//{form}") for scheme, form in rules["addresses"].items()}
-    return prefixes, re.compile(rf"(?i)(?:https?:)?//(?:{'|'.join(rules['archives']['forms'])})")
+    prefixes = "|".join(f"(?P<{scheme}>{form})" for scheme, form in rules["addresses"].items())
+    archives = "|".join(rules["archives"]["forms"])
+    return re.compile(rf"(?i)(?:https?:)?//(?:{prefixes})"), re.compile(rf"(?i)(?:https?:)?//(?:{archives})")
 
 
 def identifiers_of_address(url: str) -> dict[str, str]:
     """The identifier that an address holds (``https://doi.org/10.1/x``), by scheme; at most one."""
-    for scheme, prefix in _addresses()[0].items():
-        if match := prefix.match(url):
-            found = read_identifiers(scheme, url[match.end() :].partition("?")[0].partition("#")[0])[0]
-            return {scheme: found[0]} if found else {}
-    return {}
+    match = _addresses()[0].match(url)
+    if match is None or (scheme := match.lastgroup) is None:
+        return {}
+    found = read_identifiers(scheme, url[match.end() :].partition("?")[0].partition("#")[0])[0]
+    return {scheme: found[0]} if found else {}
 
 
 class Archived(NamedTuple):

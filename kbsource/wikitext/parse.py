@@ -45,6 +45,7 @@ from kbsource.wikitext.markers import (
     cut_out,
     has_numbers,
     mark_numbers,
+    unliteral,
     unmark_separators,
     without_marks,
     without_numbers,
@@ -82,6 +83,9 @@ _ADDRESS = re.compile(
     r"\[https?://(?:\[[0-9A-Fa-f:.]+\])?+[^\s\[\]\"<>']*+(?:'[^\s\[\]\"<>']++)*+(?:\]|(?=[\[\"<]|''|[^\S \n]))"
 )
 _OPENED_ARGUMENT = re.compile(r"\A[^|\n\[\]]*\|[^\n\[\]]*=[ \t]*(?=\n)")
+# What a line of text with links, quotes and character references has not, nor begins with.
+_STRUCTURE = re.compile(r"\|[-+]|[{}<\n\x00\x01\x03-\x07\x0b-\x0d\x1c-\x1f]|__|~~~")
+_LINE_STARTS = frozenset("=*#:;- ")
 _HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
 
 
@@ -175,19 +179,12 @@ class PagePreparation:
         if PLACE in text:
             text = _PLACE_TO_SETTLE.sub(_own_line, text)
         if "[http" in text:
-            text = _ADDRESS.sub(self._address, text)
+            text = _ADDRESS.sub(partial(_address, losses=self.losses), text)
         if ERROR in text:
             text = text.replace(ERROR, CUT)
         text = decode_references(replace_tags(text, self.losses))
         text = remove_switches(text, self.losses, self._switches)
         return cut_tables(text, self._tables, self.losses)
-
-    def _address(self, found: re.Match[str]) -> str:
-        """A link without a label goes; a blank parts an address from the label behind it."""
-        if found[0][-1] != "]":
-            return f"{found[0]} "
-        self.losses["external_link_unlabelled"] += 1
-        return cut_out(found)
 
     def _on_noted(self, inner: str, depth: int) -> str:
         """What ``_on_template`` gives, with the numbers of references in the use, and with its own where it makes some.
@@ -397,6 +394,14 @@ def _apart(text: str) -> str:
     return f"{before}{text}{CUT}" if text[-1] == "'" else before + text
 
 
+def _address(found: re.Match[str], losses: Counter[str]) -> str:
+    """A link without a label goes; a blank parts an address from the label behind it."""
+    if found[0][-1] != "]":
+        return f"{found[0]} "
+    losses["external_link_unlabelled"] += 1
+    return cut_out(found)
+
+
 def _own_line(place: re.Match[str]) -> str:
     """A place on a line of its own; the blanks behind it go, or the next line would be preformatted."""
     is_begun = place.start() > 0 and place.string[place.start() - 1] != "\n"
@@ -487,6 +492,21 @@ class WikitextParser:
 
     def plain(self, wikitext: str) -> str:
         """The text of a piece of wikitext on one line; templates are known by the rules alone."""
+        if _STRUCTURE.search(wikitext):
+            return self.plain_structure(wikitext)
+        losses: Counter[str] = Counter()
+        text = _ADDRESS.sub(partial(_address, losses=losses), wikitext) if "[http" in wikitext else wikitext
+        text = decode_references(text)
+        if text[:1] in _LINE_STARTS:
+            return self.plain_structure(wikitext)
+        text = tidy(strip_quotes(text))
+        if "[" not in text and "]" not in text:
+            return unliteral(text).strip()
+        walker = Walker(self._targets, trail=self._trail, losses=losses, is_direct=self._is_direct)
+        return walker.walk(match_brackets(text, losses)).text.strip()
+
+    def plain_structure(self, wikitext: str) -> str:
+        """What ``plain`` gives, by all the steps that a page takes."""
         parsed = self._parse(wikitext, PagePreparation(self._renderer, self._language, None))
         return " ".join(element.text for element in parsed.elements[1:])
 

@@ -6,7 +6,51 @@ from typing import Annotated
 
 from kbsource.records import Page
 from kbsource.rows import Columns, Int32, Row
-from kbsource.wikitext.citations import Citation
+
+
+class Citation(Row):
+    """One citation of a source, as an editor wrote it."""
+
+    #: ``identifier`` is what an identifier alone names, ``link`` what an address alone does, ``other`` what a template
+    #: for all kinds does not tell
+    kind: Annotated[
+        str,
+        "web | news | book | journal | magazine | encyclopaedia | conference | thesis | report | press-release | "
+        "av-media | episode | podcast | interview | speech | map | sign | mailing-list | newsgroup | social-media | "
+        "preprint | patent | court | law | dataset | software | game | comic | identifier | link | other",
+    ]
+    title: Annotated[str | None, "title; of a part of a book that of the book, of an article its own"] = None
+    chapter: Annotated[str | None, "title of the part that is cited"] = None
+    authors: Annotated[tuple[str, ...], "authors in order, `Family, Given` or as written"] = ()
+    editors: Annotated[tuple[str, ...], "editors, likewise"] = ()
+    date_text: Annotated[str | None, "date as written"] = None
+    date: Annotated[str | None, "`2004`, `2004-05` or `2004-05-06`, as far as the text leaves no doubt"] = None
+    work: Annotated[str | None, "periodical, site, proceedings or other whole that holds it"] = None
+    publisher: Annotated[str | None, "publisher"] = None
+    language: Annotated[str | None, "language code, where exactly one is named"] = None
+    volume: Annotated[str | None, "volume as written"] = None
+    issue: Annotated[str | None, "issue or number as written"] = None
+    pages: Annotated[str | None, "pages, or another place in it, as written"] = None
+    quote: Annotated[str | None, "quoted words"] = None
+    url: Annotated[str | None, "address of the source"] = None
+    archive_url: Annotated[str | None, "address of a copy in a web archive"] = None
+    archive_date: Annotated[str | None, "ISO day of the copy, as stated or as its address says"] = None
+    url_status: Annotated[str | None, "live | dead | usurped | unfit | deviated, where stated"] = None
+    access_date: Annotated[str | None, "ISO date when an editor read it"] = None
+    doi: Annotated[str | None, "DOI, lower case, without prefix"] = None
+    isbn: Annotated[str | None, "ISBN, 13 digits; its check digit is right"] = None
+    issn: Annotated[str | None, "ISSN with hyphen; its check digit is right"] = None
+    pmid: Annotated[str | None, "PubMed number"] = None
+    pmc: Annotated[str | None, "PubMed Central number, without PMC"] = None
+    arxiv: Annotated[str | None, "arXiv identifier, without version"] = None
+    oclc: Annotated[str | None, "OCLC number"] = None
+    jstor: Annotated[str | None, "JSTOR identifier"] = None
+    s2cid: Annotated[str | None, "Semantic Scholar corpus number"] = None
+    bibcode: Annotated[str | None, "ADS bibcode"] = None
+    hdl: Annotated[str | None, "handle"] = None
+    #: ``unknown_parameter:NAME``, ``unused_parameter:SLOT`` (another one came first), ``FIELD_form`` (not of its form),
+    #: ``isbn_check``, ``issn_check``, ``invisible_value`` (shows nothing), ``nothing_stated``
+    losses: Annotated[tuple[str, ...], "what was not carried over, sorted"] = ()
 
 
 class Reference(Row):

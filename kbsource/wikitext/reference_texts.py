@@ -8,10 +8,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from kbsource.wikitext.citations import Citation, find_note, read_citation, read_link, read_text
+from kbsource.wikitext.citations import find_note, read_citation, read_link, read_text
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.identifiers import SCHEMES
 from kbsource.wikitext.markers import CUT, EQUALS, PIPE, literal, unmark_separators, without_marks
+from kbsource.wikitext.reference_rows import Citation
 from kbsource.wikitext.tags import strip_extensions
 from kbsource.wikitext.templates import normalise_template_name, split_template
 from kbsource.wikitext.walk import expand_braces
@@ -41,7 +42,7 @@ class ReferenceText(NamedTuple):
     template: str | None = None  #: the first citation template in it, in normal form
     citation: Citation | None = None  #: by that, or by the first link, or by what identifiers the text holds
     short: Key | None = None  #: the source that it names, where it names one by author and year
-    full: tuple[Key, ...] = ()  #: by what the works that it cites are found
+    works: tuple[Template, ...] = ()  #: the citations in it, by which it is found
     doubts: tuple[str, ...] = ()
 
 
@@ -65,9 +66,13 @@ class ReferenceReader:
         """What the wikitext of a reference says."""
         if "<" in content:
             content = strip_extensions(content, Counter())
+        return self.sole_citation(content) or self.by_steps(content)
+
+    def by_steps(self, content: str) -> ReferenceText:
+        """What any wikitext without extension tags says."""
         found: list[tuple[str, Citation]] = []
         short: list[Key] = []
-        full: list[Key] = []
+        works: list[Template] = []
         doubts: list[str] = []
 
         def on_template(inner: str, depth: int) -> str:
@@ -76,13 +81,14 @@ class ReferenceReader:
             template = split_template(inner, self._lang) if kind is not None else None
             if kind is None or template is None:
                 return _as_argument(f"{{{{{inner}}}}}")
-            template = _unmarked(template)
+            if PIPE in inner or EQUALS in inner:
+                template = _unmarked(template)
             if kind == "work":
                 citation = self._citation(template)
                 if citation is None:
                     return CUT
                 found.append((template.name, citation))
-                full.extend(full_keys(template))
+                works.append(template)
                 return _as_argument(literal(citation_text(citation)))
             if kind in ("short", "short_text"):
                 if key := short_key(template):
@@ -106,11 +112,28 @@ class ReferenceReader:
             text = text or citation.url or ""
         if citation is None:
             citation = read_text(text)
-        return ReferenceText(text, name, citation, short[0] if short else None, tuple(full), tuple(doubts))
+        return ReferenceText(text, name, citation, short[0] if short else None, tuple(works), tuple(doubts))
+
+    def sole_citation(self, content: str) -> ReferenceText | None:
+        """What a citation template says that is all of a reference, without a parse of its text; None where it is not,
+        or where that might show something else."""
+        if content[:2] != "{{" or content.find("{{", 1) >= 0 or content.find("}}") != len(content) - 2:
+            return None
+        if note_kind(content[2:-2].partition("|")[0], self._lang) != "work":
+            return None
+        template = split_template(content[2:-2], self._lang)
+        citation = None if template is None else self._citation(template)
+        if template is None or citation is None:
+            return None
+        text = citation_text(citation)
+        is_plain = text.isprintable() and text[:1] != "-"  # no blanks but spaces, no line
+        return ReferenceText(" ".join(text.split()), template.name, citation, None, (template,)) if is_plain else None
 
     def _citation(self, template: Template) -> Citation | None:
-        numbered = {str(number): value for number, value in enumerate(template.positional, 1)}
-        return read_citation(template.name, {**numbered, **template.named}, language=self._lang, plain=self._plain)
+        arguments = template.named
+        if template.positional:
+            arguments = {str(place): value for place, value in enumerate(template.positional, 1)} | arguments
+        return read_citation(template.name, arguments, language=self._lang, plain=self._plain)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -13,17 +13,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain
 from typing import NamedTuple
 
 from kbsource.numerals import unescape
 from kbsource.records import Element
-from kbsource.sentences import sentence_spans
+from kbsource.sentences import sentence_ends, trimmed
 from kbsource.titles import Target
 from kbsource.wikitext.blocks import LINE_PREFIX, RawAnchor
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.markers import CUT, DIGITS, NUMBERED, PLACE, mark_numbers, number_mark, without_marks
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
-from kbsource.wikitext.reference_texts import ReferenceReader, pages_of, short_key, short_text
+from kbsource.wikitext.reference_texts import Key, ReferenceReader, full_keys, pages_of, short_key, short_text
 from kbsource.wikitext.walk import Link
 
 # Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39.
@@ -169,18 +170,16 @@ class References:
 
         Those that a template took and did not show stand behind what was written before them.
         """
-        order: list[int] = []
-        for digits, box in _IN_ORDER.findall(text):
+        order: list[int] = [] if self.boxes else mark_numbers(text)
+        for digits, box in _IN_ORDER.findall(text) if self.boxes else ():
             order += mark_numbers(digits) if digits else self.boxes.get(box, [])
         inside = {number for note in self._notes for number in note.inner}
         missing = sorted(set(range(len(self._notes))) - set(order) - inside)
         behind: dict[int, list[int]] = {}
         seen = sorted(order)
-        at = -1
         for number in missing:
-            while seen and seen[0] < number:
-                at = seen.pop(0)
-            behind.setdefault(at, []).append(number)
+            before = bisect_left(seen, number)
+            behind.setdefault(seen[before - 1] if before else -1, []).append(number)
         found = behind.get(-1, []) + [one for number in order for one in (number, *behind.get(number, []))]
         self._order = list(dict.fromkeys(found))
 
@@ -236,7 +235,7 @@ class References:
             settled.visit(number)
         refs = settled.finish()
         ref_of = {use.note: use.ref.index for use in settled.uses if use.ref is not None}
-        rows, keys = [], []
+        rows = []
         doubts: list[tuple[int, str]] = []
         for ref in refs:
             note = ref.note
@@ -245,9 +244,12 @@ class References:
             else:
                 found = read(note.content)
             doubts += [(ref.index, doubt) for doubt in found.doubts]
-            keys.append((found.full, found.short))
             rows.append((ref, found))
-        full = {key: index for index, (own, _) in reversed([*enumerate(keys)]) for key in own}
+        full: dict[Key, int] = {}
+        if any(found.short is not None for _, found in rows):
+            for index, (_, found) in enumerate(rows):
+                for key in chain.from_iterable(map(full_keys, found.works)):
+                    full.setdefault(key, index)
         made = []
         for ref, found in rows:
             source = None if found.short is None else full.get(found.short)
@@ -272,7 +274,7 @@ class References:
                     citation=found.citation,
                 )
             )
-        spans: dict[int, list[tuple[int, int]]] = {}
+        ends: dict[int, list[int]] = {}  # of the sentences of an element
         uses = []
         for use in settled.uses:
             note = self._notes[use.note]
@@ -280,11 +282,12 @@ class References:
             within = None if use.outer is None else ref_of.get(use.outer)
             sentence: tuple[int | None, int | None] = (None, None)
             element = place.element
-            if element is not None and place.offset is not None:
-                if element not in spans:
-                    spans[element] = sentence_spans(elements[element].text)
-                behind = bisect_left(spans[element], (place.offset,))
-                sentence = spans[element][behind - 1] if behind else (None, None)
+            if element is not None and place.offset:
+                text = elements[element].text
+                if element not in ends:
+                    ends[element] = sentence_ends(text)
+                last = bisect_left(ends[element], place.offset)  # what stands before a mark is no blank
+                sentence = trimmed(text, ends[element][last - 1] if last else 0, ends[element][last]) or sentence
             elif place == Place() and within is None:
                 self.counts["without_place"] += 1
             above = element if element is not None else self.above.get(place)

@@ -18,6 +18,7 @@ from kbsource.wikitext.markers import (
     CURRENCY,
     CUT,
     CUTS,
+    DIGITS,
     FRAGMENT,
     HEADING,
     LITERAL_OF,
@@ -27,7 +28,6 @@ from kbsource.wikitext.markers import (
     PLACE,
     TEMPLATE_LINK,
     TRAIL_STOP,
-    has_numbers,
     literal,
     mark_numbers,
     single_spaces,
@@ -121,16 +121,15 @@ def lift_numbers(cut: CutText) -> tuple[CutText, list[tuple[int, int, int | None
     lifted: list[tuple[int, int, int | None]] = []
     pieces: list[tuple[str, str, str | None, str]] = []
     waiting: list[int] = []  # in the link before
+    zero = DIGITS[0]  # as has_numbers, without the calls
     for place, (gap, target, label, source) in enumerate((*cut.pieces, (cut.rest, "", None, ""))):
         lifted += [(number, place, None) for number in waiting]
-        if has_numbers(gap):
+        waiting = []
+        if zero in gap:
             gap, own = _without_numbers(gap)
             lifted += [(number, place, len(gap) - at) for number, at in own]
-        waiting = []
-        for part in (target, label or "", source) if not source else (source,):
-            if has_numbers(part):
-                waiting += mark_numbers(part)
-        if waiting:
+        if zero in target or zero in source or (label and zero in label):
+            waiting = mark_numbers(source or f"{target}{label or ''}")
             target, source = without_numbers(target), without_numbers(source)
             label = label and without_numbers(label)
         pieces.append((gap, target, label, source))

@@ -137,6 +137,8 @@ def measured_pages(opened: Opened) -> Iterator[Section]:
     db = opened.db
     db.execute(_SIZES)
     yield Section("What pages hold", tuple(_distributions(db, opened.manifest.n_rows("pages"))))
+    if "refs" in opened.tables:
+        yield Section("References", tuple(_references(opened, opened.manifest.n_rows("pages"))))
     yield Section("Leaks", tuple(_leaks(opened)))
 
 
@@ -160,6 +162,46 @@ def _distributions(db: Any, n_pages: int) -> Iterator[Block]:
         )
     )
     yield Charts(tuple(_distribution(db, name) for name in MEASURES))
+
+
+_CITED = """
+    with paragraphs as (
+        select page_id, element.index as element from (select page_id, unnest(elements) as element from pages)
+        where element.kind = 'paragraph')
+    select (select count(*) from refs), (select count(*) from refs where number is not null),
+        (select count(*) from ref_uses where ref is not null), (select count(*) from ref_uses where doubt is not null),
+        (select count(distinct page_id) from refs), (select count(*) from paragraphs),
+        (select count(*) from paragraphs anti join (from ref_uses where ref is not null) using (page_id, element))"""
+_DOMAIN = r"lower(regexp_extract(url, '^[A-Za-z]+://(?:[^/?#@]*@)?(?:www\.)?([^/?#:]+)', 1))"
+
+
+def _references(opened: Opened, n_pages: int) -> Iterator[Block]:
+    n_refs, marked, n_uses, n_doubts, noted, n_paragraphs, uncited = opened.db.execute(_CITED).fetchone() or ()
+    yield Facts(
+        (
+            ("references", n_refs),
+            ("references a page", n_refs / n_pages if n_pages else None),
+            ("references with a mark", marked),
+            ("their marks", n_uses),
+            ("marks of doubt", n_doubts),
+            ("pages with references", noted),
+            ("paragraphs", n_paragraphs),
+            ("paragraphs without a reference", uncited),
+            ("share of them", share(uncited, n_paragraphs)),
+        )
+    )
+    counted = 'count(*) as "references", count(*) / sum(count(*)) over () as "share of them"'
+    for title, value, rest in (
+        ("References by form", "form", "from refs"),
+        ("What is cited, by kind", "coalesce(kind, 'nothing that is told') as kind", "from refs"),
+        ("Addresses by status", "coalesce(url_status, 'not stated') as status", "from refs where url is not null"),
+        (f"The {_WORST} domains cited most", f"{_DOMAIN} as domain", "from refs where url is not null"),
+    ):
+        most = f"limit {_WORST}" if value.endswith("domain") else ""
+        query = f"select {value}, {counted} {rest} group by 1 order by 2 desc, 1 {most}"
+        yield sql_table(opened.db, title, query)
+    doubts = "select doubt, count(*) as marks from ref_uses where doubt is not null group by 1 order by 2 desc, 1"
+    yield sql_table(opened.db, "Marks of doubt", doubts)
 
 
 def _distribution(db: Any, name: str) -> Chart:

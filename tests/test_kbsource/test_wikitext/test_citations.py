@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.titles import upper_first
-from kbsource.wikitext.citations import Citation, _fold, find_note, read_citation, read_link, read_text
+from kbsource.wikitext.citations import _fold, find_note, read_citation, read_link, read_text
 from kbsource.wikitext.identifiers import SCHEMES, citation_rules, identifiers_of_address, read_identifiers
 from kbsource.wikitext.iso_dates import sure_date
+from kbsource.wikitext.reference_rows import Citation
 from kbsource.wikitext.templates import find_rule, split_template
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "citations" / "citations.toml"

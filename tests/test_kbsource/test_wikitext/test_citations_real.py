@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from benchmarks.citations_speed import Use, uses_of
-from kbsource.wikitext.citations import Citation, _fold, _slot, _template, read_citation
+from kbsource.wikitext.citations import _fold, _slot, _template, read_citation
 from kbsource.wikitext.identifiers import SCHEMES
+from kbsource.wikitext.reference_rows import Citation
 from tests.support.real_data import real_path
 from tests.test_kbsource.test_wikitext.test_real import SLICES, articles
 

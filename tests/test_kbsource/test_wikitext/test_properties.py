@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kbsource.site import Site
 from kbsource.wikitext.lines import _EMPTY_BRACKETS, _without_empty_brackets
-from kbsource.wikitext.markers import CUT
+from kbsource.wikitext.markers import CUT, literal
 from kbsource.wikitext.parse import WikitextParser
 from tests.support.examples import examples
 from tests.support.wikitexts import check_laws
@@ -54,6 +54,15 @@ PARSER = WikitextParser(Site(), is_direct=False)
 @example("<h2>{{Infobox}}</h2>")
 def test_every_wikitext_obeys_the_laws(wikitext: str) -> None:
     check_laws(DIRECT.parse(wikitext, title="T"))
+
+
+@settings(max_examples=examples(600))
+@given(st.lists(PIECES | st.sampled_from([CUT, literal("'= [*|_"), "\u2009", "-"]), max_size=12).map("".join))
+@example("&#61;a")
+@example("|-")
+@example("- [[a]]s [http://x.y''b'']")
+def test_the_text_of_a_line_is_what_all_steps_of_a_page_give(wikitext: str) -> None:
+    assert DIRECT.plain(wikitext) == DIRECT.plain_structure(wikitext)
 
 
 @settings(max_examples=examples(400))

@@ -6,11 +6,12 @@ from dataclasses import replace
 from time import process_time
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from kbsource.site import Site
 from kbsource.wikitext.parse import ParsedText, WikitextParser
+from kbsource.wikitext.reference_texts import ReferenceReader
 
 NOTED, PLAIN = WikitextParser(Site(lang="en"), has_references=True), WikitextParser(Site(lang="en"))
 
@@ -162,3 +163,14 @@ def test_work_grows_with_the_page_alone(wikitext: str) -> None:
     started = process_time()
     assert len(refs(wikitext)) == 20_000
     assert process_time() - started < 30  # in a second or two; by the square it would be many minutes
+
+
+CITING = ["{{cite web|title=", "|", "a", "=", "''b''", "url=http://x.example/", " ", "-", ":", "\u2009", "\n", "&nbsp;"]
+
+
+@given(st.lists(st.sampled_from([*CITING, "[[c|d]]", "{{", "}}", "}}", "last=e", "quote=_"]), max_size=14).map("".join))
+@example("{{cite web|title=---- a: b}}")
+@example("{{cite web|title=a\u2009 b: c|last=|}}")
+def test_a_citation_that_is_all_of_a_reference_says_what_all_steps_give(content: str) -> None:
+    reader = ReferenceReader("en", PLAIN.plain)
+    assert reader.sole_citation(content) in (None, reader.by_steps(content))

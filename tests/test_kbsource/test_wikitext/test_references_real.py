@@ -53,6 +53,9 @@ def test_real_references_keep_the_laws_and_leave_the_page_as_it_is(relative: str
                 if use.sentence_start is not None and use.sentence_end is not None:
                     assert 0 <= use.sentence_start < use.offset
                     assert use.sentence_end <= len(parsed.elements[use.element].text)
+        for ref in refs:
+            for written in (*ref.markup.split("|"), ref.text):
+                assert noted.plain(written) == noted.plain_structure(written)
         if (found := n_accounted(parsed)) != (expected := n_tags(raw.text)):
             astray[raw.title] = (expected, found)
     assert astray == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from importlib import resources
 from pathlib import Path
@@ -11,11 +12,14 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from kbsource.columns import schema_of
 from kbsource.errors import DataError
+from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from pipelines.cli import main
 from tests.support.builds import build_mini, contents, open_release
 from tests.support.dumps import dump_xml, page_xml
 from tests.support.inspected import client_of, opened_release
+from tests.support.published import card_metadata, check_published
 from tests.support.verified import verified
 from tests.test_kbsource.test_release.test_verify import Release
 
@@ -133,6 +137,41 @@ def test_the_inspector_shows_marks_at_their_places_and_what_they_cite(built: Pat
     assert shown.count('data-label="1: 9"') == 1  # the deed again, with a page
     assert '<a href="http://plans.example/n" rel="noreferrer">source</a>' in shown
     assert shown.index('<li id="r0"') < shown.index("Deeds.", shown.index('<li id="r0"'))
+
+
+def test_the_report_counts_references_addresses_and_paragraphs_without_one(
+    built: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(built / "with"), "--format", "markdown"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+    for said in (
+        "- references a page: 2",
+        "- paragraphs without a reference: 1",
+        "| book | 1 | 16.7 % |",
+        "| plans.example | 1 | 100.0 % |",
+        "| not stated | 1 | 100.0 % |",
+        "| citation\\_needed | 1 |",
+    ):
+        assert said in lines
+    assert main(["report", str(built / "without"), "--format", "markdown"]) == 0
+    assert "without a reference" not in capsys.readouterr().out
+
+
+def test_what_is_published_documents_both_tables_and_is_read_by_every_tool(built: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "published"
+    assert main(["publish", str(built / "with"), "--output", str(folder), "--licence", "CC-BY-SA-4.0"]) == 0
+    check_published(folder, tmp_path)
+    card = (folder / "README.md").read_text("utf-8")
+    fields = {one["name"]: one["field"] for one in json.loads((folder / "croissant.json").read_text())["recordSet"]}
+    for table, row in (("refs", Reference), ("ref_uses", ReferenceUse)):
+        assert table in [one["config_name"] for one in card_metadata(folder)["configs"]]
+        described = {one["name"].rpartition("/")[2]: one["description"] for one in fields[table]}
+        for field in schema_of(row):
+            meaning = field.metadata[b"description"].decode()
+            shown = re.escape(meaning.replace("|", "\\|"))
+            assert re.search(rf"^\| `{field.name}` \| .* \| {shown} \|$", card, re.MULTILINE)
+            assert described[field.name] == meaning
 
 
 @pytest.fixture(scope="module")
