@@ -27,6 +27,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "datasets",
         "qampari",
         "amber",
+        "facts",
         "passages",
         "entity_linking",
         "evaluation",

@@ -24,6 +24,7 @@ from kbsource.wikidata.records import WIKIDATA_TABLES
 from mapping.age import AGE
 from mapping.amber.release import TABLES as AMBER_TABLES
 from mapping.entity_linking.records import TABLES as LINKING_TABLES
+from mapping.facts import FACTS
 from mapping.options import DEFAULTS
 from mapping.passages.kind import TABLES as PASSAGES_TABLES
 from mapping.publish.card import Known, column_rows, markdown_table, table_head
@@ -87,6 +88,9 @@ def tables_page() -> str:
         "# Tables of the age of a benchmark",
         "What `kbsource age` makes; see [age.md](age.md).",
         table({"fates": AGE.tables["fates"]}),
+        "# Tables of moved facts",
+        "What `kbsource facts` makes; see [facts.md](facts.md).",
+        table(FACTS.tables),
         "# Reasons and values",
         markdown_table(
             ("value", "meaning"),

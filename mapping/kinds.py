@@ -14,6 +14,7 @@ from mapping.amber.kind import AMBER_SETS
 from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
 from mapping.contexts.kind import CONTEXTS
 from mapping.entity_linking.kind import ENTITY_LINKING
+from mapping.facts import FACTS
 from mapping.passages.kind import BEIR_DATASET, PASSAGES_CORPUS, PASSAGES_INDEX
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.retrieval.benchmark_kind import BENCHMARK
@@ -37,6 +38,7 @@ _MADE: tuple[Kind[Any], ...] = (
     CROWD_TASKS,
     CONTEXTS,
     AMBER_SETS,
+    FACTS,
     ENTITY_LINKING,
     BEIR_DATASET,
     CAMPAIGN_TASKS,

@@ -38,6 +38,7 @@ from mapping.options import (
     check_options,
     listed,
     name_like,
+    releases_named,
 )
 from mapping.passages.cut import CutOptions
 from mapping.passages.forms import FORMS, line_forms
@@ -384,6 +385,32 @@ class AgeOptions(Checked):
     def data_options(self) -> dict[str, Any]:
         """The options that decide the bytes, as JSON values for the manifest."""
         return {"threshold": self.threshold}
+
+
+@dataclass(frozen=True, slots=True)
+class FactsOptions(Checked):
+    """What is compared, and how answers are proved."""
+
+    old: Release
+    """Older release of pages, built with the items of its pages."""
+    new: Release
+    """Newer release of the same wiki."""
+    _: KW_ONLY
+    wikidata: Annotated[tuple[File, File], Parameter(metavar="OLD NEW", converter=releases_named)]
+    """Releases of Wikidata of the two days, the older one first."""
+    output: Output
+    model: Annotated[ModelOptions | None, FLAT] = None
+    """None: the sentence that is most like the statement is the proof."""
+    least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = 0.5
+    """A sentence proves an answer when its probability of entailment is above this; for a model."""
+    sentences_before: AtLeast0 = N_BEFORE
+    """Sentences of the same paragraph that a proof begins with."""
+    questions: File | None = None
+    """All questions, by property, TOML; by default those of the package."""
+
+    def data_options(self) -> dict[str, Any]:
+        """The options that decide the bytes, as JSON values for the manifest."""
+        return {"least_entailment": self.least_entailment, "sentences_before": self.sentences_before}
 
 
 class Planned(NamedTuple):

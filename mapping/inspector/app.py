@@ -23,12 +23,14 @@ from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.age import AGE
 from mapping.amber.kind import AMBER_SETS
 from mapping.document import Code, Document, Section
+from mapping.facts import FACTS
 from mapping.inspector.about import about_sections, next_commands, other_values, python_lines, release_name
 from mapping.inspector.age import AGE_VIEWS
 from mapping.inspector.alignment import ALIGNMENT_VIEWS, ALIGNMENTS_VIEWS
 from mapping.inspector.amber import AMBER_VIEWS
 from mapping.inspector.benchmark import BENCHMARK_VIEWS
 from mapping.inspector.diff import DIFF_VIEWS
+from mapping.inspector.facts import FACTS_VIEWS
 from mapping.inspector.frame import KindViews, Tab, View, guards, render
 from mapping.inspector.listing import Listing, show_card, show_list, show_sql
 from mapping.inspector.opened import Opened, every_release
@@ -127,6 +129,7 @@ _OWN: dict[Kind[Any], KindViews] = {
     RELEASE_DIFF: DIFF_VIEWS,
     BENCHMARK: BENCHMARK_VIEWS,
     AGE: AGE_VIEWS,
+    FACTS: FACTS_VIEWS,
 }
 """The views of every kind that has its own."""
 

@@ -171,18 +171,20 @@ def show_question(request: Request, opened: Opened, card: Card) -> Response:
         row=row,
         paging=pages,
         answers=[
-            (answer, [_proof_shown(proof, opened) for proof in answer["proofs"]])
+            (answer, [proof_shown(proof, opened) for proof in answer["proofs"]])
             for answer in row["answers"][pages.start : pages.end]
         ],
         made_from=opened.values.get("release") or {},
     )
 
 
-def _proof_shown(proof: Mapping[str, Any], opened: Opened) -> ProofShown:
+def proof_shown(proof: Mapping[str, Any], opened: Opened | None) -> ProofShown:
+    """A proof in its page, where pages are open."""
     text, start, element = proof["text"], proof["start_char"], proof["element"]
     at = max(0, min(proof["sentence_char"] - start, len(text)))
     span = Span(element, start, element, proof["end_char"], "proof")
-    return ProofShown(proof, text[:at], text[at:], in_page(opened, proof["page_id"], span, text))
+    place = InPage() if opened is None else in_page(opened, proof["page_id"], span, text)
+    return ProofShown(proof, text[:at], text[at:], place)
 
 
 def _question_of(opened: Opened, row: Row) -> str | None:

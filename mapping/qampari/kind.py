@@ -37,6 +37,35 @@ TABLES = {"questions": schema_of(Question), "queries": schema_of(QueryRow)}
 _QUESTIONS = shard_path("questions", 0, 1)
 _SHOWN_CHARS = 120
 _PROOF = "(proof.end_char - proof.start_char)"
+
+
+def proof_law(file: str, proofs: str, source: str, *, further: str = "") -> Law:
+    """The law that proofs are what their pages say.
+
+    Args:
+        file: that they are in.
+        proofs: query of a key and a proof, a struct with page, title, element, place and text.
+        source: name of the release of the pages.
+        further: cases, as SQL, of what else is wrong with a proof.
+    """
+    return Law(
+        "proof_differs",
+        "a proof is not what its page says",
+        f"""select '{file}', key || ': ' || fault from (
+            select key, case when page_id is null then 'no page ' || proof.page_id
+                when pages.title <> proof.title
+                    then format('page {{}} is ''{{}}'', not ''{{}}''', page_id, pages.title, proof.title)
+                {further}
+                when proof.element not between 0 and len(elements) - 1
+                    then format('page {{}} has no element {{}}', page_id, proof.element)
+                when substring(elements[proof.element + 1].text, proof.start_char + 1, {_PROOF}) <> proof.text
+                    then format('page {{}}, element {{}} has another text there', page_id, proof.element)
+            end as fault from ({proofs}) left join {source}.pages on page_id = proof.page_id
+        ) where fault is not null""",
+        needs=(source,),
+    )
+
+
 LAWS = (
     Law("record_law", "a released question is not built as such questions are"),
     Law(
@@ -78,22 +107,10 @@ LAWS = (
     Law("not_released", "a drawn question is not in the file of its split"),
     Law("not_drawn", "a released question is none that was drawn"),
     Law("released_differs", "a released question is not what the table says"),
-    Law(
-        "proof_differs",
-        "a proof is not what its page says",
-        f"""select '{_QUESTIONS}', key || ': ' || fault from (
-            select key, case when page_id is null then 'no page ' || proof.page_id
-                when pages.title <> proof.title
-                    then format('page {{}} is ''{{}}'', not ''{{}}''', page_id, pages.title, proof.title)
-                when proof.element not between 0 and len(elements) - 1
-                    then format('page {{}} has no element {{}}', page_id, proof.element)
-                when substring(elements[proof.element + 1].text, proof.start_char + 1, {_PROOF}) <> proof.text
-                    then format('page {{}}, element {{}} has another text there', page_id, proof.element)
-            end as fault
-            from (select key, unnest(flatten([answer.proofs for answer in answers])) as proof from questions)
-            left join kb.pages on page_id = proof.page_id
-        ) where fault is not null""",
-        needs=("kb",),
+    proof_law(
+        _QUESTIONS,
+        "select key, unnest(flatten([answer.proofs for answer in answers])) as proof from questions",
+        "kb",
     ),
 )
 

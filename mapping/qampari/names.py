@@ -92,6 +92,18 @@ class ItemPages:
         found[is_there] = self._pages_of_items[places]
         return found
 
+    def items(self) -> Numbers:
+        """The items that have a page, ascending."""
+        return self._items
+
+    def items_of(self, page_ids: Numbers) -> Numbers:
+        """The items of pages, -1 for those without one; of several the first."""
+        order = np.argsort(self._pages_of_items, kind="stable")
+        places, is_there = _places(self._pages_of_items[order], page_ids)
+        found = np.full(len(page_ids), -1, np.int64)
+        found[is_there] = self._items[order[places]]
+        return found
+
     def resolve(self, title: str) -> int | None:
         """The page that a title leads to, over redirects too; None where it leads to none."""
         return self._titles.resolve(title).page_id

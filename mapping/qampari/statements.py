@@ -87,6 +87,7 @@ def values_of(
     property_ids: Collection[str],
     *,
     value_types: Mapping[str, Collection[str]] | None = None,
+    is_best: bool = False,
 ) -> pa.RecordBatch:
     """The values that some subjects have, as rows of VALUES; left out is what ``simple_facts`` leaves out.
 
@@ -97,6 +98,7 @@ def values_of(
     Args:
         batch: statements with ``STATEMENT_COLUMNS``, of any of its entities all.
         value_types: by property the types that its values have; others are left out. None: any.
+        is_best: preferred statements hide the normal ones of their item and property.
     """
     is_asked = pc.is_in(batch["property_id"], pa.array(sorted(property_ids), pa.string()))
     batch = batch.filter(pc.and_(is_asked, pc.starts_with(batch["entity_id"], "Q")))
@@ -104,6 +106,8 @@ def values_of(
         batch = batch.filter(_have_types(batch, value_types))
     batch = batch.filter(pa.array(subjects.has(item_numbers(batch["entity_id"]))))
     current = _current(batch)
+    if is_best:
+        current = _preferred(current)
     texts = _texts(current)
     is_kept = pc.and_(pc.is_valid(texts), _is_first_or_many(current))
     current, texts = current.filter(is_kept), texts.filter(is_kept)
@@ -157,6 +161,16 @@ def _current(batch: pa.RecordBatch) -> pa.RecordBatch:
     has_ended[rows[pc.equal(qualifiers, ENDED).to_numpy(zero_copy_only=False)]] = True
     holds = pc.and_(pc.not_equal(batch["rank"], "deprecated"), pc.is_valid(batch["value"]))
     return batch.filter(pc.and_(holds, pa.array(~has_ended)))
+
+
+def _preferred(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The statements without those that have another of their item and property that is preferred to them."""
+    keys = item_numbers(batch["entity_id"]) << _PROPERTY_BITS | item_numbers(batch["property_id"])
+    _, places = np.unique(keys, return_inverse=True)
+    is_preferred = pc.equal(batch["rank"], "preferred").to_numpy(zero_copy_only=False)
+    has_preferred = np.zeros(batch.num_rows, np.bool_)
+    has_preferred[places[is_preferred]] = True
+    return batch.filter(pa.array(is_preferred | ~has_preferred[places]))
 
 
 LEAST_ANSWERS = 5

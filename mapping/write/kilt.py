@@ -212,11 +212,12 @@ def _values(where: Alignment, newline: str) -> dict[str, Any]:
     if where.place is not None:
         values |= asdict(where.place)
         values["bleu_score"] = where.score
-        values["section"] = _section(where.section or LEAD, newline)
+        values["section"] = section_value(where.section or LEAD, newline)
     return values
 
 
-def _section(section: str, newline: str) -> str:
+def section_value(section: str, newline: str) -> str:
+    """The name of a section as a span has it."""
     # KILT's name for the lead is no paragraph of the page, so it does not end in a newline.
     return section if section == LEAD else section + newline
 

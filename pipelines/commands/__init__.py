@@ -30,6 +30,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         ),
         Command("qampari", "commands.make:qampari", "Make questions with many answers out of Wikidata and list pages."),
         Command("amber", "commands.make:amber", "Make sets of entities that share a name, with queries about each."),
+        Command("facts", "commands.make:facts", "Make questions whose answers moved between two days, with proofs."),
     ),
     "Align": (
         Command("map", "commands.map:app", "Align a dataset, or all of them, to a release."),

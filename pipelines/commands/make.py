@@ -28,6 +28,7 @@ from pipelines.options import (
     AgeOptions,
     AmberJobOptions,
     EntityLinkingOptions,
+    FactsOptions,
     PassagesOptions,
     QampariOptions,
     RunOptions,
@@ -315,3 +316,30 @@ def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Sum
         ("half-life", said_half_life(every["half_life_years"])),
     ]
     return made_summary(made, rows, text="\n\n".join(parts), **made.report)
+
+
+def facts(options: Annotated[FactsOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
+    """Make questions whose answers moved between two days, with proofs.
+
+    Compares what two releases of Wikidata say of the subjects of pages, looks for the old answers in the older release
+    of pages and for the new ones in the newer, and writes every fact with its outcome, a question, and an old and a new
+    proof with BLEU and, with --model, entailment; the questions in KILT's form too. Any option that is not listed here
+    is passed to Beam as it is.
+
+    Examples:
+        kbsource facts releases/enwiki-20260901 releases/enwiki-20261001 \\
+            --wikidata releases/wikidata-20260901 releases/wikidata-20261001 --output facts/enwiki-202610
+        kbsource verify facts/enwiki-202610 --old releases/enwiki-20260901 --new releases/enwiki-20261001
+    """
+    from mapping.facts import PROBLEMS, QUESTION
+    from pipelines.jobs.facts import moved_facts
+
+    made = moved_facts(options, flags=run.flags(), progress=Progress())
+    counts: dict[str, dict[str, int]] = made.report["facts"]
+    problems = [problem for problem in PROBLEMS if any(own[problem] for own in counts.values())]
+    names = (QUESTION, *problems)
+    table: list[tuple[str, ...]] = [("outcome", "facts", *(name.replace("_", " ") for name in names))]
+    for outcome, own in counts.items():
+        table.append((outcome, f"{sum(own.values()):,}", *(f"{own[name]:,}" for name in names)))
+    text = table_text(table, right=range(1, len(table[0])))
+    return made_summary(made, [], text=text, against=("--old", options.old, "--new", options.new), **made.report)

@@ -161,8 +161,8 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     release = PAGES_RELEASE.read(options.kb)
     relations = load_relations(options.relations)
     tables = WikidataTables.open(absolute(options.wikidata))
-    _check_tables(tables)
-    _check_release(options.kb, release)
+    check_tables(tables)
+    check_release(options.kb, release)
     paths = {name: checked_paths(tables.path, tables.manifest.tables[name]) for name in _TABLES}
     keys = () if options.key_columns is None else read_key_columns(options.key_columns)
     form = Form(release.site.host, options.with_meta, options.is_released_case, options.seed)
@@ -211,7 +211,7 @@ def _settled(plan: Plan) -> Callable[[], Done]:
     return poll
 
 
-def _check_release(kb: str, release: PagesManifest) -> None:
+def check_release(kb: str, release: PagesManifest) -> None:
     """Raises where a release lacks what questions are made of.
 
     Raises:
@@ -224,7 +224,7 @@ def _check_release(kb: str, release: PagesManifest) -> None:
     check_sizes(kb, release.tables["pages"])
 
 
-def _check_tables(tables: WikidataTables) -> None:
+def check_tables(tables: WikidataTables) -> None:
     """Raises where a release of Wikidata lacks what questions are made of.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, groupby, islice
@@ -57,7 +57,7 @@ class ReleasePages(NamedTuple):
         return _item_pages(self.folder, self.sha256)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)  # an older and a newer release
 def _item_pages(folder: str, sha256: str) -> ItemPages:
     return ItemPages(folder, PAGES_RELEASE.read(folder))
 
@@ -80,10 +80,13 @@ class PageTexts:
     """Pages of a release with nothing but what alignment needs of them, read in the order of the release.
 
     Memory: one row group.
+
+    Args:
+        further: columns that are needed besides, such as ``anchors``.
     """
 
-    def __init__(self, pages: ReleasePages, *, has_anchors: bool = False) -> None:
-        self._columns = [*_COLUMNS, "anchors"] if has_anchors else _COLUMNS
+    def __init__(self, pages: ReleasePages, *, further: Sequence[str] = ()) -> None:
+        self._columns = [*_COLUMNS, *further]
         self._paths = [join(pages.folder, file) for file in pages.files]
         self._first_positions = pages.starts()
         self._shard = -1
@@ -98,7 +101,7 @@ class PageTexts:
             self._file.close(force=True)
 
     def page(self, position: int) -> Page:
-        """The page at a position among all pages; it has its id, title and elements, and its links if asked for."""
+        """The page at a position among all pages; it has its id, title and elements, and what was asked for besides."""
         return next(self.pages([position]))
 
     def pages(self, positions: Iterable[int]) -> Iterator[Page]:

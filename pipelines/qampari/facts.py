@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol
 
 import apache_beam as beam
 import numpy as np
@@ -26,7 +26,7 @@ from kbsource.runtime.chunks import (
     write_chunk,
 )
 from kbsource.runtime.regroup import merge_group
-from mapping.entail.signal import EntailmentModel
+from mapping.entail.signal import EntailmentModel, ModelOptions
 from mapping.qampari.classes import Numbers
 from mapping.qampari.evidence import FACTS_AT_ONCE, Candidate, Fact, Proof, Sought, prove_facts
 from pipelines.primitives.group_map import By, GroupWork, Sent, send_rows, value_rows
@@ -203,16 +203,28 @@ def count_found(work: GroupWork, found: pa.Table) -> Numbers:
     return places
 
 
-def find_proofs(plan: Plan, name: str) -> Any:
+class Judging(Protocol):
+    """What says which sentences are proofs."""
+
+    @property
+    def model(self) -> ModelOptions | None:
+        """Judges them; None: the first one is the proof."""
+
+    @property
+    def least_entailment(self) -> float:
+        """Probability that a proof is above."""
+
+
+def find_proofs(options: Judging, folder: str) -> Any:
     """((0, group), ``BatchRef``) of rows of TRIED -> the same of rows of PROOFS; counts are in their reports.
 
-    Where the plan has no model the first sentence proves a fact, and with one it does for facts without a hypothesis.
+    Without a model the first sentence proves a fact, and with one it does for facts without a hypothesis.
     """
-    folder, model = plan.folder(name, "proofs"), plan.options.model
+    model = options.model
     if model is None:
         return do(_take_first, folder=folder)
     # A chunk whole: whether a sentence is asked about hangs on the ones before it.
-    judge = partial(_judge, folder=folder, least=plan.options.least_entailment)
+    judge = partial(_judge, folder=folder, least=options.least_entailment)
     return _judge_apart(RunModel(EntailmentHandler(model, judge), model))
 
 

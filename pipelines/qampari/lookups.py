@@ -27,6 +27,7 @@ from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, item_te
 from mapping.qampari.records import ProofText
 from pipelines.primitives.group_map import By, GroupMap, GroupWork, groups_by
 from pipelines.primitives.lookup import Lookup, MapRows, read_item_set, write_item_set
+from pipelines.primitives.page_texts import PagesPlan
 from pipelines.primitives.shuffle import CollectSorted, keep_batch
 from pipelines.qampari.plan import ITEMS, ORDER_BUCKETS, Plan
 from pipelines.runners.workers import do, wired
@@ -140,7 +141,7 @@ def read_types(path: str) -> ClassTypes:
 
 
 @wired
-def find_item_names(items: Any, plan: Plan, name: str, paths: tuple[str, ...], places: Any) -> Any:
+def find_item_names(items: Any, plan: PagesPlan, name: str, paths: tuple[str, ...], places: Any) -> Any:
     """(key, ``BatchRef``) of rows of ITEMS -> the same of rows of NAMES; all together are for ``item_names``.
 
     ``places`` is what ``FindPlaces`` gives of the files of items at ``paths``.
@@ -162,13 +163,13 @@ def find_item_names(items: Any, plan: Plan, name: str, paths: tuple[str, ...], p
     return named.names
 
 
-def _name(work: GroupWork, *, plan: Plan) -> None:
+def _name(work: GroupWork, *, plan: PagesPlan) -> None:
     items = np.unique(work.table("items", ITEMS)["item"].to_numpy())
     for batch in name_items(items, work.table("terms", TERMS), plan.pages.of_items()):
         work.write("names", batch)
 
 
-def item_names(chunks: Sequence[tuple[ChunkKey, BatchRef]], plan: Plan) -> ItemNames:
+def item_names(chunks: Sequence[tuple[ChunkKey, BatchRef]], plan: PagesPlan) -> ItemNames:
     """Opens what ``find_item_names`` gave."""
     return ItemNames(Lookup(chunks, "item", partial(_groups, n_groups=plan.n_groups)).take)
 

@@ -40,7 +40,7 @@ class FactSearch:
     schema = FOUND
 
     def __init__(self, plan: Plan) -> None:
-        self._pages = PageTexts(plan.pages, has_anchors=True)
+        self._pages = PageTexts(plan.pages, further=("anchors",))
         self._n_before = plan.options.sentences_before
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:

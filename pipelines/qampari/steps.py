@@ -103,7 +103,7 @@ def make_wikidata_questions(
         by=OF_FOUND,
         step=made.step(counts=SIMPLE),
     )
-    proved = tried["tried"] | "prove" >> find_proofs(plan, SIMPLE)
+    proved = tried["tried"] | "prove" >> find_proofs(plan.options, plan.folder(SIMPLE, "proofs"))
     settled = {"staged": staged["staged"], "said": tried["said"], "proofs": proved} | "settle" >> GroupMap(
         partial(simple.settle_simple, plan=plan),
         plan.folder(SIMPLE, "settled"),
@@ -212,7 +212,7 @@ def _compositions(
         by={"needed": By(by_fact), **OF_FOUND},
         step=made.step(counts=COMPOSITIONS),
     )
-    proved = tried["tried"] | "prove values" >> find_proofs(plan, COMPOSITIONS)
+    proved = tried["tried"] | "prove values" >> find_proofs(plan.options, plan.folder(COMPOSITIONS, "proofs"))
     sent = {"numbered": facts["numbered"], "proofs": proved} | "send" >> GroupMap(
         partial(compositions.send_proofs, plan=plan),
         folder("sent"),

@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from kbsource.columns import batch_of
 from kbsource.records import Page
 from kbsource.release.layout import shard_path
@@ -20,6 +22,7 @@ from kbsource.release.writer import write_lines, write_rows
 from mapping.age import AGE, Fate, PageFacts, commit_age, fates_of
 from mapping.amber.kind import AMBER_SETS
 from mapping.amber.release import TABLES as AMBER_TABLES
+from mapping.facts import FACTS, Fact, FactAnswer, FactProof, commit_facts
 from mapping.inspector.opened import Opened, open_releases
 from mapping.records import MISSED, Alignment, PageKey, Span
 from mapping.schema import TABLES
@@ -280,6 +283,27 @@ def write_age(folder: Path, texts: Sequence[str], *, made_from: PagesManifest) -
     facts = {"releases": [{**later, "dump_date": dates[0], "manifest_sha256": "0" * 64}, later]}
     with ReleaseFolder(str(folder), kind=AGE):
         commit_age([batch_of(rows, Fate)], [], output=str(folder), dates=dates, facts=facts)
+    return folder
+
+
+def write_facts(folder: Path, texts: Sequence[str], pages: Sequence[Page], *, made_from: PagesManifest) -> Path:
+    """Writes facts whose questions and answers are these texts, each proved by a page of that release, twice."""
+    rows = []
+    for number, text in enumerate(texts):
+        page = pages[number % len(pages)]
+        proof = FactProof(
+            page.elements[1].text[4:20], page.page_id, page.title, page.revision_id, "Section::::Abstract.",
+            1, 4, 20, 4, 1, 4, page.elements[1].text[6:12], text, 0.5, 0.25,
+        )  # fmt: skip
+        old, new = (FactAnswer(text, None, text, (text,), text, n_found=1, proof=proof) for _ in range(2))
+        about = (f"Q{number + 1}", f"Q{number + 1}", "P36", "capital", text, text, "changed", None)
+        rows.append(
+            Fact(*about, page.page_id, page.title, page.page_id, page.title, (old,), (replace(new, value="x"),))
+        )
+    later = made_from.facts()
+    facts = {"old": {**later, "dump_date": "20100101", "manifest_sha256": "0" * 64}, "new": later}
+    with ReleaseFolder(str(folder), kind=FACTS):
+        commit_facts(lambda: [batch_of(rows, Fact)], {}, output=str(folder), facts=facts)
     return folder
 
 

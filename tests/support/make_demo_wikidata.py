@@ -31,14 +31,13 @@ _SNAKTYPES = {"?": "somevalue", "!": "novalue"}
 _REPEATED, _CUT = "Q9000012", "Q9600033"
 
 
-def wikidata_dump() -> bytes:
-    """Gives the dump, compressed.
+def wikidata_dump(toml: str | None = None) -> bytes:
+    """Gives the dump of a text like ``miniwikidata.toml``, by default of that, compressed.
 
     Raises:
         SetupError: a claim of the TOML is not of its form; names it.
     """
-    with SOURCE.open("rb") as file:
-        source = tomllib.load(file)
+    source = tomllib.loads(SOURCE.read_text("utf-8") if toml is None else toml)
     datatypes = {name: entry[0] for name, entry in source["properties"].items()}
     lines = [_json(_property(name, entry)) for name, entry in source["properties"].items()]
     lines += [_json(_class(name, entry, datatypes)) for name, entry in source["classes"].items()]

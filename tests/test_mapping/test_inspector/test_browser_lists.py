@@ -19,6 +19,7 @@ from tests.support.derived_releases import (
     write_alignment,
     write_alignments,
     write_amber,
+    write_facts,
     write_pages_release,
 )
 from tests.support.diff_worlds import Changes, write_world
@@ -58,6 +59,10 @@ VIEWS = (
     "age/",
     "age/tables/fates",
     "age/tables/fates/0",
+    "facts/",
+    "facts/tables/facts",
+    "facts/tables/facts/0",
+    "facts/tables/facts/1",
 )
 
 
@@ -83,6 +88,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
             facts={"release": manifest.facts()},
         ),
         write_age(folder / "age", ["First", HOSTILE_RTL.replace("\0", "")], made_from=manifest),
+        write_facts(folder / "facts", ["First", HOSTILE_RTL.replace("\0", "")], PAGES, made_from=manifest),
         write_amber(folder / "amber", ["Kate Bush", HOSTILE_RTL], PAGES, made_from=manifest),
     ]
     changes = Changes(7)

@@ -181,6 +181,17 @@ def test_values_of_every_kind(tables: WikidataTables) -> None:
     ]
 
 
+def test_the_best_values_are_the_preferred_ones_else_all(tables: WikidataTables) -> None:
+    (batch,) = values_of(tables, np.array([2, 4]), ["P57", "P1082"], is_best=True)
+
+    assert list(zip(*batch.to_pydict().values(), strict=True)) == [
+        (2, 57, "Q9"),
+        (2, 57, "Q8"),
+        (4, 57, "Q7"),
+        (4, 1082, "400"),
+    ]
+
+
 def test_values_of_other_types_than_their_property_has_are_left_out_and_texts_have_single_blanks(
     tmp_path: Path,
 ) -> None:

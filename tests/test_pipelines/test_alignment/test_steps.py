@@ -172,10 +172,10 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "release"
 
 
-@pytest.mark.parametrize("has_anchors", [False, True])
+@pytest.mark.parametrize("further", [(), ("anchors",)])
 @pytest.mark.parametrize("order", ["as stored", "backwards", "drawn"])
-def test_every_page_is_given_at_its_position_in_any_order(kb: Path, has_anchors: bool, order: str) -> None:
-    texts = PageTexts(ReleasePages.open(str(kb)), has_anchors=has_anchors)
+def test_every_page_is_given_at_its_position_in_any_order(kb: Path, further: tuple[str, ...], order: str) -> None:
+    texts = PageTexts(ReleasePages.open(str(kb)), further=further)
     whole = list(open_release(kb))
     positions = list(range(N_PAGES))
     if order == "backwards":
@@ -187,5 +187,5 @@ def test_every_page_is_given_at_its_position_in_any_order(kb: Path, has_anchors:
         page, expected = texts.page(position), whole[position]
         assert (page.page_id, page.title, page.elements) == (expected.page_id, expected.title, expected.elements)
         assert page.is_disambiguation == expected.is_disambiguation
-        assert not has_anchors or page.anchors == expected.anchors
+        assert not further or page.anchors == expected.anchors
     texts.close()

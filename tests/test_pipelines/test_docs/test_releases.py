@@ -21,6 +21,7 @@ from tests.support.builds import build_mini
 from tests.support.demo_datasets import map_demo
 from tests.support.edited_wiki import write_edited
 from tests.support.entities import make
+from tests.support.moved_builds import build_moved
 from tests.support.published import check_published
 from tests.support.tiny_encoder import tiny_encoder
 from tests.support.verified import verified
@@ -47,6 +48,7 @@ FOLDERS = (
     "diff",
     "benchmark",
     "age",
+    "facts",
     "vectors-usearch",
 )
 
@@ -75,6 +77,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         diff,
         benchmark,
         age,
+        facts,
         _,
     ) = (str(folder / name) for name in FOLDERS)
     encoder = str(tiny_encoder(folder / "tiny"))
@@ -83,6 +86,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     map_demo(folder / "release", folder / "aligned")
     dump, props = write_edited(folder)
     build_mini(folder / "later", dump=dump, page_props=str(props))
+    (folder / "moved").mkdir()
+    build_moved(folder / "moved")
     records = f"{aligned}/fever/dev/fever-dev-kilt.jsonl"
     for command in (
         ["map", "kilt", kb, "--input", records, "--split", "dev", "--from-kb", kb, "--output", again],
@@ -122,6 +127,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["campaign", "import", asked, f"{asked}/tasks.jsonl", "--output", said],
         ["beir", f"{aligned}/fever/dev", passages, "--output", beir],
         ["diff", kb, f"{folder}/later", "--output", diff],
+        [
+            *("facts", kb, f"{folder}/moved/later", "--output", facts),
+            *("--wikidata", wikidata, f"{folder}/moved/later-wikidata"),
+        ],
         ["age", kb, f"{folder}/later", "--input", records, "--from-kb", kb, "--output", age],
         ["pageviews", str(mini_wiki.VIEWS), "--site", mini_wikidata.SITE, "--output", views],
         [

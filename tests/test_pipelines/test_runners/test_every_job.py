@@ -27,6 +27,7 @@ from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import contents, open_release
 from tests.support.clusters import Cluster, FlinkCluster
 from tests.support.killing import count_files, run_and_kill
+from tests.support.moved_builds import build_moved
 from tests.support.stores import put_folder, s3_server
 from tests.support.tiny_encoder import tiny_encoder
 from tests.support.tiny_nli import overlap_model
@@ -46,6 +47,7 @@ JOBS = {
     "passages": "passages %build --format pyserini",
     "qampari": "qampari %build %wikidata --model %nli --backend onnx",
     "amber": "amber %build %wikidata %pageviews --types @amber_types.json --false-objects wikidata",
+    "facts": "facts %build %later --wikidata %wikidata %later-wikidata --model %nli --backend onnx",
     "entity-linking": "entity-linking %build --train 100 --dev 10",
     "vectors": "vectors %passages --model %encoder",
 }
@@ -78,6 +80,7 @@ def run(line: str, made: Path, output: Path, flags: list[str]) -> Counts:
 def local(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """What every job makes on one machine, and counts."""
     made = tmp_path_factory.mktemp("local")
+    build_moved(made)
     counts = {}
     for job in JOBS:
         counts[job] = run(JOBS[job], made, made / job, [])

@@ -194,7 +194,7 @@ def test_what_the_jobs_read_is_read_there_too(bucket: Bucket) -> None:
     path = "s3://wiki/mini"
     manifest = PAGES_RELEASE.read(path)
     folders = (path, str(bucket.local / "mini"))
-    texts = [PageTexts(ReleasePages.open(folder), has_anchors=True) for folder in folders]
+    texts = [PageTexts(ReleasePages.open(folder), further=("anchors",)) for folder in folders]
     every = range(manifest.n_rows("pages"))
 
     assert list(texts[0].pages(every)) == list(texts[1].pages(every))

@@ -1,0 +1,392 @@
+"""Facts that moved: what Wikidata said of a page's subject at two times, as questions with an old and a new proof.
+
+::
+
+    facts/                          every fact of a subject and a property that has a question, Parquet
+    old-kilt.jsonl  new-kilt.jsonl  the questions in KILT's form, with what each release of pages answers
+    report.json                     facts by outcome and by what is wrong with them; all statements by property
+    manifest.json                   written last
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from kbsource.columns import rows_of, schema_of
+from kbsource.errors import SetupError
+from kbsource.files import Folder
+from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.laws import Checking, Law, counts_law
+from kbsource.release.layout import shard_path
+from kbsource.release.manifest import ListingManifest
+from kbsource.release.output import commit
+from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.writer import write_batches, write_lines
+from kbsource.rows import Int32, Row
+from kbsource.runtime.sorted_runs import rebatched
+from mapping.amber.records import ANY, load_collections
+from mapping.qampari.kind import proof_law
+from mapping.qampari.questions import load_relations
+from mapping.search.bleu import bleu
+from mapping.search.tokens import Tokeniser
+from mapping.write.kilt import kilt_line, section_value
+from mapping.write.kind import REPORT, write_report
+
+Side = Literal["old", "new"]
+SIDES: tuple[Side, Side] = ("old", "new")
+OUTCOMES: Mapping[str, str] = {
+    "changed": "both releases of Wikidata have answers, and not the same ones",
+    "stayed": "both have the same answers",
+    "appeared": "the newer one alone has answers",
+    "went": "the older one alone has answers",
+}
+"""What becomes of a fact."""
+_REASONS = {
+    "no_page": "the {} release of pages has no page of the subject, and that of Wikidata has answers",
+    "no_name": "no answer of the {} release has a name to look for",
+    "not_found": "the page of the {} release names no answer of its time",
+    "not_entailed": "the model accepts no sentence of the {} release that names an answer",
+}
+PROBLEMS: Mapping[str, str] = {
+    **{
+        f"{side}_{reason}": said.format("older" if side == "old" else "newer")
+        for reason, said in _REASONS.items()
+        for side in SIDES
+    },
+    "change_unproved": "no answer is proved that one release has and the other has not",
+}
+"""Why a fact makes no question, in the order in which they are looked for."""
+QUESTION = "question"
+_GROUP_ROWS, _ROWS = 1 << 14, 256
+_PROPERTY = re.compile(r"P[1-9]\d*", re.ASCII)
+
+
+class FactProof(Row):
+    """A text of a page that names an answer: exactly ``elements[element].text[start_char:end_char]``."""
+
+    text: Annotated[str, "the sentence that names the answer, behind the sentences before it"]
+    page_id: Annotated[int, "page of the subject"]
+    title: Annotated[str, "its title in that release"]
+    revision_id: Annotated[int, "its revision there"]
+    section: Annotated[str, "KILT's name of the section"]
+    element: Annotated[Int32, "number of the element"]
+    start_char: Annotated[Int32, "first code point in that element's text"]
+    end_char: Annotated[Int32, "one past the last code point in that element's text"]
+    sentence_char: Annotated[Int32, "where in the element the sentence begins that names the answer"]
+    paragraph_id: Annotated[Int32, "number of KILT's paragraph"]
+    paragraph_char: Annotated[Int32, "where the text begins in that paragraph"]
+    found: Annotated[str, "the answer as it stands there"]
+    hypothesis: Annotated[str, "the statement as a sentence"]
+    bleu: Annotated[float, "score of the hypothesis on the sentence that names the answer"]
+    entailment: Annotated[float | None, "probability that the text says the hypothesis; null: not judged"]
+
+
+class FactAnswer(Row):
+    """A value of a statement."""
+
+    value: Annotated[str, "what is compared: item, year, number or text; an item by its id in the newer release"]
+    item_id: Annotated[str | None, "Wikidata item in this release; null for years, numbers and texts"]
+    text: Annotated[str | None, "what it is called; null for a value without a name to look for"]
+    aliases: Annotated[tuple[str, ...], "what else it is called, text first"]
+    title: Annotated[str | None, "title of its page; null without one"]
+    is_common: Annotated[bool, "the other release of Wikidata has it too"] = False
+    n_found: Annotated[Int32, "sentences of the subject's page that name it"] = 0
+    proof: Annotated[FactProof | None, "where the page says it; null without"] = None
+
+
+class Fact(Row):
+    """One row per subject and property, by their numbers."""
+
+    item_id: Annotated[str, "subject, by its id in the newer release"]
+    old_item_id: Annotated[str, "the same by its id in the older release, which may have been merged"]
+    property_id: Annotated[str, "property"]
+    property: Annotated[str, "its English label"]
+    entity: Annotated[
+        str, "what the question calls the subject: its label where that leads to its page, else the title"
+    ]
+    question: Annotated[str, "the question"]
+    outcome: Annotated[str, " | ".join(OUTCOMES)]
+    problem: Annotated[str | None, "why it makes no question; null: it does"]
+    old_page_id: Annotated[int | None, "page of the subject in the older release; null without one"]
+    old_title: Annotated[str | None, "its title there"]
+    new_page_id: Annotated[int | None, "page in the newer release; null without one"]
+    new_title: Annotated[str | None, "its title there"]
+    old_answers: Annotated[tuple[FactAnswer, ...], "values in the older release of Wikidata"]
+    new_answers: Annotated[tuple[FactAnswer, ...], "values in the newer one"]
+
+    def answers(self, side: Side) -> tuple[FactAnswer, ...]:
+        """The answers of a release."""
+        return self.old_answers if side == "old" else self.new_answers
+
+    def page_id(self, side: Side) -> int | None:
+        """The page of a release."""
+        return self.old_page_id if side == "old" else self.new_page_id
+
+
+def load_templates(path: str | None = None) -> dict[str, str]:
+    """What is asked by property, with ``{entity}`` for the subject.
+
+    Args:
+        path: TOML file of all questions; None for those of the package.
+
+    Raises:
+        SetupError: the file is none of such questions.
+    """
+    where = path or "mapping/facts.toml"
+    try:
+        with (
+            resources.files("mapping").joinpath("facts.toml").open("rb")
+            if path is None
+            else Folder.of(path).open() as file
+        ):
+            own = tomllib.loads(file.read().decode("utf-8-sig"))
+    except OSError as error:
+        raise SetupError(f"{where} cannot be read: {error.strerror}. Give a file of questions.") from error
+    except (ValueError, RecursionError) as error:
+        raise SetupError(f"{where} is no TOML: {error}. Compare it with mapping/facts.toml.") from error
+    for name, text in own.items():
+        if not _PROPERTY.fullmatch(name) or not isinstance(text, str) or text.count("{entity}") != 1:
+            raise SetupError(f'{where}: {name}: expected a line like P36 = "What is the capital of {{entity}}?"')
+    if path is not None:
+        return own
+    templates = {
+        one.property_id: f"{one.ask} are the {one.noun} {one.link} {{entity}}?"
+        for one in load_relations().composition.values()
+        if one.is_enabled
+    }
+    for collection in load_collections(None, (), "corrected"):
+        for property_id, by_type in collection.qa_templates.items():
+            templates[property_id] = by_type[ANY][0].replace("$entity", "{entity}")
+    return templates | own
+
+
+def compared(old: Sequence[FactAnswer], new: Sequence[FactAnswer]) -> str:
+    """The outcome of the answers of two releases, of which one at least has some."""
+    if not old or not new:
+        return "went" if old else "appeared"
+    return "stayed" if {one.value for one in old} == {one.value for one in new} else "changed"
+
+
+def with_common(
+    old: Sequence[FactAnswer], new: Sequence[FactAnswer]
+) -> tuple[tuple[FactAnswer, ...], tuple[FactAnswer, ...]]:
+    """The answers of two releases, each of which says whether both have it."""
+    common = {one.value for one in old} & {one.value for one in new}
+    old, new = ([replace(one, is_common=one.value in common) for one in answers] for answers in (old, new))
+    return tuple(old), tuple(new)
+
+
+def problem_of(fact: Fact) -> str | None:
+    """Why a fact makes no question, one of ``PROBLEMS``; None: it does.
+
+    Each release that has answers must prove one of them, and where answers differ, one of those that do.
+    """
+    sides = [(side, fact.answers(side)) for side in SIDES if fact.answers(side)]
+    lacking: dict[str, Callable[[Side, Sequence[FactAnswer]], bool]] = {
+        "no_page": lambda side, _: fact.page_id(side) is None,
+        "no_name": lambda _, answers: all(one.text is None for one in answers),
+        "not_found": lambda _, answers: not any(one.n_found for one in answers),
+        "not_entailed": lambda _, answers: all(one.proof is None for one in answers),
+    }
+    for reason, is_lacking in lacking.items():
+        for side, answers in sides:
+            if is_lacking(side, answers):
+                return f"{side}_{reason}"
+    differing = [one for _, answers in sides for one in answers if not one.is_common]
+    return "change_unproved" if differing and all(one.proof is None for one in differing) else None
+
+
+def score(hypothesis: str, proof_text: str, sentence_at: int, tokeniser: Tokeniser) -> tuple[float, int]:
+    """BLEU of a statement as a sentence on the sentence that names the answer, which begins so far behind the start of
+    a proof; and how many of its words are in it."""
+    stated, said = tokeniser.forms(hypothesis), tokeniser.forms(proof_text[sentence_at:])
+    return bleu(stated, said), len({*stated} & {*said})
+
+
+def kilt_record(fact: Fact, side: Side) -> dict[str, Any] | None:
+    """A fact as KILT has questions, with what a release answers; None where it makes none there.
+
+    Names come once each, in the order of the answers, those with a proof with the place of it. What the other release
+    answers stands in ``meta``.
+    """
+    other: Side = "new" if side == "old" else "old"
+    if fact.problem is not None or not fact.answers(side):
+        return None
+    meta = {"outcome": fact.outcome, "item_id": fact.item_id, "property_id": fact.property_id}
+    return {
+        "id": f"{fact.item_id}-{fact.property_id}",
+        "input": fact.question,
+        "output": _outputs(fact.answers(side)),
+        "meta": {**meta, other: _outputs(fact.answers(other))},
+    }
+
+
+def _outputs(answers: Sequence[FactAnswer]) -> list[dict[str, Any]]:
+    outputs: dict[str, dict[str, Any]] = {}
+    for one in sorted(answers, key=lambda one: one.proof is None):  # a name that two have is that of the proved one
+        for number, name in enumerate(one.aliases):
+            provenance = [_provenance(one.proof)] if number == 0 and one.proof is not None else []
+            outputs.setdefault(name, {"answer": name, **({"provenance": provenance} if provenance else {})})
+    return list(outputs.values())
+
+
+def _provenance(proof: FactProof) -> dict[str, Any]:
+    end_char = proof.paragraph_char + proof.end_char - proof.start_char
+    return {
+        "wikipedia_id": str(proof.page_id),
+        "title": proof.title,
+        "start_paragraph_id": proof.paragraph_id,
+        "start_character": proof.paragraph_char,
+        "end_paragraph_id": proof.paragraph_id,
+        "end_character": end_char,
+        "bleu_score": proof.bleu,
+        "meta": {"revision_id": proof.revision_id, "entailment": proof.entailment, "hypothesis": proof.hypothesis},
+        "section": section_value(proof.section, "\n"),
+    }
+
+
+def kilt_path(side: Side) -> str:
+    """The file of a release's answers."""
+    return f"{side}-kilt.jsonl"
+
+
+_FACTS = shard_path("facts", 0, 1)
+LAWS = (
+    Law("fact_law", "a fact is not built as such facts are, or not in its place"),
+    Law(
+        "fact_law",
+        "",
+        """select _file, item_id || ', ' || property_id || ': out of order, or comes twice' from (
+            select *, (try_cast(item_id[2:] as bigint), try_cast(property_id[2:] as bigint)) as place,
+                lag(place) over (order by _file, _row) as before from facts
+        ) where place <= before""",
+    ),
+    Law("records_differ", "the questions of a release are not what the table of facts gives"),
+    *(
+        proof_law(
+            _FACTS,
+            f"""select item_id || ', ' || property_id as key,
+                unnest([one.proof for one in {side}_answers if one.proof is not null]) as proof from facts""",
+            side,
+            further="when pages.revision_id <> proof.revision_id then format('page {} has another revision', page_id)",
+        )
+        for side in SIDES
+    ),
+    counts_law(
+        f"select '', outcome || ' ' || coalesce(problem, '{QUESTION}'), count(*) from facts group by all",
+        "%",
+        ("facts",),
+    ),
+)
+
+
+def check_facts(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
+    """Makes the questions again from the table of facts, and what each fact says of itself; None where the files do not
+    allow it."""
+    if not checking.has_files([_FACTS, *(kilt_path(side) for side in SIDES)]):
+        return None
+    tokeniser = Tokeniser("en")
+    for side in SIDES:
+        with checking.remade(kilt_path(side), "records_differ") as written:
+            for _, batch in checking.batches("facts"):
+                for fact in rows_of(batch, Fact):
+                    if (record := kilt_record(fact, side)) is not None:
+                        written.write(kilt_line(record), record["id"])
+                    for fault in _faults(fact, side, tokeniser):
+                        checking.found.add(_FACTS, "fact_law", f"{fact.item_id}, {fact.property_id}: {fault}")
+    return {}
+
+
+def _faults(fact: Fact, side: Side, tokeniser: Tokeniser) -> Iterator[str]:
+    if side == "new":
+        if not fact.old_answers and not fact.new_answers:
+            yield "it has no answer"
+        elif fact.outcome != compared(fact.old_answers, fact.new_answers):
+            yield f"{fact.outcome}, which its answers are not"
+        if fact.problem != problem_of(fact):
+            yield f"{fact.problem}, which its proofs are not"
+    answers, values = fact.answers(side), {one.value for one in fact.answers("new" if side == "old" else "old")}
+    if len({one.value for one in answers}) < len(answers):
+        yield f"a value comes twice in the {side} answers"
+    for one in answers:
+        if one.is_common != (one.value in values):
+            yield f"whether both releases have {one.value} is not what it says"
+        if one.aliases[:1] != (() if one.text is None else (one.text,)):
+            yield f"the aliases of {one.value} do not begin with its name"
+        if (proof := one.proof) is not None:
+            sentence_at = proof.sentence_char - proof.start_char
+            is_whole = len(proof.text) == proof.end_char - proof.start_char and 0 <= sentence_at < len(proof.text)
+            if not one.n_found or not is_whole or proof.found not in proof.text[sentence_at:]:
+                yield f"the proof of {one.value} does not name it, or has another length than its span"
+            elif proof.bleu != score(proof.hypothesis, proof.text, sentence_at, tokeniser)[0]:
+                yield f"the score of the proof of {one.value} is another"
+            if proof.page_id != fact.page_id(side):
+                yield f"the proof of {one.value} is of another page"
+
+
+def _claims(manifest: ListingManifest) -> dict[str, int]:
+    return {f"{outcome} {name}": n for outcome, own in manifest.facts["counts"].items() for name, n in own.items() if n}
+
+
+FACTS = ListingKind(
+    name="release of moved facts",
+    format="kbsource-facts-1",
+    made_by="kbsource facts",
+    tables={"facts": schema_of(Fact)},
+    required=("facts",),
+    files=(*(kilt_path(side) for side in SIDES), REPORT),
+    laws=LAWS,
+    claims=_claims,
+    counted={
+        "facts": "select count(*) from facts",
+        "questions": "select count(*) from facts where problem is null",
+        "proofs": """select coalesce(sum(len([0 for one in old_answers || new_answers if one.proof is not null])), 0)
+            ::bigint from facts""",
+    },
+    check=check_facts,
+    shown_by=("facts", "entity"),
+    made_from={side: MadeFrom(PAGES_RELEASE, side, ("pages",)) for side in SIDES},
+)
+
+
+def commit_facts(
+    batches: Callable[[], Iterable[pa.RecordBatch]],
+    properties: Mapping[str, Mapping[str, Any]],
+    *,
+    output: str,
+    facts: Mapping[str, Any],
+) -> None:
+    """Writes rows of ``Fact`` in their order, their questions, the report and, last of all, the manifest.
+
+    Args:
+        batches: gives the rows, as often as it is asked.
+        properties: what is known of the statements of every property, for the report.
+        output: folder, marked as unfinished.
+        facts: of the manifest.
+    """
+    counts = {outcome: dict.fromkeys((QUESTION, *PROBLEMS), 0) for outcome in OUTCOMES}
+
+    def seen() -> Iterator[pa.RecordBatch]:
+        for batch in batches():
+            for outcome, problem in zip(batch["outcome"].to_pylist(), batch["problem"].to_pylist(), strict=True):
+                counts[outcome][problem or QUESTION] += 1
+            yield batch
+
+    def lines(side: Side) -> Iterator[bytes]:
+        for batch in batches():
+            for start in range(0, batch.num_rows, _ROWS):  # as Python values they take many times the room
+                for fact in rows_of(batch.slice(start, _ROWS), Fact):
+                    if (record := kilt_record(fact, side)) is not None:
+                        yield kilt_line(record)
+
+    entries = [write_batches(rebatched(seen(), _GROUP_ROWS), "facts", FACTS.tables["facts"], output=output)]
+    entries += [write_lines(lines(side), kilt_path(side), output=output) for side in SIDES]
+    entries.append(write_report({"facts": counts, "properties": properties}, output=output))
+    commit(FACTS, FACTS.listing(entries, {**facts, "counts": counts}), output)

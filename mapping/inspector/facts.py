@@ -1,0 +1,107 @@
+"""Moved facts: what became of them by outcome and problem, and one fact with its old and its new proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from mapping.document import Section, Table
+from mapping.facts import OUTCOMES, PROBLEMS, QUESTION, SIDES
+from mapping.inspector.about import about_sections, other_values, report_of
+from mapping.inspector.frame import KindViews, render
+from mapping.inspector.listing import NULL, Card, Listing, Row
+from mapping.inspector.opened import Opened
+from mapping.inspector.qampari import proof_shown
+
+
+def about_facts(opened: Opened) -> Iterator[Section]:
+    """What became of the facts, and which properties were asked for."""
+    counts = opened.values["counts"]
+    names = [name for name in (QUESTION, *PROBLEMS) if any(own[name] for own in counts.values())]
+    columns = ("outcome", "facts", *(name.replace("_", " ") for name in names))
+    rows = tuple((outcome, sum(own.values()), *(own[name] for name in names)) for outcome, own in counts.items())
+
+    def listed(problem: str) -> Any:
+        return lambda row: opened.url("tables/facts", outcome=row["outcome"], problem=problem or None)
+
+    links = {name.replace("_", " "): listed(NULL if name == QUESTION else name) for name in names}
+    became = Table("What became of the facts", columns, rows).linked(**{"facts": listed(""), **links})
+    meanings = (*OUTCOMES.items(), *PROBLEMS.items())
+    yield Section("Facts", (became, Table("What outcomes and problems mean", ("name", "meaning"), meanings)))
+    of_properties = tuple(
+        (
+            name,
+            own["label"] or "–",
+            own["question"] or "not asked for",
+            *(own[side][n] for side in SIDES for n in own[side]),
+        )
+        for name, own in report_of(opened.path)["properties"].items()
+    )
+    columns = ("property", "label", "question", "old", "old without page", "new", "new without page")
+    table = Table("Statements about items, in either release of Wikidata", columns, of_properties)
+    yield Section(
+        "Properties", (table.linked(property=lambda row: opened.url("tables/facts", property_id=row["property"])),)
+    )
+    yield from about_sections(opened, has_counts=True)
+    yield other_values(opened, ("counts", *SIDES))
+
+
+def show_fact(request: Request, opened: Opened, card: Card) -> Response:
+    """Shows a fact: what each release answers, with the proofs in their pages."""
+    row = card.row
+    sides = [
+        (
+            side,
+            opened.values[side]["dump_date"],
+            opened.sources.get(side, opened),
+            _page_url(opened, row, side),
+            [
+                (answer, None if answer["proof"] is None else proof_shown(answer["proof"], opened.sources.get(side)))
+                for answer in row[f"{side}_answers"]
+            ],
+        )
+        for side in SIDES
+    ]
+    meaning = {**OUTCOMES, **PROBLEMS}
+    return render(
+        request,
+        opened,
+        "fact.html",
+        title=row["question"],
+        crumbs=card.crumbs,
+        card=card,
+        row=row,
+        sides=sides,
+        meaning=meaning,
+    )
+
+
+def _page_url(opened: Opened, row: Row, side: str) -> str | None:
+    source = opened.sources.get(side)
+    return None if source is None or row[f"{side}_page_id"] is None else source.page_url(row[f"{side}_page_id"])
+
+
+def _texts(answers: str) -> str:
+    return f"array_to_string([coalesce(one.text, one.value) for one in {answers}], ', ')"
+
+
+FACTS_VIEWS = KindViews(
+    about=about_facts,
+    listings={
+        "facts": Listing(
+            label="Facts",
+            columns=("question", "outcome", "problem", "old", "new", "item_id", "property_id"),
+            facets=("outcome", "problem", "property"),
+            searched=("question", "old_title", "new_title"),
+            computed={"old": _texts("old_answers"), "new": _texts("new_answers")},
+            led_by="question",
+            links={f"{side}_page_id": partial(_page_url, side=side) for side in SIDES},
+            notes=lambda row: {"outcome": OUTCOMES[row["outcome"]], "problem": PROBLEMS.get(row["problem"] or "", "")},
+            card=show_fact,
+        ),
+    },
+)

@@ -1,0 +1,502 @@
+"""Facts that moved between two days, as questions with an old and a new proof.
+
+Statements of both days meet by subject and property; what each answers is looked for in the subject's page of its day.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Annotated, Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace as with_values
+
+from kbsource.columns import rows_of, schema_of
+from kbsource.errors import SetupError
+from kbsource.files import Folder, absolute, join
+from kbsource.kilt import kilt_texts, section_name
+from kbsource.release.manifest import ListingManifest, code_facts, input_files
+from kbsource.release.output import ReleaseFolder
+from kbsource.rows import Columns, Row
+from kbsource.runtime.chunks import ChunkKey
+from kbsource.runtime.regroup import merge_group
+from kbsource.wikidata.kind import WikidataTables
+from mapping.entail.model import model_facts
+from mapping.entail.statements import SEPARATOR, state_triple
+from mapping.facts import (
+    FACTS,
+    SIDES,
+    Fact,
+    FactAnswer,
+    FactProof,
+    Side,
+    commit_facts,
+    compared,
+    load_templates,
+    problem_of,
+    score,
+    with_common,
+)
+from mapping.qampari.classes import ItemSet, Numbers, item_numbers, required
+from mapping.qampari.evidence import Candidate, PageSentences, Sought
+from mapping.qampari.names import ItemName, ValueKind, ValueName, Values, answer_key, property_kinds, types_of_values
+from mapping.qampari.statements import STATEMENT_COLUMNS, VALUES, values_of
+from mapping.search.tokens import Tokeniser, tokeniser_name
+from mapping.write.kind import REPORT
+from pipelines.amber.entities import buckets_of_pages
+from pipelines.jobs.age import in_order_of_dates
+from pipelines.jobs.qampari import check_release, check_tables
+from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
+from pipelines.options import FactsOptions
+from pipelines.primitives.group_map import TOLD, By, GroupMap, GroupWork, groups_by, groups_for, value_rows
+from pipelines.primitives.lookup import MapRows
+from pipelines.primitives.page_texts import PagesPlan, PageTexts, ReleasePages
+from pipelines.primitives.shuffle import Collected, CollectSorted, Found, Made
+from pipelines.progress import Done, Progress
+from pipelines.qampari.facts import by_fact, find_proofs
+from pipelines.qampari.lookups import find_item_names, item_names
+from pipelines.qampari.plan import FACT_BITS, ITEMS, TRIED
+from pipelines.runners.running import new_pipeline, run_pipeline
+from pipelines.runners.workers import wired
+from pipelines.transforms.tables import FindPlaces, read_places
+
+Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(PagesPlan):
+    """What all steps share; ``pages`` is the newer release, or what ``of`` names."""
+
+    options: FactsOptions
+    old: ReleasePages
+    new: ReleasePages
+    kinds: Mapping[str, ValueKind]  # of the values of the properties that are asked for
+    labels: Mapping[str, str]  # of these properties
+    templates: Mapping[str, str]  # their questions
+
+    def of(self, side: Side) -> Plan:
+        """The same for one release, with a folder of its own."""
+        return replace(self, pages=self.old if side == "old" else self.new, staging=join(self.staging, side))
+
+
+OWN_VALUES = pa.schema([*VALUES, *required("own")])
+"""Values of subjects by their numbers in the newer release; ``own``: their number in their own."""
+PAIRS = pa.schema(
+    [*required("subject", "property", "old", "new"), *required("old_values", "new_values", of=pa.list_(pa.string()))]
+)
+"""What two releases of Wikidata say of a subject, whose number in each stands beside it."""
+WANTED = pa.schema(
+    [
+        *required("position", "fact"),
+        *required("names", of=pa.list_(pa.string())),
+        pa.field("page_id", pa.int64()),
+        *required("hypothesis", of=pa.string()),
+    ]
+)
+"""Answers, which ``fact`` numbers, and the pages to look for them in; ``page_id``: where links lead that name one."""
+WANTED_ORDER = ("position", "fact")
+PLACED = pa.schema(
+    [
+        *required("fact", "n_found", "element", "paragraph_id", "before", "revision_id"),
+        *required("section", of=pa.string()),
+    ]
+)
+"""Where the elements that name an answer stand in KILT's form of the page."""
+ORDER = ("subject", "number")
+_Tallies = tuple[dict[int, int], dict[int, int]]
+
+
+class OrderedFact(Row):
+    """A fact with what all are ordered by."""
+
+    subject: int
+    number: int
+    fact: Annotated[Fact, Columns()]
+
+
+@lru_cache(maxsize=1)
+def _subjects(old: ReleasePages, new: ReleasePages) -> ItemSet:
+    """The items that have a page in either release."""
+    items = ItemSet()
+    for pages in (old, new):
+        items.add(pages.of_items().items())
+    return items
+
+
+def same_items(items: Numbers, plan: Plan) -> Numbers:
+    """Items of the older release as the newer one has them: what it has merged, by the page that both have."""
+    old, new = plan.old.of_items(), plan.new.of_items()
+    page_ids = old.page_ids(items)
+    is_lost = (page_ids >= 0) & (new.page_ids(items) < 0)
+    found = items.copy()
+    successors = new.items_of(page_ids[is_lost])
+    found[is_lost] = np.where(successors >= 0, successors, items[is_lost])
+    return found
+
+
+def take_values(batch: pa.RecordBatch, *, plan: Plan, side: Side) -> pa.RecordBatch:
+    """The best values of items with a page that hold, as rows of OWN_VALUES."""
+    asked = sorted(plan.templates)
+    types = types_of_values(plan.kinds, asked)
+    values = values_of(batch, _subjects(plan.old, plan.new), asked, value_types=types, is_best=True)
+    own = values["subject"].to_numpy()
+    subjects = same_items(own, plan) if side == "old" else own
+    columns = [pa.array(subjects), values["property"], values["value"], pa.array(own)]
+    return pa.RecordBatch.from_arrays(columns, schema=OWN_VALUES)
+
+
+def count_statements(chunk: tuple[ChunkKey, pa.RecordBatch], plan: Plan) -> tuple[ChunkKey, _Tallies]:
+    """The statements about items by number of the property, and those of them about items without a page."""
+    key, batch = chunk
+    of_items = batch.filter(pc.starts_with(batch["entity_id"], "Q"))
+    items, properties = item_numbers(of_items["entity_id"]), item_numbers(of_items["property_id"])
+    is_pageless = ~_subjects(plan.old, plan.new).has(items)
+    tallies = (np.unique(one, return_counts=True) for one in (properties, properties[is_pageless]))
+    every, pageless = (dict(zip(*map(np.ndarray.tolist, one), strict=True)) for one in tallies)
+    return key, (every, pageless)
+
+
+def _sum(counted: Sequence[tuple[ChunkKey, _Tallies]]) -> Iterator[_Tallies]:
+    every, pageless = Counter[int](), Counter[int]()
+    for _, (own, own_pageless) in counted:
+        every.update(own)
+        pageless.update(own_pageless)
+    yield dict(every), dict(pageless)
+
+
+def pair_values(work: GroupWork, *, plan: Plan) -> None:
+    """The statements of two releases about one subject. Inputs: ``old``, ``new``. Outputs: ``pairs``, by subject and
+    property; ``old_items`` and ``new_items``, of which names are needed."""
+    pairs: dict[tuple[int, int], tuple[dict[str, int], dict[str, int]]] = {}
+    for at, side in enumerate(SIDES):
+        for subject, number, value, own in value_rows(work.rows(side)):
+            pairs.setdefault((subject, number), ({}, {}))[at].setdefault(value, own)
+    for (subject, number), both in sorted(pairs.items()):
+        subjects = [min(values.values(), default=subject) for values in both]
+        work.add("pairs", (subject, number, *subjects, *(list(values) for values in both)))
+        for side, own, values in zip(SIDES, subjects, both, strict=True):
+            is_item = plan.kinds[f"P{number}"] == "item"
+            for item in {own, *(int(value[1:]) for value in values if is_item)}:
+                work.add(f"{side}_items", (item,))
+
+
+_NO_PAGE = ItemName((), None, None)
+
+
+class _Found(NamedTuple):
+    """What a release has of the subjects of a group, one each, and of the values of each."""
+
+    subjects: list[ItemName]
+    positions: list[int]  # of their pages; -1 for none
+    values: list[list[ValueName]]
+
+
+def _look_up(pairs: Sequence[Mapping[str, Any]], named: Any, plan: Plan, side: Side) -> _Found:
+    plan = plan.of(side)
+    names, pages = item_names(named, plan), plan.pages.of_items()
+    numbers = np.array([pair[side] for pair in pairs], np.int64)
+    rows = names.rows(numbers)
+    subjects = [rows[number] for number in numbers.tolist()]
+    page_ids = np.array([-1 if one.page_id is None else one.page_id for one in subjects], np.int64)
+    positions, is_there = pages.positions(page_ids)
+    places = np.full(len(pairs), -1, np.int64)
+    places[is_there] = positions
+    values = [(f"P{pair['property']}", value) for pair in pairs for value in pair[f"{side}_values"]]
+    found = iter(Values(names, plan.kinds).take(values))
+    return _Found(subjects, places.tolist(), [[next(found) for _ in pair[f"{side}_values"]] for pair in pairs])
+
+
+def make_facts(work: GroupWork, *named: Any, plan: Plan) -> None:
+    """The facts of a group without proofs. Input: ``pairs``. Outputs: ``facts``; ``old_wanted`` and ``new_wanted``."""
+    pairs = work.table("pairs", PAIRS).to_pylist()
+    found = {side: _look_up(pairs, names, plan, side) for side, names in zip(SIDES, named, strict=True)}
+    next_fact = work.group << FACT_BITS
+    for at, pair in enumerate(pairs):
+        property_id = f"P{pair['property']}"
+        has_page = {side: found[side].positions[at] >= 0 for side in SIDES}
+        of_entity: Side = "old" if has_page["old"] and not has_page["new"] else "new"
+        entity = _called(found[of_entity].subjects[at], plan.of(of_entity), pair[of_entity])
+        answers: dict[Side, list[FactAnswer]] = {}
+        for side in SIDES:
+            answers[side] = []
+            raw = pair[f"{side}_values"]
+            for value, name in zip(_compared(property_id, raw, plan, side), found[side].values[at], strict=True):
+                if any(value == one.value for one in answers[side]):
+                    continue
+                said = state_triple(f"{entity}{SEPARATOR}{plan.labels[property_id]}", next(iter(name.names), ""))
+                names = () if said is None else name.names
+                answers[side].append(FactAnswer(value, name.item_id, next(iter(names), None), names, name.title))
+                if names and has_page[side]:
+                    position = found[side].positions[at]
+                    work.add(f"{side}_wanted", (position, next_fact, names, name.page_id, said))
+                next_fact += 1
+        pages = {side: found[side].subjects[at] if has_page[side] else _NO_PAGE for side in SIDES}
+        fact = Fact(
+            f"Q{pair['subject']}",
+            f"Q{pair['old']}",
+            property_id,
+            plan.labels[property_id],
+            entity,
+            plan.templates[property_id].replace("{entity}", entity),
+            compared(answers["old"], answers["new"]),
+            None,
+            pages["old"].page_id,
+            pages["old"].title,
+            pages["new"].page_id,
+            pages["new"].title,
+            *with_common(answers["old"], answers["new"]),
+        )
+        work.add("facts", OrderedFact(pair["subject"], pair["property"], fact))
+
+
+def _called(subject: ItemName, plan: Plan, number: int) -> str:
+    """What leads to the page of a subject: its label, or else the title; the label of one without a page, or its id."""
+    label = next(iter(subject.names), f"Q{number}")
+    if subject.title is None or plan.pages.of_items().resolve(label) == subject.page_id:
+        return label
+    return subject.title
+
+
+def _compared(property_id: str, values: Sequence[str], plan: Plan, side: Side) -> list[str]:
+    """What values of a property are compared by."""
+    if plan.kinds[property_id] == "item" and side == "old":
+        numbers = np.array([int(value[1:]) for value in values], np.int64)
+        return [f"Q{number}" for number in same_items(numbers, plan).tolist()]
+    return [answer_key(plan.kinds[property_id], value) for value in values]
+
+
+def look_in_pages(work: GroupWork, *, plan: Plan) -> None:
+    """Looks for answers in the pages of a group. Input: ``wanted``. Outputs: ``tried``, sentences that name one, those
+    first that are most like the statement; ``placed``."""
+    texts, tokeniser = PageTexts(plan.pages, further=("anchors", "revision_id")), Tokeniser("en")
+    try:
+        for position, rows in groupby(value_rows(work.rows("wanted")), key=itemgetter(0)):
+            page = texts.page(position)
+            if page.is_disambiguation:
+                continue
+            sentences = PageSentences(page, n_before=plan.options.sentences_before)
+            places = kilt_texts(page)[1]
+            for _, fact, names, page_id, said in rows:
+                sought = Sought(tuple(names), page_id)
+                named = [one for one in sentences.find(sought) if one.element in places]
+                named.sort(key=lambda one: _score(said, one, tokeniser), reverse=True)
+                for number, one in enumerate(named):
+                    work.add("tried", (fact, 0, number, *one, page.title, said))
+                for element in sorted({one.element for one in named}):
+                    section = section_name(page.elements[element].section)
+                    work.add("placed", (fact, len(named), element, *places[element], page.revision_id, section))
+    finally:
+        texts.close()
+
+
+def _score(hypothesis: str, one: Candidate, tokeniser: Tokeniser) -> tuple[float, int]:
+    return score(hypothesis, one.text, one.sentence_char - one.start_char, tokeniser)
+
+
+def settle_facts(work: GroupWork, *, plan: Plan) -> None:
+    """Gives facts their proofs. Inputs: ``facts``; of each release ``…_proofs`` and ``…_placed``. Output: ``facts``."""
+    tokeniser = Tokeniser("en")
+    placed = {(row[0], row[2]): row for side in SIDES for row in value_rows(work.rows(f"{side}_placed"))}
+    n_found = {fact: row[1] for (fact, _), row in placed.items()}
+    proofs = {row[0]: row for side in SIDES for row in value_rows(work.rows(f"{side}_proofs"))}
+
+    def proof_of(number: int) -> FactProof | None:
+        if number not in proofs:
+            return None
+        _, said, entailment, *values, title = proofs[number]
+        one = Candidate(*values)
+        _, _, _, paragraph_id, before, revision_id, section = placed[number, one.element]
+        place = (section, one.element, one.start_char, one.end_char, one.sentence_char)
+        paragraph = (paragraph_id, before + one.start_char)
+        signals = (_score(said, one, tokeniser)[0], entailment)
+        return FactProof(one.text, one.page_id, title, revision_id, *place, *paragraph, one.found, said, *signals)
+
+    number = work.group << FACT_BITS
+    for batch in work.rows("facts"):
+        for row in rows_of(batch, OrderedFact):
+            sides = []
+            for side in SIDES:
+                answers = row.fact.answers(side)
+                proved = (
+                    with_values(one, n_found=n_found.get(at, 0), proof=proof_of(at))
+                    for at, one in enumerate(answers, number)
+                )
+                sides.append(tuple(proved))
+                number += len(answers)
+            fact = with_values(row.fact, old_answers=sides[0], new_answers=sides[1])
+            work.add("facts", with_values(row, fact=with_values(fact, problem=problem_of(fact))))
+
+
+def finish_release(
+    collected: Collected, *counted: _Tallies, plan: Plan, labels: Mapping[str, str], values: dict[str, Any]
+) -> list[str]:
+    """Writes all files, and the manifest last; gives the folder of the release.
+
+    Args:
+        collected: see ``Made``.
+        counted: statements in the older release of Wikidata, and in the newer.
+        labels: of properties.
+        values: of the manifest.
+    """
+    found, schema = Found(collected), schema_of(Fact)
+
+    def batches() -> Iterable[pa.RecordBatch]:
+        for chunks in found.steps("facts"):
+            for batch in merge_group(chunks, ORDER):
+                yield pa.RecordBatch.from_arrays(batch.select(schema.names).columns, schema=schema)
+
+    properties: dict[str, dict[str, Any]] = {}
+    for number in sorted({number for every, _ in counted for number in every}):
+        of_property: dict[str, Any] = {"label": labels.get(f"P{number}"), "question": plan.templates.get(f"P{number}")}
+        for side, (every, pageless) in zip(SIDES, counted, strict=True):
+            of_property[side] = {"statements": every.get(number, 0), "without_page": pageless.get(number, 0)}
+        properties[f"P{number}"] = of_property
+    commit_facts(batches, properties, output=plan.output, facts=values)
+    return [plan.output]
+
+
+@wired
+def prove_answers(wanted: Any, plan: Plan) -> dict[str, Any]:
+    """(key, ``BatchRef``) of rows of WANTED -> ``proofs`` and ``placed`` of one release."""
+    looked = {"wanted": wanted} | "look" >> GroupMap(
+        partial(look_in_pages, plan=plan),
+        plan.folder("looked"),
+        outputs={"tried": TRIED, "placed": PLACED},
+        by={"wanted": By(partial(buckets_of_pages, n_pages=plan.pages.n_pages), WANTED_ORDER)},
+    )
+    proofs = looked["tried"] | "prove" >> find_proofs(plan.options, plan.folder("proofs"))
+    return {"proofs": proofs, "placed": looked["placed"]}
+
+
+def make_release(pipeline: Any, plan: Plan, paths: Mapping[Side, Mapping[str, tuple[str, ...]]], finish: Any) -> None:
+    """Makes a release of moved facts.
+
+    Args:
+        paths: of the files of ``items`` and ``statements`` of both releases of Wikidata.
+        finish: writes it, given what was found and the statements counted in either.
+    """
+    by_subject = By(partial(groups_by, column="subject", n_groups=plan.n_groups))
+    values, counted, places = {}, {}, {}
+    for side in SIDES:
+        statements, items = paths[side]["statements"], paths[side]["items"]
+        begin = pipeline | f"{side} statements to read" >> FindPlaces(statements)
+        places[side] = pipeline | f"{side} items to read" >> FindPlaces(items)
+        values[side] = (
+            begin
+            | f"read {side} statements" >> read_places(statements, STATEMENT_COLUMNS, together="entity_id")
+            | f"take {side} values" >> beam.ParDo(MapRows(partial(take_values, plan=plan, side=side)))
+        )
+        counted[side] = (
+            begin
+            | f"read {side} properties" >> read_places(statements, ("entity_id", "property_id"))
+            | f"count {side} statements" >> beam.Map(count_statements, plan)
+            | f"sum {side} statements" >> CollectSorted(_sum)
+        )
+    pairs = dict(values) | "pair" >> GroupMap(
+        partial(pair_values, plan=plan),
+        plan.folder("pairs"),
+        outputs={"pairs": PAIRS, "old_items": ITEMS, "new_items": ITEMS},
+        by=dict.fromkeys(SIDES, by_subject),
+    )
+    named = [
+        AllOf(
+            pairs[f"{side}_items"]
+            | f"{side} names" >> find_item_names(plan.of(side), "names", paths[side]["items"], places[side])
+        )
+        for side in SIDES
+    ]
+    facts = {"pairs": pairs["pairs"]} | "make" >> GroupMap(
+        partial(make_facts, plan=plan),
+        plan.folder("made"),
+        outputs={"facts": schema_of(OrderedFact), "old_wanted": WANTED, "new_wanted": WANTED},
+        given=tuple(named),
+        rows_at_once={"facts": 256},
+    )
+    proved = {"facts": facts["facts"]}
+    for side in SIDES:
+        of_side = facts[f"{side}_wanted"] | f"prove {side}" >> prove_answers(plan.of(side))
+        proved |= {f"{side}_{name}": rows for name, rows in of_side.items()}
+    made = Made()
+    settled_facts = proved | "settle" >> GroupMap(
+        partial(settle_facts, plan=plan),
+        plan.folder("settled"),
+        outputs={"facts": schema_of(OrderedFact)},
+        by=dict.fromkeys([name for name in proved if name != "facts"], By(by_fact)),
+        rows_at_once={"facts": 256},
+        step=made.step(facts="facts"),
+    )
+    made.take(settled_facts[TOLD])
+    made.finish(finish, *(Given(counted[side]) for side in SIDES))
+
+
+def moved_facts(options: FactsOptions, *, flags: Sequence[str], progress: Progress) -> MadeRelease[ListingManifest]:
+    """Makes a release of moved facts.
+
+    Raises:
+        DataError: something could not be done for its data.
+        SetupError: a file, an option, a release or the output folder is wrong, or the work could not be done.
+    """
+    started = time.monotonic()
+    pipeline = new_pipeline(flags)  # first, since it says where stores are
+    output = output_folder(options.output)
+    templates = load_templates(options.questions)
+    ordered = in_order_of_dates((options.old, options.new))
+    if ordered[0][0] != absolute(options.old):
+        raise SetupError(f"{options.old} is of a later day than {options.new}; name the older release first.")
+    releases = dict(zip(SIDES, ordered, strict=True))
+    tables = dict(zip(SIDES, map(WikidataTables.open, map(absolute, options.wikidata)), strict=True))
+    days = [one.manifest.date for one in tables.values()]
+    if None not in days and str(days[0]) > str(days[1]):
+        raise SetupError(f"--wikidata: {options.wikidata[0]} is of a later day than {options.wikidata[1]}.")
+    kinds: dict[str, ValueKind] = {}
+    labels: dict[str, str] = {}
+    for side in SIDES:
+        check_release(*releases[side])
+        check_tables(tables[side])
+        kinds |= property_kinds(tables[side])
+        for batch in tables[side].batches("properties", ("property_id", "label")):
+            named = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            labels |= {property_id: label for property_id, label in named if label is not None}
+    asked = {name: text for name, text in templates.items() if name in kinds and name in labels}
+    paths = {
+        side: {name: checked_paths(one.path, one.manifest.tables[name]) for name in ("items", "statements")}
+        for side, one in tables.items()
+    }
+    values: dict[str, Any] = {
+        **{side: releases[side][1].facts() for side in SIDES},
+        "inputs": {
+            **{f"{side}_wikidata": list(map(asdict, input_files([one.path]))) for side, one in tables.items()},
+            **named_inputs(options, "questions"),
+        },
+        "options": options.data_options(),
+        "code": {**code_facts(), "tokeniser": tokeniser_name("en")},
+        "model": None if options.model is None else model_facts(options.model),
+    }
+    with ReleaseFolder(output, kind=FACTS, job=values) as made_in:
+        old, new = (ReleasePages.of(*releases[side]) for side in SIDES)
+        plan = Plan(
+            options=options,
+            old=old,
+            new=new,
+            kinds={name: kinds[name] for name in asked},
+            labels={name: labels[name] for name in asked},
+            templates=asked,
+            staging=made_in.staging,
+            output=output,
+            n_groups=groups_for(max(one.n_rows("statements") for one in tables.values())),
+            pages=new,
+        )
+        make_release(pipeline, plan, paths, partial(finish_release, plan=plan, labels=labels, values=values))
+        with progress.stage("facts", lambda: Done(0, 0)):
+            steps = run_pipeline(pipeline, "facts")
+    report = Folder.of(join(output, REPORT)).read_json()
+    return MadeRelease(options.output, FACTS.read(output), time.monotonic() - started, steps, report)
