@@ -135,7 +135,7 @@ class PassageChunks:
         counts = work.report.counts
         for page in _page_texts(batch, self._options):
             passages = self._cut_page(page)
-            _check(page, passages)
+            _check(page, passages, self._options)
             counts["pages"] += 1
             counts["pages_without_text"] += not passages
             for passage in passages:
@@ -196,9 +196,9 @@ def _regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Re
         yield from held.combine_chunks().to_batches()
 
 
-def _check(page: PageText, passages: Sequence[Passage]) -> None:
+def _check(page: PageText, passages: Sequence[Passage], options: CutOptions) -> None:
     try:
-        check_passages(page, passages)
+        check_passages(page, passages, options.join)
     except RecordError as error:
         raise SetupError(
             f"page {page.page_id} ({page.title}) cannot be cut ({error.reason}: {error.detail}); "

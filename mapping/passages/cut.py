@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Annotated, NamedTuple
 
 from cyclopts import Parameter
@@ -43,6 +44,12 @@ _HAS_WIDE = re.compile(f"[{_WIDE}{_RUN_ON}]")
 _WORD = re.compile(rf"[{_WIDE}]|(?:[{_RUN_ON}][{_MARKS}{_JOINERS}]*+){{1,4}}|[^\s{_WIDE}{_RUN_ON}]+")
 
 
+Join = Callable[[Sequence[str]], str]
+_BLANK, _PARTED = " ", "; "
+_CLOSERS = "\"'”’»)]}」』）"
+_STOPS = (*".!?…。！？:;,：；，、", *"\u061f\u061b\u060c\u06d4\u0964\u0965\u0589\u1362\u104b\u17d4\u17d5")
+
+
 class PageText(NamedTuple):
     """What of a page is cut into passages."""
 
@@ -69,7 +76,7 @@ class Passage(Row):
     title: Annotated[str, "title of that page"]
     number: Annotated[Int32, "place among the passages of its page, from 0"]
     n_words: Annotated[Int32, "words in it; with `--unit tokens-N` tokens"]
-    text: Annotated[str, "the pieces that `spans` names, with one blank between two of them"]
+    text: Annotated[str, "the pieces that `spans` names, joined; see docs/passages.md"]
     spans: Annotated[tuple[PassageSpan, ...], "where it stands in the page, in order; of each element one span at most"]
     section: Annotated[tuple[str, ...], "headings that its beginning stands under, outermost first"] = ()
 
@@ -83,7 +90,8 @@ class Passage(Row):
         for span in self.spans:
             if span.element == element and span.start_char <= start_char and end_char <= span.end_char:
                 return self.text[at + start_char - span.start_char : at + end_char - span.start_char]
-            at += span.end_char - span.start_char + 1
+            at += span.end_char - span.start_char
+            at += len(_PARTED if self.text.startswith(_PARTED, at) else _BLANK)
         return None
 
 
@@ -122,6 +130,10 @@ class CutOptions:
     def has_lists(self) -> bool:
         """Whether list items count as running text."""
         return not self.unit.startswith("words")
+
+    def join(self, pieces: Sequence[str]) -> str:
+        """The text of a passage out of its pieces; those of words and tokens have blanks, as in DPR and KILT."""
+        return join_pieces(pieces) if self.is_by_sentence else _BLANK.join(pieces)
 
     @property
     def limit(self) -> int:
@@ -167,13 +179,24 @@ def count_words(text: str) -> int:
     return sum(1 for _ in _WORD.finditer(text))
 
 
+def join_pieces(pieces: Sequence[str]) -> str:
+    """The text of pieces of elements: a blank behind one that ends in a mark of punctuation, else a semicolon too, so
+    that items of a list do not run into one another.
+
+    >>> join_pieces(["They are:", "Norda", "Fenneka (small)", "Both are dry."])
+    'They are: Norda; Fenneka (small); Both are dry.'
+    """
+    ends = (_BLANK if piece.rstrip(_CLOSERS).endswith(_STOPS) else _PARTED for piece in pieces[:-1])
+    return "".join((*chain.from_iterable(zip(pieces, ends, strict=False)), pieces[-1]))
+
+
 def cut_page(page: PageText, *, max_words: int = MAX_WORDS, split_long: bool = False) -> list[Passage]:
     """The passages of a page, in order: as many whole sentences at a time as ``max_words`` takes.
 
     Args:
         split_long: a sentence with more words is cut behind each ``max_words`` of them; else it is a passage by itself.
     """
-    return _passages(page, _groups(_sentences(page, max_words, split_long), max_words))
+    return _passages(page, _groups(_sentences(page, max_words, split_long), max_words), join_pieces)
 
 
 def cut_words(page: PageText, *, n_words: int) -> list[Passage]:
@@ -194,11 +217,11 @@ def cut_chunks(page: PageText, *, n_tokens: int, count: Callable[[str], int]) ->
     return _passages(page, _chunks(page, n_tokens, count))
 
 
-def check_passages(page: PageText, passages: Sequence[Passage]) -> None:
+def check_passages(page: PageText, passages: Sequence[Passage], join: Join) -> None:
     """Raises where passages do not hold what they claim, or not all of the page.
 
-    Every text is what stands at its spans; spans are in order and do not overlap; between them, before and behind them
-    there is nothing but white space.
+    Every text is what stands at its spans, joined; spans are in order and do not overlap; between them, before and
+    behind them there is nothing but white space.
 
     Raises:
         RecordError: ``passage_law`` for a passage that is not built as such, ``offset_law`` for a text or place that is
@@ -225,7 +248,7 @@ def check_passages(page: PageText, passages: Sequence[Passage]) -> None:
                 raise RecordError("lost_text", f"{one.passage_id}: text before {start} of element {element}")
             pieces.append(text[start:end])
             ends[element], last = end, (element, end)
-        if not pieces or " ".join(pieces) != one.text:
+        if not pieces or join(pieces) != one.text:
             raise RecordError("offset_law", f"{one.passage_id}: its text is not what stands at its spans")
     for element, text in page.elements:
         if text[ends[element] :].strip():
@@ -300,10 +323,10 @@ def _groups(sentences: Iterator[_Sentence], max_words: int) -> Iterator[list[_Se
         yield group
 
 
-def _passages(page: PageText, groups: Iterator[list[_Sentence]]) -> list[Passage]:
+def _passages(page: PageText, groups: Iterator[list[_Sentence]], join: Join = _BLANK.join) -> list[Passage]:
     texts = dict(page.elements)
     sections = dict(zip(texts, page.sections, strict=False))
-    return [_passage(page, texts, number, group, sections) for number, group in enumerate(groups)]
+    return [_passage(page, texts, number, group, sections, join) for number, group in enumerate(groups)]
 
 
 def _passage(
@@ -312,6 +335,7 @@ def _passage(
     number: int,
     group: Sequence[_Sentence],
     sections: Mapping[int, tuple[str, ...]],
+    join: Join,
 ) -> Passage:
     spans: list[PassageSpan] = []
     for span, _ in group:
@@ -325,7 +349,7 @@ def _passage(
         title=page.title,
         number=number,
         n_words=sum(passage.n_words for passage in group),
-        text=" ".join(texts[span.element][span.start_char : span.end_char] for span in spans),
+        text=join([texts[span.element][span.start_char : span.end_char] for span in spans]),
         spans=tuple(spans),
         section=sections.get(spans[0].element, ()),
     )

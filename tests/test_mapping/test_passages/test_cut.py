@@ -29,6 +29,7 @@ from mapping.passages.cut import (
     cut_chunks,
     cut_page,
     cut_words,
+    join_pieces,
 )
 from mapping.passages.forms import FORMS, KiltPages, kilt_line, line_forms
 from tests.support.passages import page
@@ -48,8 +49,38 @@ PAGE = PageText(
 def _cut(*texts: str, max_words: int = 100, split_long: bool = False) -> list[str]:
     page = PageText(1, "T", tuple(enumerate(texts, start=1)))
     passages = cut_page(page, max_words=max_words, split_long=split_long)
-    check_passages(page, passages)
+    check_passages(page, passages, join_pieces)
     return [one.text for one in passages]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "wanted"),
+    [
+        (["They are:", "Norda", "Fenneka"], "They are: Norda; Fenneka"),
+        (["Norda (1,204 km²)", "Fenneka (small)"], "Norda (1,204 km²); Fenneka (small)"),
+        (['He said "No."', "He left"], 'He said "No." He left'),
+        (["Norda;", "Fenneka,", "Skerry!", "…"], "Norda; Fenneka, Skerry! …"),
+        (["北京。", "东京", "京都」", "終わり。」", "x"], "北京。 东京; 京都」; 終わり。」 x"),
+        (["نهر؟", "بحر", "x"], "نهر؟ بحر; x"),
+        (["alone"], "alone"),
+    ],
+)
+def test_items_stay_apart(pieces: list[str], wanted: str) -> None:
+    assert join_pieces(pieces) == wanted
+
+
+@pytest.mark.parametrize("unit", ["words-100", "tokens-100"])
+def test_passages_of_dpr_and_kilt_have_blanks_between_elements(unit: str) -> None:
+    options = CutOptions(unit=unit)
+    page = PageText(1, "T", ((1, "Norda"), (2, "Fenneka")), ((), ()))
+    (passage,) = options.cutter("en")(page)
+    assert passage.text == "Norda Fenneka"
+    check_passages(page, [passage], options.join)
+    with pytest.raises(RecordError, match="offset_law"):
+        check_passages(page, [passage], join_pieces)
+    (apart,) = CutOptions().cutter("en")(page)
+    assert apart.text == "Norda; Fenneka"
+    assert apart.piece(2, 0, 7) == passage.piece(2, 0, 7) == "Fenneka"
 
 
 def test_passages_have_id_title_number_words_and_place() -> None:
@@ -76,7 +107,8 @@ def test_passages_have_id_title_number_words_and_place() -> None:
         pytest.param(("One two. Three four.",), 4, ["One two. Three four."], id="as many words as there may be"),
         pytest.param(("One two. Three four.",), 3, ["One two.", "Three four."], id="one word too many"),
         pytest.param(("A b.  C d.",), 4, ["A b.  C d."], id="blanks within an element stay"),
-        pytest.param(("One", "two", "three"), 2, ["One two", "three"], id="over elements, one blank between"),
+        pytest.param(("One", "two", "three"), 2, ["One; two", "three"], id="over elements, which stay apart"),
+        pytest.param(("One:", "two.", "three"), 3, ["One: two. three"], id="a blank behind a mark"),
         pytest.param(
             ("A b. One two three four five. C d. E f.",),
             4,
@@ -158,16 +190,16 @@ def test_words_are_runs_without_white_space_or_one_ideograph(text: str, n_words:
 )
 def test_what_is_no_passage_of_the_page_is_refused(changed: dict[str, object], reason: str) -> None:
     passages = cut_page(PAGE, max_words=9)
-    check_passages(PAGE, passages)
+    check_passages(PAGE, passages, join_pieces)
     passages[1] = msgspec.structs.replace(passages[1], **changed)
     with pytest.raises(RecordError) as raised:
-        check_passages(PAGE, passages)
+        check_passages(PAGE, passages, join_pieces)
     assert raised.value.reason == reason
 
 
 def test_a_page_without_its_last_passage_is_refused() -> None:
     with pytest.raises(RecordError) as raised:
-        check_passages(PAGE, cut_page(PAGE, max_words=9)[:-1])
+        check_passages(PAGE, cut_page(PAGE, max_words=9)[:-1], join_pieces)
     assert raised.value.reason == "lost_text"
 
 
@@ -182,7 +214,7 @@ _TEXTS = st.lists(
 def test_nothing_is_lost_and_no_passage_could_take_more(texts: list[str], max_words: int) -> None:
     page = PageText(1, "T", tuple(enumerate(texts)))
     passages = cut_page(page, max_words=max_words)
-    check_passages(page, passages)
+    check_passages(page, passages, join_pieces)
 
     sentences = [(number, *span) for number, text in page.elements for span in sentence_spans(text)]
     sizes = {one: count_words(texts[one[0]][one[1] : one[2]]) for one in sentences}
@@ -201,7 +233,7 @@ def test_nothing_is_lost_and_no_passage_could_take_more(texts: list[str], max_wo
 def test_with_sentences_cut_no_passage_is_too_long(texts: list[str], max_words: int) -> None:
     page = PageText(1, "T", tuple(enumerate(texts)))
     passages = cut_page(page, max_words=max_words, split_long=True)
-    check_passages(page, passages)
+    check_passages(page, passages, join_pieces)
     assert all(0 < one.n_words <= max_words for one in passages)
 
 
@@ -259,14 +291,14 @@ def test_words_are_cut_wherever_a_passage_is_full() -> None:
         ("seven eight", 2, ("A",)),
     ]
     assert passages[2].spans == (PassageSpan(2, 15, 20), PassageSpan(3, 0, 5))
-    check_passages(page, passages)
+    check_passages(page, passages, " ".join)
 
 
 @given(_ANY_TEXTS, st.integers(1, 6))
 def test_all_words_are_there_in_passages_that_are_full(texts: list[str], n_words: int) -> None:
     page = PageText(1, "T", tuple(enumerate(texts)))
     passages = cut_words(page, n_words=n_words)
-    check_passages(page, passages)
+    check_passages(page, passages, " ".join)
     assert "".join("".join(texts).split()) == "".join("".join(one.text for one in passages).split())
     assert all(one.n_words == n_words for one in passages[:-1])
 
@@ -289,7 +321,7 @@ def test_sentences_of_one_section_make_a_chunk(parts: list[tuple[str, str]], wan
     page = _page(*parts)
     passages = cut_chunks(page, n_tokens=6, count=_words)
     assert [one.text for one in passages] == wanted
-    check_passages(page, passages)
+    check_passages(page, passages, " ".join)
 
 
 def _slow_chunks(page: PageText, limit: int) -> list[str]:
