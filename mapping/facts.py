@@ -203,11 +203,11 @@ def problem_of(fact: Fact) -> str | None:
     return "change_unproved" if differing and all(one.proof is None for one in differing) else None
 
 
-def score(hypothesis: str, proof_text: str, sentence_at: int, tokeniser: Tokeniser) -> tuple[float, int]:
+def score(hypothesis: str, proof_text: str, sentence_at: int, tokeniser: Tokeniser) -> tuple[float, float]:
     """BLEU of a statement as a sentence on the sentence that names the answer, which begins so far behind the start of
-    a proof; and how many of its words are in it."""
+    a proof; and the share of the words of both that both have."""
     stated, said = tokeniser.forms(hypothesis), tokeniser.forms(proof_text[sentence_at:])
-    return bleu(stated, said), len({*stated} & {*said})
+    return bleu(stated, said), len({*stated} & {*said}) / max(len({*stated, *said}), 1)
 
 
 def kilt_record(fact: Fact, side: Side) -> dict[str, Any] | None:

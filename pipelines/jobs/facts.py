@@ -298,7 +298,7 @@ def look_in_pages(work: GroupWork, *, plan: Plan) -> None:
         texts.close()
 
 
-def _score(hypothesis: str, one: Candidate, tokeniser: Tokeniser) -> tuple[float, int]:
+def _score(hypothesis: str, one: Candidate, tokeniser: Tokeniser) -> tuple[float, float]:
     return score(hypothesis, one.text, one.sentence_char - one.start_char, tokeniser)
 
 
