@@ -47,6 +47,7 @@ class _Words:
         self.templates: dict[str, tuple[str, dict[str, str]]] = {}
         self.slots: dict[str, str] = {}  #: of parameters, by folded name with ``#`` for its number
         self.notes: dict[str, str] = {}  #: what ``find_note`` gives, by folded name
+        self.written_notes: dict[str, str] = {}  #: the same by names as they are written
         for section in sections:
             forms = [
                 (form["names"], form["kind"], form["slots"]) for form in rules["form"] if form["language"] == section
@@ -77,9 +78,11 @@ class _Words:
         short = frozenset(map(_fold, rules["borrowed"]["names"]))
         for part, prefix in (("notes", ""), ("doubts", "doubt:")):
             for kind, names in rules[part].get(section, {}).items():
-                for name in map(_fold, names):
+                for written in names:
+                    name = _fold(written)
                     if not is_borrowed or len(name) >= _SHORTEST_BORROWED or name in short:
                         self.notes.setdefault(name, prefix + kind)
+                        self.written_notes.setdefault(written, prefix + kind)
 
 
 _words = cache(_Words)
@@ -120,6 +123,11 @@ def find_note(name: str, language: str) -> str | None:
     ('short', 'doubt:citation_needed', None)
     """
     return _words(language).notes.get(_fold(name))
+
+
+def note_names(language: str) -> Mapping[str, str]:
+    """What ``find_note`` knows, by name as it is written."""
+    return _words(language).written_notes
 
 
 _MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|https?:")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
@@ -18,6 +19,7 @@ MAX_REMEMBERED_CHARS = 64 << 20
 """Characters of definitions, and likewise of uses with what they show, that a process remembers."""
 _CHARS_A_PIECE = 64  # a piece of a tree takes the room of so many
 _LINE_STARTS = ("*", "#", ":", ";", "{|")
+_TAG_REF = re.compile(r"\{\{\s*#tag:\s*ref\b", re.IGNORECASE)
 _NO_VALUE = re.compile(r"\{{3}[^{}]*\}{3}")
 _DOUBLED = re.compile(r"\{(?=\{)|(?<=\})\}")
 
@@ -32,6 +34,7 @@ class Expanded(NamedTuple):
     wikitext: str = ""
     is_infobox: bool = False  #: its box is an infobox
     n_modules: int = 0  #: calls of Lua modules in it that were not run, or failed
+    n_refs: int = 0  #: references that stand in the definitions that took part
 
 
 _Value = TypeVar("_Value")
@@ -71,7 +74,7 @@ class Expander:
         """What ``find_rule`` knows is not expanded; without ``exists`` there are no articles."""
         self._definitions = definitions
         self._site = site
-        self._trees: _Memory[tuple[Text | None, int]] = _Memory()
+        self._trees: _Memory[tuple[Text | None, int, int]] = _Memory()
         self._wiki = Wiki(find_rule, self._find_tree, self.name_template, invoke, exists or (lambda title: False))
         self.known: _Memory[tuple[Expanded, Cost]] = _Memory()
 
@@ -91,15 +94,16 @@ class Expander:
         """Whether links with this prefix put a page into a category."""
         return split_namespace(f"{prefix}:x", self._site)[0] == CATEGORY
 
-    def _find_tree(self, name: str) -> tuple[Text | None, int]:
+    def _find_tree(self, name: str) -> tuple[Text | None, int, int]:
         found = self._trees.get(name)
         if found is None:
             source = self._definitions.source(name)
-            text = None if source is None else transcluded(source, self._site.lang)
+            cut: Counter[str] = Counter()
+            text = None if source is None else transcluded(source, self._site.lang, cut)
             n_pieces = 0 if text is None else count_pieces(text)
             is_there = text is not None and n_pieces <= MAX_PIECES
             tree = without_insides(read_tree(text), self.is_category) if text is not None and is_there else None
-            found = (tree, n_pieces)
+            found = (tree, n_pieces, cut["ref"] + len(_TAG_REF.findall(text or "")))
             self._trees.add(name, found, len(text or "") + _CHARS_A_PIECE * n_pieces)
         return found
 
@@ -143,8 +147,8 @@ class PageExpander:
             text = _DOUBLED.sub("", _NO_VALUE.sub(CUT, text))
         text, kinds = read_boxes(text, self._expander.is_category)
         if engine.is_partial and not kinds and not any(map(str.isalnum, text)):
-            return Expanded("unknown", n_modules=engine.n_modules)
+            return Expanded("unknown", n_modules=engine.n_modules, n_refs=engine.n_refs)
         if text.startswith(_LINE_STARTS):
             text = LINE + text
         outcome = "invoked" if engine.is_invoked else "expanded"
-        return Expanded(outcome, text, "infobox" in kinds, engine.n_modules)
+        return Expanded(outcome, text, "infobox" in kinds, engine.n_modules, engine.n_refs)

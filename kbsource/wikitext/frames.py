@@ -115,12 +115,14 @@ _PIECE = re.compile(rf"<(?:!--|(noinclude|includeonly|onlyinclude|{_OPAQUE})(\s[
 _CLOSERS = re.compile(r"</?(?:noinclude|includeonly|onlyinclude)(?:\s[^<>]*)?/?>", re.IGNORECASE)
 
 
-def transcluded(source: str, lang: str) -> str:
+def transcluded(source: str, lang: str, losses: Counter[str]) -> str:
     """What stands on a page for a template's source, before its braces are read.
 
-    Comments are left out, and extension tags as on pages. Links are marked as those of a template.
+    Comments are left out, and extension tags as on pages, which are counted in ``losses``. Links are marked as those of
+    a template.
 
-    >>> transcluded("a<noinclude>b</noinclude><!-- c -->[[d]]<includeonly>e</includeonly>", "en").replace("\\x1c", "")
+    >>> source = "a<noinclude>b</noinclude><!-- c -->[[d]]<includeonly>e</includeonly>"
+    >>> transcluded(source, "en", Counter()).replace("\\x1c", "")
     'a[[d]]e'
     """
     if len(source) > MAX_SOURCE_CHARS:
@@ -129,7 +131,7 @@ def transcluded(source: str, lang: str) -> str:
     if "<" in source:
         if "<onlyinclude>" in source and "</onlyinclude>" in source:
             source = "".join(_only(source))
-        source = strip_extensions(_included(source), Counter())
+        source = strip_extensions(_included(source), losses)
     if lang in VARIANT_LANGS:
         source = choose_variants(source)
     return source.replace("[[", f"[[{TEMPLATE_LINK}")
@@ -213,8 +215,8 @@ class Wiki(NamedTuple):
     """What expansion knows of a wiki."""
 
     find_rule: Callable[[str], TemplateRule]  #: gives the rule for a name in normal form
-    #: gives the definition of a template by its name, None where there is none, and its pieces
-    find_tree: Callable[[str], tuple[Text | None, int]]
+    #: gives the definition of a template by its name, None where there is none, its pieces, and references in it
+    find_tree: Callable[[str], tuple[Text | None, int, int]]
     name_template: Callable[[str], str]  #: gives the normal form of a template's name
     invoke: Invoke | None  #: runs Lua modules; None where nothing does
     exists: Callable[[str], bool]  #: says whether there is an article of a title
@@ -223,7 +225,7 @@ class Wiki(NamedTuple):
 class Engine:
     """What the frames of one page share."""
 
-    __slots__ = ("cost", "depth", "is_invoked", "is_partial", "n_modules", "page", "wiki")
+    __slots__ = ("cost", "depth", "is_invoked", "is_partial", "n_modules", "n_refs", "page", "wiki")
 
     def __init__(self, wiki: Wiki, page: PageFacts) -> None:
         self.wiki = wiki
@@ -235,6 +237,7 @@ class Engine:
         """Begins a use that stands on the page itself."""
         self.depth = 0  #: texts at work, each within the one before
         self.n_modules = 0  #: calls of modules that were not run, or failed
+        self.n_refs = 0  #: references that stand in the definitions that took part
         self.is_partial = False  #: something was left out that nobody knows
         self.page.is_asked = self.is_invoked = False
 
@@ -304,7 +307,7 @@ class Frame:
         if n_pieces > MAX_PIECES:
             raise BoundError("pieces")
         self.spend(n_pieces + wikitext.count("<"))
-        return self.read(read_tree(transcluded(wikitext, self.engine.page.lang)))
+        return self.read(read_tree(transcluded(wikitext, self.engine.page.lang, Counter())))
 
     def expand(self, name: str, arguments: Mapping[str, str]) -> str:
         """The expansion of a template or parser function (``#if``, ``lc:``) with these arguments."""
@@ -380,10 +383,10 @@ class Frame:
         if rule.outcome == "unknown" or not is_by_rule:
             text = self._defined(node, name)
         elif rule.yields and name not in self.names:
-            partial, n_modules = engine.is_partial, engine.n_modules
+            partial, n_modules, n_refs = engine.is_partial, engine.n_modules, engine.n_refs
             text = self._defined(node, name)
             if not any(map(str.isalnum, text)):
-                text, engine.is_partial, engine.n_modules = None, partial, n_modules
+                text, engine.is_partial, engine.n_modules, engine.n_refs = None, partial, n_modules, n_refs
         if text is None:
             named = dict(self._with(node.parts, "", ()).arguments) if rule.function else {}
             numbered = {int(key): named.pop(key) for key in list(named) if is_number(key)}
@@ -397,12 +400,13 @@ class Frame:
             BoundError: it goes round in a loop, or the page has spent all that it may.
         """
         engine = self.engine
-        tree, n_pieces = engine.wiki.find_tree(name)
+        tree, n_pieces, n_refs = engine.wiki.find_tree(name)
         if name in self.names or n_pieces > MAX_PIECES:
             raise BoundError("loop" if name in self.names else "pieces")
         if tree is None:
             return engine.unknown()
         engine.cost.spend(n_pieces // PIECES_A_UNIT)
+        engine.n_refs += n_refs
         return engine.cost.give(self._with(node.parts, f"Template:{name}", (*self.names, name)).read(tree))
 
     def _with(self, parts: Parts, title: str, names: tuple[str, ...], parent: Frame | None = None) -> Frame:

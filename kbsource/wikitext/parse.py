@@ -50,7 +50,7 @@ from kbsource.wikitext.markers import (
     without_marks,
     without_numbers,
 )
-from kbsource.wikitext.reference_texts import ReferenceReader, note_kind
+from kbsource.wikitext.reference_texts import NoteKinds, ReferenceReader
 from kbsource.wikitext.references import ParsedReferences, Place, References
 from kbsource.wikitext.tags import decode_references, replace_tags, strip_extensions
 from kbsource.wikitext.templates import (
@@ -281,10 +281,12 @@ class PagePreparation:
         limit and there is a rule."""
         if self._expansion is None or ("\n==" in inner and _HEADING_IN_TEMPLATE.search(inner)):
             return None
-        outcome, text, is_infobox, n_modules = self._expansion.expand(inner, name)
+        outcome, text, is_infobox, n_modules, n_refs = self._expansion.expand(inner, name)
         if has_rule and (outcome in ("unknown", "bound") or not (is_infobox or text.strip(_NOTHING))):
             return None
         self.losses["module"] += n_modules
+        if self._references is not None:
+            self._references.count("in_definition", n_refs)
         if outcome == "unknown":
             return None
         if outcome == "bound":
@@ -466,8 +468,10 @@ class WikitextParser:
         has_references: bool = False,
     ) -> None:
         self._language: Language = site.language_facts
-        self._read_reference = ReferenceReader(site.lang, self.plain) if has_references else None
-        self._note_kind = partial(note_kind, lang=site.lang)
+        self._read_reference: ReferenceReader | None = None
+        if has_references:
+            self._note_kind = NoteKinds(site.lang, definitions)
+            self._read_reference = ReferenceReader(site.lang, self.plain, self._note_kind)
         self._trail = self._language.link_trail_pattern()
         self._targets = TargetParser(site)
         self._renderer = TemplateRenderer(site.lang, site=site, exists=exists)

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from kbsource.wikitext.citations import find_note, read_citation, read_link, read_text
+from kbsource.wikitext.citations import find_note, is_citation, note_names, read_citation, read_link, read_text
+from kbsource.wikitext.frames import Definitions
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.identifiers import SCHEMES
 from kbsource.wikitext.markers import CUT, EQUALS, PIPE, literal, unmark_separators, without_marks
@@ -28,6 +29,7 @@ _YEARS = ("year", "date", "publication-date", *"année año fecha anno data jahr
 _PAGES = ("p", "pp", "page", "pages", "loc", "at", "location", "passage", "s", "str", "с")
 # What names a source for others, or stands around a list, makes no footnote.
 _NO_NOTES = ("sfnref", "harvid", "refbegin", "refend", "cnote", "notefoot")
+_MOST_HEADS = 1 << 14  # that a process remembers
 _MOST_NAMES = 4  # a shortened note names no more
 _MOST_AUTHORS = 6
 
@@ -51,12 +53,13 @@ class ReferenceReader:
 
     Args:
         plain: turns wikitext into text.
+        kind_of: what a template is to references, as ``NoteKinds`` gives it.
     """
 
     nothing = ReferenceText()
 
-    def __init__(self, lang: str, plain: Callable[[str], str]) -> None:
-        self._lang, self._parse = lang, plain
+    def __init__(self, lang: str, plain: Callable[[str], str], kind_of: Callable[[str], str | None]) -> None:
+        self._lang, self._parse, self._kind_of = lang, plain, kind_of
         self._plain = lru_cache(maxsize=1 << 12)(self._as_text)
 
     def _as_text(self, wikitext: str) -> str:
@@ -77,7 +80,7 @@ class ReferenceReader:
 
         def on_template(inner: str, depth: int) -> str:
             head = inner.partition("|")[0]
-            kind = note_kind(head, self._lang)
+            kind = self._kind_of(head)
             template = split_template(inner, self._lang) if kind is not None else None
             if kind is None or template is None:
                 return _as_argument(f"{{{{{inner}}}}}")
@@ -119,7 +122,7 @@ class ReferenceReader:
         or where that might show something else."""
         if content[:2] != "{{" or content.find("{{", 1) >= 0 or content.find("}}") != len(content) - 2:
             return None
-        if note_kind(content[2:-2].partition("|")[0], self._lang) != "work":
+        if self._kind_of(content[2:-2].partition("|")[0]) != "work":
             return None
         template = split_template(content[2:-2], self._lang)
         citation = None if template is None else self._citation(template)
@@ -136,21 +139,42 @@ class ReferenceReader:
         return read_citation(template.name, arguments, language=self._lang, plain=self._plain)
 
 
-@lru_cache(maxsize=1 << 14)
-def note_kind(head: str, lang: str) -> str | None:
+class NoteKinds:
     """What a template is to references, by what stands before its first pipe: see ``find_note``; ``work`` a citation,
-    ``tag`` a footnote or list as ``{{#tag:…}}``; None for nothing."""
-    bare = head.strip().casefold()
-    if bare.startswith("#tag:"):
-        return "tag" if bare[5:].strip() in ("ref", "references") else None
-    if len(head) > 200 or bare[:1] == "#" or not bare:
-        return None
-    name = normalise_template_name(head, lang)
-    if name.casefold().startswith(_NO_NOTES):
-        return None
-    if (kind := find_note(name, lang)) is not None:
-        return kind
-    return "work" if read_citation(name, {}, language=lang, plain=str) is not None else None
+    ``tag`` a footnote or list as ``{{#tag:…}}``; None for nothing.
+
+    With ``definitions`` also by the wiki's own redirects: what a template is known for whose definition it has.
+    """
+
+    def __init__(self, lang: str, definitions: Definitions | None = None) -> None:
+        self._lang, self._definitions = lang, definitions
+        self._by_source: dict[str, str] = {}
+        for name, kind in note_names(lang).items() if definitions is not None else ():
+            if definitions is not None and (source := definitions.source(normalise_template_name(name, lang))):
+                self._by_source.setdefault(source, kind)
+        self._known: dict[str, str | None] = {}
+
+    def __call__(self, head: str) -> str | None:
+        if head not in self._known:
+            if len(self._known) >= _MOST_HEADS:
+                self._known.clear()
+            self._known[head] = self._found(head)
+        return self._known[head]
+
+    def _found(self, head: str) -> str | None:
+        bare = head.strip().casefold()
+        if bare.startswith("#tag:"):
+            return "tag" if bare[5:].strip() in ("ref", "references") else None
+        if len(head) > 200 or bare[:1] == "#" or not bare:
+            return None
+        name = normalise_template_name(head, self._lang)
+        if name.casefold().startswith(_NO_NOTES):
+            return None
+        if (kind := find_note(name, self._lang)) is not None:
+            return kind
+        if is_citation(name, self._lang):
+            return "work"
+        return self._by_source.get(self._definitions.source(name) or "") if self._definitions is not None else None
 
 
 def _as_argument(text: str) -> str:

@@ -27,7 +27,7 @@ from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from kbsource.wikitext.reference_texts import Key, ReferenceReader, full_keys, pages_of, short_key, short_text
 from kbsource.wikitext.walk import Link
 
-# Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39.
+# Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39; what they mean, https://www.mediawiki.org/wiki/Help:Cite.
 _ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'=<>`]+))""")
 _BLANKS = re.compile(r"[^\S\n]*(\S?)")
 _IN_ORDER = re.compile(f"({NUMBERED.pattern})|{PLACE}(I[0-9]+)")
@@ -114,9 +114,16 @@ class References:
     def tag(self, attributes: str, content: str, markup: str) -> str:
         """Notes ``<ref …>`` and gives what stands for it."""
         named = _attributes(attributes)
+        name, group, detail = named.get("name"), named.get("group", ""), named.get("details")
+        content = content.strip()
         if "<ref" in content:
             self.counts["nested"] += content.count("<ref")
-        return self._add(Note("ref", markup, content.strip(), named.get("name"), named.get("group", "")))
+        if "follow" in named:  # goes on with the text of another one, and makes no mark
+            self.counts["follow"] += 1
+            return CUT
+        if "extends" in named:
+            name, content, detail = named["extends"], "", " ".join(content.split()) or detail
+        return self._add(Note("ref", markup, content, name, group, detail=detail))
 
     def tag_list(self, attributes: str, markup: str, definitions: str = "") -> str:
         """Notes ``<references …>``; ``definitions`` have their numbers already."""

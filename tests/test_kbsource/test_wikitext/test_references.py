@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kbsource.site import Site
 from kbsource.wikitext.parse import ParsedText, WikitextParser
-from kbsource.wikitext.reference_texts import ReferenceReader
+from kbsource.wikitext.reference_texts import NoteKinds, ReferenceReader
 
 NOTED, PLAIN = WikitextParser(Site(lang="en"), has_references=True), WikitextParser(Site(lang="en"))
 
@@ -66,6 +66,8 @@ def marked(wikitext: str) -> str:
         ("a<ref name=n>x</ref><ref name=n>y</ref>", [("", 1, "x")]),  # the first one holds
         ("a<ref>[http://x.example/ The ''X'']</ref>", [("", 1, "The X")]),
         ("a<ref>http://x.example/</ref><ref>[http://y.example/]</ref>", [("", 1, "http://x.example/"), ("", 2, "http://y.example/")]),
+        ("a<ref name=n>x</ref> b<ref extends=n>p. 7</ref> d<ref>y</ref>", [("", 1, "x"), ("", 2, "y")]),
+        ("a<ref name=n>x</ref> b<ref follow=n>goes on</ref> c<ref>y</ref>", [("", 1, "x"), ("", 2, "y")]),
         ("<nowiki><ref>x</ref></nowiki><!-- <ref>y</ref> -->", []),
     ],
 )  # fmt: skip
@@ -94,6 +96,35 @@ def test_references_are_those_of_cite(wikitext: str, expected: list[tuple[str, i
 )
 def test_marks_stand_behind_what_they_follow(wikitext: str, expected: str) -> None:
     assert marked(wikitext) == expected
+
+
+def test_details_of_a_reference_are_the_pages_of_its_use() -> None:
+    assert marked("a<ref name=n details='p. 5'>x</ref> b<ref extends=n>p. 7</ref>") == "a[0:p. 5] b[0:p. 7]"
+
+
+class Wiki(dict[str, str]):
+    """Definitions by name."""
+
+    def source(self, name: str) -> str | None:
+        return self.get(name)
+
+    def module(self, name: str) -> None:
+        return None
+
+
+def test_the_wikis_own_redirects_and_the_references_of_definitions_are_known() -> None:
+    doubt = '<sup class="noprint">[citation needed]</sup>'
+    area = "5 km<ref>A map.</ref>{{#tag:ref|b}}"
+    wiki = Wiki({"Citation needed": doubt, "Qqq": doubt, "Area": area, "Empty": ""})
+    noted = WikitextParser(Site(lang="en"), has_references=True, definitions=wiki)
+    found = noted.parse("a{{qqq|x}} b{{area}} {{area}} c{{empty}}<ref>x{{Qqq}}</ref>", title="T").references
+    assert found is not None
+    assert [(use.ref, use.doubt, use.offset, use.within) for use in found.uses] == [
+        (None, "citation_needed", 1, None),
+        (0, None, 14, None),
+        (None, "citation_needed", None, 0),
+    ]
+    assert found.counts["in_definition"] == 4
 
 
 def test_what_stands_outside_of_running_text_says_where() -> None:
@@ -172,5 +203,5 @@ CITING = ["{{cite web|title=", "|", "a", "=", "''b''", "url=http://x.example/", 
 @example("{{cite web|title=---- a: b}}")
 @example("{{cite web|title=a\u2009 b: c|last=|}}")
 def test_a_citation_that_is_all_of_a_reference_says_what_all_steps_give(content: str) -> None:
-    reader = ReferenceReader("en", PLAIN.plain)
+    reader = ReferenceReader("en", PLAIN.plain, NoteKinds("en"))
     assert reader.sole_citation(content) in (None, reader.by_steps(content))

@@ -17,7 +17,7 @@ NO_TAGS = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 TAG = re.compile(r"<ref(?=[\s/>])[^<>]*(?:<[^<>]*){0,3}>", re.IGNORECASE)
-NAMED = ("empty", "numeric_name", "unclosed", "nested", "in_hidden_tag", "list_defined")
+NAMED = ("empty", "numeric_name", "unclosed", "nested", "in_hidden_tag", "list_defined", "follow")
 
 
 def n_tags(wikitext: str) -> int:

@@ -217,3 +217,33 @@ def test_passages_and_evidence_are_joined_to_the_references_that_stand_on_them(
     assert main(["map", "jsonl", kb, "--input", str(tmp_path / "own.jsonl"), "--output", aligned]) == 0
     asked = "select example_id, reference from kb_evidence_references(?, ?) order by all"
     assert db.execute(asked, [kb, aligned]).fetchall() == [("q", "Four of them."), ("q", "Lee 1901, p. 7")]
+
+
+def test_a_model_says_whether_title_and_quote_of_a_source_support_the_sentence(
+    tmp_path: Path, db: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for library in ("onnxruntime", "onnx", "transformers"):
+        pytest.importorskip(library, reason="needs kbsource[nli]")
+    from tests.support.tiny_nli import overlap_model
+
+    quoted = "{{cite book|last=Lee|title=Deeds|year=1901|quote=The house is red.}}"
+    text = f"The house is red.<ref>{quoted}</ref> It has gates.{{{{sfn|Lee|1901|p=7}}}}<ref>A map.</ref>"
+    text += "<ref>{{cite web|title=!}}</ref>"
+    (tmp_path / "xwiki-20260101-pages-articles.xml").write_bytes(dump_xml([page_xml(7, "House", text)]))
+    build_mini(tmp_path / "kb", references=True, dump=tmp_path / "xwiki-20260101-pages-articles.xml", page_props=None)
+    kb, pairs, verdicts = (str(tmp_path / name) for name in ("kb", "pairs.jsonl", "verdicts.jsonl"))
+    db.execute(f"copy (from kb_source_pairs('{kb}') order by id) to '{pairs}' (format json, array false)")
+    model = str(overlap_model(tmp_path / "model"))
+    capsys.readouterr()
+    assert main(["nli", "--model", model, "--backend", "onnx", "--input", pairs]) == 0
+    Path(verdicts).write_text(capsys.readouterr().out)
+
+    asked = 'select ref, "offset", premise, hypothesis, entailment > 0.9 from kb_source_verdicts(?, ?) order by all'
+    assert db.execute(asked, [kb, verdicts]).fetchall() == [
+        (0, 17, "Deeds. The house is red.", "The house is red.", True),
+        (1, 31, "Deeds. The house is red.", "It has gates.", False),
+        (3, 31, "!", "It has gates.", False),
+    ]
+    Path(verdicts).write_text("")
+    unjudged = "select count(*), count(entailment) from kb_source_verdicts(?, ?)"
+    assert db.execute(unjudged, [kb, verdicts]).fetchall() == [(3, 0)]
