@@ -16,6 +16,7 @@ from kbsource.errors import SetupError
 from kbsource.files import use_options
 from mapping.options import DEFAULTS, LONGEST_PATH, Short, without_unknown
 from pipelines.commands import GROUPS
+from pipelines.runners.fork_server import fork_server
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 from pipelines.terminal import Summary, nearest, text_width
 
@@ -80,6 +81,8 @@ def run_command(given: Sequence[str]) -> int:
     if typed is None:
         return 0
     run = typed.arguments.arguments.get("run")
+    if run is not None and run.runner == "local-multi" and not run.dry_run:
+        fork_server()  # imports Beam while this process does
     try:
         if run is not None and run.dry_run:
             from pipelines.trial import dry_run  # brings Beam

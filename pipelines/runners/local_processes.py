@@ -5,26 +5,31 @@ Beam's own waits for an answer of a worker that was killed: for ever, where it w
 
 from __future__ import annotations
 
-import shlex
+import contextlib
+import copy
 import signal
-import sys
 import threading
+from collections import deque
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import grpc
+from apache_beam.metrics.monitoring_infos import consolidate
 from apache_beam.portability.api import beam_fn_api_pb2
-from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
-from apache_beam.runners.portability.fn_api_runner.worker_handlers import SubprocessSdkWorkerHandler, WorkerHandler
-from apache_beam.runners.portability.local_job_service import SubprocessSdkWorker
+from apache_beam.runners.portability.fn_api_runner.fn_runner import BundleManager, FnApiRunner, ParallelBundleManager
+from apache_beam.runners.portability.fn_api_runner.worker_handlers import GrpcWorkerHandler, WorkerHandler
 from apache_beam.transforms.environments import Environment
+from apache_beam.utils.thread_pool_executor import shared_unbounded_instance
+from google.protobuf import text_format
 
 from kbsource.errors import SetupError
+from pipelines.runners.fork_server import fork_server
 
 _URN = "kbsource:env:local_process:v1"
-_COMMAND = f"exec {shlex.quote(sys.executable)} -m pipelines.runners.local_worker"
 # Of Beam's; they end with a traceback when a worker is gone, which is told by the pipeline.
 _THREADS = ("beam_control_read", "read_grpc_client_inputs")
+_BUNDLES_A_WORKER = 16  # the last ones, which not all workers have something of, take a thirtieth of a stage at most
 _ended: list[int] = []  # exit codes of workers that went before they were told to, of the pipeline that runs
 
 
@@ -55,6 +60,49 @@ class LocalProcessRunner(FnApiRunner):  # type: ignore[misc]  # Beam is untyped
         finally:
             threading.excepthook = hook
 
+    def _get_bundle_manager(self, bundle_context_manager: Any) -> BundleManager:
+        manager = super()._get_bundle_manager(bundle_context_manager)
+        if isinstance(manager, ParallelBundleManager):
+            return _SharedWork(bundle_context_manager, cache_token_generator=manager._cache_token_generator)
+        return manager
+
+
+class _SharedWork(BundleManager):  # type: ignore[misc]  # Beam is untyped
+    """What a stage has to do, in small bundles of which each worker takes another one when it is done.
+
+    Beam's own gives each worker its share of the elements at once, however long those take.
+    """
+
+    def process_bundle(
+        self, inputs: Mapping[str, Any], expected_outputs: Any, _: Any, expected_output_timers: Any, *dry_run: bool
+    ) -> tuple[Any, list[Any]]:
+        workers = self.bundle_context_manager.worker_handlers
+        parts = {name: given.partition(_BUNDLES_A_WORKER * len(workers)) for name, given in inputs.items()}
+        bundles = [dict(zip(parts, bundle, strict=True)) for bundle in zip(*parts.values(), strict=True)]
+        left = deque([bundle for bundle in bundles if any(map(any, bundle.values()))] or bundles[:1])
+
+        def work(worker: WorkerHandler) -> list[Any]:
+            context = copy.copy(self.bundle_context_manager)
+            context._worker_handlers = [worker]
+            manager = BundleManager(context, cache_token_generator=self._cache_token_generator)
+            done = []
+            with contextlib.suppress(IndexError):  # there is no other bundle
+                while bundle := left.popleft():
+                    done.append(
+                        manager.process_bundle(bundle, expected_outputs, {}, expected_output_timers, *dry_run)[0]
+                    )
+            return done
+
+        done = []
+        try:
+            for of_worker in shared_unbounded_instance().map(work, workers):
+                done += of_worker
+        finally:
+            left.clear()  # after a fault nobody begins another one
+        infos = chain.from_iterable(bundle.process_bundle.monitoring_infos for bundle in done)
+        response = beam_fn_api_pb2.ProcessBundleResponse(monitoring_infos=consolidate(infos))
+        return beam_fn_api_pb2.InstructionResponse(process_bundle=response), []
+
 
 @Environment.register_urn(_URN, bytes)
 class _LocalProcess(Environment):  # type: ignore[misc]  # Beam is untyped
@@ -75,11 +123,11 @@ class _LocalProcess(Environment):  # type: ignore[misc]  # Beam is untyped
 
 
 @WorkerHandler.register_environment(_URN, bytes)
-class _ProcessHandler(SubprocessSdkWorkerHandler):  # type: ignore[misc]  # Beam is untyped
+class _ProcessHandler(GrpcWorkerHandler):  # type: ignore[misc]  # Beam is untyped
     """Starts a worker; once it is gone, all that is and will be asked of it is answered by an error."""
 
     def __init__(self, payload: bytes, state: Any, provision_info: Any, grpc_server: Any) -> None:
-        super().__init__(_COMMAND.encode(), state, provision_info, grpc_server)
+        super().__init__(state, provision_info, grpc_server)
         self._lock = threading.Lock()
         self._waiting: list[Any] = []
         self._is_gone = False
@@ -96,13 +144,15 @@ class _ProcessHandler(SubprocessSdkWorkerHandler):  # type: ignore[misc]  # Beam
         except grpc.RpcError:  # the channel of a worker that is gone
             self.stop_worker()
 
+    def stop_worker(self) -> None:
+        self.worker_thread.join()
+
     def _run_worker(self) -> None:
-        command = self._worker_command_line
-        try:
-            SubprocessSdkWorker(command, self.control_address, self.provision_info, self.worker_id).run()
-        except RuntimeError as error:
+        control = text_format.MessageToString(self.control_api_service_descriptor())
+        code = fork_server().run({"CONTROL_API_SERVICE_DESCRIPTOR": control, "WORKER_ID": self.worker_id})
+        if code != 0:
             with self._lock:
-                _ended.append(int(str(error).rpartition(" ")[2]))
+                _ended.append(code)
                 self._is_gone = True
                 for future in self._waiting:
                     self._answer(future)

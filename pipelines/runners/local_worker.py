@@ -1,34 +1,74 @@
 """A worker of the local runner in a process of its own: Beam's, but quiet, and gone as soon as its driver is.
 
-``python -m pipelines.runners.local_worker`` is started by ``local_processes``.
+Workers are forks of one process that has imported Beam, which takes seconds, while the driver imported it too. That
+process has one thread and never opens a channel, so that a fork of it is sound.
 """
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import os
 import signal
+import socket
 import sys
+from typing import Any
 
 from pipelines.runners.job_server import end_with_parent
 from pipelines.runners.presets import quiet_beam
 
+_IMPORTS = ("apache_beam.runners.worker.sdk_worker_main", "pipelines.runners.workers", "pipelines.transforms.pages")
 
-def main() -> None:
-    """Becomes Beam's worker."""
+
+def main(socket_number: int) -> None:
+    """Serves ``fork_server.ForkServer`` at its socket, and becomes Beam's worker in each fork."""
     end_with_parent()
     # Ctrl-C goes to the whole process group; the driver decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     quiet_beam()
+    for name in _IMPORTS:
+        importlib.import_module(name)
+    gc.freeze()  # else the collector of a worker would write into memory that all share
+    with socket.socket(fileno=socket_number) as driver:
+        request = _serve(driver)
+    if request is not None:
+        _work(request)
+
+
+def _serve(driver: socket.socket) -> dict[str, Any] | None:
+    """Forks for each line and tells how each fork ended; what is asked in a fork, None in this process, at the end."""
+    numbers: dict[int, int] = {}
+
+    def tell_ended(*_: object) -> None:
+        while numbers and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            driver.sendall(f"{numbers.pop(ended[0])} {os.waitstatus_to_exitcode(ended[1])}\n".encode())
+
+    signal.signal(signal.SIGCHLD, tell_ended)
+    with driver.makefile("rb") as asked:
+        for number, line in enumerate(asked):
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # until it is known which one may have ended
+            if (process := os.fork()) == 0:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            else:
+                numbers[process] = number
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+            if process == 0:
+                return dict(json.loads(line))
+    return None
+
+
+def _work(request: dict[str, Any]) -> None:
+    """Becomes Beam's worker, as if the driver had started it."""
+    end_with_parent()
+    os.chdir(request["folder"])
+    sys.path[:] = request["path"]
+    os.environ.clear()
+    os.environ.update(request["environment"])
     # What a worker raises reaches the driver, who says it.
     os.environ["PIPELINE_OPTIONS"] = json.dumps({"default_sdk_harness_log_level": "CRITICAL"})
-    from apache_beam.runners.worker import sdk_worker_main
-
     # Beam prints what a worker raises, besides.
     sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for the life of the process
+    from apache_beam.runners.worker import sdk_worker_main
 
     sdk_worker_main.main(sys.argv)
-
-
-if __name__ == "__main__":
-    main()

@@ -12,8 +12,12 @@ from pathlib import Path
 
 from tests.support.real_data import ROOT
 
-MARKS = {"child": b"kbsource.runtime.guarded", "worker": b"pipelines.runners.local_worker"}
-"""What the command line of each kind of process holds."""
+MARKS = {
+    "child": (b"kbsource.runtime.guarded", 0),
+    "fork server": (b"pipelines.runners.local_worker", 0),
+    "worker": (b"pipelines.runners.local_worker", 1),
+}
+"""What the command line of each kind of process holds, and the number of processes above it whose own holds it too."""
 _POLL_S = 0.002
 
 
@@ -43,7 +47,7 @@ def run_and_kill(arguments: Sequence[str], *, temporary: Path, who: str, output:
     driver = run_command(arguments, temporary=temporary)
     try:
         while driver.poll() is None:
-            victim = driver.pid if who == "driver" else next(_descendants(driver.pid, MARKS[who]), None)
+            victim = driver.pid if who == "driver" else next(_descendants(driver.pid, *MARKS[who]), None)
             if victim is not None and count_files(output) >= n_files:
                 os.kill(victim, signal.SIGKILL)
                 break
@@ -59,8 +63,8 @@ def count_files(folder: Path) -> int:
     return sum(len(folders) + len(files) for _, folders, files in os.walk(folder))
 
 
-def _descendants(pid: int, mark: bytes) -> Iterator[int]:
-    """Gives the processes below one whose command line holds a mark."""
+def _descendants(pid: int, mark: bytes, n_above: int) -> Iterator[int]:
+    """Gives the processes below one whose command line holds a mark, as those of so many processes between them do."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -69,12 +73,14 @@ def _descendants(pid: int, mark: bytes) -> Iterator[int]:
             except OSError:  # it has ended
                 continue
             parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry.name))
-    waiting = [pid]
+    waiting = [(pid, 0)]
     while waiting:
-        for child in parents.get(waiting.pop(), ()):
-            waiting.append(child)
+        parent, n_marked = waiting.pop()
+        for child in parents.get(parent, ()):
             try:
-                if mark in Path(f"/proc/{child}/cmdline").read_bytes():
-                    yield child
+                has_mark = mark in Path(f"/proc/{child}/cmdline").read_bytes()
             except OSError:  # it has ended
                 continue
+            waiting.append((child, n_marked + has_mark))
+            if has_mark and n_marked == n_above:
+                yield child

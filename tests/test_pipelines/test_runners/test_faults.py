@@ -21,6 +21,7 @@ from pipelines.cli import main
 from pipelines.jobs import build as build_job
 from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents
+from tests.support.killing import run_and_kill
 from tests.support.real_data import ROOT
 
 pytestmark = pytest.mark.slow
@@ -73,6 +74,19 @@ def test_no_room_for_a_file_is_said_in_one_line_and_the_next_run_starts_clean(
     assert not (tmp_path / "release" / "manifest.json").exists()
     build_mini(tmp_path / "release")
     assert contents(tmp_path / "release") == contents(release)
+
+
+def test_workers_end_with_the_process_that_they_are_forked_from(tmp_path: Path) -> None:
+    options = ("--runner=local-multi", "--workers=2", "--range-bytes=10000")
+    arguments = command(tmp_path / "release", *options)[3:]
+
+    code, errors = run_and_kill(
+        arguments, temporary=tmp_path / "tmp", who="fork server", output=tmp_path / "release", n_files=20
+    )
+
+    assert code == 2
+    assert "A worker process was killed by SIGKILL" in errors
+    assert not (tmp_path / "release" / "manifest.json").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_a_clean_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,29 +1,33 @@
-"""A worker that is gone: whatever is asked of it, before or after, is answered."""
+"""Workers of the local runner: what a stage has to do is shared by them as they go; one that is gone answers."""
 
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import apache_beam as beam
 import pytest
 from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import BeamFnControlServicer, ControlConnection
 
 from pipelines.runners import local_processes
+from pipelines.runners.fork_server import ForkServer, fork_server
+from pipelines.runners.presets import beam_flags
+from pipelines.runners.running import new_pipeline, run_pipeline
+from pipelines.runners.workers import do
+from tests.support.shared_work import wait_for_others
 
 
 class _Gone:
-    """A worker's command that waits until it is told to end, and then was killed."""
+    """A fork server whose worker waits until it is told to end, and then was killed."""
 
     end = threading.Event()
 
-    def __init__(self, *_: Any) -> None:
-        pass
-
-    def run(self) -> None:
+    def run(self, _: Any) -> int:
         assert self.end.wait(10)
-        raise RuntimeError("Worker subprocess exited with return code -9")
+        return -9
 
 
 def _connection(worker_id: str) -> ControlConnection:
@@ -31,7 +35,7 @@ def _connection(worker_id: str) -> ControlConnection:
 
 
 def test_what_is_asked_of_a_worker_that_is_gone_is_answered_by_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_processes, "SubprocessSdkWorker", _Gone)
+    monkeypatch.setattr(local_processes, "fork_server", _Gone)
     monkeypatch.setattr(local_processes, "_ended", ended := [])
     channel = SimpleNamespace(get_conn_by_worker_id=_connection)
     server = SimpleNamespace(control_handler=channel, data_plane_handler=channel, control_port=0)
@@ -47,3 +51,32 @@ def test_what_is_asked_of_a_worker_that_is_gone_is_answered_by_an_error(monkeypa
     assert [future.get(timeout=1).error for future in (before, after)] == ["worker gone"] * 2
     assert handler.control_conn.push(BeamFnControlServicer._DONE_MARKER) is None
     assert ended == [-9]
+
+
+def test_a_worker_takes_what_is_left_while_the_other_one_is_long_at_its_first(tmp_path: Path) -> None:
+    n_elements = 9
+    pipeline = new_pipeline(beam_flags("local-multi", workers=2, beam_args=()))
+    pairs = [(number, number) for number in range(n_elements)]
+    elements = pipeline | beam.Create(pairs, reshuffle=False) | beam.GroupByKey()  # the first one comes first
+    _ = elements | do(wait_for_others, folder=str(tmp_path), n_elements=n_elements)
+
+    run_pipeline(pipeline, "test")
+
+    processes = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert len(processes) == n_elements
+    assert list(processes.values()).count(processes["0"]) == 1
+
+
+def test_a_fork_server_tells_how_a_worker_ended_and_another_one_takes_its_place_when_it_is_gone() -> None:
+    server = ForkServer()
+
+    assert server.run({}) == 1  # it is not told where its driver is
+
+    server._process.kill()
+    assert server.run({}) == -9
+    assert server.is_gone
+    assert fork_server() is fork_server()
+    fork_server()._end()
+    before = fork_server()
+    before._listener.join(10)
+    assert fork_server() is not before

@@ -1,0 +1,81 @@
+"""Workers of the local runner: forks of a process that imports Beam while this one does.
+
+Without Beam itself, so that the process can be started before anything else is imported.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
+from functools import cache
+
+_COMMAND = "from pipelines.runners.local_worker import main; main({})"
+
+
+class ForkServer:
+    """The process that workers are forked from; it ends with this one."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-c", _COMMAND.format(theirs.fileno())]
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            self._process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()])
+        self._lock = threading.Lock()
+        self._codes: list[Future[int]] = []
+        self._code: int | None = None  # its own, once it has ended
+        atexit.register(self._end)
+        self._listener = threading.Thread(target=self._listen, name="fork server", daemon=True)
+        self._listener.start()
+
+    @property
+    def is_gone(self) -> bool:
+        """It has ended."""
+        return self._code is not None
+
+    def run(self, environment: Mapping[str, str]) -> int:
+        """Runs a worker, in the folder and the environment of this process, to its end; gives its exit code."""
+        request = {"environment": {**os.environ, **environment}, "path": sys.path, "folder": os.getcwd()}
+        with self._lock:
+            if self._code is not None:
+                return self._code
+            code: Future[int] = Future()
+            self._codes.append(code)
+            with contextlib.suppress(ConnectionError):  # whose other end ``_listen`` sees
+                self._socket.sendall(json.dumps(request).encode() + b"\n")
+        return code.result()
+
+    def _listen(self) -> None:
+        with self._socket, self._socket.makefile("rb") as told, contextlib.suppress(ConnectionError):
+            for line in told:
+                number, code = map(int, line.split())
+                self._codes[number].set_result(code)
+        with self._lock:
+            self._code = self._process.wait() or 1
+            for ended in self._codes:  # what it forked ends with it
+                if not ended.done():
+                    ended.set_result(self._code)
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+@cache
+def _started() -> ForkServer:
+    return ForkServer()
+
+
+def fork_server() -> ForkServer:
+    """That of this process, which is started when it is asked for first."""
+    if _started().is_gone:
+        _started.cache_clear()
+    return _started()
