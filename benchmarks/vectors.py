@@ -4,7 +4,7 @@ Encoding is measured on passages of made-up words, by ``--model`` (a folder of `
 row group through the step of ``kbsource vectors`` against that of ONNX Runtime on the same batches. Vectors for search
 are drawn, 384 numbers each; the product is that of queries and all vectors by NumPy alone: in float32, which take 1.5
 GB for a million, and in float16 that are converted block by block. Search and product run in processes of their own,
-with one thread.
+with one thread; so does the graph of approximate search (``--graph``).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ import pyarrow as pa
 from benchmarks.bm25 import _peak_mb, made_up_texts
 from benchmarks.environment import WORK, machine, table, write_json
 from benchmarks.slices import REPOSITORY
-from kbsource.release.layout import shard_path
+from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.writer import TableFile
-from mapping.retrieval.vector_kind import TABLE, VECTORS, VectorPrecision, vector_bytes
-from mapping.retrieval.vectors import FORMS
+from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, VectorPrecision
+from mapping.retrieval.vectors import FORMS, StoredVectors
 
 N_VECTORS, DIMENSION, TOP = 1_000_000, 384, 100
 N_QUERIES = (1, 100, 1_024)
@@ -49,13 +49,16 @@ def drawn(n_vectors: int, seed: int = 1) -> Iterator[Any]:
 
 
 def write_vectors(folder: Path, n_vectors: int, precision: VectorPrecision) -> None:
-    """Writes the table of vectors."""
+    """Writes vectors as a release has them."""
     with TableFile(str(folder), shard_path(TABLE, 0, 1), TABLE, schema=VECTORS) as target:
         for block in drawn(n_vectors):
             rows = np.arange(target.n_rows, target.n_rows + len(block))
             cells = pa.array([row.tobytes() for row in FORMS[precision].pack(block)], pa.binary())
             columns = [pa.array(rows // 10), pa.array((rows % 10).astype(np.int32)), cells]
             target.write(pa.RecordBatch.from_arrays(columns, schema=VECTORS))
+    encoder = {"dimension": DIMENSION, "normalisation": "l2"}
+    facts = {"encoder": encoder, "precision": precision, "counts": {"passages": n_vectors}}
+    (folder / MANIFEST).write_bytes(PASSAGE_VECTORS.listing([target.entry], facts).to_bytes())
 
 
 def cpu_of(work: Callable[[], object]) -> float:
@@ -70,13 +73,9 @@ def cpu_of(work: Callable[[], object]) -> float:
 
 def search(folder: Path) -> dict[str, float]:
     """Searches the vectors in this process."""
-    from mapping.retrieval.vectors import VectorIndex
-
-    index = VectorIndex.__new__(VectorIndex)  # without passages and an encoder, of which nothing is measured
     result = {}
-    for precision, form in FORMS.items():
-        files = sorted((folder / precision / TABLE).iterdir())
-        index._paths, index.form, index._n_bytes = [str(path) for path in files], form, _n_bytes(precision)
+    for precision in FORMS:
+        index = StoredVectors(str(folder / precision))
         named = "" if precision == "float16" else f"_{precision}"
         for n_queries in N_QUERIES:
             queries = next(drawn(n_queries, seed=2))
@@ -85,8 +84,22 @@ def search(folder: Path) -> dict[str, float]:
     return {**result, "search_resident_mb": _peak_mb()}
 
 
-def _n_bytes(precision: str) -> int:
-    return vector_bytes({"encoder": {"dimension": DIMENSION}, "precision": precision})
+def graph(folder: Path) -> dict[str, float]:
+    """Makes the graph of the vectors in this process, and searches it."""
+    from mapping.retrieval.neighbours import Neighbours, make_neighbours, recall_of
+
+    vectors, made = str(folder / "float16"), folder / "graph"
+    shutil.rmtree(made, ignore_errors=True)
+    start = time.process_time()
+    own = make_neighbours(vectors, str(made))["found"]
+    result = {"graph_s": time.process_time() - start, "graph_made_in_mb": _peak_mb(), "graph_recall_of_stored": own}
+    stored, found = StoredVectors(vectors), Neighbours(vectors, str(made))
+    queries = next(drawn(N_QUERIES[1], seed=2))
+    for top in (10, TOP):
+        recall = recall_of(stored.best(queries, top, "passage"), found.best(queries, top, "passage"))
+        result[f"graph_recall_of_queries_{top}"] = recall
+    seconds = cpu_of(partial(found.best, queries, TOP, "passage"))
+    return {**result, f"graph_search_s_{len(queries)}": seconds}
 
 
 def product(folder: Path) -> dict[str, float]:
@@ -108,13 +121,13 @@ def _multiply(queries: Any, vectors: Any) -> None:
         np.matmul(queries, vectors[start : start + GROUP_ROWS].astype(np.float32, copy=False).T)
 
 
-STEPS = {"search": search, "product": product}
+STEPS = {"search": search, "product": product, "graph": graph}
 
 
 def encoding(model: str) -> dict[str, float]:
     """Encodes passages by the step, and by ONNX Runtime alone on the same batches."""
     from mapping.retrieval.encoder import open_encoder
-    from mapping.retrieval.vector_kind import EncoderOptions
+    from mapping.retrieval.system_options import EncoderOptions
     from mapping.retrieval.vectors import encode_batch
 
     encoder = open_encoder(EncoderOptions(model, device="cpu"))
@@ -140,9 +153,10 @@ def encoding(model: str) -> dict[str, float]:
     return {"encode_s": step, "model_s": alone, "encoding_of_model": alone / step}
 
 
-def measure(*, n_vectors: int = N_VECTORS, model: str | None = None) -> dict[str, Any]:
-    """Measures encoding, where a model is given, and search and product, each in a process of its own."""
-    folder = WORK / f"vectors-{n_vectors}"
+def measure(*, n_vectors: int = N_VECTORS, model: str | None = None, with_graph: bool = False) -> dict[str, Any]:
+    """Measures encoding, where a model is given, then search and product, and a graph where one is asked for, each in a
+    process of its own."""
+    folder = WORK / f"vector-releases-{n_vectors}"
     if not (folder / "n_vectors.json").exists():
         shutil.rmtree(folder, ignore_errors=True)
         for precision in FORMS:
@@ -151,7 +165,7 @@ def measure(*, n_vectors: int = N_VECTORS, model: str | None = None) -> dict[str
     result: dict[str, Any] = {"machine": machine(), "vectors": n_vectors}
     if model is not None:
         result |= encoding(model)
-    for step in STEPS:
+    for step in STEPS if with_graph else ("search", "product"):
         command = [sys.executable, "-m", "benchmarks.vectors", "--step", step, "--folder", str(folder)]
         alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # threads that wait for each other cost time, too
         done = subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE, text=True, env=alone)
@@ -176,6 +190,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.vectors", description=__doc__)
     parser.add_argument("--vectors", type=int, default=N_VECTORS)
     parser.add_argument("--model", help="folder of an encoder; without it encoding is not measured")
+    parser.add_argument("--graph", action="store_true", help="make the graph of approximate search, too: hours")
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--json", help="write the figures here")
@@ -183,7 +198,7 @@ def main() -> None:
     if args.step:
         print(json.dumps(STEPS[args.step](args.folder)))
         return
-    result = measure(n_vectors=args.vectors, model=args.model)
+    result = measure(n_vectors=args.vectors, model=args.model, with_graph=args.graph)
     show(result)
     write_json(args.json, result)
 

@@ -45,9 +45,8 @@ from mapping.passages.forms import FORMS, line_forms
 from mapping.qampari.evidence import LEAST_ENTAILMENT, N_BEFORE
 from mapping.qampari.list_tables import LEAST_ROWS
 from mapping.qampari.selection import MOST_SUBJECTS, AnswerFilter, Mixed, SampleSizes
-from mapping.retrieval.reader_options import ReaderOptions, ReadForm
-from mapping.retrieval.system_options import RerankerOptions
-from mapping.retrieval.vector_kind import EncoderOptions, VectorPrecision
+from mapping.retrieval.system_options import EncoderOptions, ReaderOptions, ReadForm, RerankerOptions
+from mapping.retrieval.vector_kind import VectorPrecision
 from mapping.search.numbering import Numbering
 from mapping.sources import all_sources
 from mapping.sources.source import HypothesisKind, SourceOptions, Split

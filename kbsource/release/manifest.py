@@ -37,6 +37,12 @@ class FileEntry:
     bytes: int
     sha256: str
 
+    @classmethod
+    def of(cls, folder: str, file: str, rows: int | None = None) -> typing.Self:
+        """The entry of a file that lies in a folder, which is read to be hashed."""
+        stored = Folder.of(join(folder, file))
+        return cls(file, rows, stored.size(), stored.sha256())
+
 
 @dataclass(frozen=True, slots=True)
 class InputFile:

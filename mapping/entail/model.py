@@ -10,7 +10,7 @@ import importlib
 import mmap
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import lru_cache, partial
@@ -126,12 +126,7 @@ class PairEncoder:
                 else:
                     encoded[place] = found
         lengths = {place: len(tokens["input_ids"]) for place, tokens in encoded.items()}
-        groups: list[list[int]] = []
-        for place in sorted(encoded, key=lambda place: -lengths[place]):
-            if groups and self._fits(lengths[place], len(groups[-1]), lengths[groups[-1][0]]):
-                groups[-1].append(place)
-            else:
-                groups.append([place])
+        groups = like_lengths(lengths, self._fits)
         return [Batch(tuple(group), self._padded([encoded[place] for place in group])) for group in groups], refused
 
     def _fits(self, length: int, n_pairs: int, longest: int) -> bool:
@@ -187,6 +182,21 @@ class PairEncoder:
         padding = "longest" if form.n_tokens is None else "max_length"
         padded = self._tokenizer.pad(filled, padding=padding, max_length=form.n_tokens, return_tensors="np")
         return {name: np.asarray(values, dtype=np.int64) for name, values in padded.items()}
+
+
+def like_lengths(lengths: Mapping[int, int], fits: Callable[[int, int, int], bool]) -> list[list[int]]:
+    """Places by groups of like length, the longest first, of one length in their order.
+
+    Args:
+        fits: whether one more of a length goes into a group of so many, the longest of which is so long.
+    """
+    groups: list[list[int]] = []
+    for place in sorted(lengths, key=lambda place: -lengths[place]):
+        if groups and fits(lengths[place], len(groups[-1]), lengths[groups[-1][0]]):
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return groups
 
 
 def _window(first: int, last: int, n_room: int, n_all: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from kbsource.errors import SetupError
 from kbsource.files import Folder, is_local
-from mapping.options import File, Like, Name, Text, Words, check_options
+from mapping.options import Checked, File, Like, Name, Text, Words, check_options
 
 DEFAULT_MODEL = "ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"
 """Source: the released code of QAMPARI (2022), which validates with this cross-encoder."""
@@ -94,7 +94,21 @@ class EntailmentModel(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ModelOptions:
+class PlacedModel(Checked):
+    """Which model, and what the machines have that run it."""
+
+    model: Annotated[File, Parameter(metavar="MODEL")]
+    _: KW_ONLY
+    device: Device = "auto"
+    """auto, a GPU where there is one; cpu, cuda or cuda:N."""
+    accelerator: Accelerator | None = None
+    """What the machines that run the model are to have, as a resource hint of Beam; Dataflow heeds it."""
+    ram: Ram | None = None
+    """Least memory of these machines, likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions(PlacedModel):
     """Which model, and how it is run."""
 
     model: Annotated[File, Parameter(metavar="MODEL")]
@@ -108,12 +122,6 @@ class ModelOptions:
     precision: Precision = "float32"
     """Of the model's products; bfloat16 is faster where the processor has it, and moves the answers in the second
     digit; torch alone has it."""
-    device: Device = "auto"
-    """auto, a GPU where there is one; cpu, cuda or cuda:N."""
-    accelerator: Accelerator | None = None
-    """What the machines of the model's steps are to have, as a resource hint of Beam; Dataflow heeds it."""
-    ram: Ram | None = None
-    """Least memory of these machines, likewise."""
     labels: Annotated[Words | None, Parameter("--label-names")] = None
     """What the model's outputs mean, in their order, where its config does not say: entailment, neutral, contradiction
     or not_entailment."""
@@ -252,6 +260,12 @@ def digest_of(paths: Sequence[str]) -> str:
     for path in paths:
         digest.update(Folder.of(path).sha256().encode())
     return digest.hexdigest()
+
+
+def model_sha256(folder: str, backend: Backend) -> str:
+    """One sha256 for what decides a model's answers; its weights are hashed, not opened."""
+    named = [os.path.join(folder, name) for name in ("config.json", "tokenizer.json")]
+    return digest_of([*filter(os.path.isfile, named), *weight_files(folder, backend)])
 
 
 def _copied(options: ModelOptions) -> str:

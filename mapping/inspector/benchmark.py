@@ -27,17 +27,14 @@ from costs group by system order by min(_row)"""
 
 def measured_benchmark(opened: Opened) -> Iterator[Section]:
     """The table, R-precision over all questions and mentions, and what the runs took."""
-    from mapping.retrieval.benchmark import Dataset, published_text, score_rows, score_text  # needs what metrics need
+    from mapping.retrieval.benchmark import Dataset, score_rows  # needs what metrics need
 
     scores = [msgspec.convert(row, Score) for row in read_table(opened.path, "scores")]
     datasets = [
         Dataset(**{name: one[name] for name in Dataset._fields}) for one in opened.manifest.to_json()["datasets"]
     ]
     systems = [one["name"] for one in opened.manifest.to_json()["systems"]]
-    rows = tuple(
-        (one.dataset, one.metric, one.n, *map(score_text, one.scores), published_text(one.published))
-        for one in score_rows(datasets, systems, scores)
-    )
+    rows = tuple(one.texts() for one in score_rows(datasets, systems, scores))
     columns = ("dataset", "metric", "n", *systems, "figures of the papers")
     yield Section("Systems on datasets", (Paragraph(_SAID), Table("Scores", columns, rows)))
     for pool in (QUESTIONS, MENTIONS):

@@ -4,8 +4,8 @@ figures of the papers.
 
 from __future__ import annotations
 
+import re
 import tomllib
-from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -20,6 +20,8 @@ from kbsource.errors import SetupError
 from kbsource.files import Folder, base_name, join
 from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.layout import MANIFEST
+from kbsource.release.manifest import FileEntry
+from kbsource.release.sql import add_tables, connected
 from mapping.amber.kind import AMBER_SETS
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.metrics.amber import evaluate_amber
@@ -35,16 +37,23 @@ from mapping.metrics.evaluation import (
 from mapping.metrics.kilt import DOWNSTREAM, KILT, evaluate_kilt, intervals, metric_of
 from mapping.metrics.qampari import evaluate_qampari
 from mapping.qampari.kind import QAMPARI_RELEASE
-from mapping.retrieval.benchmark_kind import MENTIONS, QUESTIONS, Score, Value
+from mapping.retrieval.benchmark_kind import EVERY_VALUE, MENTIONS, QUESTIONS, Score
 from mapping.retrieval.queries import Benchmark, benchmark_of_file, read_queries
 from mapping.sources import all_sources
+from mapping.sources.raw_records import iter_lines
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
 
 AMBER_KS = (1, 20)
 QAMPARI_KS = (10, 25, 50, 100)
 _PLACES = ("Rprec", "recall@1", "recall@5", "recall@20", "answer_in_context@5", "answer_in_context@20")
 _DOWNSTREAM, _KILT_DOWNSTREAM = "downstream", "KILT-downstream"
-_KINDS: tuple[Kind[Any], ...] = (ALIGNMENT, ALIGNMENTS, QAMPARI_RELEASE, AMBER_SETS, ENTITY_LINKING)
+_GOLD: Mapping[Kind[Any], str] = {
+    ALIGNMENT: r".*-[^-_]+-kilt\.jsonl",
+    QAMPARI_RELEASE: r"(dev|test)_data\.jsonl",
+    AMBER_SETS: r"amber_sets\.jsonl",
+    ENTITY_LINKING: r"blink-dev.*\.jsonl",
+}
+"""What files of gold records are called, those that have answers."""
 
 
 class Dataset(NamedTuple):
@@ -67,7 +76,7 @@ def datasets_of(path: str, name: str = "") -> Iterator[Dataset]:
     if not Folder.of(join(path, MANIFEST)).exists():
         yield _dataset(path, name or _stem(path))
         return
-    kind = kind_of(read_content(path), path, _KINDS)
+    kind = kind_of(read_content(path), path, (ALIGNMENTS, *_GOLD))
     for file in _gold_files(kind, kind.read(path), path):
         stem = file.rpartition("/")[0] if kind in (ALIGNMENTS, AMBER_SETS) else _stem(file)
         if kind in (AMBER_SETS, QAMPARI_RELEASE):
@@ -90,17 +99,9 @@ def _gold_files(kind: Kind[Any], manifest: Any, path: str) -> Iterator[str]:
         for part in manifest.parts:
             inner = ALIGNMENT.read(join(path, part.folder))
             yield from (join(part.folder, file) for file in _gold_files(ALIGNMENT, inner, ""))
-        return
-    files = [entry.file for entry in manifest.files if entry.rows and entry.file.endswith(".jsonl")]
-    if kind is ALIGNMENT:
-        files = [file for file in files if "_" not in file.rpartition("-kilt")[0].rpartition("-")[2]]
-    elif kind is QAMPARI_RELEASE:
-        files = [file for file in files if base_name(file) in ("dev_data.jsonl", "test_data.jsonl")]
-    elif kind is AMBER_SETS:
-        files = [file for file in files if base_name(file) == "amber_sets.jsonl"]
     else:
-        files = [file for file in files if base_name(file).startswith("blink-dev")]
-    yield from files
+        files = (entry.file for entry in manifest.files if entry.rows)
+        yield from (file for file in files if re.fullmatch(_GOLD[kind], base_name(file)))
 
 
 def _dataset(path: str, name: str) -> Dataset:
@@ -138,12 +139,12 @@ def measured(dataset: Dataset, predictions: str, *, most: int, reject: Reject) -
             for metric, parts in means.items()
             for part, mean in parts.items()
         }
-    record = next(iter(_first(predictions)), {})
-    given = [key for key in ("predictions", "ctxs") if key in record]
+    first = next(iter_lines(predictions), None)
+    record = {} if first is None else first.parse()
     qampari = QampariFiles(
         dataset.path,
-        predictions=predictions if "predictions" in given else None,
-        retrieved=predictions if "ctxs" in given or not given else None,
+        predictions=predictions if "predictions" in record else None,
+        retrieved=predictions if "ctxs" in record or "predictions" not in record else None,
     )
     ks = tuple(k for k in QAMPARI_KS if k <= most) or (most,)
     found = evaluate_qampari(qampari, QampariEvaluation(ks=ks), reject=reject)
@@ -151,57 +152,29 @@ def measured(dataset: Dataset, predictions: str, *, most: int, reject: Reject) -
     return {name: mean.values for name, mean in (*found.every.columns(), *single.items()) if mean.n}
 
 
-def _first(path: str) -> Iterator[Mapping[str, Any]]:
-    from mapping.sources.raw_records import iter_lines
+_COLUMNS = f"""
+select dataset, system, list(metric order by place), list(own order by place) from (
+    select dataset, system, metric, min(_row) as place, list(value order by _row) as own, min(is_pool) as is_pool
+    from {EVERY_VALUE} group by dataset, system, metric
+) group by dataset, system, len(own) order by min(is_pool), min(place)"""
 
-    for raw in iter_lines(path):
-        yield raw.parse()
-        return
 
-
-class Tally:
-    """Values of runs on their way to scores.
+def scores_of(folder: str, values: FileEntry, *, resamples: int) -> Iterator[Score]:
+    """What the table of values in a folder comes to, those of several datasets together last.
 
     Args:
         resamples: of the bootstrap; 0 for no intervals.
     """
-
-    def __init__(self, resamples: int) -> None:
-        self._resamples = resamples
-        self._scores: list[Score] = []
-        self._pooled: defaultdict[tuple[str, str], defaultdict[str, array[float]]] = defaultdict(
-            lambda: defaultdict(lambda: array("d"))
-        )
-
-    def add(self, dataset: Dataset, system: str, values: Mapping[str, Sequence[float]]) -> Iterator[Value]:
-        """Takes what a system's predictions for a dataset are worth, and gives its rows."""
-        self._score(dataset.name, system, values)
-        for metric, own in values.items():
-            if dataset.pool:
-                self._pooled[dataset.pool, system][metric].extend(own)
-            for number, value in enumerate(own):
-                yield Value(dataset.pool, dataset.name, system, metric, number, value)
-
-    def scores(self) -> list[Score]:
-        """The scores, those of several datasets together last."""
-        for (pool, system), values in self._pooled.items():
-            self._score(pool, system, values)
-        self._pooled.clear()
-        return self._scores
-
-    def _score(self, dataset: str, system: str, values: Mapping[str, Sequence[float]]) -> None:
-        by_length: defaultdict[int, list[str]] = defaultdict(list)
-        for metric, own in values.items():
-            by_length[len(own)].append(metric)
-        for n, metrics in by_length.items():
-            if not n:
-                continue
-            columns = np.column_stack([np.asarray(values[metric], float) for metric in metrics])
-            ends: Sequence[Any] = (
-                intervals(columns, self._resamples) if self._resamples else [(None, None)] * len(metrics)
-            )
-            for metric, (low, high) in zip(metrics, ends, strict=True):
-                self._scores.append(Score(dataset, system, metric, fsum(values[metric]) / n, low, high, n))
+    with connected() as db:
+        add_tables(db, {"values": [values.file]}, folder, places=True)
+        found = db.execute(_COLUMNS)
+        while row := found.fetchone():
+            dataset, system, metrics, columns = row
+            ends: Sequence[Any] = [(None, None)] * len(metrics)
+            if resamples:
+                ends = intervals(np.array(columns).T, resamples)
+            for metric, own, (low, high) in zip(metrics, columns, ends, strict=True):
+                yield Score(dataset, system, metric, fsum(own) / len(own), low, high, len(own))
 
 
 class Published(NamedTuple):
@@ -256,6 +229,10 @@ class ScoreRow(NamedTuple):
     n: str  # what they are means of
     scores: tuple[Score | None, ...]  # of the systems, in their order
     published: tuple[Published, ...]
+
+    def texts(self) -> tuple[str, ...]:
+        """The row as it is read, in per cent."""
+        return (self.dataset, self.metric, self.n, *map(score_text, self.scores), published_text(self.published))
 
 
 def score_rows(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iterable[Score]) -> Iterator[ScoreRow]:

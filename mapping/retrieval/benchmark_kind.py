@@ -59,10 +59,10 @@ class Cost(Row):
     peak_bytes: Annotated[int | None, "most memory of the process meanwhile; null where the system does not say"]
 
 
-_MEANS = """(select dataset, system, metric, avg(value) as mean, count(*) as n from (
-    select dataset, system, metric, value from "values" union all
-    select pool, system, metric, value from "values" where pool <> ''
-) group by all)"""
+EVERY_VALUE = """(
+    select dataset, system, metric, value, _row, false as is_pool from "values" union all
+    select pool, system, metric, value, _row, true from "values" where pool <> '')"""
+"""Values by all that they count for, in SQL: their dataset, and all questions or all mentions."""
 
 BENCHMARK = ListingKind(
     name="benchmark",
@@ -81,7 +81,9 @@ BENCHMARK = ListingKind(
             "score_law",
             "a score is not the mean of its values, its interval is none, or values have no score",
             f"""select coalesce(_file, 'scores'), concat_ws(', ', dataset, system, metric)
-                from scores full join {_MEANS} as means using (dataset, system, metric)
+                from scores full join (
+                    select dataset, system, metric, avg(value) as mean, count(*) as n from {EVERY_VALUE} group by all
+                ) as means using (dataset, system, metric)
                 where scores.n is distinct from means.n or abs(value - mean) > 1e-9
                 or value not between 0 and 1 or not (low between 0 and high)""",
             needs=("scores", "values"),

@@ -22,7 +22,7 @@ from kbsource.errors import SetupError
 from kbsource.files import Folder, base_name, is_local
 from mapping.entail.model import Arrays, OnnxComputer, Outputs
 from mapping.entail.signal import digest_of, load_library, onnx_path, weight_files
-from mapping.retrieval.vector_kind import EncoderOptions, Pooling
+from mapping.retrieval.system_options import EncoderOptions, Pooling
 
 Vectors = npt.NDArray[np.float32]
 

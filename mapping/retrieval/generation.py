@@ -8,14 +8,13 @@ take as many workers.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kbsource.errors import SetupError
-from kbsource.files import Folder
-from mapping.entail.model import torch_device
-from mapping.entail.signal import ModelOptions, digest_of, load_library, model_folder, weight_files
-from mapping.retrieval.reader_options import ReaderOptions
+from mapping.entail.model import like_lengths, torch_device
+from mapping.entail.signal import ModelOptions, digest_of, load_library, model_folder, model_sha256
+from mapping.retrieval.system_options import ReaderOptions
 
 _PURPOSE = "kbsource read"
 _UNBOUNDED = 10**6
@@ -95,7 +94,7 @@ class Generator:
         """What it writes of each; the batches depend on the list alone."""
         written: dict[int, str] = {}
         with self._torch.inference_mode():
-            for places in self._batches([one[0] for one in prompts], [len(one) == 1 for one in prompts]):
+            for places in self._batches({place: one[0] for place, one in enumerate(prompts) if len(one) == 1}):
                 batch = self._padded([prompts[place][0] for place in places])
                 found = self._model.generate(**batch, generation_config=self._settings)
                 start = 0 if self.can_fuse else batch["input_ids"].shape[1]
@@ -106,18 +105,10 @@ class Generator:
                     written[place] = self._fused(texts)
         return [written[place] for place in range(len(prompts))]
 
-    def _batches(self, texts: Sequence[str], is_taken: Sequence[bool]) -> Iterator[list[int]]:
-        """Places of texts of like length, the longest first."""
-        lengths = self.count(texts)
-        group: list[int] = []
-        for place in sorted((one for one, taken in enumerate(is_taken) if taken), key=lambda one: -lengths[one]):
-            longest = lengths[group[0]] if group else 0
-            if group and (len(group) + 1) * (longest + self._new_tokens) > self._batch_tokens:
-                yield group
-                group = []
-            group.append(place)
-        if group:
-            yield group
+    def _batches(self, texts: Mapping[int, str]) -> list[list[int]]:
+        """Places of texts of like length."""
+        lengths = dict(zip(texts, self.count([*texts.values()]), strict=True))
+        return like_lengths(lengths, lambda _, n, longest: (n + 1) * (longest + self._new_tokens) <= self._batch_tokens)
 
     def _padded(self, texts: Sequence[str]) -> Any:
         batch = self._tokenizer(list(texts), padding=True, return_tensors="pt", verbose=False).to(self._device)
@@ -127,7 +118,7 @@ class Generator:
         """Fusion-in-Decoder: each text is encoded by itself, all of them are decoded together."""
         torch, encoder = self._torch, self._model.get_encoder()
         states: dict[int, Any] = {}
-        for places in self._batches(texts, [True] * len(texts)):
+        for places in self._batches(dict(enumerate(texts))):
             batch = self._padded([texts[place] for place in places])
             encoded = encoder(**batch).last_hidden_state
             for row, place in enumerate(places):
@@ -145,9 +136,7 @@ class Generator:
     def sha256(options: ReaderOptions) -> str:
         """The hash of a model's files; its weights are hashed, not opened. Raises SetupError: there is none."""
         folder, files = _located(options)
-        names = [files["gguf_file"]] if files else ["config.json", "tokenizer.json"]
-        found = [str(Folder.of(folder) / name) for name in names if Folder.of(folder).exists(name)]
-        return digest_of([*found, *([] if files else weight_files(folder, "torch"))])
+        return digest_of([options.model]) if files else model_sha256(folder, "torch")
 
 
 def _located(options: ReaderOptions) -> tuple[str, dict[str, str]]:

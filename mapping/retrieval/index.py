@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import Folder, is_local, join
+from kbsource.files import is_local, join
 from kbsource.release.layout import MANIFEST, is_in, stored_files
 from kbsource.release.manifest import FileEntry, code_facts
 from kbsource.release.output import ReleaseFolder, commit
@@ -67,6 +67,33 @@ class Hit(NamedTuple):
         """The id of the passage, or that of the page."""
         return self.passage_id or str(self.page_id)
 
+    def as_page(self) -> Hit:
+        """The page of the passage."""
+        return self._replace(passage_id="", text="", spans=())
+
+
+class OnPage(Protocol):
+    """A passage of a page."""
+
+    @property
+    def page_id(self) -> int: ...
+
+
+P = TypeVar("P", bound=OnPage)
+
+
+def best_of_pages(search: Callable[[int], Sequence[P]], n_pages: int, *, n_first: int) -> list[P]:
+    """The best passages of the best pages, by a search for so many passages, which is asked for four times as many
+    until there are enough pages, or no more passages."""
+    while True:
+        pages: dict[int, P] = {}
+        found = search(n_first)
+        for one in found:
+            pages.setdefault(one.page_id, one)
+        if len(pages) >= n_pages or len(found) < n_first:
+            return list(pages.values())[:n_pages]
+        n_first *= 4
+
 
 class _Scored(NamedTuple):
     score: float
@@ -109,12 +136,7 @@ def make_index(passages: str, index: str) -> int:
     check_hashes(passages, entries)
     with ReleaseFolder(os.path.abspath(index), kind=PASSAGES_INDEX) as out:
         n_passages = _write([join(passages, entry.file) for entry in entries], join(out.folder, ENGINE), words)
-        files = [
-            FileEntry(file, None, Folder.of(path).size(), Folder.of(path).sha256())
-            for file in stored_files(out.folder)
-            if is_in(file, (ENGINE,))
-            for path in [join(out.folder, file)]
-        ]
+        files = [FileEntry.of(out.folder, file) for file in stored_files(out.folder) if is_in(file, (ENGINE,))]
         facts = {
             "release": corpus.facts["release"],
             "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},

@@ -10,19 +10,21 @@ world graphs (2020).
 from __future__ import annotations
 
 import os
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from kbsource.errors import SetupError
-from kbsource.files import Folder, is_local, join
+from kbsource.files import is_local, join
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes
 from mapping.entail.signal import load_library
 from mapping.options import Level
+from mapping.retrieval.index import best_of_pages
 from mapping.retrieval.vector_kind import GRAPH, PASSAGE_VECTORS, VECTORS_GRAPH
 from mapping.retrieval.vectors import DECIMALS, FORMS, Floats, ScoredPassage, StoredVectors
 
@@ -61,19 +63,19 @@ def make_neighbours(vectors: str, folder: str) -> dict[str, Any]:
         graph.save(path)
         queries: Floats = np.concatenate(sampled).astype(np.float32)
         exact, found = stored.best(queries, N_NEAREST, "passage"), _nearest(graph, facts, queries, N_NEAREST)
-        recall = {"nearest": N_NEAREST, "sampled": len(queries), "found": _recall(exact, found)}
-        entry = FileEntry(_FILE, None, Folder.of(path).size(), Folder.of(path).sha256())
+        recall = {"nearest": N_NEAREST, "sampled": len(queries), "found": recall_of(exact, found)}
         made = {
             "vectors": {"manifest": MANIFEST, "manifest_sha256": stored.manifest.sha256},
             "counts": {"vectors": n_before},
             "recall": recall,
             "code": {**code_facts(), GRAPH: version(GRAPH)},
         }
-        commit(VECTORS_GRAPH, VECTORS_GRAPH.listing([entry], made), out.folder)
+        commit(VECTORS_GRAPH, VECTORS_GRAPH.listing([FileEntry.of(out.folder, _FILE)], made), out.folder)
     return recall
 
 
-def _recall(exact: list[list[ScoredPassage]], found: list[list[ScoredPassage]]) -> float:
+def recall_of(exact: list[list[ScoredPassage]], found: list[list[ScoredPassage]]) -> float:
+    """The share of the passages of exact search that were found."""
     n_found = sum(
         len({one[:2] for one in own}.intersection(two[:2] for two in other))
         for own, other in zip(exact, found, strict=True)
@@ -125,14 +127,8 @@ class Neighbours:
         """What ``StoredVectors.best`` gives, or most of it; those of one score by page."""
         if level == "passage":
             return _nearest(self._graph, self._facts, queries, n_best)
-        n_asked = 4 * n_best
-        while True:
-            ranked = []
-            for hits in _nearest(self._graph, self._facts, queries, n_asked):
-                pages: dict[int, ScoredPassage] = {}
-                for hit in hits:
-                    pages.setdefault(hit.page_id, hit)
-                ranked.append(list(pages.values())[:n_best])
-            if n_asked >= len(self._graph) or min(map(len, ranked), default=n_best) >= n_best:
-                return ranked
-            n_asked *= 4
+
+        def nearest(n_passages: int, query: Floats) -> list[ScoredPassage]:
+            return _nearest(self._graph, self._facts, query[None], n_passages)[0]
+
+        return [best_of_pages(partial(nearest, query=query), n_best, n_first=4 * n_best) for query in queries]

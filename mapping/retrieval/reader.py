@@ -17,20 +17,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any, NamedTuple, Protocol
 
-from kbsource.errors import SetupError
+from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder
 from kbsource.rows import Row
 from mapping.contexts.export import SEPARATOR
 from mapping.metrics.answers import answer_form
-from mapping.metrics.qampari import qid_of
 from mapping.passages.forms import json_line
 from mapping.retrieval.queries import Query
-from mapping.retrieval.reader_options import ReadForm
-from mapping.sources.raw_records import Json, digits_or_text, object_at, objects_at, optional_objects
+from mapping.retrieval.runs import provenance_of
+from mapping.retrieval.system_options import ReadForm
+from mapping.sources.raw_records import Json, digits_or_text
 
 PROMPTS = "prompts.toml"
-TOO_LONG = "prompt_too_long"
-"""Reason of a question that leaves no room, or is itself too long for the model."""
 _FIELD = re.compile(r"\{(question|passages|title|text)\}")
 _FIELDS = {"prompt": {"question", "passages"}, "passage": {"title", "text"}}
 _NO_ANSWERS = frozenset(("", "none", "no answer", "not answerable", "unanswerable", "unknown"))
@@ -53,6 +51,7 @@ class Asked(Row):
     text: str
     benchmark: str
     contexts: tuple[Context, ...]
+    is_mention: bool = False
 
 
 def contexts_of(record: Json, key: str = "ctxs") -> list[Context]:
@@ -61,16 +60,16 @@ def contexts_of(record: Json, key: str = "ctxs") -> list[Context]:
     Raises:
         RecordError: ``missing_field`` or ``wrong_type``.
     """
-    if key in record:
-        found = [(_document(one, "id", "chunk_id"), "", one) for one in objects_at(record, key)]
-    else:
-        is_one = isinstance(record.get("output"), dict)
-        outputs = [object_at(record, "output")] if is_one else objects_at(record, "output")
-        spans = [span for output in outputs for span in optional_objects(output, "provenance")]
-        found = [(_document(one, "passage_id", "wikipedia_id"), str(one.get("wikipedia_id", "")), one) for one in spans]
+    names = ("id", "chunk_id") if key in record else ("passage_id", "wikipedia_id")
+    found = [(_document(one, *names), one) for one in provenance_of(record, key)]
     return [
-        Context(document, page_id or document.partition("__")[0], str(one.get("title", "")), str(one["text"]))
-        for document, page_id, one in found
+        Context(
+            document,
+            str(one.get("wikipedia_id") or document.partition("__")[0]),
+            str(one.get("title", "")),
+            str(one["text"]),
+        )
+        for document, one in found
         if one.get("text")
     ]
 
@@ -79,14 +78,9 @@ def _document(one: Json, *names: str) -> str:
     return digits_or_text(one, next((name for name in names if name in one), names[-1]))
 
 
-def found_id(record: Json) -> str:
-    """The id of the question that a line of found passages is of; raises as ``contexts_of``."""
-    return qid_of(record) if "qid" in record or "ctxs" in record else digits_or_text(record, "id")
-
-
 def asked_of(query: Query, contexts: Sequence[Context]) -> Asked:
     """A question with its passages."""
-    return Asked(query.query_id, query.text, query.benchmark, tuple(contexts))
+    return Asked(query.query_id, query.text, query.benchmark, tuple(contexts), query.is_mention)
 
 
 class Prompt(NamedTuple):
@@ -159,25 +153,26 @@ class _Plan(NamedTuple):
     asked: Asked
     contexts: tuple[Context, ...]  # those that are read
     prompts: list[tuple[str, ...]]
-    refused: str = ""  # why it is not asked
+    refused: RecordError | None = None  # why it is not asked
 
 
 def answered(
     questions: Sequence[Asked], model: TextGenerator, *, form: ReadForm, prompt: Prompt, top: int
-) -> Iterator[bytes | tuple[str, str]]:
-    """The prediction of each question, as a line of its benchmark; or its id and why there is none."""
+) -> Iterator[bytes | RecordError]:
+    """The prediction of each question, as a line of its benchmark; or why there is none."""
     plans = [_planned(one, model, form, prompt, top) for one in questions]
     written = iter(model.write([text for plan in plans for text in plan.prompts]))
     for plan in plans:
         texts = [next(written) for _ in plan.prompts]
-        yield (plan.asked.query_id, plan.refused) if plan.refused else _line(plan, texts)
+        yield plan.refused or _line(plan, texts)
 
 
 def _planned(asked: Asked, model: TextGenerator, form: ReadForm, prompt: Prompt, top: int) -> _Plan:
     contexts = () if form == "closed" else asked.contexts[:top]
     n_question = model.count([prompt.text(asked.text, ())])[0]
     if n_question > model.max_tokens - bool(contexts):
-        return _Plan(asked, (), [], f"the question alone has {n_question:,} tokens; {model.max_tokens:,} fit")
+        why = f"{asked.query_id}: the question alone has {n_question:,} tokens; {model.max_tokens:,} fit"
+        return _Plan(asked, (), [], RecordError("prompt_too_long", why))
     if form in ("closed", "read"):
         used = _fitting(asked.text, contexts, model, prompt)
         return _Plan(asked, used, [(prompt.text(asked.text, used),)])

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from itertools import chain, groupby, islice
-from typing import Any, NamedTuple, TypeVar
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kbsource.errors import RecordError
 from mapping.contexts.export import NameFinder, hard_negatives
@@ -30,6 +29,10 @@ from mapping.sources.raw_records import (
     optional_objects,
 )
 
+if TYPE_CHECKING:
+    from mapping.retrieval.reader import Asked
+
+Q = TypeVar("Q")
 T = TypeVar("T")
 
 RUN_NAME = "kbsource"
@@ -52,7 +55,7 @@ class _RunLine(NamedTuple):
     found: RankedDocument
 
 
-def prediction_line(query: Query, hits: Sequence[Hit], answer: str | None = None) -> bytes:
+def prediction_line(query: Query | Asked, hits: Sequence[Hit]) -> bytes:
     """What was found as a prediction of KILT's form; for AmbER sets with one output in place of a list of one, as their
     released script reads it. A mention is answered by the title of the first page, as KILT's entity linkers do."""
     provenance = [
@@ -65,14 +68,13 @@ def prediction_line(query: Query, hits: Sequence[Hit], answer: str | None = None
         }
         for hit in hits
     ]
-    if answer is None and query.is_mention:
-        answer = hits[0].title if hits else ""
-    output = {"provenance": provenance} if answer is None else {"answer": answer, "provenance": provenance}
+    answer = {"answer": hits[0].title if hits else ""} if query.is_mention else {}
+    output = {**answer, "provenance": provenance}
     is_one = query.benchmark == "amber"
     return json_line({"id": query.query_id, "input": query.text, "output": output if is_one else [output]})
 
 
-def contexts_line(query: Query, hits: Iterable[Hit]) -> bytes:
+def contexts_line(query: Query | Asked, hits: Iterable[Hit]) -> bytes:
     """What was found as QAMPARI, DPR and Fusion-in-Decoder have it; a page has the id of the page and no text."""
     contexts = [
         {"id": hit.document, "title": hit.title, "text": hit.text, "score": round(hit.score, _DECIMALS)} for hit in hits
@@ -81,7 +83,7 @@ def contexts_line(query: Query, hits: Iterable[Hit]) -> bytes:
     return json_line({name: query.query_id, "question": query.text, "ctxs": contexts})
 
 
-def found_line(query: Query, hits: Sequence[Hit], form: FoundForm | None) -> bytes:
+def found_line(query: Query | Asked, hits: Sequence[Hit], form: FoundForm | None) -> bytes:
     """What was found for a query; without a form in that of its benchmark.
 
     Raises:
@@ -141,26 +143,34 @@ def trec_lines(query_id: str, found: Iterable[RankedDocument]) -> bytes:
     return "".join(lines).encode()
 
 
-def found_of(record: Json) -> tuple[str, list[RankedDocument]]:
-    """Id and documents of a prediction, or of a question with ``ctxs``, best first: passages where it names them, else
-    pages.
+def provenance_of(record: Json, key: str = "ctxs") -> list[Json]:
+    """The places of a prediction, best first, or the passages of a question with ``ctxs``.
 
     Raises:
         RecordError: ``missing_field`` or ``wrong_type``.
     """
-    if "ctxs" in record:
-        query_id, name, spans = qid_of(record), "id", objects_at(record, "ctxs")
-    else:
-        is_one = isinstance(record.get("output"), dict)
-        outputs = [object_at(record, "output")] if is_one else objects_at(record, "output")
-        spans = [one for output in outputs for one in optional_objects(output, "provenance")]
-        name = "passage_id" if spans and all("passage_id" in span for span in spans) else "wikipedia_id"
-        query_id = digits_or_text(record, "id")
-    found = [
+    if key in record:
+        return objects_at(record, key)
+    is_one = isinstance(record.get("output"), dict)
+    outputs = [object_at(record, "output")] if is_one else objects_at(record, "output")
+    return [place for output in outputs for place in optional_objects(output, "provenance")]
+
+
+def found_id(record: Json) -> str:
+    """The id of the question that found passages are of; raises as ``provenance_of``."""
+    return qid_of(record) if "qid" in record or "ctxs" in record else digits_or_text(record, "id")
+
+
+def found_of(record: Json) -> list[RankedDocument]:
+    """Documents of a prediction, or of a question with ``ctxs``, best first: passages where it names them, else pages;
+    raises as ``provenance_of``."""
+    places = provenance_of(record)
+    is_passages = places and all("passage_id" in place for place in places)
+    name = "id" if "ctxs" in record else "passage_id" if is_passages else "wikipedia_id"
+    return [
         RankedDocument(digits_or_text(one, name), _score(one.get("score", 1 / rank)))
-        for rank, one in enumerate(spans, 1)
+        for rank, one in enumerate(places, start=1)
     ]
-    return query_id, found
 
 
 def _run_line(raw: RawRecord) -> _RunLine:
@@ -170,18 +180,23 @@ def _run_line(raw: RawRecord) -> _RunLine:
     return _RunLine(raw, columns[0], int(columns[3]), RankedDocument(columns[2], _score(columns[4])))
 
 
-def run_prediction_line(query_id: str, found: Iterable[RankedDocument], text: str | None) -> bytes:
+def run_prediction_line(query_id: str, found: Iterable[RankedDocument], texts: Mapping[str, str]) -> bytes:
     """Documents of a run, best first, as a prediction of KILT's form.
 
+    Args:
+        texts: what is asked, by query; empty where that is not known.
+
     Raises:
-        RecordError: ``wrong_type`` for a document that is neither a passage nor a page.
+        RecordError: ``wrong_type`` for a document that is neither a passage nor a page, ``unknown_question``.
     """
+    if texts and query_id not in texts:
+        raise RecordError("unknown_question", query_id)
     provenance = []
     for document, score in found:
         page_id, number = place_of(document)
         passage = {} if number is None else {"passage_id": document}
         provenance.append({"wikipedia_id": str(page_id), "score": f"{score:.6f}", **passage})
-    asked = {} if text is None else {"input": text}
+    asked = {"input": texts[query_id]} if texts else {}
     return json_line({"id": query_id, **asked, "output": [{"provenance": provenance}]})
 
 
@@ -206,100 +221,56 @@ def _score(value: Any) -> float:
         raise RecordError("wrong_type", f"'score': expected a number, found {repr(value)[:80]}") from error
 
 
-def converted(
-    raws: Iterable[RawRecord], reject: Reject, *, lines_of: Callable[[Json], Iterable[tuple[str, bytes]]]
-) -> Iterator[bytes]:
-    """What records become, one after the other; those that cannot be used are told and left out.
-
-    Args:
-        lines_of: the lines of a record, each with the id of its query.
-    """
-    seen: set[str] = set()
-    for raw in raws:
-        try:
-            lines = []
-            for query_id, line in lines_of(raw.parse()):
-                _once(query_id, seen)
-                lines.append(line)
-        except RecordError as error:
-            reject(raw.bad(error))
-        else:
-            yield from lines
-
-
-def answered(raws: Iterable[RawRecord], reject: Reject, *, line_of: Callable[[Query], bytes]) -> Iterator[bytes]:
-    """What the queries of records become, as ``converted``."""
-    return converted(
-        raws, reject, lines_of=lambda record: ((query.query_id, line_of(query)) for query in queries_of(record))
-    )
-
-
-def ahead(
-    raws: Iterable[RawRecord], see: Callable[[Sequence[Query]], None], *, n_records: int = 1024
-) -> Iterator[RawRecord]:
-    """The same records, so many of which are read at a time to show what they ask before the first of them comes."""
-    records = iter(raws)
-    while group := list(islice(records, n_records)):
-        queries: list[Query] = []
-        for raw in group:
-            with suppress(RecordError):  # told where the record is used
-                queries += queries_of(raw.parse())
-        see(queries)
-        yield from group
-
-
-def run_line(record: Json) -> tuple[str, bytes]:
-    """The id of a prediction and its lines of a run; raises as ``found_of`` and ``trec_lines``."""
-    query_id, found = found_of(record)
-    return query_id, trec_lines(query_id, found)
-
-
-def predictions_of(raws: Iterable[RawRecord], reject: Reject, *, texts: Mapping[str, str]) -> Iterator[bytes]:
-    """A run of TREC, in which the lines of a query stand together, as predictions of KILT, query by query.
-
-    ``texts`` are what is asked, by query; empty where that is not known.
-    """
-
-    def line(query_id: str, found: Sequence[RankedDocument]) -> bytes:
-        if texts and query_id not in texts:
-            raise RecordError("unknown_question", query_id)
-        return run_prediction_line(query_id, found, texts.get(query_id))
-
-    yield from of_queries(_trec_queries(raws, reject), reject, line)
-
-
 Ranked = tuple[RawRecord, str, list[RankedDocument]]
 """Where a query of a run stands, its id, and its documents, best first."""
 
 
 def ranked_queries(path: str, reject: Reject) -> Iterator[Ranked]:
     """The queries of a run of TREC, or of predictions or questions with ``ctxs``; lines that are none are told."""
-    raws = iter_lines(path)
-    for first in islice(raws, 1):
-        raws = chain((first,), raws)
-        if not first.data.lstrip().startswith(b"{"):
-            yield from _trec_queries(raws, reject)
-    for raw in raws:
+    if is_run(path):
+        for query_id, lines in groupby(_run_lines(path, reject), key=lambda line: line.query_id):
+            ranked = sorted(lines, key=lambda line: line.rank)
+            yield ranked[0].raw, query_id, [line.found for line in ranked]
+        return
+    for raw in iter_lines(path):
         try:
-            yield raw, *found_of(raw.parse())
+            record = raw.parse()
+            yield raw, found_id(record), found_of(record)
         except RecordError as error:
             reject(raw.bad(error))
 
 
-def _trec_queries(raws: Iterable[RawRecord], reject: Reject) -> Iterator[Ranked]:
-    for query_id, lines in groupby(_run_lines(raws, reject), key=lambda line: line.query_id):
-        ranked = sorted(lines, key=lambda line: line.rank)
-        yield ranked[0].raw, query_id, [line.found for line in ranked]
+def is_run(path: str) -> bool:
+    """Whether a file is a run of TREC, by its first line."""
+    first = next(iter_lines(path), None)
+    return first is None or not first.data.lstrip().startswith(b"{")
 
 
-def of_queries(
-    queries: Iterable[Ranked], reject: Reject, make: Callable[[str, list[RankedDocument]], T]
-) -> Iterator[T]:
+def asked_queries(
+    path: str, reject: Reject, *, see: Callable[[Sequence[Query]], None], n_records: int = 1024
+) -> Iterator[tuple[RawRecord, str, Query]]:
+    """Where each query of a file stands, its id, and the query; records that ask nothing are told. Those of so many
+    records are shown to ``see`` before the first of them comes."""
+    records = iter_lines(path)
+    while group := list(islice(records, n_records)):
+        asked: list[tuple[RawRecord, str, Query]] = []
+        for raw in group:
+            try:
+                asked += [(raw, query.query_id, query) for query in queries_of(raw.parse())]
+            except RecordError as error:
+                reject(raw.bad(error))
+        see([query for _, _, query in asked])
+        yield from asked
+
+
+def of_queries(queries: Iterable[tuple[RawRecord, str, Q]], reject: Reject, make: Callable[[str, Q], T]) -> Iterator[T]:
     """What is made of each query; those that cannot be used, or come again, are told and left out."""
     seen: set[str] = set()
     for raw, query_id, found in queries:
         try:
-            _once(query_id, seen)
+            if query_id in seen:
+                raise RecordError("duplicate_question", query_id)
+            seen.add(query_id)
             made = make(query_id, found)
         except RecordError as error:
             reject(raw.bad(error))
@@ -307,15 +278,9 @@ def of_queries(
             yield made
 
 
-def _run_lines(raws: Iterable[RawRecord], reject: Reject) -> Iterator[_RunLine]:
-    for raw in raws:
+def _run_lines(path: str, reject: Reject) -> Iterator[_RunLine]:
+    for raw in iter_lines(path):
         try:
             yield _run_line(raw)
         except RecordError as error:
             reject(raw.bad(error))
-
-
-def _once(query_id: str, seen: set[str]) -> None:
-    if query_id in seen:
-        raise RecordError("duplicate_question", query_id)
-    seen.add(query_id)

@@ -1,22 +1,76 @@
-"""What systems search with, and the cross-encoder that may read what they found: options, without what they need."""
+"""Encoders, readers, cross-encoders, and what systems search with: options, without what these need."""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from kbsource.files import Folder, is_local
-from mapping.entail.signal import MAX_PAIR_TOKENS, ONNX_FILES, Accelerator, Device, ModelOptions, Ram, onnx_path
+from kbsource.files import Folder
+from mapping.entail.signal import (  # noqa: F401  # types of inherited fields, looked up here
+    MAX_PAIR_TOKENS,
+    ONNX_FILES,
+    Accelerator,
+    Device,
+    ModelOptions,
+    PlacedModel,
+    Precision,
+    Ram,
+)
 from mapping.entity_linking.records import LinkerOptions
-from mapping.options import FLAT, AtLeast1, Checked, File, FolderPath
+from mapping.options import FLAT, AtLeast1, Checked, File, FolderPath, Name, Text, Tokens
 
 DEPTH = 100
+Pooling = Literal["cls", "mean"]
+ReadForm = Literal["closed", "read", "fid", "pig"]
+"""How a model reads: the question alone; passages one behind the other; Fusion-in-Decoder; each passage by itself."""
+GENERATOR = "mapping.retrieval.generation:Generator"
 
 
 @dataclass(frozen=True, slots=True)
-class RerankerOptions(Checked):
+class EncoderOptions(PlacedModel):
+    """Which encoder, and how it is run."""
+
+    model: Annotated[File, Parameter(metavar="MODEL")]
+    """Folder of an encoder, here or in a store: model.onnx and tokenizer.json, as sentence-transformers has them or
+    alone, or static vectors of model2vec."""
+    _: KW_ONLY
+    pooling: Pooling | None = None
+    """What of the tokens' vectors is the text's: that of the first, or their mean; by default as the model's files
+    say."""
+    query_prefix: Text | None = None
+    """Stands before every query; by default what the model's files say, or nothing."""
+    passage_prefix: Text | None = None
+    """Stands before every passage, likewise."""
+    max_tokens: AtLeast1 | None = None
+    """Tokens of a text that count; by default as the model's files say."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderOptions(PlacedModel):
+    """Which model reads, and how it is run."""
+
+    model: Annotated[File, Parameter(metavar="MODEL")]
+    """Folder of a seq2seq or causal model with safetensors weights, here or in a store, its name on the hub, or a GGUF
+    file here."""
+    _: KW_ONLY
+    revision: Name | None = None
+    """Branch, tag or commit of a model on the hub."""
+    precision: Precision = "float32"
+    """Of weights and products; bfloat16 takes half the memory, and may change what is written."""
+    max_tokens: Tokens = 1024
+    """Tokens of a prompt at most, or what the model takes, where that is less; passages are left out, the last first,
+    or cut."""
+    new_tokens: AtLeast1 = 32
+    """Tokens that are written at most."""
+    batch_tokens: AtLeast1 = 4096
+    """Tokens that go through the model at once, padding and written ones among them; one prompt always does."""
+    generator: Annotated[str, Parameter(parse=False)] = GENERATOR  # what opens it: module and class
+
+
+@dataclass(frozen=True, slots=True)
+class RerankerOptions(PlacedModel):
     """Which cross-encoder, how many passages it reads, and where it runs."""
 
     model: Annotated[File, Parameter(metavar="MODEL")]
@@ -25,19 +79,10 @@ class RerankerOptions(Checked):
     _: KW_ONLY
     depth: AtLeast1 = DEPTH
     """Passages of a query that it reads, the first ones; the others stay behind them."""
-    device: Device = "auto"
-    """auto, a GPU where there is one; cpu, cuda or cuda:N."""
-    accelerator: Accelerator | None = None
-    """What the machines that run the model are to have, as a resource hint of Beam; Dataflow heeds it."""
-    ram: Ram | None = None
-    """Least memory of these machines, likewise."""
 
     def model_options(self) -> ModelOptions:
         """The same as ``mapping.entail.model`` takes it."""
-        if is_local(self.model):
-            has_onnx = onnx_path(self.model) is not None
-        else:
-            has_onnx = any(Folder.of(self.model).exists(name) for name in ONNX_FILES)
+        has_onnx = any(Folder.of(self.model).exists(name) for name in ONNX_FILES)
         return ModelOptions(
             self.model, backend="onnx" if has_onnx else "torch", device=self.device, max_tokens=MAX_PAIR_TOKENS
         )

@@ -27,7 +27,7 @@ from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.entity_linking.records import LinkerOptions
 from mapping.options import Level
 from mapping.passages.kind import PASSAGES_CORPUS
-from mapping.retrieval.index import Hit, PassageIndex, make_index
+from mapping.retrieval.index import Hit, PassageIndex, best_of_pages, make_index
 from mapping.retrieval.queries import Query
 from mapping.retrieval.system_options import DEPTH, RerankerOptions, SystemOptions
 from mapping.retrieval.vector_kind import GRAPH
@@ -81,20 +81,17 @@ def open_sources(
         SetupError: something is missing that they need, or given that none of them needs, or made of something else.
     """
     named = " and ".join(systems)
-    for part, flags, given in (
-        ("aliases", "--linking, and which mentions count, are", (options.linking, options.mentions != LinkerOptions())),
-        ("dense", "--vectors, --model and --approximate are", (options.vectors, options.model, options.approximate)),
-        ("rerank", "--reranker and --depth are", (options.reranker, options.depth)),
+    for part, what, *names in (
+        ("aliases", "a folder that kbsource entity-linking wrote", "linking", "mentions"),
+        ("dense", "the encoder that made the vectors, for the queries", "model", "vectors", "approximate"),
+        ("rerank", "a cross-encoder that reads what was found", "reranker", "depth"),
     ):
-        if part not in named and any(given):
-            raise SetupError(f"{flags} for --system {part}, not for {named}; leave them out.")
-    for part, flag, value, what in (
-        ("aliases", "--linking", options.linking, "a folder that kbsource entity-linking wrote"),
-        ("dense", "--model", options.model, "the encoder that made the vectors, for the queries"),
-        ("rerank", "--reranker", options.reranker, "a cross-encoder that reads what was found"),
-    ):
-        if part in named and value is None:
-            raise SetupError(f"--system {named} needs {flag}, {what}.")
+        given = [f"--{name}" for name in names if getattr(options, name) != getattr(SystemOptions(), name)]
+        if part not in named and given:
+            said = " and ".join(given).replace("--mentions", "what says which mentions count")
+            raise SetupError(f"{said}: for --system {part}, not for {named}; leave it out.")
+        if part in named and f"--{names[0]}" not in given:
+            raise SetupError(f"--system {named} needs --{names[0]}, {what}.")
     with ExitStack() as stack:
         table = vectors = reranker = None
         if options.linking is not None:
@@ -147,15 +144,7 @@ def make_system(system: str, sources: Sources, *, level: Level, with_texts: bool
         return _reranked(name, sources, level)
 
     def single(name: str) -> Search:
-        if name == "bm25":
-            return partial(_by_bm25, index=sources.index, level=level, with_texts=with_texts)
-        if name == "dense":
-            assert sources.vectors is not None
-            return partial(_by_vectors, sources=sources, vectors=sources.vectors, level=level, with_texts=with_texts)
-        if name == "oracle":
-            return partial(_by_gold, index=sources.index, level=level)
-        assert sources.table is not None
-        return partial(_by_aliases, sources=sources, table=sources.table, level=level)
+        return partial(_SEARCHES[name], sources=sources, level=level, with_texts=with_texts)
 
     fused = [_combined([single(name) for name in group.split(",")], _fused) for group in name.split("+")]
     return _combined(fused, _in_order)
@@ -171,7 +160,7 @@ def _reranked(system: str, sources: Sources, level: Level) -> Search:
     def search(query: Query, n_documents: int) -> list[Hit]:
         hits = reranker.rerank(query.text, find(query, max(n_documents, reranker.depth)))
         if level == "page":
-            pages = [hit._replace(passage_id="", text="", spans=()) for hit in hits[: reranker.depth]]
+            pages = [hit.as_page() for hit in hits[: reranker.depth]]
             hits = _in_order([pages, find_pages(query, n_documents)])
         return hits[:n_documents]
 
@@ -180,15 +169,11 @@ def _reranked(system: str, sources: Sources, level: Level) -> Search:
 
 def _combined(systems: Sequence[Search], rank: Callable[[Sequence[list[Hit]]], list[Hit]]) -> Search:
     """One system as it is, and what several find as ``rank`` has it."""
-    if len(systems) == 1:
-        return systems[0]
-    return partial(_by_several, systems=systems, rank=rank)
 
+    def search(query: Query, n_documents: int) -> list[Hit]:
+        return rank([each(query, n_documents) for each in systems])[:n_documents]
 
-def _by_several(
-    query: Query, n_documents: int, *, systems: Sequence[Search], rank: Callable[[Sequence[list[Hit]]], list[Hit]]
-) -> list[Hit]:
-    return rank([search(query, n_documents) for search in systems])[:n_documents]
+    return systems[0] if len(systems) == 1 else search
 
 
 def _in_order(runs: Sequence[list[Hit]]) -> list[Hit]:
@@ -209,50 +194,45 @@ def _fused(runs: Sequence[list[Hit]]) -> list[Hit]:
     return sorted(hits, key=lambda hit: -hit.score)
 
 
-def _by_bm25(query: Query, n_documents: int, *, index: PassageIndex, level: Level, with_texts: bool) -> list[Hit]:
+def _by_bm25(query: Query, n_documents: int, *, sources: Sources, level: Level, with_texts: bool) -> list[Hit]:
     """The best passages, or the pages that these are of; a page has the score of its best passage."""
-    n_asked = n_documents
-    while True:
-        hits = index.search(query.text, n_asked, with_texts=with_texts)
-        if level == "passage":
-            return hits
-        pages: dict[int, Hit] = {}
-        for hit in hits:
-            pages.setdefault(hit.page_id, hit._replace(passage_id="", text=""))
-        if len(pages) >= n_documents or len(hits) < n_asked:
-            return list(pages.values())[:n_documents]
-        n_asked *= 4
+    search = partial(sources.index.search, query.text, with_texts=with_texts)
+    if level == "passage":
+        return search(n_documents)
+    return [hit.as_page() for hit in best_of_pages(search, n_documents, n_first=n_documents)]
 
 
-def _by_vectors(
-    query: Query, n_documents: int, *, sources: Sources, vectors: VectorIndex, level: Level, with_texts: bool
-) -> list[Hit]:
+def _by_vectors(query: Query, n_documents: int, *, sources: Sources, level: Level, with_texts: bool) -> list[Hit]:
     """The passages whose vectors are nearest, or the pages of these; texts come out of the index of words."""
-    hits = []
-    for found in vectors.search(query.text, n_documents, level):
-        hit = sources.index.passage(found.page_id, found.number, with_texts=with_texts)._replace(score=found.score)
-        hits.append(hit._replace(passage_id="", text="") if level == "page" else hit)
-    return hits
+    assert sources.vectors is not None
+    hits = [
+        sources.index.passage(found.page_id, found.number, with_texts=with_texts)._replace(score=found.score)
+        for found in sources.vectors.search(query.text, n_documents, level)
+    ]
+    return [hit.as_page() for hit in hits] if level == "page" else hits
 
 
-def _by_gold(query: Query, n_documents: int, *, index: PassageIndex, level: Level) -> list[Hit]:
+def _by_gold(query: Query, n_documents: int, *, sources: Sources, level: Level, with_texts: bool) -> list[Hit]:
     """The pages of a query's gold provenance, each by its best passage where passages are wanted; of those without
     passages none."""
     pages = sorted(int(page) for page in query.pages if page.isdecimal())[:n_documents]
-    found = [hit for page in pages if (hit := index.best_of_page(page, query.text)) is not None]
-    hits = [hit._replace(passage_id="", text="", spans=()) for hit in found] if level == "page" else found
-    return [hit._replace(score=1 / rank) for rank, hit in enumerate(hits, start=1)]
+    found = [hit for page in pages if (hit := sources.index.best_of_page(page, query.text)) is not None]
+    return _in_order([[hit.as_page() for hit in found] if level == "page" else found])
 
 
-def _by_aliases(query: Query, n_documents: int, *, sources: Sources, table: AliasTable, level: Level) -> list[Hit]:
+def _by_aliases(query: Query, n_documents: int, *, sources: Sources, level: Level, with_texts: bool) -> list[Hit]:
     """The pages that the mentions of a query may mean, those of its subject first, each by its best passage where
     passages are wanted. Of a subject the score is one above the likelihood."""
+    assert sources.table is not None
     found: dict[int, Hit] = {}
     for text, above in ((query.subject, 1), (query.text, 0)):
-        for alias, likelihood in rank_pages(text, table, sources.linking, most=n_documents):
+        for alias, likelihood in rank_pages(text, sources.table, sources.linking, most=n_documents):
             found.setdefault(alias.page_id, Hit("", alias.page_id, alias.title, "", likelihood + above))
     pages = list(found.values())[:n_documents]
     if level == "page":
         return pages
     best = ((sources.index.best_of_page(page.page_id, query.text), page.score) for page in pages)
     return [hit._replace(score=score) for hit, score in best if hit is not None]
+
+
+_SEARCHES = {"bm25": _by_bm25, "dense": _by_vectors, "oracle": _by_gold, "aliases": _by_aliases}

@@ -11,49 +11,18 @@ and of the graph that ``kbsource search --approximate`` makes of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
-
-from cyclopts import Parameter
 
 from kbsource.columns import schema_of
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Checking, Law, counts_law
-from kbsource.release.manifest import ListingManifest
+from kbsource.release.manifest import ListingManifest, row_faults
 from kbsource.rows import Int32, Row
-from mapping.entail.signal import Accelerator, Device, Ram
-from mapping.options import AtLeast1, Checked, File, Text
 from mapping.passages.kind import PASSAGES_CORPUS
 
-Pooling = Literal["cls", "mean"]
 VectorPrecision = Literal["float16", "int8", "bits"]
 TABLE = "vectors"
 _BITS: dict[VectorPrecision, int] = {"float16": 16, "int8": 8, "bits": 1}
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderOptions(Checked):
-    """Which encoder, and how it is run."""
-
-    model: Annotated[File, Parameter(metavar="MODEL")]
-    """Folder of an encoder, here or in a store: model.onnx and tokenizer.json, as sentence-transformers has them or
-    alone, or static vectors of model2vec."""
-    _: KW_ONLY
-    pooling: Pooling | None = None
-    """What of the tokens' vectors is the text's: that of the first, or their mean; by default as the model's files
-    say."""
-    query_prefix: Text | None = None
-    """Stands before every query; by default what the model's files say, or nothing."""
-    passage_prefix: Text | None = None
-    """Stands before every passage, likewise."""
-    max_tokens: AtLeast1 | None = None
-    """Tokens of a text that count; by default as the model's files say."""
-    device: Device = "auto"
-    """auto, a GPU where there is one; cpu, cuda or cuda:N."""
-    accelerator: Accelerator | None = None
-    """What the machines that run the model are to have, as a resource hint of Beam; Dataflow heeds it."""
-    ram: Ram | None = None
-    """Least memory of these machines, likewise."""
 
 
 class PassageVector(Row):
@@ -115,6 +84,7 @@ PASSAGE_VECTORS = ListingKind(
         "vector_bytes": vector_bytes(manifest.facts),
         "passages": int(manifest.facts["counts"]["passages"]),
     },
+    count_faults=lambda manifest: row_faults(manifest, {TABLE: int(manifest.facts["counts"]["passages"])}),
     counted={"vectors": "select count(*) from vectors"},
     check=_check,
     made_from={"passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",))},

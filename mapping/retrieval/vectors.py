@@ -22,7 +22,8 @@ from kbsource.release.reader import check_sizes, row_groups
 from mapping.options import Level
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.encoder import Encoder, open_encoder
-from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, EncoderOptions, VectorPrecision, vector_bytes
+from mapping.retrieval.system_options import EncoderOptions
+from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, VectorPrecision, vector_bytes
 
 if TYPE_CHECKING:
     from mapping.retrieval.neighbours import Neighbours

@@ -23,10 +23,8 @@ from msgspec import Meta, Struct
 from msgspec.json import schema_components
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import join
 from kbsource.lookup import Found, KnowledgeSource
 from kbsource.records import Anchor, Element, Page, instant_text
-from kbsource.release.reader import row_groups
 from mapping.inspector.finder import PageFinder
 from mapping.options import LARGEST
 from mapping.passages.kind import PASSAGES_CORPUS
@@ -68,27 +66,21 @@ _PASSAGE = re.compile(r"(\d{1,18})__(\d{1,9})", re.ASCII)
 class Served:
     """A release of pages that is served, with what searches its passages where there are some."""
 
-    def __init__(self, path: str, source: KnowledgeSource, finder: PageFinder) -> None:
+    def __init__(self, source: KnowledgeSource, finder: PageFinder) -> None:
         self.source, self.finder, self.sha256 = source, finder, source.manifest.sha256
         self.index: PassageIndex | None = None
         self.find: Find | None = None
         self._find_turn: AbstractContextManager[Any] = nullcontext()
         self._turn = Lock()  # a tokeniser has caches
-        files = [join(path, entry.file) for entry in source.manifest.tables["pages"]]
-        numbers = [
-            np.column_stack([group[name].to_numpy() for name in ("page_id", "revision_id")])
-            for file in files
-            for group in row_groups(file, ("page_id", "revision_id"))
-        ]
-        rows = np.concatenate([np.empty((0, 2), np.int64), *numbers])  # 16 bytes a page
-        self._ids, self._revisions = rows[np.argsort(rows[:, 0])].T.copy()
+        rows = source.to_arrow(columns=("page_id", "revision_id")).sort_by("page_id")  # 16 bytes a page
+        self._ids, self._revisions = (rows[name].to_numpy() for name in rows.column_names)
 
     @classmethod
     @contextmanager
     def open(cls, path: str) -> Iterator[Served]:
         """Opens a release; raises SetupError: the folder holds none of pages that is finished."""
         with KnowledgeSource.open(path) as source, closing(PageFinder(path, source.manifest, source)) as finder:
-            yield cls(path, source, finder)
+            yield cls(source, finder)
 
     def search_in(self, passages: str, index: PassageIndex, find: Find, *, is_alone: bool = False) -> None:
         """Has searches answered from passages, one after the other where ``find`` must be alone; raises SetupError: the
@@ -342,11 +334,8 @@ class Check(Request, frozen=True):
         return None if start < 0 else {"match": "there", **_place((self.element, start), (self.element, end))}
 
 
-class ColbertSearch(Request, frozen=True):
+class ColbertSearch(Search, frozen=True):
     """Find passages as servers of ColBERTv2 do, for the client of DSPy."""
-
-    query: Question
-    k: Most = 10
 
     def answer(self, served: Served) -> Json:
         topk = []

@@ -77,8 +77,8 @@ def benchmark(
     """
     from msgspec import to_builtins
 
-    from mapping.retrieval.benchmark import datasets_of, published_text, score_rows, score_text
-    from pipelines.jobs.benchmark import Benchmark
+    from mapping.retrieval.benchmark import datasets_of, score_rows
+    from pipelines.jobs.benchmark import make_benchmark
 
     found = [one for path in datasets for one in datasets_of(path)]
     flags = [] if linking is None else [f"--linking={linking}"]
@@ -92,26 +92,21 @@ def benchmark(
         planned += given.systems
     _check_names("dataset", [one.name for one in found], "Name a file of questions, or a release that has some.")
     _check_names("system", [one.name for one in planned], "Name one, such as --system bm25.")
-    made = Benchmark(passages, found, planned, resamples=resamples, progress=Progress())
-    made.write(absolute(output.rstrip("/") or "/"))
+    made = make_benchmark(
+        passages, found, planned, absolute(output.rstrip("/") or "/"), resamples=resamples, progress=Progress()
+    )
     systems_named = [one.name for one in planned]
     rows = list(score_rows(found, systems_named, made.scores))
     return Summary(
         title=f"It is in {output}, predictions, values and costs too.",
         text=table_text(
-            [
-                ("dataset", "metric", "n", *systems_named, "published"),
-                *(
-                    (one.dataset, one.metric, one.n, *map(score_text, one.scores), published_text(one.published))
-                    for one in rows
-                ),
-            ],
+            [("dataset", "metric", "n", *systems_named, "published"), *(one.texts() for one in rows)],
             right=range(2, 3 + len(planned)),
         ),
         values={
             "output": output,
-            "scores": [to_builtins(one) for one in made.scores],
-            "costs": [to_builtins(one) for one in made.costs],
+            "scores": to_builtins(made.scores),
+            "costs": to_builtins(made.costs),
             "published": [
                 {"dataset": one.dataset, "metric": one.metric, **figure._asdict()}
                 for one in rows

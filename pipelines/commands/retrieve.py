@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from kbsource.errors import SetupError, counted
 from kbsource.files import Folder
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mapping.contexts.gold import Reject
     from mapping.sources.raw_records import RawRecord
 
+Q = TypeVar("Q")
 TOP, _SHOWN = 100, 10
 """Documents of a query, for a file and for one that is typed."""
 
@@ -71,7 +72,7 @@ def search(
             --top 200 --output bm25-dev.jsonl
     """
     from mapping.retrieval.queries import Query
-    from mapping.retrieval.runs import ahead, answered, found_line, training_line
+    from mapping.retrieval.runs import asked_queries, found_line, training_line
     from mapping.retrieval.systems import make_system, open_sources
 
     _check_asked(query, queries, output)
@@ -92,7 +93,10 @@ def search(
                 next=command_line("search", passages, "--queries", "FILE", "--output", "PREDICTIONS"),
             )
 
-        def line_of(asked: Query) -> bytes:
+        def see(asked: Sequence[Query]) -> None:
+            sources.prepare(system, [one.text for one in asked], top or TOP, level)
+
+        def line_of(_: str, asked: Query) -> bytes:
             hits = find(asked, top or TOP)
             return (
                 found_line(asked, hits, form)
@@ -100,14 +104,10 @@ def search(
                 else training_line(asked, hits, n_negatives=negatives)
             )
 
-        def lines(records: Iterable[RawRecord], reject: Reject) -> Iterator[bytes]:
-            def see(asked: Sequence[Query]) -> None:
-                sources.prepare(system, [one.text for one in asked], top or TOP, level)
-
-            return answered(ahead(records, see), reject, line_of=line_of)
-
-        then = "" if negatives else _evaluated(queries or "", output or "", form)
-        return _converted(queries or "", output or "", lines, then)
+        assert queries is not None
+        assert output is not None
+        then = "" if negatives else _evaluated(queries, output, form)
+        return _converted(partial(asked_queries, queries, see=see), line_of, output, then)
 
 
 def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
@@ -240,20 +240,17 @@ def trec(file: File, /, *, output: File, queries: File | None = None) -> Summary
         kbsource trec run.trec --queries aligned/nq/nq-dev-kilt.jsonl --output predictions.jsonl
         kbsource trec predictions.jsonl --output run.trec
     """
-    from itertools import islice
-
     from mapping.retrieval.queries import read_queries
-    from mapping.retrieval.runs import converted, predictions_of, run_line
-    from mapping.sources.raw_records import iter_lines
+    from mapping.retrieval.runs import is_run, ranked_queries, run_prediction_line, trec_lines
 
-    first = next(islice(iter_lines(file), 1), None)
-    if first is not None and first.data.lstrip().startswith(b"{"):
+    ranked = partial(ranked_queries, file)
+    if not is_run(file):
         if queries is not None:
             raise SetupError(f"--queries: {file} has predictions, of which no more is needed; leave it out.")
-        return _converted(file, output, partial(converted, lines_of=lambda record: [run_line(record)]), "")
+        return _converted(ranked, trec_lines, output, "")
     texts = {} if queries is None else {query.query_id: query.text for query in read_queries(queries)}
     evaluated = command_line("evaluate", "kilt", queries or "GOLD", output)
-    return _converted(file, output, partial(predictions_of, texts=texts), evaluated)
+    return _converted(ranked, partial(run_prediction_line, texts=texts), output, evaluated)
 
 
 def _check_asked(text: str | None, queries: str | None, output: str | None) -> None:
@@ -278,15 +275,18 @@ def _evaluated(queries: str, output: str, form: FoundForm | None, *, role: str =
 
 
 def _converted(
-    source: str, output: str, convert: Callable[[Iterable[RawRecord], Reject], Iterator[bytes]], then: str
+    queries: Callable[[Reject], Iterable[tuple[RawRecord, str, Q]]],
+    line_of: Callable[[str, Q], bytes],
+    output: str,
+    then: str,
 ) -> Summary:
-    """Writes what the lines of a file become, and tells what could not be used."""
-    from mapping.sources.raw_records import iter_lines
+    """Writes what queries become, and tells what could not be used."""
+    from mapping.retrieval.runs import of_queries
 
     faults: list[BadRecord] = []
     n_records = 0
     with Folder.of(output).create() as target:
-        for content in convert(iter_lines(source), faults.append):
+        for content in of_queries(queries(faults.append), faults.append, line_of):
             target.write(content)
             n_records += 1
     return _written(n_records, output, faults, then)

@@ -93,10 +93,8 @@ def serve(
             --linking linking/enwiki-20261001 --stdio
     """
     from mapping.retrieval.systems import make_system, open_sources
-    from mapping.serving.answering import Answering
     from mapping.serving.operations import Served
-    from mapping.serving.tools import answer_stdio, mcp_app, mcp_server
-    from mapping.serving.web import make_app
+    from mapping.serving.server import Answering, answer_stdio, make_app, mcp_app, mcp_server
 
     with ExitStack() as stack:
         served = stack.enter_context(Served.open(release))
@@ -149,16 +147,11 @@ def _listen(host: str, port: int | None, usual: int) -> socket.socket:
     wanted = [usual, 0] if port is None else [port]
     for number in wanted:
         try:
-            family, kind, protocol, _, address = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0]
-            listening = socket.socket(family, kind, protocol)
+            family, _, _, _, address = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0]
         except (OSError, UnicodeError) as error:
             raise SetupError(f"--host {host}: {error}; name an address of this machine.") from error
         try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-            listening.listen(_WAITING)
-            return listening
+            return socket.create_server(address, family=family, backlog=_WAITING)
         except OSError as error:
-            listening.close()
             fault = error
     raise SetupError(f"--host {host} --port {wanted[-1]}: {fault}; name another port, or leave it out.") from fault

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from functools import partial
 from typing import Any, NamedTuple
-
-from msgspec.structs import astuple
 
 from kbsource.columns import schema_of
 from kbsource.errors import counted
@@ -18,9 +17,10 @@ from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_rejected, write_rows
-from kbsource.runtime.chunks import once_json
+from kbsource.rows import Row
+from kbsource.runtime.chunks import once_value
 from mapping.passages.kind import PASSAGES_CORPUS
-from mapping.retrieval.benchmark import Dataset, Tally, measured
+from mapping.retrieval.benchmark import Dataset, measured, scores_of
 from mapping.retrieval.benchmark_kind import BENCHMARK, PREDICTIONS, Cost, Score, Value
 from pipelines.progress import Progress
 from pipelines.terminal import Summary
@@ -43,89 +43,87 @@ class PlannedSystem(NamedTuple):
         }
 
 
-class Benchmark:
-    """A benchmark while it is made."""
+class _Run(Row):
+    cost: Cost
+    rejected: tuple[BadRecord, ...]
 
-    def __init__(
-        self,
-        passages: str,
-        datasets: Sequence[Dataset],
-        systems: Sequence[PlannedSystem],
-        *,
-        resamples: int,
-        progress: Progress,
-    ) -> None:
-        self._datasets, self._systems, self._progress = datasets, systems, progress
-        self._tally = Tally(resamples)
-        self._rejected: dict[BadRecord, None] = {}
-        corpus = PASSAGES_CORPUS.read(passages)
-        self._facts: dict[str, Any] = {
-            "release": corpus.facts["release"],
-            "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},
-            "datasets": [
-                {**one._asdict(), "path": base_name(one.path), "sha256": Folder.of(one.path).sha256()}
-                for one in datasets
-            ],
-            "systems": [{"name": one.name, "options": one.facts()} for one in systems],
-            "options": {"resamples": resamples},
-        }
-        self.costs: list[Cost] = []
-        self.scores: list[Score] = []
 
-    @property
-    def rejected(self) -> list[BadRecord]:
-        """Lines that could not be used, each once."""
-        return list(self._rejected)
+class MadeBenchmark(NamedTuple):
+    """What systems score, what each run took, and lines that could not be used, each once."""
 
-    def write(self, output: str) -> None:
-        """Makes it; what a run that was killed has made of it stays.
+    scores: list[Score]
+    costs: list[Cost]
+    rejected: list[BadRecord]
 
-        Raises:
-            SetupError: the folder holds something else, or a system cannot be opened.
-        """
-        with ReleaseFolder(output, kind=BENCHMARK, job=self._facts) as out:
-            runs = [
-                (dataset, system, join(PREDICTIONS, dataset.name, f"{system.name}.jsonl"))
-                for system in self._systems
-                for dataset in self._datasets
-            ]
-            values = (
-                value
-                for dataset, system, file in runs
-                for value in self._values(dataset, system, join(out.folder, file), join(out.staging, f"{file}.json"))
-            )
-            entries = [write_rows(values, "values", schema_of(Value), output=out.folder)]
-            self.scores = self._tally.scores()
-            entries.append(write_rows(self.scores, "scores", schema_of(Score), output=out.folder))
-            entries.append(write_rows(self.costs, "costs", schema_of(Cost), output=out.folder))
-            entries.append(write_rejected(self._rejected, output=out.folder))
-            stored = {file: Folder.of(join(out.folder, file)) for _, _, file in runs}
-            entries += [FileEntry(file, None, one.size(), one.sha256()) for file, one in stored.items()]
-            facts = {**self._facts, "counts": {"runs": len(runs), "rejected": len(self._rejected)}}
-            commit(BENCHMARK, BENCHMARK.listing(entries, {**facts, "code": code_facts()}), out.folder)
 
-    def _values(self, dataset: Dataset, system: PlannedSystem, path: str, done: str) -> Iterator[Value]:
-        ran = once_json(done, lambda: self._run(dataset, system, path))
-        self._rejected |= dict.fromkeys(BadRecord(*one) for one in ran.pop("rejected"))
-        cost = Cost(dataset.name, system.name, **ran)
-        self.costs.append(cost)
-        self._progress.note(
-            f"{system.name} on {dataset.name}: {counted(cost.queries, 'queries')}, {cost.seconds:.1f} s"
-        )
-        found = measured(dataset, path, most=system.top, reject=lambda bad: self._rejected.setdefault(bad))
-        yield from self._tally.add(dataset, system.name, found)
+def make_benchmark(
+    passages: str,
+    datasets: Sequence[Dataset],
+    systems: Sequence[PlannedSystem],
+    output: str,
+    *,
+    resamples: int,
+    progress: Progress,
+) -> MadeBenchmark:
+    """Has every system answer every dataset; what a run that was killed has made of it stays.
 
-    def _run(self, dataset: Dataset, system: PlannedSystem, path: str) -> dict[str, Any]:
-        """Has a system answer; gives what it took, and lines that could not be used."""
-        started = time.monotonic()
-        with _peak_memory() as peak:
-            found = system.answer(queries=dataset.path, output=path)
-        return {
-            "queries": found.values["queries"],
-            "seconds": round(time.monotonic() - started, 3),
-            "peak_bytes": peak(),
-            "rejected": [astuple(bad) for bad in found.faults if isinstance(bad, BadRecord)],
-        }
+    Raises:
+        SetupError: the folder holds something else, or a system cannot be opened.
+    """
+    corpus = PASSAGES_CORPUS.read(passages)
+    facts: dict[str, Any] = {
+        "release": corpus.facts["release"],
+        "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},
+        "datasets": [
+            {**one._asdict(), "path": base_name(one.path), "sha256": Folder.of(one.path).sha256()} for one in datasets
+        ],
+        "systems": [{"name": one.name, "options": one.facts()} for one in systems],
+        "options": {"resamples": resamples},
+    }
+    costs: list[Cost] = []
+    rejected: dict[BadRecord, None] = {}
+    runs = [
+        (dataset, system, join(PREDICTIONS, dataset.name, f"{system.name}.jsonl"))
+        for system in systems
+        for dataset in datasets
+    ]
+
+    def values(out: ReleaseFolder) -> Iterator[Value]:
+        for dataset, system, file in runs:
+            path = join(out.folder, file)
+            ran = once_value(join(out.staging, f"{file}.json"), partial(_run, dataset, system, path), _Run)
+            rejected.update(dict.fromkeys(ran.rejected))
+            costs.append(ran.cost)
+            said = f"{counted(ran.cost.queries, 'queries')}, {ran.cost.seconds:.1f} s"
+            progress.note(f"{system.name} on {dataset.name}: {said}")
+            found = measured(dataset, path, most=system.top, reject=lambda bad: rejected.setdefault(bad))
+            for metric, own in found.items():
+                for number, value in enumerate(own):
+                    yield Value(dataset.pool, dataset.name, system.name, metric, number, value)
+
+    with ReleaseFolder(output, kind=BENCHMARK, job=facts) as out:
+        measures = write_rows(values(out), "values", schema_of(Value), output=out.folder)
+        scores = list(scores_of(out.folder, measures, resamples=resamples))
+        entries = [
+            measures,
+            write_rows(scores, "scores", schema_of(Score), output=out.folder),
+            write_rows(costs, "costs", schema_of(Cost), output=out.folder),
+            write_rejected(rejected, output=out.folder),
+            *(FileEntry.of(out.folder, file) for _, _, file in runs),
+        ]
+        facts |= {"counts": {"runs": len(runs), "rejected": len(rejected)}, "code": code_facts()}
+        commit(BENCHMARK, BENCHMARK.listing(entries, facts), out.folder)
+    return MadeBenchmark(scores, costs, list(rejected))
+
+
+def _run(dataset: Dataset, system: PlannedSystem, path: str) -> _Run:
+    """Has a system answer."""
+    started = time.monotonic()
+    with _peak_memory() as peak:
+        found = system.answer(queries=dataset.path, output=path)
+    seconds = round(time.monotonic() - started, 3)
+    cost = Cost(dataset.name, system.name, found.values["queries"], seconds, peak())
+    return _Run(cost, tuple(bad for bad in found.faults if isinstance(bad, BadRecord)))
 
 
 @contextmanager

@@ -1,55 +1,31 @@
-"""Questions and passages through a reader, some at a time, by one pipeline; what it answers, as predictions.
-
-Beside the output lies, while it is made, a folder that is called after what decides its bytes: the questions with their
-passages, and the answers to those that were asked, so that a run that was killed goes on behind these.
-"""
+"""Questions and passages through a reader, some at a time, by one pipeline; what it answers, as predictions."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 import orjson
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Folder, absolute, base_name
-from kbsource.identity import stable_sha256
+from kbsource.files import Folder
 from kbsource.records import BadRecord
-from kbsource.release.manifest import code_facts
-from kbsource.rows import Row
 from mapping.contexts.gold import Reject
 from mapping.retrieval.queries import queries_of
-from mapping.retrieval.reader import (
-    TOO_LONG,
-    Asked,
-    Context,
-    Prompt,
-    answered,
-    asked_of,
-    contexts_of,
-    found_id,
-    read_prompt,
-)
+from mapping.retrieval.reader import Asked, Context, Prompt, answered, asked_of, contexts_of, read_prompt
+from mapping.retrieval.runs import found_id
 from mapping.sources.raw_records import iter_lines
 from mapping.sources.scratch import Joined
 from pipelines.jobs.through_model import through_model
 from pipelines.options import ReadOptions
 from pipelines.progress import Progress
 from pipelines.runners.counters import count
-from pipelines.runners.running import check_paths, new_pipeline
 
 QUESTIONS_TOGETHER = 16
 """That a worker takes at once; batches are made of these alone, so that the answers depend on nothing else."""
 _FOUND = "found"
-
-
-class _Line(Row):
-    """What a question came to: a line, or why there is none."""
-
-    line: bytes = b""
-    why: str = ""
 
 
 class Answers(NamedTuple):
@@ -67,50 +43,36 @@ def read_questions(options: ReadOptions, *, flags: Sequence[str], progress: Prog
     Raises:
         SetupError: a file, the prompt or the model is wrong, or the model has no encoder for ``fid``.
     """
-    pipeline = new_pipeline(flags)
-    check_paths(flags, options.output)
-    prompt, opener = read_prompt(options.prompt, options.form), _generator(options)
-    output, faults = absolute(options.output), list[BadRecord]()
-    staging = Folder.of(f"{output}.{_job(options, prompt, opener.sha256(options.reader))}.partial")
-    n_questions, read = through_model(
-        pipeline,
-        ([one] for one in _asked(options, faults.append)),
-        Asked,
-        _Line,
+    prompt, opener = read_prompt(options.prompt, options.form), resolve_name(options.reader.generator)
+    faults, n_bare = list[BadRecord](), 0
+
+    def asked() -> Iterator[Asked]:
+        nonlocal n_bare
+        for one in _asked(options, faults.append):
+            n_bare += options.form != "closed" and not one.contexts
+            yield one
+
+    n_questions, refused = through_model(
+        asked(),
+        options.output,
+        source=options.questions,
         name="read",
         together=QUESTIONS_TOGETHER,
-        staging=staging,
+        decides=_decides(options, prompt, opener.sha256(options.reader)),
         model=options.reader,
         open_model=partial(opener, options.reader),
         answer=partial(_answers, options=options, prompt=prompt),
+        flags=flags,
         progress=progress,
     )
-    n_bare = n_too_long = 0
-    with Folder.of(output).create() as target:
-        for asked, line in (pair for questions, lines in read for pair in zip(questions, lines, strict=True)):
-            n_bare += options.form != "closed" and not asked.contexts
-            if line.why:
-                detail = f"{asked.query_id}: {line.why}"
-                faults.append(BadRecord("read", asked.query_id, TOO_LONG, detail, base_name(options.questions), -1))
-                n_too_long += 1
-            else:
-                target.write(line.line)
-    staging.delete()
-    return Answers(n_questions, n_bare, n_too_long, faults)
+    return Answers(n_questions, n_bare, len(refused), [*faults, *refused])
 
 
-def _generator(options: ReadOptions) -> Any:
-    module, _, name = options.reader.generator.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
-def _job(options: ReadOptions, prompt: Prompt, model: str) -> str:
-    """What decides the bytes of the output."""
-    files = [options.questions, *([options.retrieved] if options.retrieved else [])]
+def _decides(options: ReadOptions, prompt: Prompt, model: str) -> Iterator[str]:
+    yield from (Folder.of(path).sha256() for path in (options.questions, options.retrieved) if path is not None)
     reader = options.reader
     given = (options.form, options.passages_key, options.top, reader.precision, reader.max_tokens, reader.new_tokens)
-    decides = (*(Folder.of(path).sha256() for path in files), repr(given), repr(prompt), str(reader.batch_tokens))
-    return stable_sha256(*decides, model, reader.device, repr(code_facts()))[:16]
+    yield from (repr(given), repr(prompt), str(reader.batch_tokens), model, reader.device)
 
 
 def _asked(options: ReadOptions, reject: Reject) -> Iterator[Asked]:
@@ -142,9 +104,10 @@ def _asked(options: ReadOptions, reject: Reject) -> Iterator[Asked]:
         raise SetupError(f"{options.questions} has no questions that can be asked; name another file.")
 
 
-def _answers(model: Any, questions: Sequence[Asked], *, options: ReadOptions, prompt: Prompt) -> Iterator[_Line]:
+def _answers(
+    model: Any, questions: Sequence[Asked], *, options: ReadOptions, prompt: Prompt
+) -> Iterator[bytes | RecordError]:
     if options.form == "fid" and not model.can_fuse:
         raise SetupError(f"--form fid: {options.reader.model} has no encoder; use read or pig.")
     count({"model_calls": 1, "model_questions": len(questions)})
-    found = answered(questions, model, form=options.form, prompt=prompt, top=options.top)
-    yield from (_Line(one) if isinstance(one, bytes) else _Line(why=one[1]) for one in found)
+    return answered(questions, model, form=options.form, prompt=prompt, top=options.top)

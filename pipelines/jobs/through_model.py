@@ -1,7 +1,8 @@
-"""Rows that a model is asked about, some together, by one pipeline, and what it says of them, in their order.
+"""Questions with their passages through a model, some together, by one pipeline; a file of what they come to.
 
-Both lie in a folder while that is made: what is asked, a row group for each element, and a file of answers for each. So
-a run that was killed goes on behind the answers that are there; a folder must only be given again to the same job.
+Beside the output lies, while it is made, a folder that is called after what decides its bytes: what is asked, a row
+group for the questions that go together, and a file of answers for each. So a run that was killed goes on behind the
+answers that are there.
 """
 
 from __future__ import annotations
@@ -9,56 +10,77 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.columns import batch_of, rows_of, schema_of
-from kbsource.files import Folder, glob, join
-from kbsource.release.reader import row_groups
+from kbsource.errors import RecordError
+from kbsource.files import Folder, absolute, base_name, glob, join
+from kbsource.identity import stable_sha256
+from kbsource.records import BadRecord
+from kbsource.release.manifest import code_facts
 from kbsource.rows import Row
-from kbsource.runtime.chunks import ChunkKey, Report, chunk_path, once, read_chunk_report, read_rows, write_chunk
+from kbsource.runtime.chunks import (
+    ChunkKey,
+    Report,
+    chunk_path,
+    once,
+    read_chunk_report,
+    read_rows,
+    write_chunk,
+)
+from mapping.entail.signal import PlacedModel
+from mapping.retrieval.reader import Asked
 from pipelines.progress import Done, Progress
-from pipelines.runners.running import NotRunError, run_pipeline
+from pipelines.runners.running import NotRunError, check_paths, new_pipeline, run_pipeline
 from pipelines.transforms.tables import ReadTable
-from pipelines.transforms.verify_entailment import ListHandler, PlacedModel, RunModel
+from pipelines.transforms.verify_entailment import ListHandler, RunModel
 
-R = TypeVar("R", bound=Row)
-A = TypeVar("A", bound=Row)
+Answer = Callable[[Any, Sequence[Asked]], Iterable[bytes | RecordError]]
+"""What a model makes of questions: a line of each, or why there is none; importable where workers run, and pickled."""
+
+
+class _Outcome(Row):
+    line: bytes = b""
+    refused: tuple[BadRecord, ...] = ()  # why there is no line
 
 
 def through_model(
-    pipeline: Any,
-    questions: Iterable[Sequence[R]],
-    asked: type[R],
-    answers: type[A],
+    questions: Iterable[Asked],
+    output: str,
     *,
+    source: str,
     name: str,
     together: int,
-    staging: Folder,
+    decides: Iterable[str],
     model: PlacedModel,
     open_model: Callable[[], Any],
-    answer: Callable[[Any, Sequence[R]], Iterable[A]],
+    answer: Answer,
+    flags: Sequence[str],
     progress: Progress,
-) -> tuple[int, Iterator[tuple[list[R], list[A]]]]:
-    """Asks a model about rows, those of some questions at once: how many questions there were, and what comes of them,
-    some at a time in their order.
-
-    The caller deletes the folder once all of it is written elsewhere.
+) -> tuple[int, list[BadRecord]]:
+    """Asks a model about questions and writes what it makes of them, in their order; how many there were, and those
+    that have no line.
 
     Args:
-        questions: the rows of each; one at least.
+        output: file; appears when it is complete.
+        source: file of the questions.
         name: of the job.
         together: questions that a worker takes at once: what the model says depends on nothing else.
+        decides: what the bytes of the output depend on, but the code.
         model: where it lies, and what the machines are to have that run it.
-        open_model: opens it, once a process; with ``answer`` importable where workers run, and pickled.
-        answer: what the model says of the rows of some questions.
+        open_model: opens it, once a process.
     """
+    pipeline = new_pipeline(flags)
+    check_paths(flags, output)
+    staging = Folder.of(f"{absolute(output)}.{stable_sha256(*decides, repr(code_facts()))[:16]}.partial")
     path, folder = str(staging / "asked.parquet"), str(staging / "answers")
     # Also where they are there: lines that cannot be used are told by every run.
-    n_questions = _write(path, questions, asked, together)
-    ask = partial(_ask, answer=answer, asked=asked, answers=answers, folder=folder)
+    n_questions = _write(path, questions, together)
+
+    ask = partial(_ask, answer=answer, stage=name, file=base_name(source), folder=folder)
 
     def seen() -> Done:
         n_done = min(len(glob(join(folder, "*.arrow"))) * together, n_questions)
@@ -75,39 +97,44 @@ def through_model(
     except NotRunError:
         staging.delete()
         raise
-    return n_questions, _answered(path, folder, asked, answers)
+    refused: list[BadRecord] = []
+    with Folder.of(absolute(output)).create() as target:
+        for one in _outcomes(folder, -(-n_questions // together)):
+            target.write(one.line)
+            refused += one.refused
+    staging.delete()
+    return n_questions, refused
 
 
-def _write(path: str, questions: Iterable[Sequence[R]], asked: type[R], together: int) -> int:
-    """Writes the rows of so many questions to a row group; gives the number of questions."""
+def _write(path: str, questions: Iterable[Asked], together: int) -> int:
+    """Writes so many questions to a row group; gives their number."""
     n_questions, source = 0, iter(questions)
-    with Folder.of(path).create() as sink, pq.ParquetWriter(sink, schema_of(asked)) as target:
+    with Folder.of(path).create() as sink, pq.ParquetWriter(sink, schema_of(Asked)) as target:
         while group := list(islice(source, together)):
             n_questions += len(group)
-            target.write_batch(batch_of([row for rows in group for row in rows], asked))
+            target.write_batch(batch_of(group, Asked))
     return n_questions
 
 
 def _ask(
-    model: Any,
-    element: tuple[ChunkKey, pa.RecordBatch],
-    *,
-    answer: Callable[[Any, Sequence[R]], Iterable[A]],
-    asked: type[R],
-    answers: type[A],
-    folder: str,
+    model: Any, element: tuple[ChunkKey, pa.RecordBatch], *, answer: Answer, stage: str, file: str, folder: str
 ) -> int:
     """The answers to a row group, in a file of the folder, which is made unless it is there."""
     path = chunk_path(folder, ChunkKey(*element[0]))
 
     def make() -> None:
-        found = list(answer(model, list(rows_of(element[1], asked))))
-        write_chunk([batch_of(found, answers)], schema_of(answers), Report(), path=path)
+        questions = list(rows_of(element[1], Asked))
+        found = [
+            _Outcome(one)
+            if isinstance(one, bytes)
+            else _Outcome(refused=(BadRecord(stage, asked.query_id, one.reason, one.detail, file, -1),))
+            for asked, one in zip(questions, answer(model, questions), strict=True)
+        ]
+        write_chunk([batch_of(found, _Outcome)], schema_of(_Outcome), Report(), path=path)
 
     return once(path, make, read_chunk_report)[0].n_rows
 
 
-def _answered(path: str, folder: str, asked: type[R], answers: type[A]) -> Iterator[tuple[list[R], list[A]]]:
-    for number, group in enumerate(row_groups(path)):
-        stored, _ = read_chunk_report(chunk_path(folder, ChunkKey(0, number)))
-        yield list(rows_of(group, asked)), list(read_rows(stored, answers))
+def _outcomes(folder: str, n_groups: int) -> Iterator[_Outcome]:
+    for number in range(n_groups):
+        yield from read_rows(read_chunk_report(chunk_path(folder, ChunkKey(0, number)))[0], _Outcome)

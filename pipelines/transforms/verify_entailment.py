@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import apache_beam as beam
 from apache_beam.ml.inference.base import KeyedModelHandler, ModelHandler, RunInference
 from apache_beam.options.pipeline_options import StandardOptions
 
 from kbsource.files import options_in_use, use_options
-from mapping.entail.signal import ModelOptions, Pair, Refused, Verdict
+from mapping.entail.signal import ModelOptions, Pair, PlacedModel, Refused, Verdict
 from pipelines.runners.counters import count
 from pipelines.runners.running import check_paths
 
@@ -68,17 +68,6 @@ def _open_model(options: ModelOptions) -> Any:
 def _judge(model: Any, pairs: Pairs) -> Answers:
     count({"model_calls": 1, "model_pairs": len(pairs)})
     return tuple(model.judge(pairs))
-
-
-class PlacedModel(Protocol):
-    """Options that say where a model lies, and what the machines are to have that run it."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def accelerator(self) -> str | None: ...
-    @property
-    def ram(self) -> str | None: ...
 
 
 class RunModel(beam.PTransform):  # type: ignore[misc]  # Beam is not typed

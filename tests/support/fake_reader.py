@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mapping.retrieval.reader_options import ReaderOptions
+from mapping.retrieval.system_options import ReaderOptions
 
 OPENER = f"{__name__}:FakeGenerator"
 FUSING = "fusing"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mapping.retrieval.vector_kind import EncoderOptions
+from mapping.retrieval.system_options import EncoderOptions
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.jobs.vectors import make_vectors
 from pipelines.options import VectorsOptions

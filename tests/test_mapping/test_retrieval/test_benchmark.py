@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from kbsource.columns import schema_of
+from kbsource.release.writer import write_rows
 from mapping.metrics.kilt import intervals
-from mapping.retrieval.benchmark import Dataset, Tally, published, published_text, score_rows, score_text
+from mapping.retrieval.benchmark import Dataset, published, published_text, score_rows, score_text, scores_of
 from mapping.retrieval.benchmark_kind import MENTIONS, QUESTIONS, Score, Value
 from mapping.sources import all_sources
 
@@ -15,28 +19,40 @@ def _dataset(name: str, key: str = "", pool: str = QUESTIONS, task: str = "") ->
     return Dataset(name, f"{name}.jsonl", "kilt", key, pool, task)
 
 
-def test_scores_are_means_and_datasets_of_a_pool_count_together_by_their_records() -> None:
-    tally = Tally(200)
-    rows = list(tally.add(_dataset("a"), "s", {"Rprec": [1.0, 0.0, 0.5], "em": [1.0]}))
-    rows += tally.add(_dataset("b"), "s", {"Rprec": [1.0]})
-    rows += tally.add(_dataset("c", pool=""), "s", {"Rprec": [0.0], "nothing": []})
-    assert rows[1] == Value(QUESTIONS, "a", "s", "Rprec", 1, 0.0)
-    scores = {(one.dataset, one.metric): one for one in tally.scores()}
-    assert {key: (one.value, one.n) for key, one in scores.items()} == {
-        ("a", "Rprec"): (0.5, 3),
-        ("a", "em"): (1.0, 1),
-        ("b", "Rprec"): (1.0, 1),
-        ("c", "Rprec"): (0.0, 1),
-        (QUESTIONS, "Rprec"): (0.625, 4),
-        (QUESTIONS, "em"): (1.0, 1),
-    }
+def _scores(folder: Path, resamples: int, *runs: tuple[str, str, dict[str, list[float]]]) -> list[Score]:
+    rows = (
+        Value(pool, dataset, "s", metric, number, value)
+        for pool, dataset, metrics in runs
+        for metric, own in metrics.items()
+        for number, value in enumerate(own)
+    )
+    return list(
+        scores_of(str(folder), write_rows(rows, "values", schema_of(Value), output=str(folder)), resamples=resamples)
+    )
+
+
+def test_scores_are_means_and_datasets_of_a_pool_count_together_by_their_records(tmp_path: Path) -> None:
+    runs: list[tuple[str, str, dict[str, list[float]]]] = [
+        (QUESTIONS, "a", {"Rprec": [1.0, 0.0, 0.5], "em": [1.0]}),
+        (QUESTIONS, "b", {"Rprec": [1.0]}),
+        ("", "c", {"Rprec": [0.0], "nothing": []}),
+    ]
+    found = _scores(tmp_path, 200, *runs)
+    assert [(one.dataset, one.metric, one.value, one.n) for one in found] == [
+        ("a", "Rprec", 0.5, 3),
+        ("a", "em", 1.0, 1),
+        ("b", "Rprec", 1.0, 1),
+        ("c", "Rprec", 0.0, 1),
+        (QUESTIONS, "Rprec", 0.625, 4),
+        (QUESTIONS, "em", 1.0, 1),
+    ]
+    scores = {(one.dataset, one.metric): one for one in found}
     low, high = intervals(np.array([[1.0], [0.0], [0.5], [1.0]]), 200)[0]
     assert (scores[QUESTIONS, "Rprec"].low, scores[QUESTIONS, "Rprec"].high) == (low, high)
     assert low < 0.625 < high
-    without = Tally(0)
-    list(without.add(_dataset("a", pool=""), "s", {"Rprec": [1.0], "em": [0.0]}))
-    scores_alone = [Score("a", "s", name, value, None, None, 1) for name, value in (("Rprec", 1.0), ("em", 0.0))]
-    assert without.scores() == scores_alone
+    assert _scores(tmp_path / "without", 0, ("", "a", {"Rprec": [1.0], "em": [0.0]})) == [
+        Score("a", "s", name, value, None, None, 1) for name, value in (("Rprec", 1.0), ("em", 0.0))
+    ]
 
 
 def test_a_row_has_every_system_and_the_papers_beside_them() -> None:

@@ -13,7 +13,7 @@ pytest.importorskip("onnxruntime")
 
 from kbsource.errors import SetupError
 from mapping.retrieval.encoder import open_encoder
-from mapping.retrieval.vector_kind import EncoderOptions
+from mapping.retrieval.system_options import EncoderOptions
 from tests.support.tiny_encoder import DIMENSION, tiny_encoder, token_table
 from tests.support.tiny_nli import write_tokenizer
 

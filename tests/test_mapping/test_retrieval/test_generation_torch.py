@@ -12,7 +12,7 @@ import torch
 
 from kbsource.errors import SetupError
 from mapping.retrieval.generation import Generator
-from mapping.retrieval.reader_options import ReaderOptions
+from mapping.retrieval.system_options import ReaderOptions
 from tests.support.tiny_nli import write_tokenizer
 
 TEXTS = ("Ada was born in Arlin.", "Bruno lives in Corvo. Nobody knows why.", "Ada lives.", "the weather")

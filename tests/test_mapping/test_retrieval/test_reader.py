@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.retrieval.reader import Asked, Context, Prompt, answered, contexts_of, found_id, read_prompt
-from mapping.retrieval.reader_options import ReaderOptions, ReadForm
+from mapping.retrieval.reader import Asked, Context, Prompt, answered, contexts_of, read_prompt
+from mapping.retrieval.runs import found_id
+from mapping.retrieval.system_options import ReaderOptions, ReadForm
 from tests.support.fake_reader import FUSING, FakeGenerator
 
 BARE = Prompt("{passages}{question}", "{title} {text} ")
@@ -76,10 +77,8 @@ def test_passages_that_do_not_fit_are_left_out_and_a_first_one_is_cut() -> None:
 
 
 def test_a_question_that_is_too_long_is_refused() -> None:
-    assert _answered(SORN, text="one two three four five", most=4) == (
-        "a",
-        "the question alone has 5 tokens; 4 fit",
-    )
+    refused = _answered(SORN, text="one two three four five", most=4)
+    assert (refused.reason, refused.detail) == ("prompt_too_long", "a: the question alone has 5 tokens; 4 fit")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,22 @@ import pytest
 
 from kbsource.errors import RecordError
 from kbsource.records import BadRecord
+from mapping.contexts.gold import Reject
 from mapping.retrieval.index import Hit
 from mapping.retrieval.queries import Query
 from mapping.retrieval.runs import (
     RankedDocument,
-    answered,
-    converted,
+    asked_queries,
+    found_id,
     found_line,
     found_of,
+    of_queries,
     prediction_line,
-    predictions_of,
-    run_line,
+    ranked_queries,
+    run_prediction_line,
     training_line,
     trec_lines,
 )
-from mapping.sources.raw_records import RawRecord
 
 HITS = [
     Hit("7__0", 7, "Sorn", "The Sorn rises in Brack.", 3.5),
@@ -35,9 +37,20 @@ HITS = [
 ]
 
 
-def _raws(lines: Iterable[str | dict[str, Any]]) -> list[RawRecord]:
-    texts = (one if isinstance(one, str) else json.dumps(one) for one in lines)
-    return [RawRecord("run", number, 0, text.encode()) for number, text in enumerate(texts, start=1)]
+def _written(folder: Path, lines: Iterable[str | bytes | dict[str, Any]]) -> str:
+    path = folder / "lines"
+    contents = (json.dumps(one) if isinstance(one, dict) else one for one in lines)
+    path.write_bytes(b"".join(one if isinstance(one, bytes) else f"{one}\n".encode() for one in contents))
+    return str(path)
+
+
+def _predictions(path: str, texts: dict[str, str], reject: Reject) -> list[Any]:
+    found = of_queries(ranked_queries(path, reject), reject, partial(run_prediction_line, texts=texts))
+    return [json.loads(line) for line in found]
+
+
+def _run_line(record: Any) -> bytes:
+    return trec_lines(found_id(record), found_of(record))
 
 
 def test_a_prediction_has_one_output_of_places() -> None:
@@ -61,14 +74,14 @@ TEY = {"id": "9", "title": "Tey", "text": "", "score": 0.25}
 def test_contexts_are_passages_or_pages(benchmark: Any, form: Any, expected: object) -> None:
     line = found_line(Query("q", "where?", benchmark=benchmark), [HITS[0], PAGE], form)
     assert json.loads(line) == expected
-    assert run_line(expected) == ("q", b"q Q0 7__0 1 3.500000 kbsource\nq Q0 9 2 0.250000 kbsource\n")  # type: ignore[arg-type]
+    assert _run_line(expected) == b"q Q0 7__0 1 3.500000 kbsource\nq Q0 9 2 0.250000 kbsource\n"
 
 
 def test_the_output_of_a_set_s_query_is_one_and_a_page_has_no_text() -> None:
     line = json.loads(found_line(Query("q", "where?", benchmark="amber"), [PAGE], None))
     output = {"provenance": [{"wikipedia_id": "9", "title": "Tey", "score": "0.250000"}]}
     assert line == {"id": "q", "input": "where?", "output": output}
-    assert run_line(line) == ("q", b"q Q0 9 1 0.250000 kbsource\n")
+    assert _run_line(line) == b"q Q0 9 1 0.250000 kbsource\n"
 
 
 def test_negatives_are_of_no_gold_page_and_name_no_answer() -> None:
@@ -82,13 +95,11 @@ def test_negatives_are_of_no_gold_page_and_name_no_answer() -> None:
     assert json.loads(training_line(of_titles, HITS, n_negatives=5)) == line
 
 
-def test_runs_become_predictions_and_runs_again() -> None:
+def test_runs_become_predictions_and_runs_again(tmp_path: Path) -> None:
     run = b"q1 Q0 7__0 1 3.500000 kbsource\nq1 Q0 9__2 2 2.000000 kbsource\nq0 Q0 12 1 0.500000 kbsource\n"
     bad: list[BadRecord] = []
-    predictions = list(
-        predictions_of(_raws(run.decode().splitlines()), bad.append, texts={"q0": "who?", "q1": "where?"})
-    )
-    assert [json.loads(one) for one in predictions] == [
+    predictions = _predictions(_written(tmp_path, [run]), {"q0": "who?", "q1": "where?"}, bad.append)
+    assert predictions == [
         {
             "id": "q1",
             "input": "where?",
@@ -103,33 +114,31 @@ def test_runs_become_predictions_and_runs_again() -> None:
         },
         {"id": "q0", "input": "who?", "output": [{"provenance": [{"wikipedia_id": "12", "score": "0.500000"}]}]},
     ]
-    texts = (one.decode() for one in predictions)
-    again = converted(_raws(texts), bad.append, lines_of=lambda record: [run_line(record)])
-    assert b"".join(again) == run
+    path = _written(tmp_path, predictions)
+    assert b"".join(of_queries(ranked_queries(path, bad.append), bad.append, trec_lines)) == run
     assert bad == []
 
 
-def test_ranks_say_the_order_and_white_space_parts_columns() -> None:
+def test_ranks_say_the_order_and_white_space_parts_columns(tmp_path: Path) -> None:
     bad: list[BadRecord] = []
-    lines = ["q\tQ0\t8\t2\t9.5\tx", "q Q0 7 1 0.5 x"]
-    (line,) = predictions_of(_raws(lines), bad.append, texts={})
-    assert [one["wikipedia_id"] for one in json.loads(line)["output"][0]["provenance"]] == ["7", "8"]
-    assert "input" not in json.loads(line)
+    (line,) = _predictions(_written(tmp_path, ["q\tQ0\t8\t2\t9.5\tx", "q Q0 7 1 0.5 x"]), {}, bad.append)
+    assert [one["wikipedia_id"] for one in line["output"][0]["provenance"]] == ["7", "8"]
+    assert "input" not in line
 
 
 def test_pages_that_are_found_twice_are_one_document() -> None:
     spans = [{"wikipedia_id": "7"}, {"wikipedia_id": "9", "score": 0.4}, {"wikipedia_id": "7"}]
     record = {"id": "q", "output": [{"answer": "x"}, {"provenance": spans}]}
-    assert trec_lines(*found_of(record)) == b"q Q0 7 1 1.000000 kbsource\nq Q0 9 2 0.400000 kbsource\n"
+    assert _run_line(record) == b"q Q0 7 1 1.000000 kbsource\nq Q0 9 2 0.400000 kbsource\n"
     with pytest.raises(RecordError, match="wrong_type"):
         trec_lines("q 1", [RankedDocument("7", 1.0)])
 
 
-def test_lines_that_cannot_be_used_are_told() -> None:
+def test_lines_that_cannot_be_used_are_told(tmp_path: Path) -> None:
     lines = ["q Q0 7 1 0.5", "q Q0 7 first 0.5 x", "q Q0 7 1 much x", "a Q0 doc7 1 1 x", "b Q0 7 1 1 x", "u Q0 7 1 1 x",
              "b Q0 7 1 1 x"]  # fmt: skip
     bad: list[BadRecord] = []
-    assert len(list(predictions_of(_raws(lines), bad.append, texts={"a": "?", "b": "?"}))) == 1
+    assert len(_predictions(_written(tmp_path, lines), {"a": "?", "b": "?"}, bad.append)) == 1
     assert [(one.key, one.reason) for one in bad] == [
         ("line 1", "wrong_type"),
         ("line 2", "wrong_type"),
@@ -140,9 +149,13 @@ def test_lines_that_cannot_be_used_are_told() -> None:
     ]
     bad.clear()
     records: list[str | dict[str, Any]] = [{"id": "a", "input": "?"}, "{", {"id": "a", "input": "?"}, {"input": "?"}]
-    done = answered(_raws(records), bad.append, line_of=lambda query: query.text.encode())
-    assert list(done) == [b"?"]
-    assert [one.reason for one in bad] == ["malformed_json", "duplicate_question", "missing_field"]
+    seen: list[str] = []
+    queries = asked_queries(
+        _written(tmp_path, records), bad.append, see=lambda own: seen.extend(one.query_id for one in own)
+    )
+    assert list(of_queries(queries, bad.append, lambda _, query: query.text)) == ["?"]
+    assert seen == ["a", "a"]
+    assert [one.reason for one in bad] == ["malformed_json", "missing_field", "duplicate_question"]
 
 
 def test_a_run_is_read_by_ranx(tmp_path: Path) -> None:

@@ -14,9 +14,8 @@ pytest.importorskip("mcp")
 
 from mcp.client.client import Client
 
-from mapping.serving.answering import Answering
 from mapping.serving.operations import OPERATIONS, Cite, Search, Served
-from mapping.serving.tools import mcp_server
+from mapping.serving.server import Answering, mcp_server
 
 R = TypeVar("R")
 

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from mapping.serving import answering
-from mapping.serving.answering import Answering
+from mapping.serving import server
 from mapping.serving.operations import LONGEST_QUERY, MOST, OPERATIONS, SHAPES, STATUS, Search, Served
-from mapping.serving.web import BODY_BYTES, make_app
+from mapping.serving.server import BODY_BYTES, Answering, make_app
 from tests.support.served import SORN, TEY
 
 ODD: tuple[Any, ...] = (
@@ -163,7 +162,7 @@ def test_what_takes_too_long_is_given_up_and_no_more_wait_than_may(
         return {}
 
     monkeypatch.setattr(Search, "answer", answer)
-    monkeypatch.setattr(answering, "MOST_WAITING", 2)
+    monkeypatch.setattr(server, "MOST_WAITING", 2)
     with _client(served, longest_s=0.01) as client:
         told = [client.get("/search?query=a") for _ in range(3)]
         free.set()

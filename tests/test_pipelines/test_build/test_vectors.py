@@ -20,11 +20,11 @@ from kbsource.errors import SetupError
 from kbsource.release.writer import write_rows
 from mapping.passages.corpus import read_passages
 from mapping.retrieval.encoder import open_encoder
+from mapping.retrieval.system_options import EncoderOptions
 from mapping.retrieval.vector_kind import (
     PASSAGE_VECTORS,
     TABLE,
     VECTORS,
-    EncoderOptions,
     PassageVector,
     VectorPrecision,
 )
@@ -160,7 +160,7 @@ def _put(row: int, vector: bytes) -> Callable[[list[PassageVector]], Any]:
         (_put(1, _vector(0.6, 0.6)), FIRST, "vector_law", "3__1: its length is 0.84"),
         (_put(1, _vector(float("nan"))), FIRST, "vector_law", "3__1: its length is nan"),
         (lambda rows: rows.reverse(), FIRST, "other_passages", "3__0 where the passage is 5__2"),
-        (lambda rows: rows.pop(), "manifest.json", "counts", "passages: 7 counted, 8 written"),
+        (lambda rows: rows.pop(), "manifest.json", "counts", "table vectors has 7 rows, the counts say 8"),
     ],
 )
 def test_broken_vectors_are_found(

@@ -210,7 +210,7 @@ def test_a_release_without_questions_is_no_dataset(corpus: Path) -> None:
 def test_a_reader_answers_with_what_its_system_finds(
     tmp_path: Path, corpus: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "_generator", lambda _: TitleReader)
+    monkeypatch.setattr(job, "resolve_name", lambda _: TitleReader)
     reader = "reader: {model: m, form: pig, top: 2}"
     config.write_text(
         "datasets: {nq/dev: nq.jsonl, lists: qampari.jsonl, human/qa: sets.jsonl}\n"

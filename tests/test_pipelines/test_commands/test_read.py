@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.retrieval.reader_options import ReaderOptions
+from mapping.retrieval.system_options import ReaderOptions
 from pipelines.cli import main
 from pipelines.jobs import read as job
 from pipelines.jobs.read import Answers, read_questions

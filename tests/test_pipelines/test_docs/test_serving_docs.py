@@ -14,9 +14,8 @@ from starlette.testclient import TestClient
 pytest.importorskip("tantivy")
 
 from mapping.retrieval.index import make_index
-from mapping.serving.answering import MOST_WAITING, THREADS, Answering
 from mapping.serving.operations import OPERATIONS, SHAPES
-from mapping.serving.web import make_app
+from mapping.serving.server import MOST_WAITING, THREADS, Answering, make_app
 from tests.support.passages import cut_release
 from tests.support.real_data import ROOT
 from tests.support.served import opened_served

@@ -1,0 +1,186 @@
+"""The operations answered in bounds: as routes of HTTP, and as tools of MCP over standard input and output or a route.
+
+By GET an operation's parameters stand in the address, by POST they come as JSON. So many requests are answered at once,
+so many wait, and each for so long.
+
+Source: Model Context Protocol, by its official SDK for Python.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from kbsource import __version__
+from kbsource.errors import RecordError, SetupError, named_faults
+from mapping.inspector.frame import READING, guards
+from mapping.serving.operations import OPERATIONS, SHAPES, STATUS, Request, Served
+
+THREADS, MOST_WAITING, LONGEST_S = 4, 64, 10.0
+"""Requests that are answered at once, those and what waits for a thread, and seconds until an answer is given up."""
+BODY_BYTES = 1 << 20
+"""Of a request."""
+_REASONS = {404: "unknown_address", 405: "wrong_method"}
+_INSTRUCTIONS = (
+    "A snapshot of Wikipedia in which every text has a place: page, revision, element, characters. Search or read, "
+    "cite what you use, and check a quote before you rely on it."
+)
+
+
+class Answering:
+    """Answers requests in threads; whoever asks is on one event loop. What takes too long keeps its thread to its end,
+    so that no more than ``THREADS`` are ever at work."""
+
+    def __init__(self, served: Served, *, longest_s: float = LONGEST_S) -> None:
+        self._served, self._longest_s, self._n_waiting = served, longest_s, 0
+        self._threads = ThreadPoolExecutor(THREADS)
+
+    async def answer(self, operation: type[Request], asked: bytes | dict[str, Any], *, strict: bool = True) -> bytes:
+        """What an operation answers, as JSON.
+
+        Args:
+            asked: parameters, as JSON or by name; without ``strict`` numbers may be texts, as in an address.
+
+        Raises:
+            RecordError: a key of ``operations.STATUS``.
+        """
+        try:
+            if isinstance(asked, bytes):
+                request = msgspec.json.decode(asked, type=operation)
+            else:
+                request = msgspec.convert(asked, operation, strict=strict)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise RecordError("bad_request", str(error)) from error
+        if self._n_waiting >= MOST_WAITING:
+            raise RecordError("busy", f"{MOST_WAITING} requests are waiting; ask again")
+        work = asyncio.get_running_loop().run_in_executor(self._threads, self._answer, request)
+        self._n_waiting += 1
+        work.add_done_callback(self._end)
+        try:
+            return await asyncio.wait_for(asyncio.shield(work), self._longest_s)
+        except TimeoutError as error:
+            raise RecordError("too_slow", f"no answer in {self._longest_s:g} s; ask for less") from error
+
+    def _end(self, work: asyncio.Future[bytes]) -> None:
+        self._n_waiting -= 1
+        if not work.cancelled():
+            work.exception()  # whoever gave up does not ask for it
+
+    def _answer(self, request: Request) -> bytes:
+        try:
+            with named_faults():
+                return msgspec.json.encode(request.answer(self._served))
+        except SetupError as error:
+            raise RecordError("damaged", str(error)) from error
+
+
+def make_app(
+    served: Served,
+    answering: Answering,
+    *,
+    hosts: Sequence[str] = (),
+    tools: Starlette | None = None,
+) -> Starlette:
+    """The application that answers for a release, and within it that of MCP."""
+
+    async def head(request: HttpRequest) -> Response:
+        manifest = served.source.manifest
+        names = [f"/{name}" for name in operations]
+        return JSONResponse(
+            {"release": served.sha256, "wiki": manifest.site.dbname, "date": manifest.dump.date, "operations": names}
+        )
+
+    operations = {**OPERATIONS, **SHAPES}
+    own = [_route(f"/{name}", operation, answering) for name, operation in operations.items()]
+    return Starlette(
+        routes=[Route("/", head), *own, *(tools.routes if tools else ())],
+        middleware=guards(hosts, methods=(*READING, "POST")),
+        exception_handlers={HTTPException: _say_unknown, RecordError: _say_reason},
+        lifespan=tools.router.lifespan_context if tools else None,
+    )
+
+
+def _route(path: str, operation: type[Request], answering: Answering) -> Route:
+    async def answer(request: HttpRequest) -> Response:
+        if request.method == "POST":
+            content = await answering.answer(operation, await _body(request))
+        else:
+            content = await answering.answer(operation, dict(request.query_params), strict=False)
+        return Response(content, media_type="application/json")
+
+    return Route(path, answer, methods=["GET", "POST"])
+
+
+async def _body(request: HttpRequest) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES:
+            raise RecordError("too_large", f"a request has {BODY_BYTES} bytes at most")
+    return bytes(body)
+
+
+def _say_reason(_: HttpRequest, error: Exception) -> Response:
+    assert isinstance(error, RecordError)
+    return JSONResponse({"reason": error.reason, "detail": error.detail}, STATUS[error.reason])
+
+
+def _say_unknown(request: HttpRequest, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    reason = _REASONS.get(error.status_code, "bad_request")
+    return _say_reason(request, RecordError(reason, f"{request.method} {request.url.path}: {error.detail}"))
+
+
+def mcp_server(served: Served, answering: Answering) -> Server[Any]:
+    """A server with a tool for each operation that the release can answer."""
+    offered = {name: one for name, one in OPERATIONS.items() if served.index is not None or not one.of_passages}
+
+    async def list_tools(*_: Any) -> ListToolsResult:
+        return ListToolsResult(tools=[_tool(name, operation) for name, operation in offered.items()])
+
+    async def call_tool(_: Any, asked: CallToolRequestParams) -> CallToolResult:
+        try:
+            if asked.name not in offered:
+                raise RecordError("bad_request", f"there is no tool {asked.name}; there are {', '.join(offered)}")
+            content = await answering.answer(offered[asked.name], asked.arguments or {})
+        except RecordError as error:
+            said = TextContent(text=json.dumps({"reason": error.reason, "detail": error.detail}))
+            return CallToolResult(content=[said], is_error=True)
+        return CallToolResult(content=[TextContent(text=content.decode())], structured_content=json.loads(content))
+
+    return Server(
+        "kbsource", version=__version__, instructions=_INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
+    )
+
+
+def _tool(name: str, operation: type[Request]) -> Tool:
+    hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    return Tool(name=name, description=operation.said(), input_schema=operation.schema(), annotations=hints)
+
+
+async def answer_stdio(server: Server[Any]) -> None:
+    """Answers what comes by standard input until it ends."""
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+def mcp_app(server: Server[Any]) -> Starlette:
+    """The route ``/mcp``, and the lifespan that it needs: streamable HTTP without sessions. What stands before it
+    checks the host."""
+    off = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    app: Starlette = server.streamable_http_app(stateless_http=True, json_response=True, transport_security=off)
+    return app
