@@ -80,6 +80,7 @@ def test_published_figures_are_of_datasets_and_metrics_that_there_are() -> None:
     assert of_kilt - datasets == set()
     assert metrics == {
         *("Rprec", "downstream", "KILT-downstream", "F1", "recall", "precision"),
+        *("ARECALL@10", "ARECALL@100", "ERECALL@10", "ERECALL@100"),
         *("accuracy@1", "accuracy@1 head", "accuracy@1 tail", "consistency@1"),
     }
     assert all(0 <= figure.value <= 100 and figure.source for own in published().values() for figure in own)
