@@ -26,7 +26,7 @@ from costs group by system order by min(_row)"""
 
 
 def measured_benchmark(opened: Opened) -> Iterator[Section]:
-    """The table, R-precision over all questions and mentions, and what the runs took."""
+    """R-precision over all questions and mentions, the table, and what the runs took."""
     from mapping.retrieval.benchmark import Dataset, score_rows  # needs what metrics need
 
     scores = [msgspec.convert(row, Score) for row in read_table(opened.path, "scores")]
@@ -36,12 +36,12 @@ def measured_benchmark(opened: Opened) -> Iterator[Section]:
     systems = [one["name"] for one in opened.manifest.to_json()["systems"]]
     rows = tuple(one.texts() for one in score_rows(datasets, systems, scores))
     columns = ("dataset", "metric", "n", *systems, "figures of the papers")
-    yield Section("Systems on datasets", (Paragraph(_SAID), Table("Scores", columns, rows)))
     for pool in (QUESTIONS, MENTIONS):
         own = [(one.system, Share(one.value)) for one in scores if (one.dataset, one.metric) == (pool, "Rprec")]
         if own:
             about = "The mean over the records with a gold page."
             yield Section(f"{pool.capitalize()}", (bars("Page R-precision", ("system", "R-precision"), own, about),))
+    yield Section("Systems on datasets", (Paragraph(_SAID), Table("Scores", columns, rows)))
     said = Paragraph("Measured on one machine, beside whatever else it did.")
     yield Section("What it took", (said, sql_table(opened.db, "Runs by system", _COSTS)))
 
