@@ -21,14 +21,14 @@ from kbsource.wikitext.walk import expand_braces
 _LINK = re.compile(r"\[((?:https?:)?//[^\s\[\]<>\"{}|]+)(?:[ \t]+([^\]\n]*))?\]|(https?://[^\s\[\]<>\"{}|]+)")
 _MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|__")
 _YEAR = re.compile(r"(?<!\d)\d{4}[a-z]?(?![\da-z])")
-_LAST_NAMES = (
-    ("last", "surname", "author-last", "author", "nom", "apellidos", "apellido", "nachname", "cognome", "editor-last"),
-    ("último", "sobrenome", "achternaam", "efternamn", "nazwisko", "autor", "autore", "auteur", "editor"),
+_LAST_NAMES = tuple(
+    "last surname author-last author nom apellidos apellido nachname cognome editor-last último sobrenome achternaam "
+    "efternamn nazwisko autor autore auteur editor".split()
 )
 _YEARS = ("year", "date", "publication-date", *"année año fecha anno data jahr ano jaar datum rok год".split())
 _PAGES = ("p", "pp", "page", "pages", "loc", "at", "location", "passage", "s", "str", "с")
-# What names a source for others, or stands around a list, makes no footnote.
-_NO_NOTES = ("sfnref", "harvid", "refbegin", "refend", "cnote", "notefoot")
+_ANCHORS = ("sfnref", "harvid")
+_NO_NOTES = ("refbegin", "refend", "cnote", "notefoot")  # what stands around a list makes no footnote
 _MOST_HEADS = 1 << 14  # that a process remembers
 _MOST_NAMES = 4  # a shortened note names no more
 _MOST_AUTHORS = 6
@@ -81,7 +81,7 @@ class ReferenceReader:
         def on_template(inner: str, depth: int) -> str:
             head = inner.partition("|")[0]
             kind = self._kind_of(head)
-            template = split_template(inner, self._lang) if kind is not None else None
+            template = split_template(inner, self._lang) if kind not in (None, "anchor") else None
             if kind is None or template is None:
                 return _as_argument(f"{{{{{inner}}}}}")
             if PIPE in inner or EQUALS in inner:
@@ -141,7 +141,7 @@ class ReferenceReader:
 
 class NoteKinds:
     """What a template is to references, by what stands before its first pipe: see ``find_note``; ``work`` a citation,
-    ``tag`` a footnote or list as ``{{#tag:…}}``; None for nothing.
+    ``tag`` a footnote or list as ``{{#tag:…}}``, ``anchor`` says how notes name a source; None for nothing.
 
     With ``definitions`` also by the wiki's own redirects: what a template is known for whose definition it has.
     """
@@ -168,6 +168,8 @@ class NoteKinds:
         if len(head) > 200 or bare[:1] == "#" or not bare:
             return None
         name = normalise_template_name(head, self._lang)
+        if name.casefold().startswith(_ANCHORS):
+            return "anchor"
         if name.casefold().startswith(_NO_NOTES):
             return None
         if (kind := find_note(name, self._lang)) is not None:
@@ -247,24 +249,30 @@ def short_key(template: Template) -> Key | None:
 
 
 def full_keys(template: Template) -> list[Key]:
-    """By what shortened notes find a work that a citation template describes."""
+    """By what shortened notes find a work that a citation template describes: its authors, or the first one by the last
+    word, and the year; and what its ``ref`` says they name."""
     named = {name.casefold(): value for name, value in template.named.items() if value}
     year = next((found[0] for name in _YEARS if (found := _YEAR.search(named.get(name, "")))), None)
     names: list[str] = []
-    for bases in _LAST_NAMES:
-        for base in bases:
-            for number in ("1", "2", "3", "4"):
-                value = named.get(f"{base}{number}") or (number == "1" and named.get(base)) or ""
-                if value:
-                    value = " ".join(without_marks(value).replace("[", "").replace("]", "").rpartition("|")[2].split())
-                    names.append(value.partition(",")[0].casefold())
-            if names:
-                break
-        if names:
+    for base in _LAST_NAMES:
+        values = (named.get(f"{base}1") or named.get(base), *(named.get(f"{base}{number}") for number in "234"))
+        if names := [_family_name(value) for value in values if value]:
             break
-    if year is None or not names:
-        return []
-    return [(tuple(names[:_MOST_NAMES]), year), *([((names[0].rpartition(" ")[2],), year)] if " " in names[0] else [])]
+    keys = [] if year is None or not names else [(tuple(names[:_MOST_NAMES]), year)]
+    if keys and " " in names[0] and year is not None:
+        keys.append(((names[0].rpartition(" ")[2],), year))
+    head, *parts = (part.strip() for part in unmark_separators(named.get("ref", "")).strip("{}").split("|"))
+    if head.casefold() in _ANCHORS and parts:
+        *parts, year = parts
+        year = found[0] if (found := _YEAR.search(year)) else None
+    else:
+        parts = [head] if head else []
+    return [*keys, (tuple(name.casefold() for name in parts[:_MOST_NAMES]), year)] if year and parts else keys
+
+
+def _family_name(written: str) -> str:
+    name = " ".join(without_marks(written).replace("[", "").replace("]", "").rpartition("|")[2].split())
+    return name.partition(",")[0].casefold()
 
 
 def pages_of(template: Template, number: int = 1) -> str:

@@ -40,7 +40,7 @@ _GROUPS = {"la": "lower-alpha", "ua": "upper-alpha", "lr": "lower-roman", "ur": 
 class Note(NamedTuple):
     """Something that makes a mark, or a list of references, as it is written."""
 
-    kind: str  #: ``ref``, ``short``, ``short_text``, ``note``, ``pages``, ``doubt``, ``list``, ``work``
+    kind: str  #: ``ref``, ``short``, ``short_text``, ``note``, ``pages``, ``doubt``, ``list``, ``work``, ``anchor``
     markup: str
     content: str = ""  #: wikitext of the footnote; empty where it is defined elsewhere
     name: str | None = None
@@ -356,7 +356,7 @@ class _Settled:
                 self.pages.setdefault(self.uses[-1].note, note.detail)
             else:
                 self._counts["pages_astray"] += 1
-        elif outer is None:  # a citation within a note is its text
+        elif outer is None and note.kind == "work":  # a citation within a note is its text
             self._rest.append(_Ref(note, "", None))
 
     def _find(self, note: Note, group: str) -> _Ref | None:

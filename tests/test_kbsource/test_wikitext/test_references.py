@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 from time import process_time
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -32,7 +36,11 @@ def refs(wikitext: str) -> list[tuple[str, int | None, str]]:
 
 def marked(wikitext: str) -> str:
     """The text of a page with ``[ref]`` or ``[doubt]`` where a mark stands."""
-    parsed = parse(wikitext)
+    return with_marks(parse(wikitext))
+
+
+def with_marks(parsed: ParsedText) -> str:
+    """The same of a page that is parsed."""
     assert parsed.references is not None
     texts = [element.text for element in parsed.elements]
     for use in reversed(parsed.references.uses):
@@ -102,6 +110,24 @@ def test_details_of_a_reference_are_the_pages_of_its_use() -> None:
     assert marked("a<ref name=n details='p. 5'>x</ref> b<ref extends=n>p. 7</ref>") == "a[0:p. 5] b[0:p. 7]"
 
 
+PAGES = tomllib.loads((Path(__file__).parents[2] / "golden" / "references" / "pages.toml").read_text("utf-8"))["page"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page["language"] for page in PAGES])
+def test_golden_page(page: dict[str, Any]) -> None:
+    """Everything that a row says but where its page is and how it is written there."""
+    found = WikitextParser(Site(lang=page["language"]), has_references=True).parse(page["wikitext"], title="T")
+    assert found.references is not None
+    hidden, nothing = ("page_id", "ref", "markup", "markup_sha256"), (None, "", [])
+    rows = []
+    for ref in found.references.refs:
+        row = msgspec.json.decode(msgspec.json.encode(ref))
+        row |= row.pop("citation") or {}
+        rows.append({name: value for name, value in row.items() if name not in hidden and value not in nothing})
+    assert with_marks(found).partition("|")[0] == page["marked"].replace(": ", ":")
+    assert rows == page["refs"]
+
+
 class Wiki(dict[str, str]):
     """Definitions by name."""
 
@@ -160,6 +186,14 @@ def test_a_shortened_note_finds_its_source_in_the_bibliography() -> None:
     ]
     assert uses[0].pages == "7–9"
     assert counts["short_unresolved"] == 1
+
+
+@pytest.mark.parametrize("anchor", ["{{sfnref|Mill Trust|1901}}", "{{harvid|Mill Trust|1901}}", "Mill Trust"])
+def test_a_work_is_found_by_what_it_says_that_notes_name(anchor: str) -> None:
+    wikitext = f"a{{{{sfn|Mill Trust|1901}}}}\n\n* {{{{cite book|title=B|publisher=M|year=1901|ref={anchor}}}}}"
+    found = parse(wikitext).references
+    assert found is not None
+    assert [(ref.form, ref.source) for ref in found.refs] == [("short", 1), ("work", None)]
 
 
 _PIECES = [
