@@ -56,8 +56,6 @@ class ReferenceReader:
         kind_of: what a template is to references, as ``NoteKinds`` gives it.
     """
 
-    nothing = ReferenceText()
-
     def __init__(self, lang: str, plain: Callable[[str], str], kind_of: Callable[[str], str | None]) -> None:
         self._lang, self._parse, self._kind_of = lang, plain, kind_of
         self._plain = lru_cache(maxsize=1 << 12)(self._as_text)
@@ -205,11 +203,11 @@ def citation_text(citation: Citation) -> str:
         parts.append(date)
     parts.append(citation.quote and f'"{citation.quote}"')
     shown = " ".join(part if part[-1] in ".?!" else f"{part}." for part in parts if part)
-    return shown or citation.url or next((f"{name.upper()} {value}" for name, value in _named(citation) if value), "")
-
-
-def _named(citation: Citation) -> list[tuple[str, str | None]]:
-    return [(name, getattr(citation, name)) for name in SCHEMES]
+    return (
+        shown
+        or citation.url
+        or next((f"{name.upper()} {value}" for name in SCHEMES if (value := getattr(citation, name))), "")
+    )
 
 
 def _with_sign(pages: str) -> str:

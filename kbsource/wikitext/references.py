@@ -24,7 +24,7 @@ from kbsource.wikitext.blocks import LINE_PREFIX, RawAnchor
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.markers import CUT, DIGITS, NUMBERED, PLACE, mark_numbers, number_mark, without_marks
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
-from kbsource.wikitext.reference_texts import Key, ReferenceReader, full_keys, pages_of, short_key, short_text
+from kbsource.wikitext.reference_texts import Key, ReferenceReader, full_keys, pages_of
 from kbsource.wikitext.walk import Link
 
 # Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39; what they mean, https://www.mediawiki.org/wiki/Help:Cite.
@@ -246,10 +246,7 @@ class References:
         doubts: list[tuple[int, str]] = []
         for ref in refs:
             note = ref.note
-            if note.kind in ("short", "short_text") and note.template is not None:
-                found = read.nothing._replace(text=short_text(note.template), short=short_key(note.template))
-            else:
-                found = read(note.content)
+            found = read(note.content)
             doubts += [(ref.index, doubt) for doubt in found.doubts]
             rows.append((ref, found))
         full: dict[Key, int] = {}
