@@ -9,13 +9,14 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mapping.document import Section, Table
+from mapping.document import Paragraph, Section, Table
 from mapping.facts import OUTCOMES, PROBLEMS, QUESTION, SIDES
 from mapping.inspector.about import about_sections, other_values, report_of
 from mapping.inspector.frame import KindViews, render
 from mapping.inspector.listing import NULL, Card, Listing, Row
 from mapping.inspector.opened import Opened
 from mapping.inspector.qampari import proof_shown
+from mapping.write.kind import REPORT
 
 
 def about_facts(opened: Opened) -> Iterator[Section]:
@@ -32,20 +33,23 @@ def about_facts(opened: Opened) -> Iterator[Section]:
     became = Table("What became of the facts", columns, rows).linked(**{"facts": listed(""), **links})
     meanings = (*OUTCOMES.items(), *PROBLEMS.items())
     yield Section("Facts", (became, Table("What outcomes and problems mean", ("name", "meaning"), meanings)))
+    properties = report_of(opened.path)["properties"]
     of_properties = tuple(
         (
             name,
             own["label"] or "–",
-            own["question"] or "not asked for",
+            own["question"],
             *(own[side][n] for side in SIDES for n in own[side]),
         )
-        for name, own in report_of(opened.path)["properties"].items()
+        for name, own in properties.items()
+        if own["question"] is not None
     )
+    n_others = len(properties) - len(of_properties)
+    others = Paragraph(f"Not asked for: {n_others:,} further properties, whose statements {REPORT} counts.")
     columns = ("property", "label", "question", "old", "old without page", "new", "new without page")
     table = Table("Statements about items, in either release of Wikidata", columns, of_properties)
-    yield Section(
-        "Properties", (table.linked(property=lambda row: opened.url("tables/facts", property_id=row["property"])),)
-    )
+    linked = table.linked(property=lambda row: opened.url("tables/facts", property_id=row["property"]))
+    yield Section("Properties", (linked, others))
     yield from about_sections(opened, has_counts=True)
     yield other_values(opened, ("counts", *SIDES))
 

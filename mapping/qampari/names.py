@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -98,11 +99,17 @@ class ItemPages:
 
     def items_of(self, page_ids: Numbers) -> Numbers:
         """The items of pages, -1 for those without one; of several the first."""
-        order = np.argsort(self._pages_of_items, kind="stable")
-        places, is_there = _places(self._pages_of_items[order], page_ids)
+        order, ordered = self._by_page
+        places, is_there = _places(ordered, page_ids)
         found = np.full(len(page_ids), -1, np.int64)
         found[is_there] = self._items[order[places]]
         return found
+
+    @cached_property
+    def _by_page(self) -> tuple[Numbers, Numbers]:
+        """The order of the pages that have items, and these in it."""
+        order = np.argsort(self._pages_of_items, kind="stable")
+        return order, self._pages_of_items[order]
 
     def resolve(self, title: str) -> int | None:
         """The page that a title leads to, over redirects too; None where it leads to none."""

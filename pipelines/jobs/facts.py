@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Annotated, Any, NamedTuple
 
@@ -197,7 +197,7 @@ class _Found(NamedTuple):
 
     subjects: list[ItemName]
     positions: list[int]  # of their pages; -1 for none
-    values: list[list[ValueName]]
+    values: list[list[tuple[str, ValueName]]]  # what each is compared by, and what it is called
 
 
 def _look_up(pairs: Sequence[Mapping[str, Any]], named: Any, plan: Plan, side: Side) -> _Found:
@@ -211,8 +211,12 @@ def _look_up(pairs: Sequence[Mapping[str, Any]], named: Any, plan: Plan, side: S
     places = np.full(len(pairs), -1, np.int64)
     places[is_there] = positions
     values = [(f"P{pair['property']}", value) for pair in pairs for value in pair[f"{side}_values"]]
-    found = iter(Values(names, plan.kinds).take(values))
-    return _Found(subjects, places.tolist(), [[next(found) for _ in pair[f"{side}_values"]] for pair in pairs])
+    items = np.array([int(value[1:]) for name, value in values if plan.kinds[name] == "item"], np.int64)
+    same = iter((same_items(items, plan) if side == "old" else items).tolist())
+    kinds = ((plan.kinds[name], value) for name, value in values)
+    keys = [f"Q{next(same)}" if kind == "item" else answer_key(kind, value) for kind, value in kinds]
+    found = zip(keys, Values(names, plan.kinds).take(values), strict=True)
+    return _Found(subjects, places.tolist(), [list(islice(found, len(pair[f"{side}_values"]))) for pair in pairs])
 
 
 def make_facts(work: GroupWork, *named: Any, plan: Plan) -> None:
@@ -228,8 +232,7 @@ def make_facts(work: GroupWork, *named: Any, plan: Plan) -> None:
         answers: dict[Side, list[FactAnswer]] = {}
         for side in SIDES:
             answers[side] = []
-            raw = pair[f"{side}_values"]
-            for value, name in zip(_compared(property_id, raw, plan, side), found[side].values[at], strict=True):
+            for value, name in found[side].values[at]:
                 if any(value == one.value for one in answers[side]):
                     continue
                 said = state_triple(f"{entity}{SEPARATOR}{plan.labels[property_id]}", next(iter(name.names), ""))
@@ -264,14 +267,6 @@ def _called(subject: ItemName, plan: Plan, number: int) -> str:
     if subject.title is None or plan.pages.of_items().resolve(label) == subject.page_id:
         return label
     return subject.title
-
-
-def _compared(property_id: str, values: Sequence[str], plan: Plan, side: Side) -> list[str]:
-    """What values of a property are compared by."""
-    if plan.kinds[property_id] == "item" and side == "old":
-        numbers = np.array([int(value[1:]) for value in values], np.int64)
-        return [f"Q{number}" for number in same_items(numbers, plan).tolist()]
-    return [answer_key(plan.kinds[property_id], value) for value in values]
 
 
 def look_in_pages(work: GroupWork, *, plan: Plan) -> None:

@@ -259,7 +259,9 @@ def test_the_inspector_shows_old_and_new_side_by_side(made: Path, worlds: Path, 
     client = client_of(*releases)
     overview = client.get("/r/facts/").text
     assert 'href="/r/facts/tables/facts?outcome=changed&amp;problem=-"' in overview
-    assert "not asked for" in overview
+    report = json.loads((made / "report.json").read_bytes())
+    n_others = sum(own["question"] is None for own in report["properties"].values())
+    assert f"Not asked for: {n_others} further properties, whose statements report.json counts." in overview
     listed = client.get("/r/facts/tables/facts", params={"outcome": "changed", "problem": "-"}).text
     assert "What is the capital of Halvane Isles?" in listed
     number = next(at for at, row in enumerate(rows) if row["question"] == "What is the capital of Halvane Isles?")
