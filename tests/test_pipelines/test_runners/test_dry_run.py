@@ -35,6 +35,7 @@ MOST_TRANSFORMS = {
     "entity-linking": 98,
     "vectors": 44,
     "age": 61,
+    "facts": 97,
     "rerank": 11,
     "read": 11,
 }
@@ -93,6 +94,7 @@ def inputs(google: FakeGoogle, tmp_path_factory: pytest.TempPathFactory) -> dict
         "amber": [kb, wikidata, views, "--types", f"gs://wiki/{mini_wikidata.AMBER_TYPES.name}"],
         "entity-linking": [kb],
         "vectors": [passages, "--model", encoder],
+        "facts": [kb, later, "--wikidata", wikidata, wikidata],
         "age": [kb, later, "--input", found_file, "--from-kb", kb],
         "rerank": [passages, found_file, "--model", ranker, "--queries", records, "--index", str(made / "index")],
         "read": [records, "--retrieved", found_file, "--model", FUSING, "--form", "fid"],
@@ -103,7 +105,7 @@ def inputs(google: FakeGoogle, tmp_path_factory: pytest.TempPathFactory) -> dict
 def test_every_job_becomes_one_of_dataflow_and_leaves_nothing(
     inputs: dict[str, list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
-    monkeypatch.setattr(read_job, "_generator", lambda _: FakeGenerator)
+    monkeypatch.setattr(read_job, "resolve_name", lambda _: FakeGenerator)
     before = contents_of("gs://wiki")
     given = [*job.split(), *inputs[job], "--output", "gs://wiki/made", "--runner", "dataflow", "--dry-run", "--json"]
 
