@@ -7,6 +7,7 @@ stays the same however many there are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -272,9 +273,10 @@ class _Best:
 
     def passages(self) -> list[list[ScoredPassage]]:
         """The best of all blocks, by query."""
-        found: list[list[ScoredPassage]] = [[] for _ in self._least]
-        if self._held:
-            queries, scores, pages, numbers = (column.tolist() for column in self._shrink())
-            for query, score, page, number in zip(queries, scores, pages, numbers, strict=True):
-                found[query].append(ScoredPassage(page, number, score))
-        return found
+        if not self._held:
+            return [[] for _ in self._least]
+        queries, *columns = self._shrink()
+        scores, pages, numbers = (column.tolist() for column in columns)
+        every = list(map(ScoredPassage, pages, numbers, scores))
+        ends = np.searchsorted(queries, np.arange(len(self._least) + 1))
+        return [every[start:end] for start, end in pairwise(ends)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -11,13 +12,14 @@ import pytest
 
 from kbsource.errors import SetupError
 from kbsource.local_copies import release_copies
-from mapping.entail.signal import ModelOptions
+from mapping.entail.signal import DEFAULT_MODEL, ModelOptions
 from pipelines.cli import main
 from pipelines.jobs.map_dataset import map_dataset
 from pipelines.options import MapOptions, VerifyOptions
-from tests.support import mini_wiki
+from tests.support import mini_wiki, mini_wikidata
 from tests.support.alignments import evidence, record, write_records
-from tests.support.builds import build_mini, contents, run_job
+from tests.support.builds import build_mini, contents, open_release, run_job
+from tests.support.entities import make
 from tests.support.passages import cut_release
 from tests.support.stores import contents_of, failing_store, put, put_folder, s3_server
 
@@ -106,3 +108,36 @@ def test_a_model_in_the_store_judges_as_it_does_here(
     assert list(scratch.glob("kbsource-*copy-*")) == []
     with pytest.raises(SetupError, match="s3://wiki/models/none: no such folder"):
         model_facts(ModelOptions("s3://wiki/models/none", backend="onnx"))
+
+
+def test_qampari_asks_a_model_in_the_store_as_one_here_and_refuses_one_that_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for library in ("onnxruntime", "onnx", "transformers"):
+        pytest.importorskip(library, reason="needs kbsource[nli]")
+    from tests.support.tiny_nli import overlap_model
+
+    (scratch := tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    make(mini_wikidata.DUMP, output=tmp_path / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
+    build_mini(tmp_path / "kb", wikidata=str(tmp_path / "wikidata"))
+    texts = [element.text for page in open_release(tmp_path / "kb") for element in page.elements]
+    # By the name of the one that is asked without --model, whose threshold is taken.
+    name = os.path.basename(DEFAULT_MODEL)
+    put_folder(f"s3://wiki/models/{name}", overlap_model(tmp_path / name, texts=texts))
+
+    def ask(model: str, output: str, *runner: str) -> int:
+        given = [str(tmp_path / "kb"), str(tmp_path / "wikidata"), "--model", model, "--backend", "onnx"]
+        return main(["qampari", *given, "--output", str(tmp_path / output), *runner])
+
+    assert ask(str(tmp_path / name), "here") == 0
+    assert ask(f"s3://wiki/models/{name}", "there", "--runner", "local-multi", "--workers", "2") == 0
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+    assert len(list(scratch.glob("kbsource-*copy-*"))) == 1  # for all processes
+    capsys.readouterr()
+
+    assert ask("s3://wiki/models/none", "none") == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if "warning" not in line]
+    assert said == ["kbsource qampari: s3://wiki/models/none: no such folder, or no model in it."]
+    assert not (tmp_path / "none").exists()
