@@ -38,6 +38,7 @@ from mapping.options import (
     check_options,
     listed,
     name_like,
+    path_like,
     releases_named,
 )
 from mapping.passages.cut import CutOptions
@@ -395,7 +396,7 @@ class FactsOptions(Checked):
     new: Release
     """Newer release of the same wiki."""
     _: KW_ONLY
-    wikidata: Annotated[tuple[File, File], Parameter(metavar="OLD NEW", converter=releases_named)]
+    wikidata: Annotated[tuple[str, str], Parameter(metavar="OLD NEW", converter=releases_named, validator=path_like)]
     """Releases of Wikidata of the two days, the older one first."""
     output: Output
     model: Annotated[ModelOptions | None, FLAT] = None
