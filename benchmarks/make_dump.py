@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import bz2
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -60,11 +60,11 @@ class MadePage(NamedTuple):
     xml: bytes
 
 
-def base_pages(root: Path) -> list[RawPage]:
+def base_pages(root: Path, names: Sequence[str] = (S1, *OTHERS)) -> list[RawPage]:
     """Gives every page of every slice once, under a title of its own, prefixes in English."""
     pages: list[RawPage] = []
     seen: dict[str, int] = {}
-    for read_slice in read_slices(root, (S1, *OTHERS)):
+    for read_slice in read_slices(root, names):
         for page in read_slice.pages:
             title = page.title
             if page.namespace != 0:

@@ -219,6 +219,41 @@ class TemplateRow(Row):
     example: Annotated[str | None, "the use there, shortened"]
 
 
+class ShownUse(Row):
+    """What a template shows and loses on a page."""
+
+    shown_chars: Annotated[int, "visible characters that its uses outside of other templates show"]
+    lost_chars: Annotated[int, "visible characters of its arguments that were not carried over"]
+    example: Annotated[str | None, "the first use that loses some, shortened"]
+
+
+class MarkCount(Row):
+    """How many references of a page are of some nature."""
+
+    name: Annotated[str, "as in the findings of the manifest"]
+    n: Annotated[int, "how many"]
+
+
+class Trace(Row):
+    """Only with `--traces`. What the page of the same place in pages was made from, for `build --base`."""
+
+    page_id: Annotated[int, "the page"]
+    made_from: Annotated[
+        bytes | None,
+        "hash of its wikitext, title, revision, redirects and item; null where it is always made anew",
+    ]
+    asked: Annotated[tuple[int, ...], "hashes of names of what else it rests on: definitions and titles, sorted"]
+    uses: Annotated[tuple[ShownUse, ...], "beside the page's templates, what each shows and loses"]
+    marks: Annotated[tuple[MarkCount, ...], "counts of its references that are in no table, by name"]
+
+
+class DefinitionHash(Row):
+    """Only with `--traces`. One row per name of a template or module that leads to a text, by key as without a sign."""
+
+    key: Annotated[int, "hash of its name, with a sign"]
+    text_hash: Annotated[int, "hash of the text, redirects followed"]
+
+
 class PageItem(Row):
     """Only with `--wikidata`. One row per page that a sitelink or page_props gives an item, by page id."""
 

@@ -55,9 +55,7 @@ from mapping.sources.source import HypothesisKind, SourceOptions, Split
 _MEBIBYTE = 1 << 20
 _TIME = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ"
 _MOST_MEMORY = 1 << 46
-_PLACES = frozenset(
-    ("dump", "kb", "wikidata", "pageviews", "output", "page_props", "siteinfo", "relations", "key_columns", "types")
-)
+_PLACES = frozenset("dump kb base wikidata pageviews output page_props siteinfo relations key_columns types".split())
 """Where things are, which does not decide a byte."""
 
 
@@ -150,6 +148,11 @@ class BuildOptions(Checked):
     (needs kbsource[lua]), or nothing."""
     references: bool = False
     """Tables of references and of their places in the text; parsing takes about three times as long."""
+    traces: bool = False
+    """Tables of what each page was made from, so that the release can be the base of a later build."""
+    base: Release | None = None
+    """Release with traces, of an earlier dump: pages that would be made into the same again are taken over. The same
+    bytes come, in less time."""
     max_rejects: Share = 0.001
     """Highest share of the pages that may be rejected."""
     allow_truncated: Truncated = False
@@ -476,6 +479,11 @@ class VectorsOptions(Checked):
     output: Output
     precision: VectorPrecision = "float16"
     """Of the numbers of a vector: float16; int8, half as large; or bits, a sixteenth."""
+    base: Release | None = None
+    """Vectors of earlier passages by the same encoder: those of passages whose title and text are there are taken over.
+    The same bytes come, in less time."""
+    base_passages: Release | None = None
+    """The passages that these are of."""
 
 
 @dataclass(frozen=True, slots=True)

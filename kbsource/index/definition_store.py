@@ -5,10 +5,10 @@ Two Arrow IPC files, uncompressed, version ``FORMAT`` in their schema metadata:
 ``definitions.arrow``: one row per page, in the order of the dump: its ``text``.
 
 ``definition-keys.arrow``: one batch, a row per name that leads to a text, sorted by ``key`` (``identity.title_hash`` of
-``definition_name``): ``place`` is batch << 32 | row of the text in definitions.arrow, of a redirect that of its target.
-It is written last.
+``definition_name``): ``place`` is batch << 32 | row of the text in definitions.arrow, of a redirect that of its target,
+and ``text_hash`` is ``identity.title_hash`` of that text. It is written last.
 
-Memory: the mapped files, and 40 bytes a page while the store is built.
+Memory: the mapped files, and 48 bytes a page while the store is built.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from kbsource.identity import title_hash
 from kbsource.index.mapped_files import MappedFile, MappedStrings, title_keys, write_index_file
 from kbsource.site import Site
 from kbsource.titles import clean_title, upper_first
+from kbsource.wikitext.asked import module_name, template_name
 
-FORMAT = "kbsource-definitions-1"
+FORMAT = "kbsource-definitions-2"
 TEXTS_FILE = "definitions.arrow"
 KEYS_FILE = "definition-keys.arrow"
 TEMPLATE, MODULE = 10, 828
@@ -47,10 +48,13 @@ DEFINITION_ROWS = pa.schema(
 
 TEXTS_SCHEMA = pa.schema([DEFINITION_ROWS.field("text")], metadata={"format": FORMAT})
 KEYS_SCHEMA = pa.schema(
-    [pa.field("key", pa.uint64(), nullable=False), pa.field("place", pa.int64(), nullable=False)],
+    [
+        pa.field("key", pa.uint64(), nullable=False),
+        pa.field("place", pa.int64(), nullable=False),
+        pa.field("text_hash", pa.uint64(), nullable=False),
+    ],
     metadata={"format": FORMAT},
 )
-_Places = npt.NDArray[np.int64]
 
 
 def definition_name(namespace: int, title: str, lang: str) -> str:
@@ -74,10 +78,9 @@ def build_definitions(batches: Iterable[pa.RecordBatch], folder: str) -> int:
     os.makedirs(folder, exist_ok=True)
     rows = _Rows()
     write_index_file(os.path.join(folder, TEXTS_FILE), TEXTS_SCHEMA, rows.texts(batches))
-    keys, places = rows.resolved()
-    table = pa.RecordBatch.from_arrays([pa.array(keys), pa.array(places)], schema=KEYS_SCHEMA)
+    table = pa.RecordBatch.from_arrays([pa.array(column) for column in rows.resolved()], schema=KEYS_SCHEMA)
     write_index_file(os.path.join(folder, KEYS_FILE), KEYS_SCHEMA, [table])
-    return len(keys)
+    return int(table.num_rows)
 
 
 class _Rows:
@@ -94,25 +97,26 @@ class _Rows:
             target = title_keys(batch["target_name"].fill_null(""))
             order = [batch[name].to_numpy() for name in ("revision_id", "page_id")]
             if batch.num_rows:
-                self._columns.append((title_keys(batch["name"]), place, is_redirect, target, *order))
+                texts = title_keys(batch["text"])
+                self._columns.append((title_keys(batch["name"]), place, texts, is_redirect, target, *order))
             yield pa.RecordBatch.from_arrays([batch["text"]], schema=TEXTS_SCHEMA)
 
-    def resolved(self) -> tuple[npt.NDArray[np.uint64], _Places]:
-        """The keys that lead to a text, ascending, and where it is."""
+    def resolved(self) -> tuple[npt.NDArray[np.generic], ...]:
+        """The keys that lead to a text, ascending, where it is, and its hash."""
         if not self._columns:
-            return np.empty(0, np.uint64), np.empty(0, np.int64)
+            return np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint64)
         columns = (np.concatenate(column) for column in zip(*self._columns, strict=True))
-        key, place, is_redirect, target, revision_id, page_id = columns
+        key, place, texts, is_redirect, target, revision_id, page_id = columns
         order = np.lexsort((page_id, revision_id, key))
         order = order[np.append(key[order][1:] != key[order][:-1], True)]
-        key, place, is_redirect, target = key[order], place[order], is_redirect[order], target[order]
+        key, place, texts, is_redirect, target = (column[order] for column in (key, place, texts, is_redirect, target))
         at = np.searchsorted(key, target).clip(max=len(key) - 1)
         next_row = np.where(is_redirect & (key[at] == target), at, -1)
         final = np.arange(len(key))
         for _ in range(MAX_REDIRECTS):
             final = np.where((final >= 0) & is_redirect[final], next_row[final], final)
         is_found = (final >= 0) & ~is_redirect[final]
-        return key[is_found], place[final[is_found]]
+        return key[is_found], place[final[is_found]], texts[final[is_found]]
 
 
 class DefinitionStore:
@@ -134,14 +138,11 @@ class DefinitionStore:
 
     def source(self, name: str) -> str | None:
         """The wikitext of a template by its normalised name, redirects followed; None where there is none."""
-        prefix, colon, rest = name.partition(":")
-        if colon and self._site.namespace_by_name.get(prefix.strip().casefold()) == TEMPLATE:
-            name = upper_first(rest.strip(), self._site.lang)
-        return self._text(f"{TEMPLATE}:{name}")
+        return self._text(template_name(name, self._site))
 
     def module(self, name: str) -> str | None:
         """The source of a module by its name without prefix; None where there is none."""
-        return self._text(f"{MODULE}:{upper_first(clean_title(name), self._site.lang)}")
+        return self._text(module_name(name, self._site))
 
     def _text(self, name: str) -> str | None:
         key = title_hash(name)

@@ -4,31 +4,51 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import astuple, replace
 from mwparserfromhell.parser import ParserError
 
 from kbsource.columns import schema_of
 from kbsource.errors import RecordError
+from kbsource.identity import title_hash
 from kbsource.index.definition_store import DefinitionStore
 from kbsource.index.mapped_files import local_index
 from kbsource.index.page_props import PageProps
 from kbsource.index.title_index import TitleIndex, Unresolved
 from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
+from kbsource.pages.base import BaseRelease, TracedPage
 from kbsource.pages.shards import TemplateCounts
 from kbsource.pages.staging import raw_pages
-from kbsource.records import Anchor, BadRecord, Cell, CellLink, Infobox, InfoboxField, Page, RawPage, Table, instant
+from kbsource.records import (
+    Anchor,
+    BadRecord,
+    Cell,
+    CellLink,
+    Infobox,
+    InfoboxField,
+    MarkCount,
+    Page,
+    RawPage,
+    ShownUse,
+    Table,
+    Trace,
+    instant,
+)
 from kbsource.release.pages.writing import PageFaultError, PageGroups
 from kbsource.runtime.chunks import Work
 from kbsource.site import Site
 from kbsource.titles import Target, permanent_url
+from kbsource.wikitext.asked import Asked
 from kbsource.wikitext.blocks import RawLink
 from kbsource.wikitext.frames import Definitions, Invoke
 from kbsource.wikitext.lua_modules import LuaModules
@@ -89,10 +109,11 @@ class PageParser:
         invoke: Invoke | None = None,
         exists: Callable[[str], bool] | None = None,
         has_references: bool = False,
+        asked: Asked | None = None,
     ) -> None:
         """The arguments are those of ``WikitextParser``."""
         self._parser = WikitextParser(
-            site, definitions=definitions, invoke=invoke, exists=exists, has_references=has_references
+            site, definitions=definitions, invoke=invoke, exists=exists, has_references=has_references, asked=asked
         )
 
     def parse(self, raw: RawPage) -> ParsedPage:
@@ -195,6 +216,34 @@ def noted_page(page: Page, references: ParsedReferences | None) -> NotedPage:
     return NotedPage(*values)
 
 
+def trace_of(page: Page, text: ParsedText, redirects_used: Iterable[str], made_from: bytes) -> Trace:
+    """The trace of a page that is made from these things."""
+    uses = []
+    for use in page.templates:
+        n_lost, example = text.lost.get((use.name, use.outcome), (0, None))
+        uses.append(ShownUse(text.shown.get((use.name, use.outcome), 0), n_lost, example))
+    counts = text.references.counts if text.references is not None else {}
+    marks = tuple(MarkCount(name, n) for name, n in sorted(counts.items()))
+    if page.parse_status != "ok" or text.asked is None:
+        return Trace(page.page_id, None, (), tuple(uses), marks)
+    asked = np.array([title_hash(name) for name in text.asked.union(redirects_used)], np.uint64).view(np.int64)
+    return Trace(page.page_id, made_from, tuple(sorted(asked.tolist())), tuple(uses), marks)
+
+
+class _UsedRedirects:
+    """Looks titles up, and takes note of those that lead to another title."""
+
+    def __init__(self, resolver: TitleResolver) -> None:
+        self._resolve, self.redirects_to = resolver.resolve, resolver.redirects_to
+        self.names: set[str] = set()
+
+    def resolve(self, title: str) -> FoundTitle:
+        found = self._resolve(title)
+        if found.title != title:
+            self.names.add(title)
+        return found
+
+
 class Parser(Protocol):
     """Parses the articles of one wiki; ``kbsource.pages.articles.PageParser`` is one."""
 
@@ -212,6 +261,8 @@ class MakePages:
     has_items: bool = False  #: the index says which page has which item
     has_lua: bool = False  #: modules that definitions call are run
     has_references: bool = False  #: pages are ``NotedPage``
+    has_traces: bool = False  #: with traces
+    base: str | None = None  #: folder of a release of which pages are taken over; what has changed lies in the index
 
     def prepare(self, *folders: str) -> None:
         """Has index and definitions copied to this machine, for as long as this process lives."""
@@ -225,7 +276,8 @@ class MakePages:
         if self.has_references:
             make, row = partial(make, has_references=True), NotedPage
         if index is None:
-            return PageChunks(self.site, make(self.site), Unresolved(), None, np.empty(0, np.int64), row=row)
+            none = np.empty(0, np.int64)
+            return PageChunks(self.site, make(self.site), Unresolved(), None, none, row=row, has_traces=self.has_traces)
         index = local_index(index)
         skipped = dropped_sources(f"{index}/{DROPPED_FILE}")
         properties = PageProps.open(index) if self.has_items else None
@@ -234,21 +286,26 @@ class MakePages:
             parser = make(self.site)
         else:
             store = DefinitionStore(local_index(definitions), self.site)
-            exists = titles.__contains__
-            invoke = LuaModules(store, self.site, exists) if self.has_lua else None
-            parser = make(self.site, definitions=store, invoke=invoke, exists=exists)
-        return PageChunks(self.site, parser, titles, properties, skipped, row=row)
+            asked = Asked(self.site)
+            exists = asked.noting(titles.__contains__)
+            invoke = LuaModules(store, self.site, exists, asked) if self.has_lua else None
+            parser = make(self.site, definitions=store, invoke=invoke, exists=exists, asked=asked)
+        base = None if self.base is None else BaseRelease(self.base, index)
+        settings: dict[str, Any] = {"row": row, "has_traces": self.has_traces, "base": base}
+        return PageChunks(self.site, parser, titles, properties, skipped, **settings)
 
 
 class PageChunks:
-    """Parses raw articles of schema ``StagedArticle``, looks their links up, and gives pages of schema ``row``.
+    """Parses raw articles of schema ``StagedArticle``, looks their links up, and gives pages of schema ``row``, with
+    traces in the column ``trace`` where they are wanted.
 
     An article whose parsing ends the process, or fails, is extracted in the simplest way, with the status
     ``fallback_timeout``, ``fallback_crash`` or ``fallback_error``; one that does not survive that either is rejected.
-    What raises RecordError is a failure too. ``skipped`` are the sources of the articles that are left out.
+    What raises RecordError is a failure too. ``skipped`` are the sources of the articles that are left out. What
+    ``base`` has of a page that would be made into the same again is taken over.
 
-    The report counts ``articles`` and ``skipped``; its facts hold ``statuses``, ``losses`` and ``findings`` by name,
-    and the rows of ``templates``.
+    The report counts ``articles``, ``skipped`` and ``taken_over``; its facts hold ``statuses``, ``losses`` and
+    ``findings`` by name, and the rows of ``templates``.
     """
 
     def __init__(
@@ -260,9 +317,13 @@ class PageChunks:
         skipped: npt.NDArray[np.int64],
         *,
         row: type[Page] = Page,
+        has_traces: bool = False,
+        base: BaseRelease | None = None,
     ) -> None:
-        self.schema, self._row = schema_of(row), row
-        self._site, self._parser, self._resolver, self._properties = site, parser, resolver, properties
+        self._has_references = row is NotedPage
+        self.schema = schema_of(row).append(schema_of(TracedPage).field("trace")) if has_traces else schema_of(row)
+        self._site, self._parser, self._properties, self._base = site, parser, properties, base
+        self._resolver = _UsedRedirects(resolver)
         self._skipped = frozenset(skipped.tolist())
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
@@ -273,20 +334,27 @@ class PageChunks:
             raise
 
     def _groups(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        facts, groups, report = _Facts(), PageGroups(self._row), work.report
+        facts, groups, report = _Facts(), PageGroups(TracedPage), work.report
         report.counts.update(articles=0, skipped=0)
         name = ""
         for first, batch in rows:
             name = batch.schema.metadata[b"file"].decode()
             report.n_bytes += batch["text"].nbytes
-            for number, (source, raw) in enumerate(raw_pages(batch), first):
+            raws = list(raw_pages(batch))
+            hashes = [b"" if source in self._skipped else self._hash(raw) for source, raw in raws]
+            known = {} if self._base is None else self._base.find([raw.page_id for _, raw in raws], hashes)
+            for place, (source, raw) in enumerate(raws):
+                number = first + place
                 work.beat.done(pages=1, amount=_utf8_bytes(raw.text))
                 if source in self._skipped:
                     report.counts["skipped"] += 1
                     continue
                 try:
-                    page, text = self._page(raw, number, work)
-                    full = groups.add(page, number)
+                    if place in known and number not in work.verdicts:
+                        full = groups.take(*known[place])
+                        report.counts["taken_over"] += 1
+                    else:
+                        full = groups.add(self._page(raw, hashes[place], number, work), number)
                 except RecordError as error:
                     detail = error.detail[:_DETAIL_CHARS]
                     report.rejected.append(
@@ -294,15 +362,28 @@ class PageChunks:
                     )
                     continue
                 report.counts["articles"] += 1
-                facts.add(page, text)
                 if full is not None:
-                    yield full
+                    yield self._counted(full, facts)
         if (rest := groups.rest()) is not None:
-            yield rest
+            yield self._counted(rest, facts)
         report.facts = {"file": name, **facts.values()}
 
-    def _page(self, raw: RawPage, number: int, work: Work) -> tuple[Page, ParsedText]:
-        """The page and what its wikitext says.
+    def _counted(self, group: pa.RecordBatch, facts: _Facts) -> pa.RecordBatch:
+        facts.add(group, has_references=self._has_references)
+        columns = [group[name] for name in self.schema.names]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _hash(self, raw: RawPage) -> bytes:
+        """Of what an article is itself, and what the snapshot knows of it."""
+        page_id, properties = raw.page_id, self._properties
+        qid = properties.qid(page_id) if properties else None
+        is_disambiguation = properties is not None and properties.is_disambiguation(page_id)
+        revision = raw.revision_id, raw.parent_revision_id, raw.timestamp
+        facts = raw.title, *revision, qid, is_disambiguation, self._resolver.redirects_to(page_id), raw.text
+        return blake2b(msgspec.json.encode(facts), digest_size=16).digest()
+
+    def _page(self, raw: RawPage, made_from: bytes, number: int, work: Work) -> TracedPage:
+        """The page.
 
         By the simplest extraction where the parser does not come to its end or breaks a law.
 
@@ -314,24 +395,25 @@ class PageChunks:
             raise RecordError(f"page_{how}", "neither the parser nor the simplest extraction came to an end")
         if not times:
             try:
-                return self._made(raw, number, None, work)
+                return self._made(raw, made_from, number, None, work)
             except RecordError:
                 how = "error"
-        return self._made(raw, number, f"{FALLBACK}{how}", work)
+        return self._made(raw, made_from, number, f"{FALLBACK}{how}", work)
 
-    def _made(self, raw: RawPage, number: int, status: str | None, work: Work) -> tuple[Page, ParsedText]:
+    def _made(self, raw: RawPage, made_from: bytes, number: int, status: str | None, work: Work) -> TracedPage:
         work.beat.enter(number)
         try:
             parsed = self._parser.parse(raw) if status is None else self._parser.parse_fallback(raw, status)
+            self._resolver.names.clear()
             page = resolve_page(parsed, self._resolver, self._properties, self._site)
-            if self._row is NotedPage:
-                page = noted_page(page, parsed.text.references)
-            PageGroups.check(page)
+            noted = noted_page(page, parsed.text.references)
+            PageGroups.check(noted)
         except RecordError:
             work.beat.leave()
             raise
         work.beat.leave()
-        return page, parsed.text
+        values: list[Any] = [*astuple(noted), trace_of(page, parsed.text, self._resolver.names, made_from)]
+        return TracedPage(*values)
 
 
 class _Facts:
@@ -343,21 +425,23 @@ class _Facts:
         self._findings: Counter[str] = Counter()
         self._templates = TemplateCounts()
 
-    def add(self, page: Page, text: ParsedText) -> None:
-        self._statuses[page.parse_status] += 1
-        for loss in page.losses:
-            self._losses[loss.kind] += loss.pieces
-        self._templates.add_page(page, text)
-        findings = self._findings
-        findings["anchors"] += len(page.anchors)
-        findings["anchors_resolved"] += sum(anchor.target_page_id is not None for anchor in page.anchors)
-        findings["disambiguation_pages"] += page.is_disambiguation
-        findings["pages_with_item"] += page.qid is not None
-        if isinstance(page, NotedPage):
-            findings["refs"] += len(page.refs)
-            findings["ref_uses"] += len(page.ref_uses)
-            for name, n in (text.references.counts if text.references is not None else {}).items():
-                findings[f"ref_{name}"] += n
+    def add(self, group: pa.RecordBatch, *, has_references: bool) -> None:
+        """Counts pages of schema ``TracedPage``."""
+        self._statuses.update(group["parse_status"].to_pylist())
+        for loss in group["losses"].flatten().to_pylist():
+            self._losses[loss["kind"]] += loss["pieces"]
+        title, templates, uses = (group[name] for name in ("title", "templates", "trace"))
+        uses = pc.struct_field(uses, "uses")
+        self._templates.add_pages(*(column.to_pylist() for column in (title, templates, uses)))
+        findings, anchors = self._findings, group["anchors"].flatten()
+        findings["anchors"] += len(anchors)
+        findings["anchors_resolved"] += pc.count(pc.struct_field(anchors, "target_page_id")).as_py()
+        findings["disambiguation_pages"] += pc.sum(group["is_disambiguation"]).as_py()
+        findings["pages_with_item"] += pc.count(group["qid"]).as_py()
+        if has_references:
+            findings.update({name: len(group[name].flatten()) for name in ("refs", "ref_uses")})
+            for mark in pc.struct_field(group["trace"], "marks").flatten().to_pylist():
+                findings[f"ref_{mark['name']}"] += mark["n"]
 
     def values(self) -> dict[str, Any]:
         counts = {"statuses": self._statuses, "losses": self._losses, "findings": self._findings}

@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -14,10 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kbsource.columns import schema_of
 from kbsource.dump.rejects import DUPLICATE, check_rejects
 from kbsource.dump.sql import read_page_props
 from kbsource.errors import DataError
 from kbsource.files import Files, Folder, base_name
+from kbsource.index.definition_store import KEYS_FILE
+from kbsource.index.mapped_files import read_index_file
 from kbsource.index.page_props import CLAIMS_FILE, PagePropsReport, build_page_props
 from kbsource.index.redirects import redirect_rows
 from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
@@ -31,12 +35,12 @@ from kbsource.index.title_index_build import (
 from kbsource.pages.page_items import Sitelinks, write_page_items
 from kbsource.pages.shards import ShardReport, merged_templates, read_shard
 from kbsource.pages.staging import ScanReport, lost_pages, part_path, read_batches
-from kbsource.records import BadRecord, RedirectRow, TemplateRow
+from kbsource.records import BadRecord, DefinitionHash, RedirectRow, TemplateRow
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.pages.kind import Conflict, Counts, Dump, PagesManifest, TemplateCount
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE
 from kbsource.release.pages.writing import publish_index, write_locations
-from kbsource.release.writer import write_small_table
+from kbsource.release.writer import SMALL_GROUP_ROWS, write_batches, write_small_table
 from kbsource.site import Site
 from kbsource.wikidata.kind import WikidataTables
 
@@ -227,11 +231,14 @@ def assemble(
     inputs: Sequence[InputFile],
     options: dict[str, Any],
     wikidata: WikidataTables | None,
+    code: dict[str, str] | None = None,
+    definitions: str | None = None,
 ) -> PagesManifest:
     """Writes everything of a release but its pages and its manifest, and gives the manifest.
 
     ``reports`` and ``shard_reports`` say what both passes did, in order; ``inputs`` are the files read, the dump's
-    first; ``options`` those that decide the bytes. ``scratch`` is a local folder.
+    first; ``options`` those that decide the bytes. ``scratch`` is a local folder. ``code`` is what made the release,
+    ``code_facts`` if nothing else; ``definitions`` a local folder of definitions, whose hashes are wanted.
 
     Raises:
         DataError: pages were lost.
@@ -254,6 +261,9 @@ def assemble(
         ),
         "templates": write_small_table(_noted(templates, unknown), TemplateRow, output, "templates"),
     }
+    if definitions is not None:
+        hashes = chain.from_iterable(map(_definition_hashes, read_index_file(os.path.join(definitions, KEYS_FILE))))
+        tables["definitions"] = (write_batches(hashes, "definitions", schema_of(DefinitionHash), output=output),)
     for table in shard_reports[0].others:
         tables[table] = tuple(report.others[table] for report in shard_reports)
     props = indexes.page_props
@@ -268,7 +278,7 @@ def assemble(
         )
         findings = dict(sorted({**findings, **{f"items_{name}": n for name, n in agreements.items()}}.items()))
     return PagesManifest(
-        code=code_facts(),
+        code=code or code_facts(),
         inputs=tuple(inputs),
         dump=Dump(
             snapshot_date([report.file for report in reports], options.get("as_of")), schema_version, site.to_json()
@@ -284,6 +294,13 @@ def assemble(
         findings=findings,
         page_order=locations.page_order,
     )
+
+
+def _definition_hashes(keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    columns = [pa.array(keys[name].to_numpy().view(np.int64)) for name in schema_of(DefinitionHash).names]
+    hashes = pa.RecordBatch.from_arrays(columns, schema=schema_of(DefinitionHash))
+    for start in range(0, len(hashes), SMALL_GROUP_ROWS):
+        yield hashes.slice(start, SMALL_GROUP_ROWS)
 
 
 def _summed(counts: Iterable[dict[str, int]]) -> dict[str, int]:

@@ -14,23 +14,22 @@ from dataclasses import asdict, dataclass, field
 from functools import reduce
 from heapq import merge
 from itertools import groupby
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from kbsource.columns import batch_of, rows_of, schema_of
 from kbsource.files import Folder, join
-from kbsource.records import BadRecord, Page, TemplateRow
+from kbsource.records import BadRecord, Page, TemplateRow, Trace
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import TableFile
 from kbsource.rows import Row
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, read_chunk_report, read_stored, write_chunk
-from kbsource.wikitext.parse import ParsedText
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
-from kbsource.wikitext.templates import LostText
 
-_NOTHING = LostText(0, None)
+_Structs = list[dict[str, Any]]
 REFERENCES: dict[str, type[Row]] = {"refs": Reference, "ref_uses": ReferenceUse}
 """The tables of references, each a column of ``NotedPage``."""
 SHARD_BYTES = 400 << 20
@@ -64,7 +63,7 @@ class ShardReport:
     losses: dict[str, int]  #: pieces not carried over, by kind
     #: further counts: ``anchors``, ``anchors_resolved``, ``disambiguation_pages``, ``pages_with_item``
     facts: dict[str, int]
-    #: its other files, by table: those of references, where they were asked for
+    #: its other files, by table: those of references and traces, where they were asked for
     others: dict[str, FileEntry] = field(default_factory=dict)
 
 
@@ -99,7 +98,9 @@ def shard_file(staging: str, number: int) -> str:
     return chunk_path(join(staging, "shards"), ChunkKey(number, 0))
 
 
-def write_page_shard(shard: Shard, *, output: str, staging: str, has_references: bool = False) -> ShardReport:
+def write_page_shard(
+    shard: Shard, *, output: str, staging: str, has_references: bool = False, has_traces: bool = False
+) -> ShardReport:
     """Writes one file of pages out of its chunks, from ``PageChunks``, and the shard's report, which it returns.
 
     One that is there already is taken.
@@ -112,7 +113,8 @@ def write_page_shard(shard: Shard, *, output: str, staging: str, has_references:
     templates = TemplateCounts()
     records: list[BadRecord] = []
     n_skipped = 0
-    rows_by_table = {"pages": Page, **(REFERENCES if has_references else {})}
+    rows_by_table = {"pages": Page, **({"traces": Trace} if has_traces else {})}
+    rows_by_table |= REFERENCES if has_references else {}
     with ExitStack() as stack:
         targets = {
             table: stack.enter_context(
@@ -125,7 +127,7 @@ def write_page_shard(shard: Shard, *, output: str, staging: str, has_references:
             for batch in read_stored(stored):
                 targets["pages"].write(batch.select(schema_of(Page).names))
                 for table in [*targets][1:]:
-                    structs = batch[table].flatten()
+                    structs = batch["trace"] if table == "traces" else batch[table].flatten()
                     if len(structs):
                         schema = schema_of(rows_by_table[table])
                         targets[table].write(pa.RecordBatch.from_arrays(structs.flatten(), schema=schema))
@@ -212,13 +214,13 @@ class TemplateCounts:
             known = self._rows.get(key := _use(row))
             self._rows[key] = row if known is None else _sum(known, row)
 
-    def add_page(self, page: Page, text: ParsedText) -> None:
-        """Adds the uses on a page, with what is shown and lost there by name and outcome."""
-        for use in page.templates:
-            key = use.name, use.outcome
-            n_lost, example = text.lost.get(key, _NOTHING)
-            lost_by = page.title if n_lost else None
-            self.add([TemplateRow(*key, use.uses, 1, text.shown.get(key, 0), n_lost, lost_by, example)])
+    def add_pages(self, titles: Iterable[str], templates: Iterable[_Structs], shown: Iterable[_Structs]) -> None:
+        """Adds the uses on pages: of each its title, ``TemplateUse`` and ``ShownUse``, as Arrow has them."""
+        for title, uses, shows in zip(titles, templates, shown, strict=True):
+            for use, show in zip(uses, shows, strict=True):
+                lost_by = title if show["lost_chars"] else None
+                counts = use["uses"], 1, show["shown_chars"], show["lost_chars"]
+                self.add([TemplateRow(use["name"], use["outcome"], *counts, lost_by, show["example"])])
 
     def rows(self) -> list[TemplateRow]:
         """The rows, sorted."""

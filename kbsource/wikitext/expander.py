@@ -9,7 +9,19 @@ from typing import Generic, NamedTuple, TypeVar
 
 from kbsource.site import CATEGORY, TEMPLATE, Site
 from kbsource.titles import split_namespace
-from kbsource.wikitext.frames import MAX_PIECES, BoundError, Cost, Definitions, Engine, Frame, Invoke, Wiki, transcluded
+from kbsource.wikitext.asked import Asked
+from kbsource.wikitext.frames import (
+    MAX_LOOK_UPS,
+    MAX_PIECES,
+    BoundError,
+    Cost,
+    Definitions,
+    Engine,
+    Frame,
+    Invoke,
+    Wiki,
+    transcluded,
+)
 from kbsource.wikitext.functions.arguments import PageFacts
 from kbsource.wikitext.markers import CUT, LINE, unmark_separators
 from kbsource.wikitext.templates import TemplateRule, normalise_template_name, split_arguments
@@ -18,6 +30,7 @@ from kbsource.wikitext.tree import Text, Use, count_pieces, read_boxes, read_tre
 MAX_REMEMBERED_CHARS = 64 << 20
 """Characters of definitions, and likewise of uses with what they show, that a process remembers."""
 _CHARS_A_PIECE = 64  # a piece of a tree takes the room of so many
+_CHARS_A_NAME = 64  # as does a name that was asked for
 _LINE_STARTS = ("*", "#", ":", ";", "{|")
 _TAG_REF = re.compile(r"\{\{\s*#tag:\s*ref\b", re.IGNORECASE)
 _NO_VALUE = re.compile(r"\{{3}[^{}]*\}{3}")
@@ -70,13 +83,15 @@ class Expander:
         *,
         invoke: Invoke | None = None,
         exists: Callable[[str], bool] | None = None,
+        asked: Asked | None = None,
     ) -> None:
-        """What ``find_rule`` knows is not expanded; without ``exists`` there are no articles."""
+        """What ``find_rule`` knows is not expanded; without ``exists`` there are no articles. ``asked`` takes note."""
+        self.asked = asked or Asked(site)
         self._definitions = definitions
         self._site = site
         self._trees: _Memory[tuple[Text | None, int, int]] = _Memory()
         self._wiki = Wiki(find_rule, self._find_tree, self.name_template, invoke, exists or (lambda title: False))
-        self.known: _Memory[tuple[Expanded, Cost]] = _Memory()
+        self.known: _Memory[tuple[Expanded, Cost, frozenset[str]]] = _Memory()
 
     def name_template(self, head: str) -> str:
         """The normal form of a template's name, without the wiki's own prefix for templates."""
@@ -95,6 +110,7 @@ class Expander:
         return split_namespace(f"{prefix}:x", self._site)[0] == CATEGORY
 
     def _find_tree(self, name: str) -> tuple[Text | None, int, int]:
+        self.asked.template(name)
         found = self._trees.get(name)
         if found is None:
             source = self._definitions.source(name)
@@ -121,25 +137,32 @@ class PageExpander:
 
     def expand(self, inner: str, name: str) -> Expanded:
         """What a use shows by what stands between its braces, templates worked out; ``name`` in normal form."""
-        engine, known = self._engine, self._expander.known
+        engine, known, asked = self._engine, self._expander.known, self._expander.asked
         remembered = known.get(inner)
-        if remembered is not None:
-            return remembered[0] if engine.cost.add(remembered[1]) else _BOUND
+        # What the page cannot pay is worked out as far as it goes, as if nobody remembered it.
+        if remembered is not None and engine.cost.add(remembered[1]):
+            asked.names |= remembered[2]
+            return remembered[0]
         engine.start()
         before = engine.cost.counts()
         try:
-            engine.cost.spend(inner.count("|"))
-            parts = [
-                (None if name is None else (unmark_separators(name),), (unmark_separators(value),))
-                for name, value in split_arguments(inner)
-            ]
-            text = Frame(engine, self._title).use(Use(parts[0][1], tuple(parts[1:]), True), is_by_rule=False)
+            text, names = asked.apart(lambda: self._worked_out(inner))
         except BoundError:
             return _BOUND
         expanded = self._seen(text)
-        if not engine.page.is_asked:
-            known.add(inner, (expanded, engine.cost.since(*before)), len(text))
+        if not engine.page.is_asked and engine.cost.n_look_ups <= MAX_LOOK_UPS:
+            n_chars = len(text) + _CHARS_A_NAME * len(names)
+            known.add(inner, (expanded, engine.cost.since(*before), names), n_chars)
         return expanded
+
+    def _worked_out(self, inner: str) -> str:
+        """What the use comes to; raises BoundError."""
+        self._engine.cost.spend(inner.count("|"))
+        parts = [
+            (None if name is None else (unmark_separators(name),), (unmark_separators(value),))
+            for name, value in split_arguments(inner)
+        ]
+        return Frame(self._engine, self._title).use(Use(parts[0][1], tuple(parts[1:]), True), is_by_rule=False)
 
     def _seen(self, text: str) -> Expanded:
         engine = self._engine

@@ -97,11 +97,13 @@ class Cost:
         return Cost(self.work - work, self.n_chars - n_chars, self.n_look_ups - n_look_ups)
 
     def add(self, cost: Cost) -> bool:
-        """Adds the cost of what is known already; says whether the page could have paid it, as if it were new."""
-        self.work += cost.work
-        self.n_chars += cost.n_chars
-        self.n_look_ups += cost.n_look_ups
-        return self.work <= MAX_WORK and self.n_chars <= MAX_CHARS and self.n_look_ups <= MAX_LOOK_UPS
+        """Adds the cost of what is known already where the page can pay it, as if it were new, and says whether."""
+        work, n_chars = self.work + cost.work, self.n_chars + cost.n_chars
+        n_look_ups = self.n_look_ups + cost.n_look_ups
+        if work > MAX_WORK or n_chars > MAX_CHARS or n_look_ups > MAX_LOOK_UPS:
+            return False
+        self.work, self.n_chars, self.n_look_ups = work, n_chars, n_look_ups
+        return True
 
 
 Parts = tuple[tuple["Text | None", Text], ...]

@@ -18,6 +18,7 @@ from kbsource.languages import edition_code, interwiki_prefixes, language_codes
 from kbsource.numerals import unescape
 from kbsource.site import CANONICAL_NAMESPACES, TEMPLATE, Site
 from kbsource.titles import clean_title, is_valid_title, normalise_title, split_namespace, upper_first
+from kbsource.wikitext.asked import GENERATOR, MODULE, Asked
 from kbsource.wikitext.frames import Argument, BoundError, Definitions, Frame
 from kbsource.wikitext.functions import foreign
 from kbsource.wikitext.functions.arguments import PageFacts
@@ -26,7 +27,6 @@ from kbsource.wikitext.functions.inflection import inflect, plural_form
 from kbsource.wikitext.functions.messages import fallbacks, message
 from kbsource.wikitext.functions.numbers import format_number, local_digits, unformat_number
 
-MODULE = 828
 INSTRUCTIONS_A_UNIT = 100
 """Lua instructions that are a unit of the page's work, so that a page runs as many as take about a second."""
 MAX_BYTES = 2 << 20
@@ -320,19 +320,26 @@ class Host:
 
     def _there(self, title: str) -> bool:
         self._frame.spend(_UNITS_A_LOOK_UP)
-        number, name = split_namespace(title, self._site)
-        if number == TEMPLATE:
-            return self._definitions.source(name) is not None
-        if number == MODULE:
-            return self._definitions.module(name) is not None
-        return self._exists(title) if not number else False
+        number, _ = split_namespace(title, self._site)
+        return self._definition(title) is not None if number else self._exists(title)
 
     def _content(self, title: str) -> str | None:
         self._frame.spend(_UNITS_A_LOOK_UP)
+        return self._definition(title)
+
+    def _definition(self, title: str) -> str | None:
         number, name = split_namespace(title, self._site)
-        if number not in (TEMPLATE, MODULE):
-            return None
-        return self._definitions.source(name) if number == TEMPLATE else self._definitions.module(name)
+        if number == TEMPLATE:
+            self._modules.asked.template(name)
+            return self._definitions.source(name)
+        if number == MODULE:
+            self._modules.asked.module(name)
+            return self._definitions.module(name)
+        return None
+
+    def _version(self) -> str:
+        self._modules.asked.names.add(GENERATOR)
+        return self._site.generator.removeprefix("MediaWiki ") or "1.39"
 
     # Languages, numbers, time.
 
@@ -442,7 +449,7 @@ _QUESTIONS = {
     "site_name": Question("", lambda host: host._site.name),
     "host": Question("", lambda host: f"//{host._site.host}"),
     "wiki_id": Question("", lambda host: host._site.dbname),
-    "version": Question("", lambda host: host._site.generator.removeprefix("MediaWiki ") or "1.39"),
+    "version": Question("", Host._version),
     "code": Question("", lambda host: host._site.lang),
     "hash_names": Question("", lambda host: " ".join(_HASHES)),
     "hash": Question("ss", lambda host, name, text: _digest(name, text), 128),
@@ -502,7 +509,14 @@ class LuaModules:
     Without ``exists`` there are no articles.
     """
 
-    def __init__(self, definitions: Definitions, site: Site, exists: Callable[[str], bool] | None = None) -> None:
+    def __init__(
+        self,
+        definitions: Definitions,
+        site: Site,
+        exists: Callable[[str], bool] | None = None,
+        asked: Asked | None = None,
+    ) -> None:
+        self.asked = asked or Asked(site)  #: takes note of what modules ask for
         self._definitions = definitions
         self._site = site
         self._exists = exists or (lambda title: False)
@@ -516,6 +530,7 @@ class LuaModules:
 
     def compiled(self, name: str) -> tuple[bytes | None, str]:
         """The compiled module of a name in normal form, and what is wrong where there is none."""
+        self.asked.module(name)
         found = self._compiled.get(name)
         if found is None:
             source = self._definitions.module(name)

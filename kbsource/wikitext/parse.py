@@ -21,6 +21,7 @@ from kbsource.languages import Language
 from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
 from kbsource.titles import TargetParser
+from kbsource.wikitext.asked import Asked
 from kbsource.wikitext.blocks import RawAnchor, RawTable, TextCell, build_blocks, build_cells, cut_tables
 from kbsource.wikitext.expander import Expander
 from kbsource.wikitext.frames import Definitions, Invoke
@@ -447,13 +448,15 @@ class ParsedText:
     #: here that leave nothing at all
     shown: Mapping[tuple[str, str], int] = field(default_factory=dict)
     references: ParsedReferences | None = None  #: None where they were not asked for
+    asked: frozenset[str] | None = None  #: what the snapshot was asked for, see ``Asked``; None where nobody took note
 
 
 class WikitextParser:
     """Parses pages of one wiki. Holds caches; make one for each process.
 
     Plain and hidden links are read off without mwparserfromhell where ``is_direct``; the result is the same. By
-    ``definitions`` those templates are worked out that no rule knows; ``invoke`` and ``exists`` as for ``Expander``.
+    ``definitions`` those templates are worked out that no rule knows; ``invoke``, ``exists`` and ``asked`` as for
+    ``Expander``.
     Nothing else of a page changes where ``has_references``.
     """
 
@@ -466,12 +469,14 @@ class WikitextParser:
         invoke: Invoke | None = None,
         exists: Callable[[str], bool] | None = None,
         has_references: bool = False,
+        asked: Asked | None = None,
     ) -> None:
         self._language: Language = site.language_facts
+        self._asked = asked or Asked(site)
         self._read_reference: ReferenceReader | None = None
         if has_references:
-            self._note_kind = NoteKinds(site.lang, definitions)
-            self._read_reference = ReferenceReader(site.lang, self.plain, self._note_kind)
+            self._note_kind = NoteKinds(site.lang, definitions, self._asked)
+            self._read_reference = ReferenceReader(site.lang, self.plain, self._note_kind, self._asked)
         self._trail = self._language.link_trail_pattern()
         self._targets = TargetParser(site)
         self._renderer = TemplateRenderer(site.lang, site=site, exists=exists)
@@ -479,7 +484,7 @@ class WikitextParser:
         self._expander: Expander | None = None
         if definitions is not None:
             rules = find_rule(site.lang)
-            self._expander = Expander(definitions, site, rules, invoke=invoke, exists=exists)
+            self._expander = Expander(definitions, site, rules, invoke=invoke, exists=exists, asked=self._asked)
 
     def parse(self, wikitext: str, *, title: str, timestamp: str = "", is_from_xml: bool = False) -> ParsedText:
         """What the page says.
@@ -487,6 +492,7 @@ class WikitextParser:
         ``is_from_xml``: an XML document can hold no control characters, so they are not looked for. ``timestamp`` is
         when the revision was saved, ISO 8601: what ``{{age}}`` and its kin take as now.
         """
+        self._asked.names.clear()
         renderer = self._renderer.with_page(title, timestamp)
         references = References(self._note_kind) if self._read_reference is not None else None
         work = PagePreparation(renderer, self._language, self._expander, references)
@@ -564,6 +570,7 @@ class WikitextParser:
             references=None
             if references is None or self._read_reference is None
             else references.rows(blocks.elements, self._read_reference),
+            asked=frozenset(self._asked.names),
         )
 
 

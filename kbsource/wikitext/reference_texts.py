@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+from kbsource.wikitext.asked import Asked
 from kbsource.wikitext.citations import find_note, is_citation, note_names, read_citation, read_link, read_text
 from kbsource.wikitext.frames import Definitions
 from kbsource.wikitext.functions.arguments import Template
@@ -54,14 +55,24 @@ class ReferenceReader:
     Args:
         plain: turns wikitext into text.
         kind_of: what a template is to references, as ``NoteKinds`` gives it.
+        asked: takes note of what that asks for.
     """
 
-    def __init__(self, lang: str, plain: Callable[[str], str], kind_of: Callable[[str], str | None]) -> None:
-        self._lang, self._parse, self._kind_of = lang, plain, kind_of
-        self._plain = lru_cache(maxsize=1 << 12)(self._as_text)
+    def __init__(
+        self, lang: str, plain: Callable[[str], str], kind_of: Callable[[str], str | None], asked: Asked
+    ) -> None:
+        self._lang, self._parse, self._kind_of, self._asked = lang, plain, kind_of, asked
+        self._read = lru_cache(maxsize=1 << 12)(self._as_text)
 
-    def _as_text(self, wikitext: str) -> str:
-        return self._parse(wikitext) if _MARKUP.search(wikitext) else " ".join(wikitext.split())
+    def _plain(self, wikitext: str) -> str:
+        text, names = self._read(wikitext)
+        self._asked.names |= names
+        return text
+
+    def _as_text(self, wikitext: str) -> tuple[str, frozenset[str]]:
+        if not _MARKUP.search(wikitext):
+            return " ".join(wikitext.split()), frozenset()
+        return self._asked.apart(lambda: self._parse(wikitext))
 
     def __call__(self, content: str) -> ReferenceText:
         """What the wikitext of a reference says."""
@@ -144,20 +155,22 @@ class NoteKinds:
     With ``definitions`` also by the wiki's own redirects: what a template is known for whose definition it has.
     """
 
-    def __init__(self, lang: str, definitions: Definitions | None = None) -> None:
-        self._lang, self._definitions = lang, definitions
+    def __init__(self, lang: str, definitions: Definitions | None, asked: Asked) -> None:
+        self._lang, self._definitions, self._asked = lang, definitions, asked
         self._by_source: dict[str, str] = {}
         for name, kind in note_names(lang).items() if definitions is not None else ():
             if definitions is not None and (source := definitions.source(normalise_template_name(name, lang))):
                 self._by_source.setdefault(source, kind)
-        self._known: dict[str, str | None] = {}
+        self._known: dict[str, tuple[str | None, frozenset[str]]] = {}
 
     def __call__(self, head: str) -> str | None:
         if head not in self._known:
             if len(self._known) >= _MOST_HEADS:
                 self._known.clear()
-            self._known[head] = self._found(head)
-        return self._known[head]
+            self._known[head] = self._asked.apart(lambda: self._found(head))
+        kind, names = self._known[head]
+        self._asked.names |= names
+        return kind
 
     def _found(self, head: str) -> str | None:
         bare = head.strip().casefold()
@@ -174,7 +187,13 @@ class NoteKinds:
             return kind
         if is_citation(name, self._lang):
             return "work"
-        return self._by_source.get(self._definitions.source(name) or "") if self._definitions is not None else None
+        if self._definitions is None:
+            return None
+        self._asked.template(name)
+        if not (source := self._definitions.source(name)):
+            return None
+        self._asked.same_source(source)
+        return self._by_source.get(source)
 
 
 def _as_argument(text: str) -> str:

@@ -39,8 +39,18 @@ _INSTALLED_BY = "an encoder (pip install 'kbsource[dense]')"
 class Encoder:
     """Makes vectors of texts; ``open_encoder`` gives one."""
 
-    def __init__(self, tokenizer: Any, compute: _Compute, facts: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        compute: _Compute,
+        facts: Mapping[str, Any],
+        *,
+        device: str = "cpu",
+        texts_at_once: int = 1,
+    ) -> None:
         self._tokenizer, self._compute = tokenizer, compute
+        #: where vectors are computed, and whether one depends on the texts beside it, for manifests too
+        self.computed = {"device": device.partition(":")[0], "texts_at_once": texts_at_once}
         self._has_marks = facts["form"] == "onnx"
         dimension = compute([tokenizer.encode("a").ids]).shape[1]
         self.facts: dict[str, Any] = {**facts, "dimension": dimension}
@@ -65,6 +75,11 @@ class Encoder:
     def encode_passages(self, passages: Sequence[tuple[str, str]]) -> tuple[Vectors, int]:
         """The vectors of passages, each a title and a text, and how many were cut."""
         return self.encode([f"{title}\n{text}" for title, text in passages], prefix=self.facts["passage_prefix"])
+
+    def count_cut(self, passages: Sequence[tuple[str, str]]) -> int:
+        """How many of the passages ``encode_passages`` would cut."""
+        texts = (f"{self.facts['passage_prefix']}{title}\n{text}" for title, text in passages)
+        return sum(bool(self._tokenizer.encode(text, add_special_tokens=self._has_marks).overflowing) for text in texts)
 
 
 def unit(vectors: Vectors) -> Vectors:
@@ -97,6 +112,7 @@ def open_encoder(options: EncoderOptions) -> Encoder:
     tokenizer.no_padding()
     truncation = tokenizer.truncation
     tokenizer.no_truncation()
+    computed: dict[str, Any] = {}
     if onnx_path(folder) is None:
         compute, own = _static(folder, tokenizer, options)
     else:
@@ -106,9 +122,10 @@ def open_encoder(options: EncoderOptions) -> Encoder:
         weights = digest_of(weight_files(folder, "onnx"))
         own = {"form": "onnx", "pooling": computer.pooling, "max_tokens": limit, "weights_sha256": weights}
         compute = computer.encode
+        computed = {"device": computer.device, "texts_at_once": computer.n_together}
     library = load_library("onnxruntime" if own["form"] == "onnx" else "safetensors", purpose=_INSTALLED_BY)
     versions = {one.__name__: one.__version__ for one in (library, tokenizers)}
-    return Encoder(tokenizer, compute, {**facts, **own, "versions": versions})
+    return Encoder(tokenizer, compute, {**facts, **own, "versions": versions}, **computed)
 
 
 _Compute = Callable[[Sequence[Sequence[int]]], Vectors]
@@ -126,11 +143,11 @@ class _OnnxEncoder(OnnxComputer):
         if not pools_itself and pooling is None:
             raise SetupError(f"{name}: does not say how its tokens are pooled; give --pooling cls or --pooling mean.")
         self.pooling = "model" if pools_itself else pooling
-        self._n_together = 1 if self.device == "cpu" or self.form.is_quantised else GPU_BATCH
+        self.n_together = 1 if self.device == "cpu" or self.form.is_quantised else GPU_BATCH
 
     def encode(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         order = sorted(range(len(tokens)), key=lambda place: -len(tokens[place]))
-        groups = [order[start : start + self._n_together] for start in range(0, len(order), self._n_together)]
+        groups = [order[start : start + self.n_together] for start in range(0, len(order), self.n_together)]
         found = self.outputs([_padded([tokens[place] for place in group]) for group in groups])
         vectors = np.empty((len(tokens), found[0].shape[1] if found else 0), np.float32)
         for group, own in zip(groups, found, strict=True):

@@ -27,6 +27,7 @@ from mapping.retrieval.system_options import EncoderOptions
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, VectorPrecision, vector_bytes
 
 if TYPE_CHECKING:
+    from mapping.retrieval.known_vectors import KnownVectors
     from mapping.retrieval.neighbours import Neighbours
 
 COLUMNS = ("page_id", "number", "title", "text")
@@ -98,13 +99,30 @@ def check_precision(precision: VectorPrecision, encoder: Mapping[str, Any]) -> N
         raise SetupError(f"--precision bits packs 8 numbers; {encoder['name']} gives {encoder['dimension']}.")
 
 
-def encode_batch(passages: pa.RecordBatch, encoder: Encoder, precision: VectorPrecision) -> tuple[pa.RecordBatch, int]:
-    """Passages, of ``COLUMNS``, as rows of ``VECTORS``, and how many of them were cut."""
-    titles, texts = (passages[name].to_pylist() for name in ("title", "text"))
-    vectors, n_cut = encoder.encode_passages(list(zip(titles, texts, strict=True)))
-    cells = [vector.tobytes() for vector in FORMS[precision].pack(vectors)]
+class EncodedBatch(NamedTuple):
+    """Passages as rows of ``VECTORS``."""
+
+    batch: pa.RecordBatch
+    n_cut: int  # of them were longer than the encoder takes
+    n_known: int  # of their vectors were taken over
+
+
+def encode_batch(
+    passages: pa.RecordBatch, encoder: Encoder, precision: VectorPrecision, known: KnownVectors | None = None
+) -> EncodedBatch:
+    """The vectors of passages, of ``COLUMNS``; those that are known already are not computed."""
+    pairs = list(zip(*(passages[name].to_pylist() for name in ("title", "text")), strict=True))
+    cells: list[bytes | None] = [None] * len(pairs) if known is None else known.find(passages["page_id"], pairs)
+    new = [pair for pair, cell in zip(pairs, cells, strict=True) if cell is None]
+    n_cut = 0
+    if new:
+        vectors, n_cut = encoder.encode_passages(new)
+        made = (vector.tobytes() for vector in FORMS[precision].pack(vectors))
+        cells = [next(made) if cell is None else cell for cell in cells]
+    if known is not None and known.has_cut:
+        n_cut = encoder.count_cut(pairs)
     columns = [passages["page_id"], passages["number"], pa.array(cells, pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, schema=VECTORS), n_cut
+    return EncodedBatch(pa.RecordBatch.from_arrays(columns, schema=VECTORS), n_cut, len(pairs) - len(new))
 
 
 def _stored(rows: pa.RecordBatch | pa.Table, n_bytes: int) -> Bytes:

@@ -93,6 +93,7 @@ def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()
     rows: list[Row] = [
         ("encoder", encoder["name"]),
         ("passages", counts["passages"]),
+        *(("  with a vector taken over", n) for n in made.report.values()),
         (f"  cut, of more than {encoder['max_tokens']} tokens", counts["cut"]),
         ("numbers of a vector", encoder["dimension"]),
         ("files", size(sum(sizes.values()))),

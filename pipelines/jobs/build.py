@@ -31,9 +31,10 @@ from kbsource.pages.page_items import check_site
 from kbsource.pages.shards import Shard, ShardReport, plan_shards, read_shard, write_page_shard
 from kbsource.pages.staging import ScanReport, Selection, lost_pages, part_path, read_report
 from kbsource.release.layout import INDEX, check_output
-from kbsource.release.manifest import InputFile
+from kbsource.release.manifest import InputFile, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.reader import check_sizes
 from kbsource.runtime.chunks import ChunkKey
 from kbsource.site import Site
 from kbsource.titles import normalise_title
@@ -42,11 +43,12 @@ from pipelines.options import BuildOptions
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
-from pipelines.runners.workers import do
+from pipelines.runners.workers import do, installed
 from pipelines.transforms.pages import ParseWikitext
 from pipelines.transforms.wikipedia import (
     BuildDefinitions,
     BuildTitleIndex,
+    FindChanges,
     Items,
     Scanning,
     ScanRanges,
@@ -54,6 +56,10 @@ from pipelines.transforms.wikipedia import (
 )
 
 _HASHES = "hashes.json"
+STORE = "store"
+_TAKEN = ("traces", "refs", "ref_uses")
+# Options that decide which pages there are, and not what becomes of one.
+_FREE = frozenset("as_of only_titles limit_pages max_rejects allow_truncated range_bytes traces".split())
 
 
 # What allowing a truncated dump makes no error of: all that a file that breaks off is bound to show.
@@ -206,6 +212,34 @@ class BuildSummary:
     titles_not_found: tuple[str, ...]  # titles of ``only_titles`` that the dump does not have, sorted
     seconds: float  # wall time
     steps: dict[str, float]  # seconds that steps worked, in all processes
+    taken_over: int | None  # pages out of the base; None where there are none, or the runner does not say
+
+
+def check_base(options: BuildOptions, site: Site) -> PagesManifest:
+    """The manifest of the release whose pages are to be taken over.
+
+    Raises:
+        SetupError: its pages may not be what the build would make of them.
+    """
+    base = str(options.base)
+    manifest = PAGES_RELEASE.read(base)
+    check_sizes(base, [entry for name in ("pages", *_TAKEN) for entry in manifest.tables.get(name, ())])
+    if "traces" not in manifest.tables:
+        raise SetupError(f"{base} has no traces, so no page can be taken over; build it with --traces.")
+    own, code = options.data_options(), {**code_facts(), "sha256": installed()["sha256"]}
+    kept = [name for name in own if name not in _FREE]
+    for what, old, new in (
+        ("by other code", manifest.code, code),
+        ("of another wiki", {**manifest.dump.site, "generator": ""}, {**site.to_json(), "generator": ""}),
+        ("with other options", {name: manifest.options.get(name) for name in kept}, {name: own[name] for name in kept}),
+    ):
+        if differing := sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name)):
+            name = differing[0]
+            raise SetupError(
+                f"{base} was made {what} ({name}: {old.get(name)!r}, here {new.get(name)!r}), so its pages may be "
+                "others than this build would make; leave out --base."
+            )
+    return manifest
 
 
 def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) -> BuildSummary:
@@ -226,13 +260,22 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
     check_output(output)
     inputs = read_inputs(options, progress=progress)
     job = {"inputs": [asdict(file) for file in inputs.files], "options": options.data_options()}
+    if options.base is not None:
+        job["base"] = check_base(options, inputs.site).facts()
     with ReleaseFolder(output, kind=PAGES_RELEASE, job=job) as out:
         write_hashes(inputs.hashed, join(out.staging, _HASHES))
         _build(pipeline, options, inputs, output=output, staging=out.staging)
         with progress.stage("build", _poll(inputs, out.staging)):
-            steps = run_pipeline(pipeline, "build")
+            steps = run_pipeline(pipeline, "build", counts=(counts := Counter[str]()))
     missing = _titles_not_found(inputs.titles, output)
-    return BuildSummary(options.output, PAGES_RELEASE.read(output), missing, time.monotonic() - started, steps)
+    taken_over = counts["taken_over"] if counts and options.base is not None else None
+    manifest, seconds = PAGES_RELEASE.read(output), time.monotonic() - started
+    return BuildSummary(options.output, manifest, missing, seconds, steps, taken_over)
+
+
+def has_definitions(options: BuildOptions) -> bool:
+    """Whether templates are worked out by their definitions."""
+    return options.templates != "rules"
 
 
 def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output: str, staging: str) -> None:
@@ -240,8 +283,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
     beats = join(staging, "beats")
     hashes = join(staging, _HASHES)
     items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes)
-    has_definitions = options.templates != "rules"
-    selection = Selection(options.limit_pages, inputs.titles, has_definitions)
+    selection = Selection(options.limit_pages, inputs.titles, has_definitions(options))
     dump = pipeline | "dump" >> ScanRanges(
         inputs.ranges, Scanning(inputs.site, options.as_of, selection, staging, hashes, beats)
     )
@@ -251,8 +293,11 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
         join(staging, INDEX), items=items, max_duplicates=options.max_rejects, after=checked
     )
     definitions = (
-        dump.definitions | "definitions" >> BuildDefinitions(join(staging, "store")) if has_definitions else None
+        dump.definitions | "definitions" >> BuildDefinitions(join(staging, STORE)) if has_definitions(options) else None
     )
+    base = _absolute(options.base)
+    if base is not None:
+        index |= "changes" >> FindChanges(base, generator=inputs.site.generator, definitions=definitions)
     pages = (
         dump.raw
         | "spread" >> beam.Reshuffle()
@@ -264,6 +309,8 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
             has_lua=options.templates == "lua",
             has_items=options.page_props is not None or options.wikidata is not None,
             has_references=options.references,
+            has_traces=options.traces,
+            base=base,
             parser=options.parser,
             folder=join(staging, "pages"),
             timeout_s=options.page_timeout_s,
@@ -271,13 +318,14 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
             beats=beats,
         )
     )
+    tables = {"has_references": options.references, "has_traces": options.traces}
     needed = replace(inputs, ranges=(), titles=None, hashed={})  # at the end: not what is as large as the dump
     _ = (
         pages.chunks
         | "in order" >> CollectSorted()
         | "plan" >> do(plan_shards)
         | "spread files" >> beam.Reshuffle()
-        | "write" >> do(_write_shard, output=output, staging=staging, has_references=options.references)
+        | "write" >> do(_write_shard, output=output, staging=staging, **tables)
         | "written" >> CollectSorted()
         | "release" >> do(_commit, AsSingleton(index), inputs=needed, output=output, **rejects)
     )
@@ -289,8 +337,8 @@ def _check_scan(_: object, *, options: BuildOptions, n_ranges: int, staging: str
     yield None
 
 
-def _write_shard(shard: Shard, *, output: str, staging: str, has_references: bool) -> Iterator[tuple[ChunkKey, int]]:
-    write_page_shard(shard, output=output, staging=staging, has_references=has_references)
+def _write_shard(shard: Shard, *, output: str, staging: str, **tables: bool) -> Iterator[tuple[ChunkKey, int]]:
+    write_page_shard(shard, output=output, staging=staging, **tables)
     yield ChunkKey(shard.number, 0), shard.number
 
 
@@ -322,6 +370,8 @@ def _commit(
             inputs=inputs.files,
             options=options.data_options(),
             wikidata=None if wikidata is None else WikidataTables.open(wikidata),
+            code={**code_facts(), "sha256": installed()["sha256"]} if options.traces else None,
+            definitions=local_index(join(staging, STORE)) if options.traces and has_definitions(options) else None,
         )
         commit(PAGES_RELEASE, manifest, output)
     yield output

@@ -7,6 +7,7 @@ writes the manifest, last of all.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from operator import itemgetter
@@ -15,6 +16,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
+from kbsource.errors import SetupError
 from kbsource.files import absolute, join
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
@@ -23,6 +25,7 @@ from kbsource.release.reader import check_hashes
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, once, read_chunk_report, write_chunk
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.encoder import Encoder, open_encoder
+from mapping.retrieval.known_vectors import check_known, known_vectors
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, VectorPrecision
 from mapping.retrieval.vectors import COLUMNS, check_precision, encode_batch
 from pipelines.jobs.shared_inputs import MadeRelease, output_folder
@@ -52,15 +55,23 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
     corpus = PASSAGES_CORPUS.read(passages)
     entries = corpus.tables["passages"]
     check_hashes(passages, entries)
-    encoder = open_encoder(options.encoder).facts
+    opened = open_encoder(options.encoder)
+    encoder = opened.facts
     check_precision(options.precision, encoder)
     facts = {
         "release": corpus.facts["release"],
         "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},
         "encoder": encoder,
         "precision": options.precision,
+        "computed": opened.computed,
         "lang": corpus.facts["lang"],
     }
+    base = None
+    if options.base is not None or options.base_passages is not None:
+        if options.base is None or options.base_passages is None:
+            raise SetupError("--base and --base-passages go together: vectors, and the passages that they are of.")
+        base = absolute(options.base), absolute(options.base_passages)
+        check_known(*base, facts)
     with ReleaseFolder(output, kind=PASSAGE_VECTORS, job=facts) as out:
         folder = join(out.staging, "encoded")
         encoded = (
@@ -69,7 +80,8 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
             | "encode"
             >> RunModel(
                 ListHandler(
-                    partial(open_encoder, options.encoder), partial(_encode, precision=options.precision, folder=folder)
+                    partial(open_encoder, options.encoder),
+                    partial(_encode, precision=options.precision, folder=folder, base=base),
                 ),
                 options.encoder,
             )
@@ -86,19 +98,27 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
         )
         sizes = [entry.rows or 0 for entry in entries]
         with progress.stage("vectors", chunks_done(out.staging, folder, sizes, unit="passages")):
-            steps = run_pipeline(pipeline, "vectors")
-    return MadeRelease(options.output, PASSAGE_VECTORS.read(output), time.monotonic() - started, steps)
+            steps = run_pipeline(pipeline, "vectors", counts=(counts := Counter[str]()))
+    report = {"taken_over": counts["taken_over"]} if counts and base is not None else {}
+    return MadeRelease(options.output, PASSAGE_VECTORS.read(output), time.monotonic() - started, steps, report)
 
 
 def _encode(
-    encoder: Encoder, element: tuple[ChunkKey, pa.RecordBatch], *, precision: VectorPrecision, folder: str
+    encoder: Encoder,
+    element: tuple[ChunkKey, pa.RecordBatch],
+    *,
+    precision: VectorPrecision,
+    folder: str,
+    base: tuple[str, str] | None,
 ) -> Encoded:
     """The vectors of a row group, in a file of the folder, which is made unless it is there."""
     key, passages = ChunkKey(*element[0]), element[1]
 
     def make() -> None:
-        count({"model_calls": 1, "model_passages": passages.num_rows})
-        batch, n_cut = encode_batch(passages, encoder, precision)
+        known = None if base is None else known_vectors(*base)
+        batch, n_cut, n_known = encode_batch(passages, encoder, precision, known)
+        n_new = passages.num_rows - n_known
+        count({"model_calls": int(n_new > 0), "model_passages": n_new, "taken_over": n_known})
         report = Report(n_bytes=batch.nbytes)
         report.counts["cut"] = n_cut
         write_chunk([batch], VECTORS, report, path=chunk_path(folder, key), is_packed=False)

@@ -11,6 +11,7 @@ import time
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from apache_beam.metrics import Metrics, MetricsFilter
@@ -68,6 +69,15 @@ class StepNames:
 def _reference(label: str) -> str:
     """What Beam refers to a transform by: ``PipelineContext``'s ``ComponentIdMap``, 2.77."""
     return re.sub("[^a-zA-Z0-9-_]+", "-", unicodedata.normalize("NFC", f"ref_AppliedPTransform_{label}"))[:100]
+
+
+def counted(result: Any) -> Counter[str]:
+    """What the steps of a pipeline counted by name; empty where the runner does not say."""
+    counts: Counter[str] = Counter()
+    with suppress(NotImplementedError, AttributeError):
+        for one in result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
+            counts[one.key.metric.name] += one.committed or one.attempted
+    return counts
 
 
 def seconds_of_steps(result: Any, names: StepNames) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -16,7 +17,7 @@ from kbsource.errors import DataError, SetupError, disk_fault
 from kbsource.files import is_local
 from kbsource.temporary import remove_left_behind
 from pipelines.runners.clusters import DATAFLOW_RUNNER
-from pipelines.runners.counters import StepNames, seconds_of_steps
+from pipelines.runners.counters import StepNames, counted, seconds_of_steps
 from pipelines.runners.local_processes import LocalProcessRunner
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 
@@ -125,8 +126,11 @@ def check_paths(flags: Sequence[str], *paths: str) -> None:
         )
 
 
-def run_pipeline(pipeline: Any, name: str) -> dict[str, float]:
+def run_pipeline(pipeline: Any, name: str, *, counts: Counter[str] | None = None) -> dict[str, float]:
     """Runs a pipeline to its end; messages name the job. Gives ``counters.seconds_of_steps``.
+
+    Args:
+        counts: takes what steps counted, where the runner says it.
 
     Raises:
         NotRunError: see ``instead_of_running``.
@@ -148,6 +152,8 @@ def run_pipeline(pipeline: Any, name: str) -> dict[str, float]:
         if fault is None:
             raise
         raise fault from error
+    if counts is not None:
+        counts.update(counted(result))
     return seconds_of_steps(result, StepNames(pipeline.applied_labels))
 
 

@@ -30,7 +30,8 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         ``chunks``: (key, pages of ``kbsource.records.Page``), a chunk for each that comes, with the same key.
         ``rejected``: ``BadRecord`` of articles that nothing can be made of: ``page_timeout``, ``page_crash``,
             ``page_error``, ``offset_law``, ``page_law``, ``bad_text``.
-        ``counts``: (key, dict): ``articles`` written; ``skipped``, for a newer row has their page id.
+        ``counts``: (key, dict): ``articles`` written, ``taken_over`` of them; ``skipped``, for a newer row has their
+            page id.
 
     ``kbsource.columns.rows_of`` gives the pages of a chunk as records.
 
@@ -43,6 +44,9 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         has_lua: modules that definitions call are run, which needs ``kbsource[lua]`` wherever pages are parsed.
         has_items: the index says which page has which item.
         has_references: pages come as ``kbsource.wikitext.reference_rows.NotedPage``, with their references.
+        has_traces: pages have a column ``trace`` besides, of ``kbsource.records.Trace``.
+        base: folder of a release with traces whose pages are taken over where they would be made into the same again;
+            ``index`` is then from ``FindChanges``.
         parser: ``module:class`` of what parses, made with the site; see ``kbsource.pages.articles.Parser``.
         folder, timeout_s, memory_bytes, beats: see ``GuardedMap``; the time is that of one article.
     """
@@ -56,6 +60,8 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         has_lua: bool = False,
         has_items: bool = False,
         has_references: bool = False,
+        has_traces: bool = False,
+        base: str | None = None,
         parser: str = PARSER,
         folder: str | None = None,
         timeout_s: float | None = 60.0,
@@ -66,7 +72,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         if index is None and definitions is not None:
             raise SetupError("Definitions are used together with an index; give one from BuildTitleIndex.")
         self._parse = GuardedMap(
-            MakePages(site, parser, has_items, has_lua, has_references),
+            MakePages(site, parser, has_items, has_lua, has_references, has_traces, base),
             given=tuple(beam.pvalue.AsSingleton(folder) for folder in (index, definitions) if folder is not None),
             folder=folder,
             timeout_s=timeout_s,

@@ -23,7 +23,9 @@ from kbsource.dump.siteinfo import read_header
 from kbsource.errors import named_faults
 from kbsource.files import CHUNK_BYTES, Files, Folder, base_name, glob, is_local, join
 from kbsource.index.definition_store import KEYS_FILE, MODULE, TEMPLATE, build_definitions
+from kbsource.index.mapped_files import local_index
 from kbsource.pages.assembly import INDEXES_FILE, build_indexes
+from kbsource.pages.base import CHANGES_FILE, write_changes
 from kbsource.pages.staging import Scan, ScanReport, Selection, part_path, read_report, stage_scan
 from kbsource.pages.staging import read_batches as read_staged
 from kbsource.records import BadRecord
@@ -286,6 +288,36 @@ class BuildDefinitions(beam.PTransform):  # type: ignore[misc]  # Beam is not ty
 
     def expand(self, definitions: Any) -> Any:
         return definitions | "all definitions" >> CollectSorted() | "build" >> do(_fill, **self._settings)
+
+
+class FindChanges(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+    """The folder of a title index, one element -> the same, once what has changed since a release lies there: a side
+    input of ``ParseWikitext`` with a base.
+
+    Args:
+        base: folder of the release.
+        generator: what wrote the dump, ``site.generator``.
+        definitions: PCollection of one element, from ``BuildDefinitions``; None without.
+    """
+
+    def __init__(self, base: str, *, generator: str, definitions: Any = None) -> None:
+        super().__init__()
+        self._settings = {"base": base, "generator": generator}
+        self._definitions = () if definitions is None else (beam.pvalue.AsSingleton(definitions),)
+
+    def expand(self, index: Any) -> Any:
+        return index | do(_find_changes, *self._definitions, **self._settings)
+
+
+def _find_changes(index: str, definitions: str | None = None, **settings: str) -> Iterator[str]:
+    def make() -> None:
+        store = None if definitions is None else local_index(definitions)
+        with index_to_work_on(index) as (folder, _):
+            write_changes(folder, definitions=store, **settings)
+            if folder != index:
+                _copy(os.path.join(folder, CHANGES_FILE), join(index, CHANGES_FILE))
+
+    yield once(join(index, CHANGES_FILE), make, lambda _: index)
 
 
 def _fill(

@@ -68,10 +68,12 @@ def encode_corpus(
     *,
     runner: str = "local",
     workers: int | None = None,
-    precision: Any = "float16",
+    max_tokens: int | None = None,
+    **given: Any,
 ) -> Any:
-    """Makes the vectors of a corpus."""
-    options = VectorsOptions(str(passages), encoder=EncoderOptions(str(model)), output=str(output), precision=precision)
+    """Makes the vectors of a corpus; what is given goes into the options."""
+    encoder = EncoderOptions(str(model), max_tokens=max_tokens)
+    options = VectorsOptions(str(passages), encoder=encoder, output=str(output), **given)
     flags = beam_flags(runner, workers=workers, beam_args=())
     made: MadeRelease[Any] = make_vectors(options, flags=flags, progress=Progress(io.StringIO()))
     return made

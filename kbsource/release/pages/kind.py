@@ -22,7 +22,7 @@ from kbsource.index.title_index import (
     TITLES_FILE,
     TITLES_SCHEMA,
 )
-from kbsource.records import BadRecord, Page, PageItem, RedirectRow, TemplateRow
+from kbsource.records import BadRecord, DefinitionHash, Page, PageItem, RedirectRow, TemplateRow, Trace
 from kbsource.release.kind import Kind
 from kbsource.release.laws import Checking, Findings, Law, check, counts_law
 from kbsource.release.layout import INDEX, MANIFEST, index_path
@@ -43,6 +43,8 @@ OPTIONAL_TABLES: dict[str, pa.Schema] = {
     "page_items": schema_of(PageItem),
     "refs": schema_of(Reference),
     "ref_uses": schema_of(ReferenceUse),
+    "traces": schema_of(Trace),
+    "definitions": schema_of(DefinitionHash),
 }
 """Tables that a release has when what they are made of was given."""
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")
@@ -419,6 +421,16 @@ LAWS = (
         where page_id not in (select try_cast(key as bigint) as late from rejected
             where stage in ('parse', 'resolve') and late is not null)""",
         needs=("index", "pages", "rejected"),
+    ),
+    Law(
+        "traces_disagree",
+        "a trace is not of the page in its place",
+        """select coalesce(told._file, own._file), 'page ' || coalesce(told.page_id, own.page_id)
+        from (select *, replace(_file, 'traces', 'pages') as place from traces) as told
+        full join pages as own on told.place = own._file and told._row = own._row
+        where (told.page_id is distinct from own.page_id or len(told.uses) <> len(own.templates))
+            and exists (from traces)""",
+        needs=("pages", "traces"),
     ),
     *_REFERENCE_LAWS,
     counts_law("select '', 'parse status ' || parse_status, count(*) from pages group by all", "parse %", ("pages",)),

@@ -56,12 +56,20 @@ class PagesReader:
     Not for use by several threads at once.
 
     Args:
-        columns: that are read, for ``row``; all where pages are.
+        columns: that are read, for ``row`` and ``group``; all where pages are.
+        table: another one with as many files.
     """
 
-    def __init__(self, folder: str | Folder, manifest: PagesManifest, *, columns: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Folder,
+        manifest: PagesManifest,
+        *,
+        columns: Sequence[str] | None = None,
+        table: str = "pages",
+    ) -> None:
         self._folder, self._manifest, self._columns = Folder.of(folder), manifest, columns
-        self._paths = [Folder.of(folder) / entry.file for entry in manifest.tables["pages"]]
+        self._paths = [Folder.of(folder) / entry.file for entry in manifest.tables[table]]
         self._shards: OrderedDict[int, _Shard] = OrderedDict()
         self._groups: OrderedDict[tuple[int, int], Any] = OrderedDict()
 
@@ -72,6 +80,12 @@ class PagesReader:
 
     def row(self, shard: int, row: int) -> Any:
         """The record batch of one page; None where the file has fewer rows."""
+        table, first = self.group(shard, row)
+        found = table.slice(row - first, 1).to_batches()
+        return found[0] if found else None
+
+    def group(self, shard: int, row: int) -> tuple[Any, int]:
+        """The row group with a row, as a table, and its first row; the last one where the file has fewer rows."""
         opened = self._shard(shard)
         group = bisect_right(opened.starts, row) - 1
         table = self._groups.pop((shard, group), None)
@@ -80,8 +94,7 @@ class PagesReader:
                 self._groups.popitem(last=False)
             table = opened.file.read_row_group(group, columns=self._columns, use_threads=False)
         self._groups[(shard, group)] = table
-        found = table.slice(row - opened.starts[group], 1).to_batches()
-        return found[0] if found else None
+        return table, opened.starts[group]
 
     def _shard(self, shard: int) -> _Shard:
         opened = self._shards.pop(shard, None)

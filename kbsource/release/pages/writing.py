@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import accumulate
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -141,12 +143,22 @@ class PageFaultError(Exception):
         self.number = number
 
 
+class Placed(NamedTuple):
+    """A page in a record batch."""
+
+    batch: pa.RecordBatch
+    row: int
+
+
 class PageGroups:
-    """Pages on their way into row groups: the same pages give the same groups. Memory: one group."""
+    """Pages on their way into row groups: the same pages give the same groups. Memory: one group.
+
+    Pages come as rows, or lie in record batches already.
+    """
 
     def __init__(self, row: type[Page] = Page) -> None:
         self._row = row
-        self._pending: list[Page] = []
+        self._pending: list[Page | Placed] = []
         self._numbers: list[int] = []
         self._pending_chars = 0
 
@@ -168,7 +180,13 @@ class PageGroups:
         Raises:
             PageFaultError: a page of the group cannot be encoded.
         """
-        n_chars = sum(len(element.text) for element in page.elements)
+        return self._add(page, number, sum(len(element.text) for element in page.elements))
+
+    def take(self, page: Placed, n_chars: int) -> pa.RecordBatch | None:
+        """Takes a page out of a batch, whose elements have so many code points; the rest as ``add``."""
+        return self._add(page, 0, n_chars)
+
+    def _add(self, page: Page | Placed, number: int, n_chars: int) -> pa.RecordBatch | None:
         full = None
         if len(self._pending) == GROUP_ROWS or (self._pending and self._pending_chars + n_chars > GROUP_CHARS):
             full = self.rest()
@@ -185,17 +203,27 @@ class PageGroups:
         """
         if not self._pending:
             return None
+        rows = [page for page in self._pending if not isinstance(page, Placed)]
         try:
-            batch = batch_of(self._pending, self._row)
+            batch = batch_of(rows, self._row)
         except _ENCODING_FAULTS:
             for number, page in zip(self._numbers, self._pending, strict=True):
                 try:
-                    batch_of([page], self._row)
+                    batch_of([] if isinstance(page, Placed) else [page], self._row)
                 except _ENCODING_FAULTS as error:
                     raise PageFaultError(number, str(error)) from error
             raise
+        batch = batch if len(rows) == len(self._pending) else self._mixed(batch)
         self._pending, self._numbers, self._pending_chars = [], [], 0
         return batch
+
+    def _mixed(self, made: pa.RecordBatch) -> pa.RecordBatch:
+        """The group: pages out of batches, and those that were made, each in its place."""
+        sources = {id(page.batch): page.batch for page in self._pending if isinstance(page, Placed)}
+        starts = dict(zip(sources, accumulate(map(len, sources.values()), initial=made.num_rows), strict=False))
+        new = iter(range(made.num_rows))
+        rows = [starts[id(page.batch)] + page.row if isinstance(page, Placed) else next(new) for page in self._pending]
+        return pa.concat_batches([made, *sources.values()]).take(pa.array(rows))
 
 
 @dataclass(frozen=True, slots=True)

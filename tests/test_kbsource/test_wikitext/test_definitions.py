@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,8 @@ def test_what_stands_in_boxes_is_not_worked_out_and_nothing_else_changes(
     page = f"One {{{{{name}|two}}}} three."
     emptied = parser(BOXES).parse(page, title="T")
     monkeypatch.setattr(expander, "without_insides", lambda tree, is_category: tree)
-    assert emptied == parser(BOXES).parse(page, title="T")
+    whole = parser(BOXES).parse(page, title="T")
+    assert replace(emptied, asked=whole.asked) == whole
 
 
 def test_a_box_costs_the_same_whatever_it_holds() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from kbsource.columns import rows_of
 from kbsource.errors import SetupError
 from kbsource.release.writer import write_rows
 from mapping.passages.corpus import read_passages
+from mapping.passages.cut import CutOptions
 from mapping.retrieval.encoder import open_encoder
 from mapping.retrieval.system_options import EncoderOptions
 from mapping.retrieval.vector_kind import (
@@ -30,7 +32,8 @@ from mapping.retrieval.vector_kind import (
 )
 from mapping.retrieval.vectors import FORMS, VectorIndex
 from pipelines.cli import main
-from tests.support.passages import CORPUS_CUT, cut_release
+from tests.support.builds import contents
+from tests.support.passages import CORPUS_CUT, CORPUS_PAGES, cut_release, page, write_kb
 from tests.support.tiny_encoder import DIMENSION, encode_corpus, tiny_encoder
 from tests.support.verified import seal, verified
 
@@ -125,6 +128,44 @@ def test_what_was_encoded_is_not_encoded_again(
     encode_corpus(corpus, model, tmp_path / "vectors")
     assert len(encoded) == len(set(encoded)) == 2
     assert verified(tmp_path / "vectors", passages=corpus).is_sound
+
+
+@pytest.mark.parametrize("max_tokens", [None, 4], ids=["whole", "cut"])
+def test_vectors_of_passages_that_are_known_are_taken_over(
+    tmp_path: Path, corpus: Path, model: Path, max_tokens: int | None
+) -> None:
+    pages = [
+        page(3, "Sorn", "Headed", "The Sorn is a river. It dries up.", "Its fish are old.", kinds=["heading"]),
+        page(4, "Between", "It is the last."),
+        *CORPUS_PAGES[1:-1],
+    ]
+    cut_release(tmp_path / "new", write_kb(tmp_path / "kb", pages, rows_per_shard=3), cut=CORPUS_CUT)
+    old = {"base": str(tmp_path / "old"), "base_passages": str(corpus)}
+    encode_corpus(corpus, model, tmp_path / "old", max_tokens=max_tokens)
+    encode_corpus(tmp_path / "new", model, tmp_path / "full", max_tokens=max_tokens)
+    made = encode_corpus(tmp_path / "new", model, tmp_path / "made", max_tokens=max_tokens, **old)
+    assert contents(tmp_path / "made") == contents(tmp_path / "full")
+    counts = made.manifest.facts["counts"]
+    assert made.report == {"taken_over": counts["passages"] - 2}
+    assert (counts["cut"] > 0) == (max_tokens is not None)
+
+
+def test_vectors_that_may_be_others_are_not_taken_over(
+    tmp_path: Path, corpus: Path, made: Path, model: Path, kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(match: str, base: Path, passages: Path, encoder: Path = model, **given: Any) -> None:
+        with pytest.raises(SetupError, match=match):
+            encode_corpus(corpus, encoder, tmp_path / "out", base=str(base), base_passages=str(passages), **given)
+
+    cut_release(tmp_path / "longer", kb, cut=CutOptions(max_words=9))
+    refused("are vectors of other passages than .*longer", made, tmp_path / "longer")
+    refused("made with another precision .'float16', here 'int8'", made, corpus, precision="int8")
+    refused("made with another encoder", made, corpus, tiny_encoder(tmp_path / "other", dimension=8))
+    with pytest.raises(SetupError, match="--base and --base-passages go together"):
+        encode_corpus(corpus, model, tmp_path / "out", base=str(made))
+    facts, computed = open_encoder(EncoderOptions(str(model))).facts, {"device": "cuda", "texts_at_once": 64}
+    monkeypatch.setattr(job, "open_encoder", lambda options: SimpleNamespace(facts=facts, computed=computed))
+    refused("A GPU computes passages together.*--device cpu", made, corpus)
 
 
 def _rows(path: Path) -> list[PassageVector]:

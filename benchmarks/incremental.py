@@ -1,0 +1,96 @@
+"""A build of a dump with 5 % of the articles edited, from the release of the one before, beside the full build: CPU,
+bytes, and what traces cost."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.build_speed import build, release_digest
+from benchmarks.environment import WORK, machine, table, write_json
+from benchmarks.make_dump import MadeDump, MadePage, base_pages, made_pages, write_dump
+from benchmarks.slices import OTHERS, S1, data_root
+
+CPU_BAR = 0.35  # CPU of the build from a base over that of the full one
+WHOLE_WIKI = "dumpsterdive_smallwiki-pages-articles.xml.gz"
+EVERY = 20  # an article in so many is edited
+_NEW = b"\n\nThe tide came in. It was [[April]] {{citation needed}}.</text>"
+
+
+def edited(pages: Iterable[MadePage]) -> Iterator[MadePage]:
+    """Gives the pages, with a paragraph at the end of every twentieth article."""
+    n_articles = 0
+    for page in pages:
+        n_articles += page.is_article
+        is_edited = page.is_article and n_articles % EVERY == 0
+        yield page._replace(xml=page.xml.replace(b"</text>", _NEW)) if is_edited else page
+
+
+def measure(data: str | None, *, n_mb: int, slices: tuple[str, ...], options: list[str]) -> dict[str, Any]:
+    """Builds the dump without and with traces, the edited one in full and from the first."""
+    root, folder = data_root(data), WORK / "dumps" / f"{n_mb}mb-incremental"
+    pages = base_pages(root, slices)
+    old, new = (folder / f"enwiki-2000{month}01-pages-articles.xml.bz2" for month in ("01", "02"))
+    before = write_dump(old, made_pages(pages, n_mb=n_mb), multistream=True)
+    after = write_dump(new, edited(made_pages(pages, n_mb=n_mb)), multistream=True)
+    releases = WORK / "releases"
+    base = releases / "base"
+    rows = [
+        _built("without traces", before, releases / "plain", options),
+        _built("with traces", before, base, ["--traces", *options]),
+        _built("edited, full", after, releases / "full", ["--traces", *options]),
+        _built("edited, from a base", after, releases / "made", ["--traces", "--base", str(base), *options]),
+    ]
+    for name in ("plain", "base", "full", "made"):
+        shutil.rmtree(releases / name)
+    return {"machine": machine(), "builds": rows, "articles": before.n_articles}
+
+
+def _built(name: str, dump: MadeDump, output: Path, options: list[str]) -> dict[str, Any]:
+    usage = build(replace(dump), output=output, runner=("--runner", "local"), options=options)
+    n_bytes = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
+    traces = sum(path.stat().st_size for table in ("traces", "definitions") for path in output.glob(f"{table}/*"))
+    return {
+        "name": name,
+        "cpu_s": usage.cpu_s,
+        "wall_s": usage.wall_s,
+        "peak_mb": usage.peak_tree_mb,
+        "release_mb": n_bytes / 1e6,
+        "traces_mb": traces / 1e6,
+        "sha256": release_digest(output),
+    }
+
+
+def show(result: dict[str, Any]) -> None:
+    """Prints the table and the bar."""
+    keys = ("name", "cpu_s", "wall_s", "peak_mb", "release_mb", "traces_mb")
+    rows = result["builds"]
+    print(f"\n{result['articles']} articles, one in {EVERY} edited")
+    header = ("build", "CPU s", "wall s", "peak MB", "release MB", "of it traces MB")
+    print(table(header, [tuple(row[key] for key in keys) for row in rows]))
+    plain, traced, full, made = rows
+    same = "the same bytes" if full["sha256"] == made["sha256"] else "DIFFERENT BYTES"
+    print(f"from a base: {made['cpu_s'] / full['cpu_s']:.2f} of the CPU of the full build (bar {CPU_BAR}); {same}")
+    print(f"traces: {traced['cpu_s'] / plain['cpu_s']:.2f} of the CPU without them")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
+    parser.add_argument("--mb", type=int, default=50, help="MB of XML")
+    parser.add_argument("--json", help="write the figures here")
+    parser.add_argument("--whole-wiki", action="store_true", help="of the one slice that defines its templates")
+    args, options = parser.parse_known_args()
+    slices = (WHOLE_WIKI,) if args.whole_wiki else (S1, *OTHERS)
+    result = measure(args.data, n_mb=args.mb, slices=slices, options=options)
+    show(result)
+    write_json(args.json, result)
+
+
+if __name__ == "__main__":
+    main()

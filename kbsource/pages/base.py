@@ -1,0 +1,260 @@
+"""Pages taken over from an earlier release: what has changed since, and which pages rest on none of that.
+
+The trace of a page names what it rests on: the hash of what it is itself, and names. Where a link leads is part of the
+page, and of titles that redirect the trace has the names. So a page would be made into the same again where its hash is
+the same, none of its names has changed, and none of the titles that its links lead to. What has changed between two
+snapshots is found once, in their indexes (``write_changes``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kbsource.columns import schema_of, struct_of
+from kbsource.files import join
+from kbsource.identity import title_hash
+from kbsource.index.definition_store import KEYS_FILE
+from kbsource.index.mapped_files import MappedFile, read_index_file, title_keys, write_index_file
+from kbsource.index.title_index import ARTICLE, TITLES_FILE, TITLES_SCHEMA
+from kbsource.records import Page, Trace
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, Locations, index_folder
+from kbsource.release.pages.reading import PagesReader
+from kbsource.release.pages.writing import Placed
+from kbsource.release.reader import row_groups
+from kbsource.wikitext.asked import GENERATOR, source_name
+from kbsource.wikitext.reference_rows import NotedPage
+
+CHANGES_FILE = "changes.arrow"
+CHANGES_SCHEMA = pa.schema([pa.field("key", pa.uint64(), nullable=False), pa.field("title", pa.string())])
+"""Names that mean something else than in the base, by their hashes; ``title`` of titles."""
+
+
+class TracedPage(NotedPage):
+    """A page with all that a build writes of it."""
+
+    trace: Trace
+
+
+_WINDOW_ROWS = 1 << 16
+_DEFINITION = np.dtype([("key", np.uint64), ("text_hash", np.uint64)])
+_Keys = npt.NDArray[np.uint64]
+_Flags = npt.NDArray[np.bool_]
+
+
+def write_changes(folder: str, base: str, *, definitions: str | None, generator: str) -> None:
+    """Writes beside a title index what has changed since a release: titles that lead elsewhere, came or went, and
+    definitions.
+
+    Memory: 16 bytes a title and a definition of both, and what has changed.
+
+    Args:
+        folder: local folder of the index.
+        base: folder of the release.
+        definitions: local folder of the definitions; None without.
+        generator: what wrote the dump.
+    """
+    manifest = PAGES_RELEASE.read(base)
+    titles = sorted(_changed_titles(folder, index_folder(base, manifest, files=[TITLES_FILE])))
+    others = [_changed_definitions(base, manifest, definitions)]
+    if generator != manifest.site.generator:
+        others.append(np.array([title_hash(GENERATOR)], np.uint64))
+    column = pa.array(titles, pa.string())
+    keys = np.concatenate([title_keys(column), *others]) if titles else np.concatenate(others)
+    rest = pa.nulls(len(keys) - len(titles), pa.string())
+    batch = pa.RecordBatch.from_arrays([pa.array(keys), pa.concat_arrays([column, rest])], schema=CHANGES_SCHEMA)
+    write_index_file(os.path.join(folder, CHANGES_FILE), CHANGES_SCHEMA, [batch])
+
+
+def _changed_titles(folder: str, base_folder: str) -> set[str]:
+    tables = [
+        pa.Table.from_batches(MappedFile(os.path.join(one, TITLES_FILE), TITLES_SCHEMA).whole(), TITLES_SCHEMA)
+        for one in (base_folder, folder)
+    ]
+    keys: list[_Keys] = [table["key"].to_numpy() for table in tables]
+    n_windows = max(map(len, tables)) // _WINDOW_ROWS + 1
+    bounds = [np.uint64(number * ((1 << 64) // n_windows)) for number in range(n_windows)]
+    places = [[*np.searchsorted(own, bounds).tolist(), len(own)] for own in keys]
+    changed: set[str] = set()
+    for number in range(n_windows):
+        old, new = (
+            _meanings(table.slice(at[number], at[number + 1] - at[number]))
+            for table, at in zip(tables, places, strict=True)
+        )
+        changed.update(str(title) for title, *_ in old ^ new)
+    # Redirects to what has changed have changed too, and redirects to those.
+    more = changed
+    while more:
+        wanted = pa.array(sorted(more), pa.string())
+        found: set[str] = set()
+        for batch in tables[1].to_batches():
+            found.update(batch["title"].filter(pc.is_in(batch["target_title"], wanted)).to_pylist())
+        more = found - changed
+        changed |= more
+    return changed
+
+
+def _meanings(titles: pa.Table) -> set[tuple[object, ...]]:
+    """What titles mean by themselves: articles by their ids, redirects by what they name."""
+    page_id = pc.if_else(pc.equal(titles["status"], ARTICLE), titles["page_id"], None)
+    columns = titles["title"], page_id, titles["target_title"], titles["fragment"]
+    return set(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
+def _changed_definitions(base: str, manifest: PagesManifest, folder: str | None) -> _Keys:
+    old = [
+        batch
+        for entry in manifest.tables.get("definitions", ())
+        for group in row_groups(join(base, entry.file))
+        for batch in group.to_batches()
+    ]
+    new = [] if folder is None else list(read_index_file(os.path.join(folder, KEYS_FILE)))
+    pairs = np.setxor1d(_pairs(old), _pairs(new))
+    sources = [title_hash(source_name(text_hash)) for text_hash in np.unique(pairs["text_hash"]).tolist()]
+    return np.unique(np.concatenate([pairs["key"], np.array(sources, np.uint64)]))
+
+
+def _pairs(batches: Sequence[pa.RecordBatch]) -> npt.NDArray[np.void]:
+    pairs = np.empty(sum(map(len, batches)), _DEFINITION)
+    for name in _DEFINITION.names or ():
+        columns = (batch[name].to_numpy().view(np.uint64) for batch in batches)
+        pairs[name] = np.concatenate([np.empty(0, np.uint64), *columns])
+    return pairs
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A row group of the base."""
+
+    shard: int
+    first_row: int
+    batch: pa.RecordBatch  # pages with traces and references
+    made_from: list[bytes | None]  # of those that rest on nothing that has changed
+    n_chars: list[int]  # of their elements
+
+
+class BaseRelease:
+    """The pages of an earlier release, as rows of ``TracedPage``.
+
+    Args:
+        path: folder of the release.
+        index: local folder of the index of the new snapshot, with ``CHANGES_FILE``.
+    """
+
+    def __init__(self, path: str, index: str) -> None:
+        self._path, self._manifest = path, (manifest := PAGES_RELEASE.read(path))
+        self._locations = Locations(index_folder(path, manifest, files=[PAGES_FILE, QIDS_FILE]))
+        self._page_ids: dict[tuple[str, int], npt.NDArray[np.int64]] = {}
+        tables = {"pages", "traces", "refs", "ref_uses"} & manifest.tables.keys()
+        self._readers: dict[str, PagesReader] = {
+            table: PagesReader(path, manifest, table=table) for table in sorted(tables)
+        }
+        changes = pa.Table.from_batches(read_index_file(os.path.join(index, CHANGES_FILE)), CHANGES_SCHEMA)
+        self._keys = changes["key"].to_numpy().view(np.int64)
+        self._titles = changes["title"].drop_null().combine_chunks()
+        self._group: _Group | None = None
+
+    def find(self, page_ids: Sequence[int], hashes: Sequence[bytes]) -> dict[int, tuple[Placed, int]]:
+        """The pages that can be taken over, by their places among those asked for, and the code points of each."""
+        located = [(self._locations.page(page_id), place) for place, page_id in enumerate(page_ids)]
+        found = {}
+        for where, place in sorted((where, place) for where, place in located if where is not None):
+            shard, row = where
+            group = self._group
+            if group is None or shard != group.shard or not 0 <= row - group.first_row < len(group.batch):
+                group = self._group = self._read(shard, row)
+            at = row - group.first_row
+            if group.made_from[at] == hashes[place]:
+                found[place] = Placed(group.batch, at), group.n_chars[at]
+        return found
+
+    def _read(self, shard: int, row: int) -> _Group:
+        pages, first = self._readers["pages"].group(shard, row)
+        (traces,) = self._rows("traces", shard, first, first + len(pages)).to_batches()
+        (batch,) = pages.to_batches()
+        own = {name: batch[name] for name in schema_of(Page).names}
+        for table in ("refs", "ref_uses"):
+            type_ = schema_of(NotedPage).field(table).type
+            own[table] = pa.array([[]] * len(batch), type_)
+            if table in self._readers:
+                own[table] = self._lists(table, type_, shard, batch["page_id"].to_numpy())
+        trace = pa.StructArray.from_arrays(traces.columns, fields=[*struct_of(Trace)])
+        is_changed = _any_in_lists(traces["asked"], np.isin(traces["asked"].flatten(), self._keys))
+        if len(self._titles):
+            for name in ("anchors", "tables", "infoboxes"):
+                is_changed |= _leads_to(batch[name], self._titles)
+        hashes = zip(traces["made_from"].to_pylist(), is_changed.tolist(), strict=True)
+        elements = batch["elements"]
+        texts = pc.utf8_length(pc.struct_field(elements.flatten(), "text")).to_numpy()
+        sums = np.concatenate([[0], np.cumsum(texts, dtype=np.int64)])[_offsets(elements)]
+        return _Group(
+            shard,
+            first,
+            pa.RecordBatch.from_arrays([*own.values(), trace], schema=schema_of(TracedPage)),
+            [None if changed else made_from for made_from, changed in hashes],
+            np.diff(sums).tolist(),
+        )
+
+    def _rows(self, table: str, shard: int, start: int, end: int) -> pa.Table:
+        """The rows of a table's file."""
+        pieces = []
+        while start < end:
+            group, first = self._readers[table].group(shard, start)
+            pieces.append(group.slice(start - first, end - start))
+            start += len(pieces[-1])
+        return pa.concat_tables(pieces).combine_chunks()
+
+    def _ids(self, table: str, shard: int) -> npt.NDArray[np.int64]:
+        """The page ids of a table's file; those that were asked for last are kept."""
+        if (key := (table, shard)) not in self._page_ids:
+            self._page_ids = {other: ids for other, ids in self._page_ids.items() if other[1] == shard}
+            groups = row_groups(join(self._path, self._manifest.tables[table][shard].file), ["page_id"])
+            ids = [group["page_id"].to_numpy() for group in groups]
+            self._page_ids[key] = np.concatenate([np.empty(0, np.int64), *ids])
+        return self._page_ids[key]
+
+    def _lists(self, table: str, type_: pa.ListType, shard: int, page_ids: npt.NDArray[np.int64]) -> pa.Array:
+        """The rows of a table that are of these pages, which stand there in this order, as lists."""
+        ids = self._ids(table, shard)
+        rows = np.flatnonzero(np.isin(ids, page_ids))
+        if not len(rows):
+            return pa.array([[]] * len(page_ids), type_)
+        counts = dict(zip(*(one.tolist() for one in np.unique(ids[rows], return_counts=True)), strict=True))
+        offsets = np.cumsum([0, *(counts.get(page_id, 0) for page_id in page_ids.tolist())], dtype=np.int32)
+        (batch,) = self._rows(table, shard, int(rows[0]), int(rows[-1]) + 1).to_batches()
+        structs = pa.StructArray.from_arrays(batch.columns, fields=list(type_.value_type))
+        return pa.ListArray.from_arrays(pa.array(offsets), structs, type=type_)
+
+
+def _offsets(lists: pa.Array) -> npt.NDArray[np.int64]:
+    """Where each list begins and ends among the values of all."""
+    offsets: npt.NDArray[np.int64] = lists.offsets.to_numpy().astype(np.int64)
+    offsets -= offsets[0]
+    return offsets
+
+
+def _any_in_lists(lists: pa.Array, flags: _Flags) -> _Flags:
+    """Says of lists whether a flag of their values is set."""
+    sums = np.concatenate([[0], np.cumsum(flags)])[_offsets(lists)]
+    is_any: _Flags = sums[1:] > sums[:-1]
+    return is_any
+
+
+def _leads_to(array: pa.Array, titles: pa.Array) -> _Flags:
+    """Says of values whether a link anywhere in them leads to one of these titles."""
+    if pa.types.is_list(array.type):
+        return _any_in_lists(array, _leads_to(array.flatten(), titles))
+    is_found = np.zeros(len(array), np.bool_)
+    for field in array.type if pa.types.is_struct(array.type) else ():
+        if field.name == "target_title":
+            is_found |= pc.is_in(pc.struct_field(array, field.name), titles).to_numpy(zero_copy_only=False)
+        elif pa.types.is_list(field.type):
+            is_found |= _leads_to(pc.struct_field(array, field.name), titles)
+    return is_found

@@ -1,0 +1,226 @@
+"""Builds that take pages over from an earlier release: the bytes of a full build, whatever was edited."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import importlib
+import json
+import random
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kbsource.errors import SetupError
+from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.pages.writing import GROUP_CHARS
+from kbsource.runtime.guard import Guard
+from tests.support import mini_wiki
+from tests.support.builds import build_mini, contents
+from tests.support.dumps import dump_xml, page_xml
+from tests.support.moody_parser import LOST, MOODS, TOO_DEEP
+from tests.support.random_edits import EditedWiki
+from tests.support.real_data import real_path
+from tests.support.verified import seal, verified
+
+WAYS: dict[str, dict[str, Any]] = {
+    "definitions": {},
+    "lua": {"templates": "lua"},
+    "lua with references": {"templates": "lua", "references": True},
+    "rules with references": {"templates": "rules", "references": True},
+}
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has chunks done in this process, for no page of these ends it: a new process takes longer than a build."""
+
+    def run(guard: Any, task: dict[str, Any]) -> Any:
+        module, _, name = guard._function.partition(":")
+        return getattr(importlib.import_module(module), name)(json.loads(json.dumps(task)), guard._beat)
+
+    monkeypatch.setattr(Guard, "run", run)
+
+
+def follow_edits(folder: Path, seed: str, n_edits: int, **options: Any) -> Counter[str]:
+    """Builds a wiki after each of some edits, in full and from the release before, and compares; gives how many pages
+    were made again, by the kind of edit, and ``all``."""
+    if options.get("templates") == "lua":
+        pytest.importorskip("lupa", reason="needs kbsource[lua]")
+    wiki = EditedWiki(seed)
+    parsed: Counter[str] = Counter()
+    base = None
+    for number in range(n_edits + 1):
+        how = wiki.edit() if number else "first"
+        dump, props = wiki.write(folder / f"dump-{number}")
+        given = {"dump": dump, "page_props": str(props), "traces": True, "max_rejects": 0.1, **options}
+        full = folder / f"full-{number}"
+        n_articles = build_mini(full, **given).manifest.totals.articles
+        if base is not None:
+            made = build_mini(folder / f"made-{number}", base=str(base), **given)
+            assert contents(folder / f"made-{number}") == contents(full), (number, how)
+            assert made.taken_over is not None
+            parsed.update({how: n_articles - made.taken_over, "all": n_articles})
+            shutil.rmtree(folder / f"made-{number}")
+            shutil.rmtree(base)
+        base = full
+    return parsed
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("way", ["lua with references"])
+def test_a_build_from_a_base_makes_the_bytes_of_a_full_one(tmp_path: Path, way: str) -> None:
+    follow_edits(tmp_path, "a few", 8, **WAYS[way])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("way", WAYS)
+def test_after_each_of_two_hundred_edits_the_bytes_are_those_of_a_full_build(tmp_path: Path, way: str) -> None:
+    parsed = follow_edits(tmp_path, way, 50, **WAYS[way])
+
+    assert 0 < sum(n for how, n in parsed.items() if how != "all") < 0.2 * parsed["all"]
+
+
+REAL: dict[str, tuple[str, dict[str, Any]]] = {
+    "ltg": ("dumpsterdive_smallwiki-pages-articles.xml.gz", {"templates": "lua"}),
+    "fr": ("totocptbgn_frwiki10000.xml.gz", {}),
+    "nl": ("semanticizest_nlwiki-20140927-sample.xml.gz", {"references": True}),
+    "et": ("andresmit_wiki.xml.gz", {"templates": "rules"}),
+    "zh": ("cyberzhg_zhwiki-test-pages.xml.gz", {}),
+    "en": ("gensim_enwiki-p10p30302-shortened.xml.bz2", {}),
+}
+
+
+def a_month_later(xml: bytes) -> bytes:
+    """A dump with pages edited, moved and deleted, redirects with other targets, and one page more."""
+    draw = random.Random("a month")
+    fragments = re.findall(rb"[ ]*<page>.*?</page>\n?", xml, re.DOTALL)
+    titles = [found[1] for one in fragments if (found := re.search(rb"<title>([^<]*)</title>", one))]
+    later = []
+    for fragment in fragments:
+        chance = draw.random()
+        if chance < 0.05:
+            fragment = fragment.replace(b"</text>", b"\n\nSee [[%b]] or {{X|1}}.</text>" % draw.choice(titles))
+        elif chance < 0.06:
+            continue
+        elif chance < 0.07:
+            fragment = re.sub(rb"<title>([^<]*)</title>", rb"<title>\1 (moved)</title>", fragment, count=1)
+        elif chance < 0.15 and b"<redirect" in fragment:
+            fragment = re.sub(rb'<redirect title="[^"]*"', b'<redirect title="%b"' % draw.choice(titles), fragment)
+        later.append(fragment)
+    start, end = xml.index(fragments[0]), xml.rindex(b"</mediawiki>")
+    return xml[:start] + b"".join(later) + page_xml(10**9, "Quite new", "It is [[new]].") + xml[end:]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("name", REAL)
+def test_of_two_real_dumps_the_second_is_made_from_the_first(tmp_path: Path, name: str) -> None:
+    file, options = REAL[name]
+    if options.get("templates") == "lua":
+        pytest.importorskip("lupa", reason="needs kbsource[lua]")
+    path = real_path(f"dumps/{file}")
+    xml = (bz2 if path.suffix == ".bz2" else gzip).decompress(path.read_bytes())
+    old, new = tmp_path / "old.xml", tmp_path / "new.xml"
+    old.write_bytes(xml)
+    new.write_bytes(a_month_later(xml))
+    given: dict[str, Any] = {"page_props": None, "traces": True, "max_rejects": 0.2, **options}
+
+    build_mini(tmp_path / "base", dump=old, **given)
+    full = build_mini(tmp_path / "full", dump=new, **given)
+    made = build_mini(tmp_path / "made", dump=new, base=str(tmp_path / "base"), **given)
+
+    assert contents(tmp_path / "made") == contents(tmp_path / "full")
+    assert made.taken_over is not None
+    assert made.taken_over > 0.6 * full.manifest.totals.articles
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("base") / "release"
+    build_mini(folder, dump=mini_wiki.XML, traces=True)
+    return folder
+
+
+def test_traces_change_no_other_table_and_are_sound(tmp_path: Path, base: Path) -> None:
+    build_mini(tmp_path / "plain", dump=mini_wiki.XML)
+
+    own, plain = contents(base), contents(tmp_path / "plain")
+    traced = {name for name in own if name.partition("/")[0] in ("traces", "definitions")}
+    assert own.keys() == plain.keys() | traced
+    assert {name for name in plain if own[name] != plain[name]} == {"manifest.json"}
+    assert verified(base).findings == ()
+
+
+def test_traces_of_other_pages_are_found(tmp_path: Path, base: Path) -> None:
+    changed = shutil.copytree(base, tmp_path / "changed")
+    path = next((changed / "traces").iterdir())
+    rows = pq.read_table(path)
+    file = pq.ParquetFile(path)
+    with pq.ParquetWriter(tmp_path / "again", file.schema_arrow, write_page_checksum=True) as writer:
+        writer.write_table(pa.concat_tables([rows.slice(1), rows.slice(0, 1)]))
+    file.close()
+    (tmp_path / "again").replace(path)
+    seal(changed)
+
+    assert "traces_disagree" in {finding.rule for finding in verified(changed).findings}
+
+
+def test_pages_that_could_not_be_parsed_are_tried_again(tmp_path: Path, base: Path) -> None:
+    """All others are taken over: from a parser that fails on some pages, by one of another name that does not."""
+    moody = "tests.support.moody_parser:MoodyParser"
+    given: dict[str, Any] = {"dump": mini_wiki.XML, "traces": True, "page_timeout_s": 2.0, "max_rejects": 0.1}
+    full = build_mini(tmp_path / "moody", parser=moody, **given)
+    made = build_mini(tmp_path / "made", parser=moody, base=str(tmp_path / "moody"), **given)
+
+    assert contents(tmp_path / "made") == contents(tmp_path / "moody")
+    n_moody = len({*MOODS, TOO_DEEP, LOST})
+    assert made.taken_over == full.manifest.totals.articles - (n_moody - 1)  # LOST is no article
+
+
+def test_a_base_that_was_made_otherwise_is_refused(tmp_path: Path, base: Path) -> None:
+    def refused(match: str, **options: Any) -> None:
+        given: dict[str, Any] = {"dump": mini_wiki.XML, "base": str(base), **options}
+        with pytest.raises(SetupError, match=match):
+            build_mini(tmp_path / "made", **given)
+
+    build_mini(tmp_path / "plain", dump=mini_wiki.XML)
+    refused("has no traces, so no page can be taken over; build it with --traces", base=str(tmp_path / "plain"))
+    refused("made with other options .templates: 'definitions', here 'rules'.*leave out --base", templates="rules")
+    refused("made with other options .references: False, here True", references=True)
+    dump = tmp_path / "wiki.xml"
+    dump.write_bytes(
+        mini_wiki.XML.read_bytes().replace(b"<case>first-letter</case>", b"<case>case-sensitive</case>", 1)
+    )
+    refused("made of another wiki .case: 'first-letter', here 'case-sensitive'", dump=dump)
+    other = shutil.copytree(base, tmp_path / "other")
+    seal(other, code={**PAGES_RELEASE.read(str(base)).code, "sha256": "0"})
+    refused("made by other code .sha256: '0'", base=str(other))
+    next((other / "traces").iterdir()).unlink()
+    refused("traces-00000-of-00001.parquet is missing", base=str(other))
+
+
+@pytest.mark.usefixtures("in_process")
+def test_row_groups_are_those_of_a_full_build_though_pages_come_out_of_several(tmp_path: Path) -> None:
+    text = "\n\n".join(f"Sentence {number} of [[Page {number}]]." for number in range(GROUP_CHARS // 300))
+    pages = [page_xml(number, f"Page {number}", text) for number in range(1, 41)]
+    changed = [page_xml(number, f"Page {number}", f"{text[number * 900 :]}") for number in range(1, 41)]
+    old, new = tmp_path / "old.xml", tmp_path / "new.xml"
+    old.write_bytes(dump_xml(pages))
+    new.write_bytes(dump_xml([changed[n] if n % 7 == 0 else pages[n] for n in range(40)]))
+    given: dict[str, Any] = {"page_props": None, "traces": True}
+
+    build_mini(tmp_path / "base", dump=old, **given)
+    build_mini(tmp_path / "full", dump=new, **given)
+    made = build_mini(tmp_path / "made", dump=new, base=str(tmp_path / "base"), **given)
+
+    assert made.taken_over == 34
+    assert contents(tmp_path / "made") == contents(tmp_path / "full")
+    assert pq.ParquetFile(tmp_path / "made/pages/pages-00000-of-00001.parquet").num_row_groups > 3
