@@ -208,6 +208,7 @@ def test_equal_uses_are_worked_out_once() -> None:
     for year, title in ((2001, "T"), (2002, "U")):
         parsed = remembering.parse("{{A|x}} {{A|x}} {{B|y}}", title=title, timestamp=f"{year}-01-02T00:00:00Z")
         assert text(parsed) == f"x! x! y of {title} in {year}"
+        assert parsed.asked == {"10:A", "10:B"}  # noted too where it is remembered
     assert definitions.asked == ["A", "B"]
 
 
