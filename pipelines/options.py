@@ -177,6 +177,11 @@ def _qualifiers(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...] | None:
     return () if [token.value for token in tokens] == ["none"] else _all_or_listed(type_, tokens)
 
 
+def _two(type_: Any, value: Sequence[str]) -> None:
+    if len(value) != 2:
+        raise ValueError("Give two, OLD and NEW.")
+
+
 @dataclass(frozen=True, slots=True)
 class WikidataOptions:
     """What the release of Wikidata is made of. Of ``sites`` and ``qualifiers`` None is all."""
@@ -399,7 +404,10 @@ class FactsOptions(Checked):
     new: Release
     """Newer release of the same wiki."""
     _: KW_ONLY
-    wikidata: Annotated[tuple[str, str], Parameter(metavar="OLD NEW", converter=releases_named, validator=path_like)]
+    wikidata: Annotated[
+        tuple[str, ...],
+        Parameter(metavar="OLD NEW", n_tokens=2, converter=releases_named, validator=(path_like, _two)),
+    ]
     """Releases of Wikidata of the two days, the older one first."""
     output: Output
     model: Annotated[ModelOptions | None, FLAT] = None

@@ -11,6 +11,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,9 +105,9 @@ def test_a_dump_that_disappears_after_its_check_is_named(tmp_path: Path, monkeyp
     dump.write_bytes(mini_wiki.MULTISTREAM.read_bytes())
     run_pipeline = build_job.run_pipeline
 
-    def lose_and_run(*arguments: object) -> None:
+    def lose_and_run(*arguments: Any, **options: Any) -> None:
         dump.unlink()
-        run_pipeline(*arguments)  # type: ignore[arg-type]
+        run_pipeline(*arguments, **options)
 
     monkeypatch.setattr(build_job, "run_pipeline", lose_and_run)
 
@@ -129,9 +130,9 @@ def test_a_dump_that_is_overwritten_after_its_check_makes_no_release(
     dump.write_bytes(content)
     run_pipeline = build_job.run_pipeline
 
-    def overwrite_and_run(*arguments: object) -> None:
+    def overwrite_and_run(*arguments: Any, **options: Any) -> None:
         dump.write_bytes(content.replace(b"archipelago", b"constellations"[:11]))
-        run_pipeline(*arguments)  # type: ignore[arg-type]
+        run_pipeline(*arguments, **options)
 
     monkeypatch.setattr(build_job, "run_pipeline", overwrite_and_run)
 
