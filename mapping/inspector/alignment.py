@@ -38,8 +38,8 @@ from mapping.document import (
     sql_table,
 )
 from mapping.inspector.about import about_sections, other_values, report_of
-from mapping.inspector.frame import KindViews, paging, render
-from mapping.inspector.listing import Card, Listing, Row, Rows
+from mapping.inspector.frame import KindViews, paging
+from mapping.inspector.listing import Card, Listing, Row, Rows, render_card
 from mapping.inspector.marking import Span, changed_words
 from mapping.inspector.opened import InPage, Opened, in_page
 from mapping.records import OUTCOMES, PARTIAL
@@ -484,14 +484,12 @@ def show_record(request: Request, opened: Opened, card: Card) -> Response:
     answers = [output.get("answer") for output in (kilt or {}).get("output", [])]
     # Where some are left out, or put in another order, nothing says which answer is of which output.
     in_order = answers if len(answers) == row["n_outputs"] and not _is_reordered(part) else []
-    return render(
+    return render_card(
         request,
         opened,
+        card,
         "record.html",
         title=row["example_id"] or f"number {card.number:,}",
-        crumbs=card.crumbs,
-        card=card,
-        row=row,
         part=part,
         meaning=MEANINGS.get(row["outcome"], {}).get(row["reason"] or ""),
         details=list(_details(part, row)),

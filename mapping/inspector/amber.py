@@ -12,8 +12,8 @@ from mapping.amber.records import OUTCOMES, TASKS
 from mapping.amber.release import MEASURES
 from mapping.document import Block, Section, Table, bars, crossed, flat_values, share
 from mapping.inspector.about import about_sections, other_values, report_of
-from mapping.inspector.frame import KindViews, render
-from mapping.inspector.listing import Card, Listing, Row, Rows
+from mapping.inspector.frame import KindViews
+from mapping.inspector.listing import Card, Listing, Row, Rows, render_card
 from mapping.inspector.marking import Span
 from mapping.inspector.opened import InPage, Opened, in_page
 
@@ -102,14 +102,12 @@ def _bands(signals: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[
 
 def show_set(request: Request, opened: Opened, card: Card) -> Response:
     """Shows one set: its entities side by side, the most popular first."""
-    return render(
+    return render_card(
         request,
         opened,
+        card,
         "set.html",
         title=card.row["name"],
-        crumbs=card.crumbs,
-        card=card,
-        row=card.row,
         entities=_entities(opened, card.row),
         tasks={"qa": "Questions", "sf": "Slots", "fc": "Claims"},
         made_from=opened.values.get("release") or {},

@@ -35,8 +35,8 @@ from mapping.document import (
 )
 from mapping.inspector.about import about_sections, other_values
 from mapping.inspector.beside import came_and_went, folded, lines_of
-from mapping.inspector.frame import KindViews, paging, render
-from mapping.inspector.listing import Card, Listing, Row, Rows
+from mapping.inspector.frame import KindViews, paging
+from mapping.inspector.listing import Card, Listing, Row, Rows, render_card
 from mapping.inspector.marking import Span
 from mapping.inspector.opened import Opened
 
@@ -187,14 +187,12 @@ def show_change(request: Request, opened: Opened, card: Card) -> Response:
     # Sources that one release does not tell of have not gone.
     sources = ((), ()) if old is None or new is None else (old, new)
     beside = came_and_went(pages["old"], pages["new"], sources) if is_open and not merged else []
-    return render(
+    return render_card(
         request,
         opened,
+        card,
         "change.html",
         title=row["new_title"] or row["old_title"],
-        crumbs=card.crumbs,
-        card=card,
-        row=row,
         meaning=PAGE_OUTCOMES[row["outcome"]],
         sections=[
             change for change in _rows(opened, "section_changes", row["old_page_id"]) if change["outcome"] != "same"

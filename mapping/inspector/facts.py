@@ -12,8 +12,8 @@ from starlette.responses import Response
 from mapping.document import Paragraph, Section, Table
 from mapping.facts import OUTCOMES, PROBLEMS, QUESTION, SIDES
 from mapping.inspector.about import about_sections, other_values, report_of
-from mapping.inspector.frame import KindViews, render
-from mapping.inspector.listing import NULL, Card, Listing, Row
+from mapping.inspector.frame import KindViews
+from mapping.inspector.listing import NULL, Card, Listing, Row, render_card
 from mapping.inspector.opened import Opened
 from mapping.inspector.qampari import proof_shown
 from mapping.write.kind import REPORT
@@ -71,14 +71,12 @@ def show_fact(request: Request, opened: Opened, card: Card) -> Response:
         for side in SIDES
     ]
     meaning = {**OUTCOMES, **PROBLEMS}
-    return render(
+    return render_card(
         request,
         opened,
+        card,
         "fact.html",
         title=row["question"],
-        crumbs=card.crumbs,
-        card=card,
-        row=row,
         sides=sides,
         meaning=meaning,
     )

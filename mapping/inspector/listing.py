@@ -434,16 +434,20 @@ def show_card(request: Request, opened: Opened, listings: Mapping[str, Listing])
     if rows.listing.card is not None:
         return rows.listing.card(request, opened, card)
     empty = [name for name in rows.columns if card.row[name] in (None, [])]
-    return render(
+    return render_card(
         request,
         opened,
+        card,
         "card.html",
         title=f"{rows.label} {number:,}",
-        crumbs=card.crumbs,
-        card=card,
         values=[(name, _value(opened, name, card.row[name], card.row)) for name in rows.columns if name not in empty],
         empty=empty,
     )
+
+
+def render_card(request: Request, opened: Opened, card: Card, template: str, *, title: str, **values: Any) -> Response:
+    """A row as it is shown alone, by a template of its kind; ``values`` beside those of the card."""
+    return render(request, opened, template, title=title, crumbs=card.crumbs, card=card, row=card.row, **values)
 
 
 def _value(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> Any:

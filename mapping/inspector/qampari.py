@@ -20,8 +20,8 @@ from mapping.document import (
     share,
 )
 from mapping.inspector.about import about_sections, other_values, report_of
-from mapping.inspector.frame import KindViews, paging, render
-from mapping.inspector.listing import Card, Listing, Row
+from mapping.inspector.frame import KindViews, paging
+from mapping.inspector.listing import Card, Listing, Row, render_card
 from mapping.inspector.marking import Span
 from mapping.inspector.opened import InPage, Opened, in_page
 from mapping.qampari.questions import SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
@@ -161,14 +161,12 @@ def show_question(request: Request, opened: Opened, card: Card) -> Response:
     """Shows one question with its answers, each with its proofs in their pages."""
     row = card.row
     pages = paging(request, len(row["answers"]), n_rows=_ANSWERS_A_PAGE)
-    return render(
+    return render_card(
         request,
         opened,
+        card,
         "question.html",
         title=row["qid"] or row["key"],
-        crumbs=card.crumbs,
-        card=card,
-        row=row,
         paging=pages,
         answers=[
             (answer, [proof_shown(proof, opened) for proof in answer["proofs"]])

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kbsource.errors import SetupError
 from kbsource.files import join
 from kbsource.release.manifest import ListingManifest
-from kbsource.release.reader import check_sizes, opened_table
+from kbsource.release.reader import check_hashes, opened_table
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE
 
@@ -33,8 +33,6 @@ def check_known(vectors: str, passages: str, facts: Mapping[str, Any]) -> None:
         SetupError: the vectors may be others than the encoder would make, or are of another corpus.
     """
     known, corpus = PASSAGE_VECTORS.read(vectors), PASSAGES_CORPUS.read(passages)
-    for folder, manifest, table in ((vectors, known, TABLE), (passages, corpus, PASSAGES)):
-        check_sizes(folder, manifest.tables[table])
     if known.facts["passages"]["manifest_sha256"] != corpus.sha256:
         raise SetupError(f"{vectors} are vectors of other passages than {passages}; name theirs with --base-passages.")
     if facts["computed"]["texts_at_once"] != 1:
@@ -48,6 +46,8 @@ def check_known(vectors: str, passages: str, facts: Mapping[str, Any]) -> None:
                 f"{vectors} were made with another {name} ({old!r}, here {facts[name]!r}), so their numbers may be "
                 "others than this run would make; leave out --base."
             )
+    for folder, manifest, table in ((vectors, known, TABLE), (passages, corpus, PASSAGES)):
+        check_hashes(folder, manifest.tables[table])
 
 
 @lru_cache(maxsize=1)

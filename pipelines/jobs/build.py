@@ -34,7 +34,7 @@ from kbsource.release.layout import INDEX, check_output
 from kbsource.release.manifest import InputFile, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
-from kbsource.release.reader import check_sizes
+from kbsource.release.reader import check_hashes
 from kbsource.runtime.chunks import ChunkKey
 from kbsource.site import Site
 from kbsource.titles import normalise_title
@@ -57,7 +57,7 @@ from pipelines.transforms.wikipedia import (
 
 _HASHES = "hashes.json"
 STORE = "store"
-_TAKEN = ("traces", "refs", "ref_uses")
+_TAKEN = ("pages", "traces", "refs", "ref_uses", "definitions")
 # Options that decide which pages there are, and not what becomes of one.
 _FREE = frozenset("as_of only_titles limit_pages max_rejects allow_truncated range_bytes traces".split())
 
@@ -223,7 +223,6 @@ def check_base(options: BuildOptions, site: Site) -> PagesManifest:
     """
     base = str(options.base)
     manifest = PAGES_RELEASE.read(base)
-    check_sizes(base, [entry for name in ("pages", *_TAKEN) for entry in manifest.tables.get(name, ())])
     if "traces" not in manifest.tables:
         raise SetupError(f"{base} has no traces, so no page can be taken over; build it with --traces.")
     own, code = options.data_options(), {**code_facts(), "sha256": installed()["sha256"]}
@@ -239,6 +238,8 @@ def check_base(options: BuildOptions, site: Site) -> PagesManifest:
                 f"{base} was made {what} ({name}: {old.get(name)!r}, here {new.get(name)!r}), so its pages may be "
                 "others than this build would make; leave out --base."
             )
+    # Pages that are taken over are checked by nothing else.
+    check_hashes(base, [*manifest.files, *(entry for name in _TAKEN for entry in manifest.tables.get(name, ()))])
     return manifest
 
 

@@ -203,8 +203,15 @@ def test_a_base_that_was_made_otherwise_is_refused(tmp_path: Path, base: Path) -
     other = shutil.copytree(base, tmp_path / "other")
     seal(other, code={**PAGES_RELEASE.read(str(base)).code, "sha256": "0"})
     refused("made by other code .sha256: '0'", base=str(other))
-    next((other / "traces").iterdir()).unlink()
-    refused("traces-00000-of-00001.parquet is missing", base=str(other))
+    changed = shutil.copytree(base, tmp_path / "changed")
+    for table in ("pages", "traces", "definitions"):
+        path = next((changed / table).iterdir())
+        content = path.read_bytes()
+        path.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])
+        refused(rf"{path.name} is not as it was written \(sha256\)", base=str(changed))
+        path.write_bytes(content)
+    next((changed / "traces").iterdir()).unlink()
+    refused(r"traces-00000-of-00001.parquet is not as it was written \(missing\)", base=str(changed))
 
 
 @pytest.mark.usefixtures("in_process")
