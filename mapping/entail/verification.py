@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -230,65 +230,41 @@ def _judged(aligned: Alignment, question: Question, answer: Verdict | Refused) -
     return replace(aligned, is_rescued=question.span is not None, **said)
 
 
-@dataclass(slots=True)
-class VerificationCounts:
-    """How the two signals of a dataset's evidences agree."""
+def verification_values(judged: Iterable[Alignment], *, threshold: float) -> dict[str, Any]:
+    """How the two signals of a dataset's evidences agree, as JSON values; from the threshold on BLEU speaks for a span.
 
-    hypotheses: Counter[str] = field(default_factory=Counter)  # evidences by what their hypothesis was made from
-    bleu_by_verdict: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in BANDS})
-    refusals: Counter[str] = field(default_factory=Counter)  # pairs that were not judged, by reason
-    rescued: int = 0  # evidences whose span the model chose
-    disagreements: list[dict[str, Any]] = field(default_factory=list)
-    """The strongest, at most ``LISTED``; contradictions first."""
+    Of disagreements it has the strongest, at most ``LISTED``; contradictions first.
+    """
+    hypotheses, refusals, rescued = Counter[str](), Counter[str](), 0
+    crossed = {name: dict.fromkeys(VERDICTS, 0) for name in BANDS}
 
-    def add(self, aligned: Alignment, *, threshold: float) -> None:
-        """Counts one evidence; from the threshold on BLEU speaks for a span."""
-        kind = verdict_kind(aligned)
-        self.hypotheses[aligned.hypothesis_kind or "none"] += 1
-        self.bleu_by_verdict[band(aligned.score)][kind] += 1
-        self.rescued += aligned.is_rescued
-        if aligned.refusal is not None:
-            self.refusals[aligned.refusal] += 1
-        if (disagreement := _disagreement(kind, aligned.score, threshold)) is not None:
-            values = signals(aligned)
-            named = ("ordinal", "example_id", "output", "evidence", "title", "text")
-            self.disagreements.append(
-                {
+    def disagreements() -> Iterator[dict[str, Any]]:
+        nonlocal rescued
+        for aligned in judged:
+            kind = verdict_kind(aligned)
+            hypotheses[aligned.hypothesis_kind or "none"] += 1
+            crossed[band(aligned.score)][kind] += 1
+            rescued += aligned.is_rescued
+            if aligned.refusal is not None:
+                refusals[aligned.refusal] += 1
+            if (disagreement := _disagreement(kind, aligned.score, threshold)) is not None:
+                values = signals(aligned)
+                named = ("ordinal", "example_id", "output", "evidence", "title", "text")
+                yield {
                     "disagreement": disagreement,
                     **{name: getattr(aligned, name) for name in named},
                     **{name: values[name] for name in ("bleu", "entailment", "contradiction")},
                     "hypothesis": aligned.hypothesis,
                 }
-            )
-            if len(self.disagreements) > 2 * LISTED:
-                self._keep_strongest()
 
-    def merge(self, other: VerificationCounts) -> None:
-        """Adds another's counts."""
-        self.hypotheses += other.hypotheses
-        for name, counts in other.bleu_by_verdict.items():
-            self.bleu_by_verdict[name] += counts
-        self.refusals += other.refusals
-        self.rescued += other.rescued
-        self.disagreements += other.disagreements
-        self._keep_strongest()
-
-    def to_json(self) -> dict[str, Any]:
-        """The counts as JSON values."""
-        self._keep_strongest()
-        return {
-            "hypotheses": dict(sorted(self.hypotheses.items())),
-            "bleu_by_verdict": {
-                name: {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
-                for name, counts in self.bleu_by_verdict.items()
-            },
-            "refusals": dict(sorted(self.refusals.items())),
-            "rescued": self.rescued,
-            "disagreements": self.disagreements,
-        }
-
-    def _keep_strongest(self) -> None:
-        self.disagreements = sorted(self.disagreements, key=_strength)[:LISTED]
+    strongest = nsmallest(LISTED, disagreements(), key=_strength)
+    return {
+        "hypotheses": dict(sorted(hypotheses.items())),
+        "bleu_by_verdict": {name: {verdict: n for verdict, n in row.items() if n} for name, row in crossed.items()},
+        "refusals": dict(sorted(refusals.items())),
+        "rescued": rescued,
+        "disagreements": strongest,
+    }
 
 
 _DISAGREEMENTS = ("contradicted", "not_supported", "supported_only")
@@ -321,7 +297,7 @@ def band(score: float | None) -> str:
 
 
 def verification_text(value: Mapping[str, Any]) -> str:
-    """The counts of a report, as ``VerificationCounts.to_json`` has them, for reading."""
+    """The counts of a report, as ``verification_values`` has them, for reading."""
     table = value["bleu_by_verdict"]
     shown = [name for name in VERDICTS if any(name in table[row] for row in BANDS)]
     lines = ["BLEU from" + "".join(f"{name:>15}" for name in shown)]
@@ -332,12 +308,9 @@ def verification_text(value: Mapping[str, Any]) -> str:
     if value["disagreements"]:
         lines.append("where the two disagree, contradictions first:")
     for disagreement in value["disagreements"][:SHOWN]:
-        bleu, probabilities = (
-            "-" if disagreement["bleu"] is None else f"{disagreement['bleu']:.2f}",
-            _shown(disagreement),
-        )
+        bleu = "-" if disagreement["bleu"] is None else f"{disagreement['bleu']:.2f}"
         lines.append(
-            f"  {disagreement['disagreement']:<15} BLEU {bleu}, {probabilities}  "
+            f"  {disagreement['disagreement']:<15} BLEU {bleu}, {_shown(disagreement)}  "
             f"{disagreement['example_id']}: {disagreement['hypothesis']}"
         )
     return "\n".join(lines)

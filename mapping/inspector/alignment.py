@@ -17,7 +17,6 @@ from starlette.responses import Response
 from kbsource.errors import DataError, SetupError
 from kbsource.files import Folder, join
 from kbsource.release.manifest import FileEntry
-from mapping.decide import REASONS
 from mapping.document import (
     Block,
     Cell,
@@ -44,13 +43,11 @@ from mapping.inspector.marking import Span, changed_words
 from mapping.inspector.opened import InPage, Opened, in_page
 from mapping.records import OUTCOMES, PARTIAL
 from mapping.sources import all_sources
-from mapping.sources.source import EXCLUDED, REJECTED, Averages, Policy
-from mapping.write.report import PAPER_PAGES, PAPER_PAGES_SHARE, score_bins
+from mapping.sources.source import Averages, Policy
+from mapping.write.report import MEANINGS, PAPER_PAGES, PAPER_PAGES_SHARE, STAGES, report_rows, score_bins
 
 WORST = 20
 """Spans of the lowest BLEU, below 1, that are shown."""
-MEANINGS: Mapping[str, Mapping[str, str]] = {"dropped": REASONS, "excluded": EXCLUDED, "rejected": REJECTED}
-"""What the reasons of each outcome of a record mean."""
 KILT_DATE = "2019-08-01"
 """Snapshot of KILT's knowledge source, which the evidence of its files stands in."""
 MOVES = (
@@ -66,16 +63,6 @@ _MOVED = """case when new_wikipedia_id is null then 5 when old_wikipedia_id is d
     when new_start_paragraph_id is null then 3 when (old_section = new_section) is not true then 2
     when (old_start_paragraph_id = new_start_paragraph_id) is not true then 1 else 0 end"""
 _SUPPORT = "case when coalesce(expects = 'contradiction', false) then contradiction else entailment end"
-_FOUND_BY = {
-    "title": "the title that the dataset gives",
-    "redirect": "a redirect in the snapshot, of a page that was moved",
-    "url": "its address",
-    "page_id": "its page id",
-    "qid": "its Wikidata item",
-    "title_map": "a table of titles that was given",
-    "fuzzy": "the title that is most like it (by option)",
-}
-_STAGES = {"rejected": "source", "excluded": "", "merged": ""}
 _PLACE = itemgetter("output", "evidence")
 _CHARS = ("start_paragraph_id", "start_character", "end_paragraph_id", "end_character")
 _AVERAGES = ("spans a set", "sets a record", "pages a record", "answers a record")
@@ -233,41 +220,10 @@ def _charts(counts: Mapping[str, Any]) -> Iterator[Chart]:
 def _became(opened: Opened, report: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     """What became of records and evidence: names set in below those that they are part of, each with its number, its
     share, what it means, and as a link to the records."""
-    records, counts = report["records"], report["counts"]
-
-    def line(depth: int, name: str, n: int, of: int | None, meaning: str = "", **query: str) -> tuple[Cell, ...]:
+    for depth, name, n, total, meaning, query in report_rows(report):
         label = "\u2003" * depth + name
         said = Link(label, opened.url("tables/records", **query)) if query and n else label
-        return said, n, None if of is None else share(n, of), meaning or None
-
-    read, examples = records["read"], records["examples"]
-    yield line(0, "records read", read, None)
-    for outcome in ("excluded", "rejected"):
-        for reason, n in records[outcome].items():
-            meaning = MEANINGS[outcome].get(reason, "")
-            yield line(1, f"{outcome}: {reason}", n, read, meaning, outcome=outcome, reason=reason)
-    if records["merged"]:
-        yield line(1, "merged with another record", records["merged"], read, outcome="merged")
-    yield line(0, "examples", examples, None)
-    yield line(1, "written", counts["written"], examples, outcome="written")
-    if without := counts["written"] - counts.get("with_sets", counts["written"]):
-        yield line(2, "of them without provenance", without, counts["written"])
-    for reason, n in counts["dropped"].items():
-        yield line(1, f"dropped: {reason}", n, examples, REASONS.get(reason, ""), outcome="dropped", reason=reason)
-    if "pages_there" in counts:
-        yield line(1, "with all pages of an evidence set", counts["pages_there"], examples)
-        yield line(2, "and all spans at the threshold", counts["mapped"], counts["pages_there"])
-    total = sum(counts["evidences"].values())
-    yield line(0, "pieces of evidence", total, None)
-    for name in OUTCOMES:
-        if n := counts["evidences"].get(name):
-            yield line(1, name, n, total, OUTCOMES[name])
-    for name, n in counts["found_by"].items():
-        yield line(1, f"found by {name}", n, total, _FOUND_BY.get(name, ""))
-    for name, n in counts.get("hops", {}).items():
-        yield line(1, f"over {name} redirects", n, total)
-    for name, n in report.get("lost_evidences", {}).items():
-        yield line(0, f"lost evidence: {name}", n, None)
+        yield said, n, None if total is None else share(n, total), meaning or None
 
 
 def _side_by_side(opened: Opened, overall: Mapping[str, Any]) -> Iterator[Block]:
@@ -508,7 +464,7 @@ def _is_reordered(part: Opened) -> bool:
 
 def _details(part: Opened, row: Row) -> Iterator[str]:
     """What is said of a record in ``rejected``."""
-    stage = _STAGES.get(row["outcome"], "evidence")
+    stage = STAGES.get(row["outcome"], "evidence")
     if stage and row["example_id"] is not None and "rejected" in part.tables:
         asked = "select reason, detail from rejected where key = ? and stage = ? order by _file_number, _row"
         faults = part.db.execute(asked, (row["example_id"], stage)).fetchall()

@@ -28,6 +28,7 @@ from kbsource.release.pages.reading import pages_of
 from kbsource.release.reader import row_groups
 from kbsource.release.writer import LinesFile, write_batches, write_lines
 from kbsource.runtime.chunks import BatchRef, Work, read_stored
+from kbsource.runtime.sorted_runs import rebatched
 from mapping.passages.cut import TITLE_KINDS, CutOptions, PageText, Passage, check_passages
 from mapping.passages.forms import KiltPages, LineForm, line_forms
 
@@ -179,21 +180,9 @@ def write_shard(
                             target.write(line)
                 yield batch
 
-        groups, file = _regrouped(batches(), GROUP_ROWS), shard_path(TABLE, number, n_shards)
+        groups, file = rebatched(batches(), GROUP_ROWS), shard_path(TABLE, number, n_shards)
         table = write_batches(groups, TABLE, PASSAGES, output=output, file=file)
     return [table, *(target.entry for _, target in lines)]
-
-
-def _regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of so many, fewer in the last."""
-    held = pa.Table.from_batches([], PASSAGES)
-    for batch in batches:
-        held = pa.concat_tables([held, pa.Table.from_batches([batch])])
-        while held.num_rows >= n_rows:
-            yield from held.slice(0, n_rows).combine_chunks().to_batches()
-            held = held.slice(n_rows)
-    if held.num_rows:
-        yield from held.combine_chunks().to_batches()
 
 
 def _check(page: PageText, passages: Sequence[Passage], options: CutOptions) -> None:

@@ -20,7 +20,11 @@ from mapping.sources.raw_records import FAULTS
 
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
-_SPLIT_WORDS = {"train": "train", "dev": "dev", "val": "dev", "valid": "dev", "validation": "dev", "test": "test"}
+SPLIT_WORDS: dict[str, Split] = {
+    **{split: split for split in SPLITS},
+    **dict.fromkeys(("val", "valid", "validation"), "dev"),
+}
+"""Words that say of which split a file is."""
 EVIDENCE_SPAN = "evidence_span"
 """Key of the ``meta`` of evidence that annotators chose: a list of what they highlighted."""
 PARTIAL_EVIDENCE = "partial_evidence"
@@ -247,7 +251,7 @@ def check_names(paths: Iterable[str], split: Split) -> None:
 
 def check_words(path: str, words: Iterable[str], split: Split) -> None:
     """Raises SetupError for a file where words that say of which split it is name other ones alone."""
-    named = sorted({_SPLIT_WORDS[word] for word in words if word in _SPLIT_WORDS})
+    named = sorted({SPLIT_WORDS[word] for word in words if word in SPLIT_WORDS})
     if named and split not in named:
         raise SetupError(
             f"{path} is of the split {named[0]}, not of {split}: give a file of {split}, or --split {named[0]}. A file"

@@ -8,17 +8,28 @@ from dataclasses import dataclass, field, fields
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from kbsource.files import glob, join
-from kbsource.release.reader import row_groups, rows_with
+from kbsource.files import join
+from kbsource.release.reader import rows_with
+from kbsource.release.sql import add_release, connected
 from mapping.decide import REASONS, Decision
 from mapping.entail.verification import verification_text
 from mapping.records import OUTCOMES, Alignment
 from mapping.schema import TABLES
 from mapping.sources import all_sources
 from mapping.sources.source import EXCLUDED, REJECTED, Averages, Split, Tally
+from mapping.write.kind import ALIGNMENT
 
+MEANINGS: Mapping[str, Mapping[str, str]] = {"dropped": REASONS, "excluded": EXCLUDED, "rejected": REJECTED}
+"""What the reasons of each outcome of a record mean."""
+_FOUND_BY = {
+    "title": "the title that the dataset gives",
+    "redirect": "a redirect in the snapshot, of a page that was moved",
+    "url": "its address",
+    "page_id": "its page id",
+    "qid": "its Wikidata item",
+    "title_map": "a table of titles that was given",
+    "fuzzy": "the title that is most like it (by option)",
+}
 N_BINS = 20
 """Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and 1 itself in a bin of its own."""
 
@@ -166,35 +177,54 @@ def report_values(tally: Tally, counts: AlignmentCounts, *, dataset: str, split:
     }
 
 
-def report_rows(report: Mapping[str, Any]) -> list[tuple[str, int, int | None]]:
-    """What became of records and evidences: a name, set in below that of what it is part of, a count, and the
-    count that it is a share of."""
+class ReportRow(NamedTuple):
+    """A number of records or of evidences, and what they are."""
+
+    depth: int  # of what it is part of, from 0
+    name: str
+    n: int
+    total: int | None = None  # the number that it is a share of
+    meaning: str = ""
+    query: Mapping[str, str] = {}  # columns of ``records``, for what those are that were counted
+
+
+def report_rows(report: Mapping[str, Any]) -> Iterator[ReportRow]:
+    """What became of records and evidences."""
     records, counts = report["records"], report["counts"]
-    rows: list[tuple[str, int, int | None]] = [("records read", records["read"], None)]
-    rows += [(f"  excluded: {name}", n, records["read"]) for name, n in records["excluded"].items()]
-    rows += [(f"  rejected: {name}", n, records["read"]) for name, n in records["rejected"].items()]
-    if records["merged"]:
-        rows.append(("  merged with another record", records["merged"], records["read"]))
-    rows.append(("examples", records["examples"], None))
-    rows.append(("  written", counts["written"], records["examples"]))
-    if without := counts["written"] - counts["with_sets"]:
-        rows.append(("    of them without provenance", without, counts["written"]))
-    rows += [(f"  dropped: {name}", n, records["examples"]) for name, n in counts["dropped"].items()]
-    rows.append(("  with all pages of an evidence set", counts["pages_there"], records["examples"]))
-    rows.append(("    and all spans at the threshold", counts["mapped"], counts["pages_there"]))
-    total = sum(counts["evidences"].values())
-    rows.append(("pieces of evidence", total, None))
-    rows += [(f"  {name}", counts["evidences"][name], total) for name in OUTCOMES if name in counts["evidences"]]
-    rows += [(f"  found by {name}", n, total) for name, n in counts["found_by"].items()]
-    rows += [(f"  over {name} redirects", n, total) for name, n in counts["hops"].items()]
-    rows += [(f"lost evidence: {name}", n, None) for name, n in report["lost_evidences"].items()]
-    return rows
+    read, examples, written = records["read"], records["examples"], counts["written"]
+
+    def became(outcome: str, reasons: Mapping[str, int], total: int) -> Iterator[ReportRow]:
+        for reason, n in reasons.items():
+            meaning, query = MEANINGS[outcome].get(reason, ""), {"outcome": outcome, "reason": reason}
+            yield ReportRow(1, f"{outcome}: {reason}", n, total, meaning, query)
+
+    yield ReportRow(0, "records read", read)
+    yield from became("excluded", records["excluded"], read)
+    yield from became("rejected", records["rejected"], read)
+    if merged := records["merged"]:
+        yield ReportRow(1, "merged with another record", merged, read, query={"outcome": "merged"})
+    yield ReportRow(0, "examples", examples)
+    yield ReportRow(1, "written", written, examples, query={"outcome": "written"})
+    if without := written - counts.get("with_sets", written):
+        yield ReportRow(2, "of them without provenance", without, written)
+    yield from became("dropped", counts["dropped"], examples)
+    if "pages_there" in counts:
+        yield ReportRow(1, "with all pages of an evidence set", counts["pages_there"], examples)
+        yield ReportRow(2, "and all spans at the threshold", counts["mapped"], counts["pages_there"])
+    evidences = counts["evidences"]
+    total = sum(evidences.values())
+    yield ReportRow(0, "pieces of evidence", total)
+    yield from (ReportRow(1, name, n, total, OUTCOMES[name]) for name in OUTCOMES if (n := evidences.get(name)))
+    for name, n in counts["found_by"].items():
+        yield ReportRow(1, f"found by {name}", n, total, _FOUND_BY.get(name, ""))
+    yield from (ReportRow(1, f"over {name} redirects", n, total) for name, n in counts.get("hops", {}).items())
+    yield from (ReportRow(0, f"lost evidence: {name}", n) for name, n in report.get("lost_evidences", {}).items())
 
 
 def report_text(report: Mapping[str, Any]) -> str:
     """The report for reading."""
     records, counts = report["records"], report["counts"]
-    lines = [_row(*row) for row in report_rows(report)]
+    lines = [_row("  " * row.depth + row.name, row.n, row.total) for row in report_rows(report)]
     if (share := report["dropped_by_threshold"]) is not None:
         paper = report["dropped_in_the_paper"]
         beside = f"; in the KILT paper {paper['share']:.2%} ({paper['records']:,} records)" if paper else ""
@@ -251,35 +281,29 @@ def _ratio(part: int, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None
 
 
-def pages_of(folder: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The ids of the pages that hold evidence which an alignment wrote, each once, ascending."""
-    pages = np.empty(0, dtype=np.int64)
-    for path in glob(join(folder, "alignments", "*.parquet")):
-        for rows in row_groups(path, ["page_id", "is_written"]):
-            pages = np.union1d(pages, rows["page_id"].filter(rows["is_written"]).to_numpy())
-    return pages.astype(np.int64)
-
-
 def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int) -> dict[str, Any]:
-    """How many pages hold evidence, of each dataset and by the number of datasets, as JSON values.
+    """How many pages hold evidence that was written, of each dataset and by the number of datasets, as JSON values.
 
     Alignments of one name are one dataset.
     """
-    by_name: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = {}
-    for dataset in aligned:
-        pages = pages_of(join(output, dataset.folder))
-        by_name[dataset.name] = np.union1d(by_name[dataset.name], pages) if dataset.name in by_name else pages
-    together = np.concatenate([np.empty(0, dtype=np.int64), *by_name.values()])
-    _, n_datasets = np.unique(together, return_counts=True)
-    counts = np.bincount(n_datasets, minlength=1)[1:]
-    total = int(counts.sum())
+    by_dataset = dict.fromkeys((dataset.name for dataset in aligned), 0)
+    with connected() as db:
+        db.execute("create table evidence (dataset text, page_id bigint)")
+        for number, dataset in enumerate(aligned):
+            add_release(db, ALIGNMENT, join(output, dataset.folder), schema=f"of_{number}")
+            written = f"select distinct ?, page_id from of_{number}.alignments where is_written"
+            db.execute(f"insert into evidence {written}", [dataset.name])
+        by_dataset |= db.sql("select dataset, count(distinct page_id) from evidence group by all").fetchall()
+        of_pages = "select count(distinct dataset) as n from evidence group by page_id"
+        counts = dict(db.sql(f"select n, count(*) from ({of_pages}) group by all").fetchall())
+    total = sum(counts.values())
     return {
         "in_the_release": n_pages,
         "with_evidence": total,
         "share": _ratio(total, n_pages),
         "in_the_paper": {"with_evidence": PAPER_PAGES, "share": PAPER_PAGES_SHARE},
-        "by_number_of_datasets": {str(number): int(count) for number, count in enumerate(counts, 1)},
-        "by_dataset": {name: len(pages) for name, pages in by_name.items()},
+        "by_number_of_datasets": {str(n): counts.get(n, 0) for n in range(1, max(counts, default=0) + 1)},
+        "by_dataset": by_dataset,
     }
 
 
@@ -355,8 +379,8 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "   ".join((names, *pairs))
 
 
-_MEANINGS = {"dropped": REASONS, "excluded": EXCLUDED, "rejected": REJECTED}
-_STAGES = {"rejected": "source", "excluded": "", "merged": ""}
+STAGES = {"rejected": "source", "excluded": "", "merged": ""}
+"""Where rows of ``rejected`` that say more of a record come from, by its outcome: else from its evidence."""
 _PLACE = itemgetter("output", "evidence")
 
 
@@ -378,9 +402,9 @@ def record_fates(folder: str, record_id: str) -> Iterator[dict[str, Any]]:
     for row in rows("records"):
         yield {
             **row,
-            "meaning": _MEANINGS.get(row["outcome"], {}).get(row["reason"] or ""),
+            "meaning": MEANINGS.get(row["outcome"], {}).get(row["reason"] or ""),
             "details": [
-                fault["detail"] for fault in faults if fault["stage"] == _STAGES.get(row["outcome"], "evidence")
+                fault["detail"] for fault in faults if fault["stage"] == STAGES.get(row["outcome"], "evidence")
             ],
             "evidences": sorted(
                 (evidence for evidence in evidences if evidence["ordinal"] == row["ordinal"]), key=_PLACE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, islice
 from operator import attrgetter
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 from kbsource.columns import batch_of, rows_of, schema_of
 from kbsource.errors import DataError, RecordError
 from kbsource.records import Page
-from kbsource.runtime.chunks import ChunkFunction, Work
+from kbsource.runtime.chunks import Work
 from mapping.entail.verification import questions
 from mapping.records import NOWHERE, SCORED, Alignment, Suggestion
 from mapping.search.page_search import PageSearch, SearchSettings, locate_nowhere
@@ -112,24 +111,14 @@ def _runs(batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
         start = last + 1
 
 
-@dataclass(frozen=True, slots=True)
-class MakeSearch:
-    """Makes the search in the process that does it; ``by_part`` has settings by number of the dataset."""
-
-    pages: ReleasePages
-    settings: SearchSettings
-    by_part: Mapping[int, SearchSettings]
-
-    def __call__(self) -> ChunkFunction:
-        """The function of chunks."""
-        return Search(self.pages, self.settings, self.by_part)
-
-
 class Search:
     """Looks for evidences in their pages: rows of ``Alignment`` with their pages -> the same with what was found there.
 
     A page that comes in rows after each other is read and tokenised once. What ended the process, and did so again
     when it was alone, is given up. No threshold is known here.
+
+    Args:
+        by_part: settings by number of the dataset.
     """
 
     schema = schema_of(Alignment)

@@ -11,19 +11,20 @@ from typing import Any
 import pyarrow as pa
 from msgspec import structs
 
-from kbsource.columns import batch_of
+from kbsource.columns import batch_of, rows_of
 from kbsource.errors import DataError
 from kbsource.files import CHUNK_BYTES, Folder, absolute, base_name, join
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import FileEntry, code_facts, input_files
 from kbsource.release.output import commit
 from kbsource.release.pages.kind import PagesManifest
+from kbsource.release.reader import row_groups
 from kbsource.release.writer import GROUP_ROWS, write_batches, write_lines, write_rows
 from kbsource.rows import Row
 from kbsource.runtime.chunks import BatchRef, ChunkKey, once_value, read_batches, read_rows
 from mapping.decide import Cuts
 from mapping.entail.model import model_facts
-from mapping.entail.verification import VerificationCounts
+from mapping.entail.verification import verification_values
 from mapping.records import MISSED, Alignment, Place, RecordFate, ReleasedExample, iter_evidence, released_span
 from mapping.schema import TABLES, Crossing, KiltSide
 from mapping.search.page_search import SearchSettings
@@ -191,7 +192,6 @@ class MergedChunk:
 
     chunk: int  # its number
     counts: AlignmentCounts
-    verification: VerificationCounts
     files: tuple[FileEntry, ...]  # its parts of the tables
 
 
@@ -230,7 +230,7 @@ def _merge_chunk(
                 if answered is not None:
                     answered.write(kilt_line(aligned.record))
     entries = merged.write_tables(chunk.examples, key.chunk, n_chunks)
-    return MergedChunk(key.chunk, merged.counts, merged.verification, tuple(entries))
+    return MergedChunk(key.chunk, merged.counts, tuple(entries))
 
 
 class _Merged:
@@ -242,7 +242,6 @@ class _Merged:
         self._is_verified = part.options.verify is not None
         self._has_crosswalk = part.options.dataset == "kilt"
         self.counts = AlignmentCounts()
-        self.verification = VerificationCounts()
         self._records: dict[int, RecordFate] = {}
         self._alignments: list[Alignment] = []
         self._misses: list[Alignment] = []
@@ -258,8 +257,6 @@ class _Merged:
                 self._misses.append(aligned)
             else:
                 self._alignments.append(aligned)
-                if self._is_verified:
-                    self.verification.add(aligned, threshold=self._threshold)
             if isinstance(example, ReleasedExample):
                 self._crosswalk.append(_crossing(released_span(example, key), aligned))
         sets = [
@@ -371,12 +368,20 @@ def commit_part(
     """
     if Folder.of(join(part.output, MANIFEST)).exists():
         return
-    counts, verification, files = AlignmentCounts(), VerificationCounts(), list[FileEntry]()
+    counts, files = AlignmentCounts(), list[FileEntry]()
     for chunk in merged:
         counts.add(chunk.counts)
-        verification.merge(chunk.verification)
         files += chunk.files
-    report = _report(part.options, tally, counts, verification)
+    report = _report(part.options, tally, counts)
+    if part.options.verify is not None:
+        judged = (
+            row
+            for entry in files
+            if entry.file.startswith("alignments/")
+            for group in row_groups(join(part.output, entry.file))
+            for row in rows_of(group, Alignment)
+        )
+        report["verification"] = verification_values(judged, threshold=part.options.threshold)
     files += _write_records(part, number, staging, n_chunks=len(merged), n_records=counts.written)
     bad = (tuple(row.values()) for stored in rejected for batch in read_batches(stored) for row in batch.to_pylist())
     files.append(write_rows(bad, "rejected", TABLES["rejected"], output=part.output))
@@ -385,17 +390,13 @@ def commit_part(
     commit(ALIGNMENT, ALIGNMENT.listing(files, facts), part.output)
 
 
-def _report(
-    options: MapOptions, tally: Tally, counts: AlignmentCounts, verification: VerificationCounts
-) -> dict[str, Any]:
+def _report(options: MapOptions, tally: Tally, counts: AlignmentCounts) -> dict[str, Any]:
     if broken := faults(tally, counts):
         raise DataError("The counts do not add up, so nothing was released: " + "; ".join(broken) + ".")
     report = report_values(tally, counts, dataset=policy_name(options), split=options.split)
     if options.accept is not None:
         report["accept"] = {"rule": options.accept, "dropped": counts.dropped["not_accepted"]}
         report["dropped_by_threshold"] = None
-    if options.verify is not None:
-        report["verification"] = verification.to_json()
     return report
 
 

@@ -28,7 +28,7 @@ from kbsource.errors import SetupError
 from kbsource.files import join
 from mapping.options import DEFAULTS, FLAT, File, FolderPath, Release, path_like
 from mapping.sources import all_sources
-from mapping.sources.source import SPLITS, SourceOptions, Split
+from mapping.sources.source import SPLIT_WORDS, SPLITS, SourceOptions, Split
 from pipelines.commands.config import ConfigFile, Item, Items
 from pipelines.commands.dumps import Run, made_summary
 from pipelines.options import USUAL_MEMORY, AlignOptions, MapOptions, Memory, Output, Planned, RunOptions
@@ -42,15 +42,7 @@ if TYPE_CHECKING:
 LABELS = Parameter(
     help="Answers of a test file without, by id; it is written with them too.", metavar="FILE", validator=path_like
 )
-_SPLIT_WORDS: dict[str, Split] = {
-    "train": "train",
-    "training": "train",
-    "dev": "dev",
-    "valid": "dev",
-    "validation": "dev",
-    "val": "dev",
-    "test": "test",
-}
+_SPLIT_WORDS: dict[str, Split] = {**SPLIT_WORDS, "training": "train"}
 _WORD = re.compile(r"[a-z]+")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _OF_THE_COMMAND = frozenset(("kb", "output", "split", "worker-memory", "scratch", "runner", "workers", "dry-run"))

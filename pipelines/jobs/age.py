@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import apache_beam as beam
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from msgspec.structs import replace
 
@@ -29,7 +27,7 @@ from kbsource.release.output import ReleaseFolder
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import check_sizes
 from kbsource.release.sql import add_release, connected
-from kbsource.runtime.chunks import BatchRef, ChunkFunction, ChunkKey, Work, read_batches, read_rows
+from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, Work, read_batches, read_rows, write_chunk
 from mapping.age import AGE, Fate, PageFacts, as_date, commit_age, fates_of, first_with
 from mapping.decide import with_outcome
 from mapping.records import Alignment
@@ -65,7 +63,7 @@ class Snapshot(NamedTuple):
 
     kb: str  # its folder
     date: str  # yyyymmdd
-    facts: str  # folder of the facts of its pages
+    facts: str  # file with the facts of its pages
 
 
 def age(options: AgeOptions, *, flags: Sequence[str], progress: Progress) -> MadeRelease[ListingManifest]:
@@ -150,46 +148,22 @@ def dataset_name(path: str) -> str:
 
 def _snapshot(kb: str, manifest: PagesManifest, staging: str, progress: Progress) -> Snapshot:
     """A release with the facts of its pages, which are written unless they are there."""
-    folder = join(staging, "pages", manifest.sha256)
-    done = Folder.of(join(folder, "infoboxes.json"))
-    if not done.exists():
+    facts = join(staging, "pages", f"{manifest.sha256}.arrow")
+    if not Folder.of(facts).exists():
         progress.note(f"{kb}: hashing {manifest.totals.articles:,} pages")
-        names: dict[str | None, int] = {None: -1}
-        columns: dict[str, list[npt.NDArray[Any]]] = {"version": [], "n_chars": [], "infobox": []}
         with connected() as db:
             add_release(db, PAGES_RELEASE, kb, places=True)
-            for batch in db.sql(_PAGES).to_arrow_reader(_ROWS_AT_ONCE):
-                codes = [names.setdefault(name, len(names) - 1) for name in batch["infobox"].to_pylist()]
-                columns["version"].append(batch["version"].to_numpy())
-                columns["n_chars"].append(batch["n_chars"].to_numpy())
-                columns["infobox"].append(np.array(codes, np.int32))
-        for name, parts in columns.items():
-            with Folder.of(join(folder, f"{name}.npy")).create() as file:
-                np.save(file, np.concatenate(parts) if parts else np.empty(0, np.int64), allow_pickle=False)
-        done.write_json([name for name in names if name is not None])
-    return Snapshot(kb, str(manifest.dump.date), folder)
-
-
-class _Pages:
-    """The facts of the pages of a release, mapped."""
-
-    def __init__(self, folder: str) -> None:
-        files = ("version.npy", "n_chars.npy", "infobox.npy")
-        local = Folder.of(folder).local_copy(files)
-        self._columns = [np.load(join(local, file), mmap_mode="r", allow_pickle=False) for file in files]
-        self._names = Folder.of(join(folder, "infoboxes.json")).read_json()
-
-    def at(self, position: int) -> PageFacts | None:
-        """The page at a position; None below 0."""
-        if position < 0:
-            return None
-        version, n_chars, infobox = (int(column[position]) for column in self._columns)
-        return PageFacts(version, n_chars, None if infobox < 0 else self._names[infobox])
+            rows = db.sql(_PAGES).to_arrow_reader(_ROWS_AT_ONCE)
+            write_chunk(rows, rows.schema, Report(), path=facts, is_packed=False)
+    return Snapshot(kb, str(manifest.dump.date), facts)
 
 
 @lru_cache
-def _pages(folder: str) -> _Pages:
-    return _Pages(folder)
+def _pages(facts: str) -> pa.Table:
+    """The facts of the pages of a release, mapped."""
+    file = Folder.of(facts)
+    local = join(file.parent.local_copy([file.name]), file.name)
+    return pa.ipc.open_file(pa.memory_map(local)).read_all()
 
 
 class LookInAll(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
@@ -231,7 +205,7 @@ class LookInAll(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             | "spread" >> beam.Reshuffle()
             | "search"
             >> GuardedMap(
-                MakeSearches(tuple(ReleasePages.open(one.kb) for one in self._snapshots)),
+                partial(Searches, tuple(ReleasePages.open(one.kb) for one in self._snapshots)),
                 folder=join(self._staging, "found"),
                 timeout_s=self._options.evidence_timeout_s,
                 memory_bytes=self._options.worker_memory_bytes,
@@ -270,7 +244,11 @@ def _by_evidence(stored: Sequence[BatchRef]) -> _Known:
 
 
 def _facts(rows: Sequence[Alignment], snapshots: Sequence[Snapshot]) -> list[PageFacts | None]:
-    return [_pages(one.facts).at(row.position) for row, one in zip(rows, snapshots, strict=True)]
+    """What is known of the page of a row in each release; None without one."""
+    return [
+        None if row.position < 0 else PageFacts(*(column[row.position].as_py() for column in _pages(one.facts).columns))
+        for row, one in zip(rows, snapshots, strict=True)
+    ]
 
 
 def _wanted(
@@ -299,18 +277,9 @@ def _by_chunk(key: ChunkKey, stored: BatchRef, n_releases: int) -> tuple[int, tu
     return part << 32 | key[1], (number, stored)
 
 
-@dataclass(frozen=True, slots=True)
-class MakeSearches:
-    """Makes the search of all releases in the process that does it."""
+class Searches:
+    """The search of all releases; the keys of chunks say which is meant."""
 
-    releases: tuple[ReleasePages, ...]
-
-    def __call__(self) -> ChunkFunction:
-        """The function of chunks, whose keys say which release is meant."""
-        return _Searches(self.releases)
-
-
-class _Searches:
     schema = schema_of(Alignment)
 
     def __init__(self, releases: Sequence[ReleasePages]) -> None:

@@ -31,7 +31,7 @@ from mapping.entail.signal import ModelOptions
 from mapping.records import Alignment, PageKey
 from mapping.search.page_search import SearchSettings
 from pipelines.alignment.reading import EvidenceFiles, ReadDataset, read_part
-from pipelines.alignment.search import MakeSearch, cut_rows, page_groups, resolve_rows, resolver_of
+from pipelines.alignment.search import Search, cut_rows, page_groups, resolve_rows, resolver_of
 from pipelines.alignment.settling import (
     ORDER,
     AlignedChunk,
@@ -220,7 +220,7 @@ class AlignSpans(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         of_all = SearchSettings() if settings is None or isinstance(settings, Mapping) else settings
         self._folder = None if folder is None else absolute(folder)
         self._search = GuardedMap(
-            MakeSearch(self._pages, of_all, dict(by_part)),
+            partial(Search, self._pages, of_all, dict(by_part)),
             folder=None if self._folder is None else join(self._folder, "found"),
             timeout_s=timeout_s,
             memory_bytes=memory_bytes,

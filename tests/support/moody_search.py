@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
-from kbsource.runtime.chunks import ChunkFunction
 from mapping.records import Alignment
 from mapping.search.page_search import PageSearch
 from pipelines.alignment import search
-from pipelines.alignment.search import MakeSearch
+from pipelines.alignment.search import Search
 from tests.support.guarded_work import misbehave
 
 HANGS = "the evidence that nobody finds"
 
 
-class MoodySearch(PageSearch):
+class MoodyPageSearch(PageSearch):
     """Never comes back from ``HANGS``."""
 
     def locate(self, wanted: Alignment) -> Alignment:
@@ -23,10 +22,9 @@ class MoodySearch(PageSearch):
         return super().locate(wanted)
 
 
-@dataclass(frozen=True)
-class MakeMoodySearch(MakeSearch):
-    """Makes what ``MakeSearch`` makes, with ``MoodySearch`` in it."""
+class MoodySearch(Search):
+    """The search with ``MoodyPageSearch`` in it."""
 
-    def __call__(self) -> ChunkFunction:
-        search.PageSearch = MoodySearch  # type: ignore[misc]
-        return MakeSearch.__call__(self)
+    def __init__(self, *given: Any) -> None:
+        search.PageSearch = MoodyPageSearch  # type: ignore[misc]
+        super().__init__(*given)

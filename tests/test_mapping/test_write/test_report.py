@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.release.layout import shard_path
+from kbsource.release.output import commit
 from kbsource.release.writer import write_rows
 from kbsource.runtime.chunks import once_value
 from mapping.decide import Decision, OutputFate
 from mapping.schema import ALIGNMENTS
 from mapping.sources.source import Tally
+from mapping.write.kind import ALIGNMENT
 from mapping.write.report import (
     Aligned,
     AlignmentCounts,
@@ -24,7 +26,6 @@ from mapping.write.report import (
     overview_text,
     overview_values,
     page_values,
-    pages_of,
     report_text,
     report_values,
     score_bin,
@@ -136,32 +137,23 @@ def test_counts_of_parts_add_up(first: list[dict[str, Any]], second: list[dict[s
     assert together == _counts(first + second)
 
 
-def _write_pages(folder: Path, *pages: tuple[int, bool], files: int = 1) -> None:
-    rows = [
-        [{"page_id": page, "is_written": is_written}.get(name, _empty(kind)) for name, kind in _columns()]
-        for page, is_written in pages
+def _write_pages(folder: Path, *pages: tuple[int, bool]) -> None:
+    """An alignment whose evidence stands in these pages, and is written or not, in two files."""
+    kinds = {"string": "", "double": 0.0, "bool": False}
+    empty = {field.name: kinds.get(str(field.type), 0) for field in ALIGNMENTS}
+    rows = [tuple({**empty, "page_id": page, "is_written": is_written}.values()) for page, is_written in pages]
+    entries = [
+        write_rows(
+            rows[number::2], "alignments", ALIGNMENTS, output=str(folder), file=shard_path("alignments", number, 2)
+        )
+        for number in range(2)
     ]
-    for number in range(files):
-        file = shard_path("alignments", number, files)
-        write_rows(rows[number::files], "alignments", ALIGNMENTS, output=str(folder), file=file)
+    commit(ALIGNMENT, ALIGNMENT.listing(entries, {}), str(folder))
 
 
-def _columns() -> list[tuple[str, str]]:
-    return [(field.name, str(field.type)) for field in ALIGNMENTS]
-
-
-def _empty(kind: str) -> object:
-    return {"string": "", "double": 0.0, "bool": False}.get(kind, 0)
-
-
-def test_pages_are_those_of_spans_that_are_written_each_once(tmp_path: Path) -> None:
-    _write_pages(tmp_path, (7, True), (3, True), (7, True), (9, False), (2**40, True), files=2)
-    assert pages_of(str(tmp_path)).tolist() == [3, 7, 2**40]
-
-
-def test_pages_are_counted_by_datasets_not_by_splits(tmp_path: Path) -> None:
-    for folder, pages in {"a/train": (1, 2), "a/dev": (2, 3), "b/dev": (3,), "c/dev": ()}.items():
-        _write_pages(tmp_path / folder, *((page, True) for page in pages))
+def test_pages_of_written_spans_are_counted_once_by_datasets_and_not_by_splits(tmp_path: Path) -> None:
+    for folder, pages in {"a/train": (1, 2**40, 1), "a/dev": (2**40, 3), "b/dev": (3,), "c/dev": ()}.items():
+        _write_pages(tmp_path / folder, *((page, True) for page in pages), (9, False))
     aligned = [Aligned(name.partition("/")[0], name, {}) for name in ("a/train", "a/dev", "b/dev", "c/dev")]
     values = page_values(aligned, output=str(tmp_path), n_pages=6)
     assert values["by_dataset"] == {"a": 3, "b": 1, "c": 0}

@@ -18,7 +18,7 @@ from pipelines.jobs.shared_inputs import MadeRelease
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
 from tests.support.builds import contents, open_release
 from tests.support.demo_datasets import chunks_in_this_process
-from tests.support.moody_search import HANGS, MakeMoodySearch
+from tests.support.moody_search import HANGS, MoodySearch
 
 RECORDS = [
     record("exact", [evidence("rises in Lake Miravel", title="River Ullane")]),
@@ -186,7 +186,7 @@ HOSTILE = [
 def test_an_evidence_that_hangs_is_given_up_after_a_second_try_and_all_others_are_searched(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.transforms.align.MakeSearch", MakeMoodySearch)
+    monkeypatch.setattr("pipelines.transforms.align.Search", MoodySearch)
     records = [
         record("hangs", [evidence(HANGS, title="River Ullane")]),
         record("fine", [evidence("rises in Lake Miravel", title="River Ullane")]),
