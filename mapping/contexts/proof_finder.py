@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any
 
-from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
 from kbsource.sentences import sentence_spans
 from mapping.contexts.questions import ProofSpot
 from mapping.decide import THRESHOLD, with_outcome
 from mapping.passages.cut import TITLE_KINDS, count_words
 from mapping.records import Alignment, PageKey
-from mapping.search.page_search import PageSearch, SearchSettings
-from mapping.search.resolve import Resolver
+from mapping.search.page_search import Locator, PageSearch
 from mapping.search.text import find_whole, fold_case
-from mapping.search.tokens import Tokeniser
 
 _WIKI = "/wiki/"
 _MOST = 0.8
@@ -23,48 +21,27 @@ _FEWEST_WORDS = 4
 """Of a sentence that is looked for without those before it; fewer stand anywhere."""
 
 
-class _Searched(NamedTuple):
-    page: Page
-    folded: dict[int, str]
-    search: PageSearch
-
-
-class ReleaseProofs:
-    """The pages of a release, in which proofs are looked for. A context: the files are closed when it ends.
+class ReleaseProofs(Locator):
+    """Finds proofs in the pages of a release.
 
     A proof is a sentence behind those that stand before it. It is where all of that stands in a paragraph or list item
     without regard to case, since published proofs are in lower case; else where its last sentence does; else where that
     has a near match (BLEU of at least 0.5), as evidence of other datasets is aligned. The last sentence alone, since a
     page may have kept the ones before it and say the fact no longer.
-
-    Raises:
-        SetupError: the folder holds no finished release.
     """
-
-    def __init__(self, release: str) -> None:
-        self._source = KnowledgeSource.open(release)
-        self._resolver = Resolver.open(release)
-        self._tokeniser = Tokeniser(self._source.site.lang)
-        self._last: _Searched | None = None
-
-    def __enter__(self) -> ReleaseProofs:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._source.close()
 
     def facts(self) -> dict[str, Any]:
         """What names the release, as manifests have it."""
-        return self._source.manifest.facts()
+        return self.source.manifest.facts()
 
     def find(self, url: str, text: str) -> ProofSpot | str:
         """Where a proof stands, or why it stands nowhere: ``no_page``, ``no_text`` or ``no_running_text``."""
         # Published addresses are not percent-encoded: "?" and "#" may be parts of titles.
         title = PageKey("title", url.partition(_WIKI)[2].replace("_", " "))
-        found = self._resolver.resolve(title, fallback=PageKey("url", url))
-        searched = None if found.page_id is None else self._searched(found.page_id)
-        if searched is None:
+        found = self.resolver.resolve(title, fallback=PageKey("url", url))
+        if found.page_id is None:
             return "no_page"
+        searched = self.page(found.page_id)
         # "İ" in lower case, as published proofs are, has two code points.
         text = " ".join(text.split()).replace("i\u0307", "i")
         spans = sentence_spans(text)
@@ -77,22 +54,18 @@ class ReleaseProofs:
             return "no_text"
         return _word_for_word(sentence, searched) or _near(sentence, searched)
 
-    def _searched(self, page_id: int) -> _Searched | None:
-        if self._last is None or self._last.page.page_id != page_id:
-            page = self._source.by_id(page_id)
-            if page is None:
-                return None
-            running = {n: fold_case(one.text) for n, one in enumerate(page.elements) if one.kind not in TITLE_KINDS}
-            self._last = _Searched(
-                page, running, PageSearch(page, self._tokeniser, SearchSettings(numbering="elements"))
-            )
-        return self._last
+
+@lru_cache(maxsize=1)
+def _folded(searched: PageSearch) -> dict[int, str]:
+    """The running text of a page without regard to case, by element."""
+    elements = enumerate(searched.page.elements)
+    return {number: fold_case(element.text) for number, element in elements if element.kind not in TITLE_KINDS}
 
 
-def _word_for_word(wanted: str, searched: _Searched) -> ProofSpot | None:
+def _word_for_word(wanted: str, searched: PageSearch) -> ProofSpot | None:
     """The last sentence of the first place where a text stands in any case."""
     folded = fold_case(wanted)
-    for number, text in searched.folded.items():
+    for number, text in _folded(searched).items():
         whole = searched.page.elements[number].text
         for at in find_whole(folded, whole, text):
             end = at + len(wanted)
@@ -101,9 +74,9 @@ def _word_for_word(wanted: str, searched: _Searched) -> ProofSpot | None:
     return None
 
 
-def _near(wanted: str, searched: _Searched) -> ProofSpot | str:
+def _near(wanted: str, searched: PageSearch) -> ProofSpot | str:
     sought = Alignment(PageKey("title", searched.page.title), wanted)
-    found = with_outcome(searched.search.locate(sought), THRESHOLD)
+    found = with_outcome(searched.locate(sought), THRESHOLD)
     span = found.span
     if span is None or found.outcome not in ("exact", "near"):
         return "no_text"

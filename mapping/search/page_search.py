@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from msgspec.structs import astuple, replace
 
@@ -197,8 +197,8 @@ class Locator:
     """
 
     def __init__(self, source: KnowledgeSource, resolver: Resolver, settings: SearchSettings) -> None:
-        self._source = source
-        self._resolver = resolver
+        self.source = source
+        self.resolver = resolver
         self._settings = settings
         self._tokeniser = Tokeniser(source.site.lang)
         self._last: PageSearch | None = None
@@ -211,30 +211,34 @@ class Locator:
         max_elements: int = 1,
         numbering: Numbering = "elements",
         moves: Mapping[str, str] | None = None,
-    ) -> Locator:
+    ) -> Self:
         """Opens a release; raises SetupError: the folder holds no finished release."""
         resolver = Resolver.open(release, moves=moves)
         return cls(KnowledgeSource.open(release), resolver, SearchSettings(max_elements, numbering))
 
-    def __enter__(self) -> Locator:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._source.close()
+        self.source.close()
 
     def locate(self, key: PageKey, evidence: str | None) -> Alignment:
         """Where an evidence stands in the numbering, None for the page alone, before a threshold decides; missing
         titles come with similar ones."""
-        found = self._resolver.resolve(key)
+        found = self.resolver.resolve(key)
         wanted = Alignment(key, evidence, **found._asdict())
         if found.page_id is None:
-            similar = suggest_titles([found.asked], self._resolver.index) if found.asked else {}
+            similar = suggest_titles([found.asked], self.resolver.index) if found.asked else {}
             return replace(locate_nowhere(wanted), suggestions=similar.get(found.asked or "", ()))
-        if self._last is None or self._last.page.page_id != found.page_id:
-            page = self._source.by_id(found.page_id)
+        return _in_numbering(self.page(found.page_id).locate(wanted))
+
+    def page(self, page_id: int) -> PageSearch:
+        """A page of the release, to be searched."""
+        if self._last is None or self._last.page.page_id != page_id:
+            page = self.source.by_id(page_id)
             assert page is not None  # the resolver gives pages of the release only
             self._last = PageSearch(page, self._tokeniser, self._settings)
-        return _in_numbering(self._last.locate(wanted))
+        return self._last
 
     def with_sentence(self, weak: Alignment) -> Alignment:
         """A weak evidence of the page that was asked for last as ``PageSearch.with_sentence`` leaves it, in the

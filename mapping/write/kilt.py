@@ -27,28 +27,16 @@ ID_FILES = frozenset({"triviaqa"})
 """Datasets whose questions are not everyone's to pass on: their files are written a second time, without inputs."""
 
 
-def file_name(stem: str, split: Split, *, with_answers: bool = False) -> str:
+def file_name(stem: str, split: Split, *, with_answers: bool = False, with_input: bool = True) -> str:
     """The published name of a split's file; of test there is one ``with_answers`` too, for who holds its labels.
 
     >>> file_name("fever", "test")
     'fever-test_without_answers-kilt.jsonl'
-    >>> file_name("fever", "test", with_answers=True)
-    'fever-test-kilt.jsonl'
+    >>> file_name("triviaqa", "test", with_answers=True, with_input=False)
+    'triviaqa-test_id-kilt.jsonl'
     """
-    return f"{stem}-{split}{_bare(split, with_answers)}-kilt.jsonl"
-
-
-def id_file_name(stem: str, split: Split, *, with_answers: bool = False) -> str:
-    """The published name of a split's file without inputs; ``with_answers`` as for ``file_name``.
-
-    >>> id_file_name("triviaqa", "test")
-    'triviaqa-test_id_without_answers-kilt.jsonl'
-    """
-    return f"{stem}-{split}_id{_bare(split, with_answers)}-kilt.jsonl"
-
-
-def _bare(split: Split, with_answers: bool) -> str:
-    return "_without_answers" if split == "test" and not with_answers else ""
+    bare = "_without_answers" if split == "test" and not with_answers else ""
+    return f"{stem}-{split}{'' if with_input else '_id'}{bare}-kilt.jsonl"
 
 
 def kilt_line(record: Mapping[str, Any]) -> bytes:

@@ -32,7 +32,7 @@ from mapping.search.tokens import tokeniser_name
 from mapping.sources import all_sources, source_of_file
 from mapping.sources.raw_records import is_integer
 from mapping.sources.source import HypothesisKind, Tally
-from mapping.write.kilt import ID_FILES, file_name, id_file_name, kilt_line, without_answers, without_input
+from mapping.write.kilt import ID_FILES, file_name, kilt_line, without_answers, without_input
 from mapping.write.kind import ALIGNMENT, write_report
 from mapping.write.report import (
     AlignmentCounts,
@@ -346,8 +346,8 @@ def record_files(options: MapOptions) -> tuple[str, ...]:
     """The names of the files of records that an alignment may write."""
     stem = file_stem(options)
     return tuple(
-        name(stem, options.split, with_answers=answers)
-        for name in (file_name, id_file_name)
+        file_name(stem, options.split, with_answers=answers, with_input=has_input)
+        for has_input in (True, False)
         for answers in (False, True)
     )
 
@@ -412,10 +412,10 @@ def _write_records(part: DatasetPart, number: int, staging: str, *, n_chunks: in
     for with_answers in (False, True) if options.labels else (False,):
         ending = ANSWERED if with_answers else LINES
         parts = [lines_path(staging, ChunkKey(number, chunk), ending) for chunk in range(n_chunks)]
-        name = (id_file_name if has_ids_alone(options) else file_name)(stem, options.split, with_answers=with_answers)
+        name = file_name(stem, options.split, with_answers=with_answers, with_input=not has_ids_alone(options))
         files.append(write_lines(_blocks(parts), name, output=output, n_rows=n_records))
         if options.dataset in ID_FILES:
-            id_name = id_file_name(stem, options.split, with_answers=with_answers)
+            id_name = file_name(stem, options.split, with_answers=with_answers, with_input=False)
             with Folder.of(join(output, name)).open() as lines:
                 files.append(write_lines(map(without_input, lines), id_name, output=output))
     return files

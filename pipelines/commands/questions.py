@@ -71,7 +71,7 @@ def qampari_contexts(
         if kb is not None:
             from mapping.contexts.proof_finder import ReleaseProofs
 
-            finder = stack.enter_context(ReleaseProofs(kb))
+            finder = stack.enter_context(ReleaseProofs.open(kb))
         report = export_contexts(
             ContextsFiles(release, passages, retrieved),
             output,

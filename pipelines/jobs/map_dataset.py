@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import apache_beam as beam
@@ -58,17 +58,6 @@ from pipelines.transforms.align import (
 )
 
 _FAULTS, _BEATS, _DECIDED = "faults", "beats", "decided.json"
-
-
-@dataclass(frozen=True, slots=True)
-class AllSummary:
-    """What was made."""
-
-    output: str  # folder of all alignments
-    report: dict[str, Any]  # as written to ``report.json``
-    kept: tuple[str, ...]  # folders that were done before
-    seconds: float  # wall time
-    steps: dict[str, float]  # seconds that steps worked, in all processes
 
 
 def failure(failed: Sequence[tuple[Planned, SetupError]], n_planned: int) -> SetupError:
@@ -181,7 +170,7 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
 
 def map_all(
     planned: Sequence[Planned], *, kb: str, output: str, flags: Sequence[str], progress: Progress
-) -> AllSummary:
+) -> MadeRelease[ListingManifest]:
     """Aligns datasets, none into a folder of another.
 
     Raises:
@@ -216,7 +205,8 @@ def map_all(
             if faults:
                 raise failure([(pending[part], fault) for part, fault in sorted(faults.items())], len(planned))
     report = write_reports(planned, release, folder)
-    return AllSummary(output, report, tuple(done), time.monotonic() - started, steps)
+    made = ALIGNMENTS.read(folder)
+    return MadeRelease(output, made, time.monotonic() - started, steps, report, tuple(done))
 
 
 def check_dataset(options: MapOptions) -> None:

@@ -34,6 +34,7 @@ class MadeRelease(Generic[M]):
     seconds: float  # wall time
     steps: dict[str, float] = field(default_factory=dict)  # seconds that steps worked, in all processes
     report: dict[str, Any] = field(default_factory=dict)  # as in ``report.json``, where there is one
+    kept: tuple[str, ...] = ()  # of releases inside of it, the folders of those that were done before
 
 
 def output_folder(output: str) -> str:

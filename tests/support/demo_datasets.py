@@ -17,7 +17,8 @@ from kbsource.runtime.beat import Beat
 from mapping.write.kilt import file_name
 from pipelines.alignment.writing import file_stem
 from pipelines.commands.map import read_config
-from pipelines.jobs.map_dataset import AllSummary, map_all
+from pipelines.jobs.map_dataset import map_all
+from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import Planned
 from pipelines.primitives.guarded_chunk import do_chunk
 from pipelines.progress import Progress
@@ -59,7 +60,7 @@ def planned_demo(release: Path, output: Path, *, config: Path = CONFIG) -> list[
     return read_config(str(config), str(release), str(output))
 
 
-def map_demo(release: Path, output: Path, *, config: Path = CONFIG, log: io.StringIO | None = None) -> AllSummary:
+def map_demo(release: Path, output: Path, *, config: Path = CONFIG, log: io.StringIO | None = None) -> MadeRelease[Any]:
     """Aligns all that a configuration names."""
     flags = beam_flags("local", workers=None, beam_args=())
     with chunks_in_this_process():

@@ -19,7 +19,7 @@ from mapping.records import Evidence, Example, Output, PageKey, Place, ReleasedE
 from mapping.sources import all_sources
 from mapping.sources.raw_records import iter_array
 from mapping.sources.source import Split
-from mapping.write.kilt import id_file_name, kilt_line, without_input
+from mapping.write.kilt import kilt_line, without_input
 from tests.support.aligned import aligned
 from tests.support.dataset_sources import read_parsed, read_source
 from tests.support.mini_wiki import FOLDER
@@ -155,12 +155,6 @@ def test_the_file_without_questions_differs_in_nothing_else() -> None:
     line = kilt_line(record)
     del record["input"]
     assert without_input(line) == kilt_line(record)
-    assert [id_file_name("triviaqa", split) for split in ("train", "dev", "test")] == [
-        "triviaqa-train_id-kilt.jsonl",
-        "triviaqa-dev_id-kilt.jsonl",
-        "triviaqa-test_id_without_answers-kilt.jsonl",
-    ]
-    assert id_file_name("triviaqa", "test", with_answers=True) == "triviaqa-test_id-kilt.jsonl"
 
 
 @pytest.mark.parametrize(("split", "ids"), [("train", ["tc_3"]), ("dev", ["tc_33"]), ("test", ["tc_7"])])

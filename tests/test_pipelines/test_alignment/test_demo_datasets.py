@@ -15,7 +15,7 @@ from mapping.write.kilt import file_name, without_answers
 from mapping.write.validate import validate_kilt
 from pipelines.alignment.writing import file_stem, policy_name
 from pipelines.jobs.build import BuildSummary
-from pipelines.jobs.map_dataset import AllSummary
+from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import Planned
 from tests.support.alignments import read_lines, table
 from tests.support.demo_datasets import GOLDEN, kilt_file, map_demo, planned_demo, record_files
@@ -26,12 +26,12 @@ EACH = pytest.mark.parametrize("planned", PLANNED, ids=[one.folder for one in PL
 
 
 @pytest.fixture(scope="module")
-def demo(mini_build: BuildSummary, tmp_path_factory: pytest.TempPathFactory) -> AllSummary:
+def demo(mini_build: BuildSummary, tmp_path_factory: pytest.TempPathFactory) -> MadeRelease[Any]:
     """All of the demo aligned; not to be changed."""
     return map_demo(Path(mini_build.output), tmp_path_factory.mktemp("demo") / "aligned")
 
 
-def _report(demo: AllSummary, folder: str) -> dict[str, Any]:
+def _report(demo: MadeRelease[Any], folder: str) -> dict[str, Any]:
     report: dict[str, Any] = json.loads((Path(demo.output) / folder / "report.json").read_text("utf-8"))
     return report
 
@@ -44,7 +44,7 @@ def test_every_split_that_kilt_publishes_is_in_the_demo() -> None:
 
 
 @EACH
-def test_records_are_those_of_the_golden_files(planned: Planned, demo: AllSummary) -> None:
+def test_records_are_those_of_the_golden_files(planned: Planned, demo: MadeRelease[Any]) -> None:
     files = record_files(Path(demo.output), [planned])
 
     assert kilt_file(Path(demo.output), planned) in files.values()
@@ -52,7 +52,7 @@ def test_records_are_those_of_the_golden_files(planned: Planned, demo: AllSummar
         assert path.read_text("utf-8") == (GOLDEN / name).read_text("utf-8"), name
 
 
-def test_there_is_no_golden_file_too_many(demo: AllSummary) -> None:
+def test_there_is_no_golden_file_too_many(demo: MadeRelease[Any]) -> None:
     found = {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.jsonl")}
 
     assert found == set(record_files(Path(demo.output), PLANNED))
@@ -60,7 +60,7 @@ def test_there_is_no_golden_file_too_many(demo: AllSummary) -> None:
 
 @EACH
 def test_the_validator_passes_and_scores_again_what_has_a_score(
-    planned: Planned, demo: AllSummary, release: Path
+    planned: Planned, demo: MadeRelease[Any], release: Path
 ) -> None:
     folder = Path(demo.output) / planned.folder
     paths = [str(path) for path in record_files(Path(demo.output), [planned]).values()]
@@ -75,7 +75,7 @@ def test_the_validator_passes_and_scores_again_what_has_a_score(
 
 @EACH
 def test_only_labels_bring_a_test_file_with_answers_and_it_is_the_other_with_them(
-    planned: Planned, demo: AllSummary
+    planned: Planned, demo: MadeRelease[Any]
 ) -> None:
     output, options = Path(demo.output), planned.options
     files = record_files(output, [planned])
@@ -92,7 +92,9 @@ def test_only_labels_bring_a_test_file_with_answers_and_it_is_the_other_with_the
 
 
 @pytest.mark.parametrize("planned", ANSWERED, ids=[one.folder for one in ANSWERED])
-def test_evidence_is_marked_as_written_where_the_file_has_a_span_of_it(planned: Planned, demo: AllSummary) -> None:
+def test_evidence_is_marked_as_written_where_the_file_has_a_span_of_it(
+    planned: Planned, demo: MadeRelease[Any]
+) -> None:
     output = Path(demo.output)
     marked = Counter(row["example_id"] for row in table(output / planned.folder, "alignments") if row["is_written"])
 
@@ -104,7 +106,7 @@ def test_evidence_is_marked_as_written_where_the_file_has_a_span_of_it(planned: 
 
 
 @EACH
-def test_no_record_is_lost_without_a_reason(planned: Planned, demo: AllSummary) -> None:
+def test_no_record_is_lost_without_a_reason(planned: Planned, demo: MadeRelease[Any]) -> None:
     report = _report(demo, planned.folder)
     records, counts = report["records"], report["counts"]
 

@@ -57,7 +57,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory, kb: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def finder(kb: Path) -> Iterator[ReleaseProofs]:
-    with ReleaseProofs(str(kb)) as opened:
+    with ReleaseProofs.open(str(kb)) as opened:
         yield opened
 
 
@@ -117,7 +117,7 @@ def test_a_proof_is_where_its_page_says_it(
 def test_a_proof_that_a_heading_says_alone_stands_in_no_running_text(tmp_path: Path) -> None:
     words = "The bridges that Aldo Vent built in Brack"
     kb = write_kb(tmp_path, [_page(3, "Brack", words, "Nothing else.", kinds=["heading"])], n_shards=1)
-    with ReleaseProofs(str(kb)) as finder:
+    with ReleaseProofs.open(str(kb)) as finder:
         assert finder.find(f"{URL}Brack", words) == "no_running_text"
 
 
@@ -285,7 +285,10 @@ def test_published_files_and_release_of_pages_belong_together(
     with pytest.raises(SetupError, match="nowhere: neither a finished QAMPARI release nor published files"):
         _export(tmp_path / "nowhere", corpus, output, finder)
     other = write_kb(tmp_path / "other", PAGES[1:])
-    with ReleaseProofs(str(other)) as another, pytest.raises(SetupError, match="--kb is the release with manifest"):
+    with (
+        ReleaseProofs.open(str(other)) as another,
+        pytest.raises(SetupError, match="--kb is the release with manifest"),
+    ):
         _export(published, corpus, output, another)
     (published / "qampari_data" / "dev_data.jsonl").write_text('{"qid": "x"}\n')
     with pytest.raises(SetupError, match="with qid, question_text and answer_list"):
