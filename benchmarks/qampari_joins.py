@@ -10,7 +10,6 @@ import resource
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,15 @@ import pyarrow as pa
 
 from benchmarks.environment import machine, table, write_json
 from kbsource.runtime.chunks import ChunkKey
-from kbsource.runtime.regroup import whole_runs
+from kbsource.runtime.regroup import ByNumber, whole_runs
 from mapping.qampari import statements
 from mapping.qampari.classes import ClassTypes
 from mapping.qampari.questions import QueryNumbers, Relations, SimpleRelation
 from mapping.qampari.selection import MOST_SUBJECTS
 from mapping.qampari.statements import FACTS, sorted_facts
-from pipelines.primitives.group_map import By, GroupMap, GroupWork, groups_by, groups_for
+from pipelines.primitives.group_map import By, GroupMap, GroupWork, groups_for
 from pipelines.qampari import compositions, simple
-from pipelines.qampari.plan import groups_by_query
+from pipelines.qampari.plan import by_query
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import WorkerDoFn
 from pipelines.transforms.tables import CHUNK_ROWS
@@ -84,10 +83,10 @@ def _intersect(work: GroupWork) -> None:
 def measure(n_facts: int) -> dict[str, Any]:
     """Gives the figures of one size."""
     n_groups = groups_for(n_facts)
-    by_first = partial(groups_by_query, column="first", n_groups=n_groups)
+    by_first = by_query("first", n_groups)
 
     def by(column: str, order: Sequence[str]) -> By:
-        return By(partial(groups_by, column=column, n_groups=n_groups), order)
+        return By(ByNumber(column, n_groups), order)
 
     chunks = list(range(-(-n_facts // CHUNK_ROWS)))
     started = time.process_time()

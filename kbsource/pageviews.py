@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,8 +12,6 @@ from operator import attrgetter
 from typing import Annotated, NamedTuple
 from urllib.parse import unquote
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -225,14 +222,22 @@ def sum_range(
             ``damaged_bytes`` as ``kbsource.dump.rejects`` counts them.
     """
     report.facts["file"] = base_name(line_range.path)
-    title_of = _Titles(site).find
+
+    @lru_cache(1 << 16)
+    def fate_of(written: str) -> tuple[str, str]:
+        """What becomes of a line with the title, and the title in its normal form."""
+        title = normalise_title(written, site)
+        if split_namespace(title, site)[0]:
+            return OTHER_NAMESPACES, title
+        return USED if is_valid_title(title) else NO_PAGE, title
+
     sums: Counter[tuple[str, int | None]] = Counter()
     damages: list[int] = []
     for row in read_range(line_range, projects, files=files, on_damage=damages.append):
         if isinstance(row, BadRecord):
             report.rejected.append(row)
             continue
-        reason, title = title_of(row.title)
+        reason, title = fate_of(row.title)
         if row.title == UNKNOWN_TITLE and row.page_id is None:
             reason = NO_PAGE
         report.counts[reason] += 1
@@ -249,32 +254,6 @@ def sum_range(
 
 def _batch(sums: Mapping[tuple[str, int | None], int]) -> pa.RecordBatch:
     return batch_of((TitleViews(*key, views) for key, views in sums.items()), TitleViews)
-
-
-class _Titles:
-    """Finds the normal form of titles, and remembers the most frequent ones."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self.find = lru_cache(1 << 16)(self._find)
-
-    def _find(self, written: str) -> tuple[str, str]:
-        """What becomes of a line with the title, and the title."""
-        title = normalise_title(written, self._site)
-        if split_namespace(title, self._site)[0]:
-            return OTHER_NAMESPACES, title
-        return USED if is_valid_title(title) else NO_PAGE, title
-
-
-@dataclass(frozen=True, slots=True)
-class TitleGroups:
-    """Puts all rows of a title in one of some groups."""
-
-    n_groups: int
-
-    def __call__(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        titles = rows["title"].to_pylist()
-        return np.fromiter((zlib.crc32(title.encode()) % self.n_groups for title in titles), np.int64, len(titles))
 
 
 def sum_group(rows: pa.Table) -> pa.Table:

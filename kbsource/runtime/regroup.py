@@ -6,7 +6,9 @@ group come in order by merging what the chunks hold, with little of each in memo
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,35 @@ MOST_GROUPS = 256
 """Groups of rows that are worked on together; a chunk has a piece of each."""
 PIECE_ROWS = 1 << 14
 """Rows of a batch in a file by groups: what is held of each chunk while a group is merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByNumber:
+    """The group of each row by a column of whole numbers: the number, or its remainder by a number of groups."""
+
+    column: str
+    n_groups: int | None = None
+    shift: int = 0  # last bits of the number that do not count
+
+    def __call__(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        return self.of(rows[self.column].to_numpy().astype(np.int64, copy=False))
+
+    def of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The groups of numbers."""
+        groups = numbers >> self.shift
+        return groups if self.n_groups is None else groups % self.n_groups
+
+
+@dataclass(frozen=True, slots=True)
+class ByText:
+    """The group of each row by a column of texts."""
+
+    column: str
+    n_groups: int
+
+    def __call__(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        texts = rows[self.column].to_pylist()
+        return np.fromiter((zlib.crc32(text.encode()) % self.n_groups for text in texts), np.int64, len(texts))
 
 
 def write_groups(

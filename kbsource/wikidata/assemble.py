@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,18 +28,10 @@ Numbers = npt.NDArray[np.uint32]
 Indexes = npt.NDArray[np.int64]
 
 
-class Closure(NamedTuple):
-    """Pairs of a block, by class, then by superclass: item numbers, and the fewest steps between them."""
-
-    classes: Numbers
-    superclasses: Numbers
-    distances: npt.NDArray[np.int32]
-
-
 def class_closure(
     subclasses: Numbers, superclasses: Numbers, *, block_classes: int = BLOCK_CLASSES
-) -> Iterator[Closure]:
-    """Yields the closure of a relation, the classes in ascending order.
+) -> Iterator[pa.RecordBatch]:
+    """Yields the closure of a relation as rows of the table ``classes``, by class, then by superclass.
 
     Args:
         subclasses, superclasses: pairs of item numbers, in any order, as often as they come. A pair of equal numbers
@@ -51,7 +42,8 @@ def class_closure(
     for start in range(0, len(nodes), block_classes):
         sources = np.arange(start, min(start + block_classes, len(nodes)), dtype=np.int64)
         keys, distances = _reach(sources, len(nodes), first, above)
-        yield Closure(nodes[keys // len(nodes)], nodes[keys % len(nodes)], distances)
+        ids = (_item_ids(nodes[places]) for places in (keys // len(nodes), keys % len(nodes)))
+        yield pa.RecordBatch.from_arrays([*ids, pa.array(distances)], schema=schema_of(ClassPair))
 
 
 def _adjacency(nodes: Numbers, subclasses: Numbers, superclasses: Numbers) -> tuple[Indexes, npt.NDArray[np.int32]]:
@@ -100,12 +92,6 @@ def distinct_edges(pairs: Iterable[tuple[Numbers, Numbers]]) -> tuple[Numbers, N
     return (known >> _HALF).astype(np.uint32), (known & _LOW).astype(np.uint32)
 
 
-def closure_batch(closure: Closure) -> pa.RecordBatch:
-    """A block of the closure as rows of the table ``classes``."""
-    columns = [_item_ids(closure.classes), _item_ids(closure.superclasses), pa.array(closure.distances)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema_of(ClassPair))
-
-
 def _item_ids(numbers: Numbers) -> pa.Array:
     return pc.binary_join_element_wise("Q", pa.array(numbers).cast(pa.string()), "")
 
@@ -151,8 +137,8 @@ def write_classes(keys: Iterable[ChunkKey], *, output: str, staging: str) -> tup
     batches = (batch for file in stored for batch in read_stored(file))
     edges = distinct_edges((batch["class"].to_numpy(), batch["superclass"].to_numpy()) for batch in batches)
     with part_files(staging, "classes", ChunkKey(0, 0)) as files:
-        for closure in class_closure(*edges):
-            files.write(closure_batch(closure))
+        for batch in class_closure(*edges):
+            files.write(batch)
     return name_files(
         files.entries, "classes", schema=schema_of(ClassPair), folder=tables_folder(staging), output=output
     )
@@ -170,11 +156,3 @@ def entity_counts(reports: Sequence[PartReport]) -> dict[str, EntityCounts]:
     return {
         file: sum_counts((report.counts for report in reports if report.file == file), EntityCounts()) for file in files
     }
-
-
-def summed_facts(reports: Sequence[PartReport]) -> dict[str, int]:
-    """The sum of the ranges' further counts."""
-    total: Counter[Any] = Counter()
-    for report in reports:
-        total.update(report.facts)
-    return dict(sorted(total.items()))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from reprlib import repr as brief
+from sys import intern
 from typing import Any, NamedTuple
 
 import orjson
@@ -57,30 +58,6 @@ _MAX_DEGREES = 360
 """As in Wikibase: the longitudes of some globes run from 0 to 360."""
 _LETTERS = {"item": "Q", "property": "P", "lexeme": "L"}
 _CALENDARS = {"Q1985727": "gregorian", "Q1985786": "julian"}
-# One object for each text that every other snak repeats: of all others a row group would keep its own.
-_DATATYPES = {
-    name: name
-    for name in (
-        "commonsMedia",
-        "entity-schema",
-        "external-id",
-        "geo-shape",
-        "globe-coordinate",
-        "math",
-        "monolingualtext",
-        "musical-notation",
-        "quantity",
-        "string",
-        "tabular-data",
-        "time",
-        "url",
-        "wikibase-form",
-        "wikibase-item",
-        "wikibase-lexeme",
-        "wikibase-property",
-        "wikibase-sense",
-    )
-}
 # What a value of another form than its type has makes its reader raise.
 _FORM_FAULTS = (KeyError, TypeError, ValueError, AttributeError)
 
@@ -95,7 +72,7 @@ def read_snak(snak: dict[str, Any]) -> Snak:
         kind = snak["snaktype"]
         datatype = snak.get("datatype")
         if type(datatype) is str:
-            datatype = _DATATYPES.get(datatype, datatype)
+            datatype = intern(datatype)  # else a row group would keep one object for each
         elif datatype is not None:
             raise RecordError("malformed_statement", f"datatype {brief(datatype)}")
         if kind != "value":
@@ -234,6 +211,10 @@ def members(value: Any) -> Iterable[Any]:
     raise TypeError(f"{brief(value)} is no array")
 
 
+def _alone(value: Any) -> tuple[Any]:
+    return (value,)
+
+
 Qualifier = tuple[str, Snak]
 """Property and snak."""
 ReadStatement = tuple[str, int, Snak, tuple[Qualifier, ...]]
@@ -331,7 +312,6 @@ NEEDED_QUALIFIERS = (
 _ID = re.compile(rf"([A-Z])({ID_NUMBER})(?:-[A-Z][1-9]\d*)?", re.ASCII)
 _KIND_LETTERS = {"item": "Q", "property": "P"}
 _MAX_REVISION = (1 << 63) - 1
-_ONLY_TEXT = frozenset([str])
 _NO_MEMORY = "Not enough memory"
 _KEY = re.compile(rb'"id":\s*"([A-Z][1-9]\d{0,9})"')
 _KEY_BYTES = 4096
@@ -447,7 +427,7 @@ class EntityReader:
             datatype if kind == "property" else None,
             labels,
             self._terms(value, "descriptions"),
-            self._aliases(value),
+            self._terms(value, "aliases", members),
             shown_term(labels, self._order),
             self._wanted_sitelinks(sitelinks),
             len(sitelinks),
@@ -458,38 +438,31 @@ class EntityReader:
         """Which of the chosen ``languages``, ``sites`` or ``qualifiers`` are among names, as a variant too."""
         return {one for one in self._wanted[kind] if any(name == one or name.startswith(f"{one}-") for name in names)}
 
-    def _terms(self, value: Mapping[str, Any], name: str) -> tuple[Term, ...]:
+    def _terms(
+        self, value: Mapping[str, Any], name: str, terms_in: Callable[[Any], Iterable[Any]] = _alone
+    ) -> tuple[Term, ...]:
         found = object_of(value, name)
         try:
             # The language is the key; inside, a fallback's own language may stand.
-            return tuple([Term(language, _text(found[language]["value"])) for language in self._wanted_of(found)])
+            own = [(language, term) for language in self._wanted_of(found) for term in terms_in(found[language])]
+            return tuple([Term(language, _text(term["value"])) for language, term in own])
         except (KeyError, TypeError) as error:
             raise RecordError("invalid_field", f"{name}: {error!r}") from error
-
-    def _aliases(self, value: Mapping[str, Any]) -> tuple[Term, ...]:
-        found = object_of(value, "aliases")
-        try:
-            return tuple(
-                [
-                    Term(language, _text(term["value"]))
-                    for language in self._wanted_of(found)
-                    for term in members(found[language])
-                ]
-            )
-        except (KeyError, TypeError) as error:
-            raise RecordError("invalid_field", f"aliases: {error!r}") from error
 
     def _wanted_sitelinks(self, sitelinks: Mapping[str, Any]) -> EntitySitelinks:
         wanted = self._sites
         if wanted is not None:
             sitelinks = {site: link for site, link in sitelinks.items() if site in wanted}
+        titles = []
         try:
-            titles = tuple([link["title"] for link in sitelinks.values()])
-            if not all(titles) or not _ONLY_TEXT.issuperset(map(type, titles)):
-                raise TypeError
-        except (KeyError, TypeError):
-            raise RecordError("invalid_field", f"sitelinks: {_first_fault(sitelinks)!r}") from None
-        return EntitySitelinks(tuple(sitelinks), titles)
+            for link in sitelinks.values():
+                title = link["title"]
+                if type(title) is not str or not title:
+                    raise TypeError(f"{brief(title)} is no title")
+                titles.append(title)
+        except (KeyError, TypeError) as error:
+            raise RecordError("invalid_field", f"sitelinks: {error!r}") from error
+        return EntitySitelinks(tuple(sitelinks), tuple(titles))
 
 
 def shown_term(terms: Sequence[Term], languages: Sequence[str]) -> Term | None:
@@ -514,18 +487,6 @@ def _fits(found: re.Match[str], kind: str) -> bool:
     if kind in _KIND_LETTERS or found[1] in _KIND_LETTERS.values():
         return found[0] == f"{_KIND_LETTERS.get(kind)}{found[2]}"
     return True
-
-
-def _first_fault(sitelinks: Mapping[str, Any]) -> Exception:
-    """What is wrong with the first sitelink that has no title."""
-    for link in sitelinks.values():
-        try:
-            title = link["title"]
-        except (KeyError, TypeError) as error:
-            return error
-        if type(title) is not str or not title:
-            return TypeError(f"{brief(title)} is no title")
-    raise AssertionError("every sitelink has a title")
 
 
 def _text(value: Any) -> str:

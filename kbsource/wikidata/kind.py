@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -193,11 +193,11 @@ union select value[2:]::uinteger as class, class from statements where property_
 def check_classes(checking: Checking[WikidataManifest]) -> Mapping[str, int]:
     """Works the class closure out again. Memory: what ``classes`` says."""
     from kbsource.runtime.sorted_runs import rebatched
-    from kbsource.wikidata.assemble import BLOCK_CLASSES, class_closure, closure_batch  # need numpy
+    from kbsource.wikidata.assemble import BLOCK_CLASSES, class_closure  # need numpy
 
     if checking.given.issuperset(("classes", "statements")):
         edges = checking.db.sql(_EDGES).fetchnumpy()
-        wanted = map(closure_batch, class_closure(edges["below"], edges["above"]))
+        wanted = class_closure(edges["below"], edges["above"])
         stored = (batch.cast(WIKIDATA_TABLES["classes"]) for _, batch in checking.batches("classes"))
         file = checking.manifest.tables["classes"][0].file
         again, own = (rebatched(batches, BLOCK_CLASSES) for batches in (wanted, stored))
@@ -232,7 +232,6 @@ class WikidataTables:
 
     path: str  #: folder of the release
     manifest: WikidataManifest  #: of the release
-    on_rows: Callable[[int], None] | None = None  #: is told of rows as they are read, by their number
 
     @classmethod
     def open(cls, path: str) -> WikidataTables:
@@ -248,8 +247,6 @@ class WikidataTables:
         for entry in self.manifest.tables[table]:
             for group in row_groups(join(self.path, entry.file), columns):
                 yield from group.combine_chunks().to_batches()
-                if self.on_rows is not None:
-                    self.on_rows(group.num_rows)
 
     def n_rows(self, table: str) -> int:
         """The number of rows of a table."""

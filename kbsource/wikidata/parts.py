@@ -32,7 +32,7 @@ from kbsource.records import BadRecord
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import RollingFiles
 from kbsource.runtime.beat import Beat
-from kbsource.runtime.chunks import ChunkKey, Report, Work, chunk_path, rows_batch, write_chunk
+from kbsource.runtime.chunks import ChunkKey, Report, Work, chunk_path, write_chunk
 from kbsource.wikidata.entity import (
     ENTITY,
     FORMS,
@@ -50,21 +50,22 @@ from kbsource.wikidata.records import WIKIDATA_TABLES, Statement, Value
 
 Columns = Sequence[Sequence[Any]]
 GROUP_ROWS = {"items": 1 << 13, "properties": 1 << 13, "sitelinks": 1 << 16, "statements": 1 << 15}
+"""Rows of a row group, by table; ``_ROWS_AT_ONCE`` of what is no table."""
+_ROWS_AT_ONCE = 1 << 16
 _TERMS = ("labels", "descriptions", "aliases")
 _SNAKS, _VALUE_TYPES = zip(*FORMS, strict=True)
 _TYPES = {field.name: field.type for field in schema_of(Value)}
 _OWN = [(FORMS.index(("value", value_type)), names) for value_type, names in OWN_COLUMNS.items()]
 
 
-def row_batch(table: str, columns: Columns) -> pa.RecordBatch:
+def row_batch(schema: pa.Schema, columns: Columns) -> pa.RecordBatch:
     """A record batch of one column of whole rows, which are tuples."""
     (rows,) = columns
-    return plain_batch(table, _transposed(rows, len(rows[0])))
+    return plain_batch(schema, _transposed(rows, len(rows[0])))
 
 
-def plain_batch(table: str, columns: Columns) -> pa.RecordBatch:
+def plain_batch(schema: pa.Schema, columns: Columns) -> pa.RecordBatch:
     """A record batch of columns of values that stand as they are."""
-    schema = WIKIDATA_TABLES[table]
     arrays = [encode(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -101,7 +102,7 @@ class TableRows:
         self, name: str, batch_of: Callable[[Columns], pa.RecordBatch], ready: list[tuple[str, pa.RecordBatch]]
     ) -> None:
         self._name, self._batch_of, self._ready = name, batch_of, ready
-        self._group_rows = GROUP_ROWS[name]
+        self._group_rows = GROUP_ROWS.get(name, _ROWS_AT_ONCE)
         self._columns: list[list[Any]] = []
         self._n_rows = 0
 
@@ -211,8 +212,6 @@ ROWS_PER_FILE = {
     "classes": 1 << 24,
 }
 """Rows of a file, 50 to 200 MB: the ranges of a bzip2 file give less, a gzip file is one range."""
-_ROWS_AT_ONCE = 1 << 16
-
 ITEM, PROPERTY = 0, 1
 IDS = pa.schema(
     [
@@ -274,17 +273,16 @@ class EntityRange:
         self._lines, self._part, self._file, self._reader = lines, part, file, reader
         self._skipped, self._verdicts, self._beat = skipped, verdicts or {}, beat or Beat.unshared()
         self._ready: list[tuple[str, pa.RecordBatch]] = []
+        of_rows = {"items": WIKIDATA_TABLES["items"], "properties": WIKIDATA_TABLES["properties"], "ids": IDS}
         batches: dict[str, Callable[[Columns], pa.RecordBatch]] = {
-            "items": partial(row_batch, "items"),
-            "properties": partial(row_batch, "properties"),
-            "sitelinks": partial(plain_batch, "sitelinks"),
+            **{name: partial(row_batch, schema) for name, schema in of_rows.items()},
+            "sitelinks": partial(plain_batch, WIKIDATA_TABLES["sitelinks"]),
             "statements": self._statements_batch,
+            "classes": partial(plain_batch, CLASS_EDGES),
         }
         self._tables = {name: TableRows(name, batch_of, self._ready) for name, batch_of in batches.items()}
         self._counts: Counter[str] = Counter()
         self._facts: Counter[str] = Counter()
-        self._ids: list[tuple[int, ...]] = []
-        self._edges: list[tuple[int, ...]] = []
         self._classes: set[int] = set()
         self.rejected: list[BadRecord] = []  #: what was rejected so far
 
@@ -310,13 +308,10 @@ class EntityRange:
                 self._reject(BadRecord("parse", key, error.reason, error.detail, self._file, line.offset))
                 continue
             self._add(entity, ordinal)
-            if len(self._ids) >= _ROWS_AT_ONCE or len(self._edges) >= _ROWS_AT_ONCE:
-                self._flush_rows()
             if ready:
                 yield from ready
                 ready.clear()
-        self._edges += [(number, number) for number in sorted(self._classes)]
-        self._flush_rows()
+        self._tables["classes"].extend((sorted(self._classes), sorted(self._classes)))
         for table in self._tables.values():
             table.flush()
         yield from ready
@@ -334,19 +329,14 @@ class EntityRange:
         self._counts["items" if is_item else "properties"] += 1
         self._facts["without_label"] += entity.label is None
         revision = -1 if entity.revision_id is None else entity.revision_id
-        self._ids.append((ITEM if is_item else PROPERTY, entity.number, revision, self._part, ordinal))
+        of_range = (ITEM if is_item else PROPERTY, entity.number, revision, self._part, ordinal)
+        self._tables["ids"].extend(([of_range],))
         for property_id, class_ in _class_links(entity.statements):
             if property_id == _INSTANCE_OF:
                 self._classes.add(class_)
             elif is_item:
-                self._edges.append((entity.number, class_))
+                self._tables["classes"].extend(([entity.number], [class_]))
                 self._classes.add(class_)
-
-    def _flush_rows(self) -> None:
-        for name, rows, schema in (("ids", self._ids, IDS), ("classes", self._edges, CLASS_EDGES)):
-            if rows:
-                self._ready.append((name, rows_batch(rows, schema)))
-                rows.clear()
 
     def _statements_batch(self, columns: Columns) -> pa.RecordBatch:
         batch = statements_batch(columns)

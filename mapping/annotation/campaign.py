@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -468,17 +468,9 @@ def place_of(highlight: str, text: str) -> tuple[int, int]:
     return found.span()
 
 
-@dataclass(slots=True)
-class CampaignReport:
-    """What came of a campaign."""
-
-    summary: dict[str, Any] = field(default_factory=dict)  # counts and agreement, as JSON
-    #: for each question its fate, the passages that were judged, and which are to be looked at by hand
-    questions: list[dict[str, Any]] = field(default_factory=list)
-
-
-def report_campaign(folder: str) -> CampaignReport:
-    """What came of a campaign.
+def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What came of a campaign: counts and agreement, as JSON; and for each question its fate, the passages that were
+    judged, and which are to be looked at by hand.
 
     A passage is provenance where ``MIN_ACCEPTED`` accept it; one that a single person accepts, or that somebody says is
     part of the evidence, is partial evidence. A question without provenance is dropped.
@@ -492,7 +484,6 @@ def report_campaign(folder: str) -> CampaignReport:
     for row in _lines(join(folder, JUDGEMENTS)):
         labels[row["passage_id"]][row["worker_id"]] = row["label"]
     texts = {line["passage_id"]: line["text"] for line in _lines(join(folder, PASSAGES))}
-    report = CampaignReport()
     by_question: dict[str, dict[str, Any]] = {}
     workers: defaultdict[str, Counter[str]] = defaultdict(Counter)
     n_fates: Counter[str] = Counter()
@@ -521,14 +512,13 @@ def report_campaign(folder: str) -> CampaignReport:
         kept = "kept" if verdicts["accepted"] else "dropped"
         question["fate"] = "unjudged" if verdicts["unjudged"] == verdicts.total() else kept
         n_fates[question["fate"]] += 1
-        report.questions.append(question)
-    passages = [passage for question in report.questions for passage in question["passages"]]
+    passages = [passage for question in by_question.values() for passage in question["passages"]]
     verdicts = Counter(passage["verdict"] for passage in passages)
     binary = {name: {worker: label == "yes" for worker, label in said.items()} for name, said in labels.items()}
     pairs = pair_kappas(binary)
-    report.summary = {
+    summary = {
         "questions": {
-            "asked": len(report.questions),
+            "asked": len(by_question),
             **{name: n_fates[name] for name in ("kept", "dropped", "unjudged")},
         },
         "passages": {"asked": len(passages)}
@@ -543,7 +533,7 @@ def report_campaign(folder: str) -> CampaignReport:
         "workers": {name: dict(counts) for name, counts in sorted(workers.items())},
         "rejected": manifest.facts["counts"]["rejected"],
     }
-    return report
+    return summary, list(by_question.values())
 
 
 def _lines(path: str) -> Iterator[Json]:

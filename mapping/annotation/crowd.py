@@ -371,15 +371,11 @@ Dropped = Mapping[str, Collection[int]]
 """By qid the numbers of answers that people judged wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replacements:
-    """Questions that leave the pool and those that come instead, by subset and key."""
-
-    left: frozenset[tuple[str, str]]  # have too few answers
-    come: dict[tuple[str, str], tuple[str, str]]  # with split and qid
+Moved = Mapping[tuple[str, str], tuple[str, str] | None]
+"""By subset and key split and qid of questions that come into the pool; None for those that leave it."""
 
 
-def find_replacements(release: str, *, dropped: Dropped, seed: str, least: int) -> Replacements:
+def find_replacements(release: str, *, dropped: Dropped, seed: str, least: int) -> Moved:
     """The questions that have too few answers without those dropped, and what comes in their place.
 
     What comes gets the numbers behind those that its split has.
@@ -398,13 +394,14 @@ def find_replacements(release: str, *, dropped: Dropped, seed: str, least: int) 
             hands[hand].append(question)
             if len(hands[hand]) >= 2 * len(short[hand]) + 64:
                 hands[hand] = _first_drawn(hands[hand], seed)[: len(short[hand])]
-    come: dict[tuple[str, str], tuple[str, str]] = {}
+    moved: dict[tuple[str, str], tuple[str, str] | None] = {}
     for hand, leaving in sorted(short.items()):
+        moved |= dict.fromkeys(map(_place, leaving))
         for gone, new in zip(_first_drawn(leaving, seed), _first_drawn(hands[hand], seed), strict=False):
             assert gone.split is not None
             numbers[gone.split] += 1
-            come[_place(new)] = gone.split, qid_of(numbers[gone.split], new.subset, gone.split)
-    return Replacements(frozenset(_place(question) for leaving in short.values() for question in leaving), come)
+            moved[_place(new)] = gone.split, qid_of(numbers[gone.split], new.subset, gone.split)
+    return moved
 
 
 def _hand(question: Question) -> tuple[str, str]:
@@ -431,17 +428,15 @@ def _without(question: Question, dropped: Dropped) -> Question:
 
 
 def revise_questions(
-    release: str, dropped: Dropped, paraphrases: Mapping[str, str], replacements: Replacements, counts: Counter[str]
+    release: str, dropped: Dropped, paraphrases: Mapping[str, str], moved: Moved, counts: Counter[str]
 ) -> Iterator[Question]:
     """The questions as they are now, in the order of the table, and counts what was changed."""
     for question in read_questions(release):
         revised = _without(question, dropped)
         counts["answers_dropped"] += revised.n_dropped - question.n_dropped
-        if _place(question) in replacements.left:
-            yield replace(revised, split=None, qid=None, paraphrase=None)
-        elif _place(question) in replacements.come:
-            split, qid = replacements.come[_place(question)]
-            yield replace(revised, split=split, qid=qid)
+        if (place := _place(question)) in moved:
+            split, qid = moved[place] or (None, None)
+            yield replace(revised, split=split, qid=qid, paraphrase=None)
         elif question.qid is not None and (paraphrase := paraphrases.get(question.qid)) is not None:
             counts["paraphrases_used"] += 1
             counts["without_entity"] += any(about.text not in paraphrase for about in question.entities)
@@ -450,17 +445,15 @@ def revise_questions(
             yield revised
 
 
-@dataclass(frozen=True, slots=True)
-class CrowdFiles:
-    """What is read."""
-
-    release: str  # folder of the release that the tasks were made from
-    tasks: str  # folder that ``export_tasks`` wrote
-    verdicts: str | None  # what people said; None where it was not asked for
-    paraphrases: str | None
-
-
-def apply_crowd(files: CrowdFiles, output: str, *, least: int = 5) -> dict[str, Any]:
+def apply_crowd(
+    release: str,
+    tasks_folder: str,
+    output: str,
+    *,
+    verdicts: str | None = None,
+    paraphrases: str | None = None,
+    least: int = 5,
+) -> dict[str, Any]:
     """Writes a release without the answers that people judged wrong and with their paraphrases; gives the report.
 
     A question of development or test set with fewer than ``least`` answers of different text left goes back among those
@@ -468,29 +461,34 @@ def apply_crowd(files: CrowdFiles, output: str, *, least: int = 5) -> dict[str, 
     subset, of simple ones also of its relation. Where there is none the split gets smaller. Memory: development and
     test set.
 
+    Args:
+        release: folder of the release that the tasks were made from.
+        tasks_folder: folder that ``export_tasks`` wrote.
+        verdicts, paraphrases: files of what people said; None where it was not asked for.
+
     Raises:
         SetupError: an input is not what it should be, the tasks are of another release, ``output`` is not empty, or
             ``least`` is below 1.
     """
     if least < 1:
         raise SetupError(f"{least} answers that a question needs: for --least-answers give a number from 1 on.")
-    manifest, form = read_form(files.release)
+    manifest, form = read_form(release)
     check_output(output)
-    tasks_sha256 = _check_tasks(files, manifest)
-    check_hashes(files.release, manifest.entries())
+    tasks_sha256 = _check_tasks(tasks_folder, release, manifest)
+    check_hashes(release, manifest.entries())
     tasks = {
         text_at(record, "task_id"): Task(text_at(record, "aid"), bool(record["is_wrong"]))
-        for record in _records(join(files.tasks, VALIDATION_KEY))
+        for record in _records(join(tasks_folder, VALIDATION_KEY))
     }
-    asked = {text_at(record, "qid") for record in _records(join(files.tasks, PARAPHRASE))}
+    asked = {text_at(record, "qid") for record in _records(join(tasks_folder, PARAPHRASE))}
     rejected: list[BadRecord] = []
-    judged = read_verdicts(files.verdicts, tasks, rejected.append)
-    paraphrases = read_paraphrases(files.paraphrases, asked, rejected.append)
+    judged = read_verdicts(verdicts, tasks, rejected.append)
+    written = read_paraphrases(paraphrases, asked, rejected.append)
     dropped = dropped_answers(tasks, judged)
-    replacements = find_replacements(files.release, dropped=dropped, seed=form.seed, least=least)
+    moved = find_replacements(release, dropped=dropped, seed=form.seed, least=least)
     counts: Counter[str] = Counter()
-    questions = revise_questions(files.release, dropped, paraphrases, replacements, counts)
-    given = {"verdicts": files.verdicts, "paraphrases": files.paraphrases}
+    questions = revise_questions(release, dropped, written, moved, counts)
+    given = {"verdicts": verdicts, "paraphrases": paraphrases}
     facts = {
         **({"release": manifest.facts["release"]} if "release" in manifest.facts else {}),
         "form": form._asdict(),
@@ -505,10 +503,8 @@ def apply_crowd(files: CrowdFiles, output: str, *, least: int = 5) -> dict[str, 
         "code": code_facts(),
     }
     with ReleaseFolder(output, kind=QAMPARI_RELEASE):
-        entries = write_release_files(
-            questions, read_rows(files.release, "queries", QueryRow), form=form, output=output
-        )
-        report = _report(tasks, judged, asked, paraphrases, replacements, counts, rejected)
+        entries = write_release_files(questions, read_rows(release, "queries", QueryRow), form=form, output=output)
+        report = _report(tasks, judged, asked, written, moved, counts, rejected)
         entries.append(write_rejected(rejected, output=output))
         entries.append(write_report(report, output=output))
         commit(QAMPARI_RELEASE, QAMPARI_RELEASE.listing(entries, facts), output)
@@ -526,14 +522,15 @@ def _report(
     judged: Judged,
     asked: Collection[str],
     paraphrases: Mapping[str, str],
-    replacements: Replacements,
+    moved: Moved,
     counts: Counter[str],
     rejected: Sequence[BadRecord],
 ) -> dict[str, Any]:
     right = {task_id for task_id, task in tasks.items() if not task.is_wrong}
     wrong = set(tasks) - right
     accepted = sum(judged.final.get(task_id, False) for task_id in wrong)
-    n_left, n_come = len(replacements.left), len(replacements.come)
+    n_come = sum(place is not None for place in moved.values())
+    n_left = len(moved) - n_come
     return {
         "answers": {
             "judged": len(right & judged.final.keys()),
@@ -561,9 +558,9 @@ def _report(
     }
 
 
-def _check_tasks(files: CrowdFiles, manifest: ListingManifest) -> str:
-    tasks = CROWD_TASKS.read(files.tasks)
+def _check_tasks(folder: str, release: str, manifest: ListingManifest) -> str:
+    tasks = CROWD_TASKS.read(folder)
     if tasks.facts["qampari"]["manifest_sha256"] != manifest.sha256:
-        raise SetupError(f"{files.tasks}: tasks of another release than {files.release}; give the one they are of.")
-    check_hashes(files.tasks, tasks.entries())
+        raise SetupError(f"{folder}: tasks of another release than {release}; give the one they are of.")
+    check_hashes(folder, tasks.entries())
     return tasks.sha256

@@ -23,7 +23,7 @@ from kbsource.release.reader import check_hashes
 from mapping.contexts.gold import GoldPassages, ProofPlace
 from mapping.qampari.kind import read_form
 from mapping.qampari.records import SPLITS, Question
-from mapping.qampari.release import DATA, aid_of, pid_of, read_questions, released_record
+from mapping.qampari.release import DATA, part_id, read_questions, released_record
 from mapping.sources.raw_records import FAULTS, Json, check_shape, iter_lines, list_at, objects_at, opened, text_at
 from mapping.sources.scratch import ScratchFile
 
@@ -83,7 +83,7 @@ def proof_places(drawn: Question) -> Iterator[ProofPlace]:
     for number, answer in enumerate(drawn.answers):
         for place, proof in enumerate(answer.proofs):
             yield ProofPlace(
-                pid_of(aid_of(drawn.qid, number), place),
+                part_id(part_id(drawn.qid, number), place),
                 drawn.qid,
                 proof.page_id,
                 proof.title,

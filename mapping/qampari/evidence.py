@@ -50,6 +50,7 @@ class Candidate(NamedTuple):
     text: str  # from ``start_char`` to ``end_char``
     found: str  # the name as it stands there
     is_link: bool  # found by a link and not by a name
+    title: str  # of the page
 
 
 def item_names(label: str | None, aliases: Iterable[tuple[str, str]]) -> tuple[str, ...]:
@@ -148,9 +149,8 @@ class PageSentences:
         starts = [first for first, _ in spans]
         first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
         begin, stop = starts[max(0, first - self.n_before)], spans[last][1]
-        return Candidate(
-            self.page.page_id, element, begin, starts[first], stop, text[begin:stop], text[start:end], is_link
-        )
+        place = (self.page.page_id, element, begin, starts[first], stop)
+        return Candidate(*place, text[begin:stop], text[start:end], is_link, self.page.title)
 
     def _sentence_spans(self, element: int) -> list[tuple[int, int]]:
         if element not in self._spans:
@@ -211,9 +211,8 @@ FACTS_AT_ONCE = 4096
 class Fact(NamedTuple):
     """What is to be proved."""
 
-    query: str  # key of the query that it belongs to
-    answer_id: str  # of the answer; one name can be that of several answers
-    hypothesis: str  # the fact as a sentence
+    number: int
+    hypothesis: str  # the fact as a sentence; empty where no model is asked
     candidates: tuple[Candidate, ...]  # in the order in which they are tried
 
 
@@ -229,7 +228,7 @@ class Proof(NamedTuple):
 
 def prove_facts(
     facts: Iterable[Fact],
-    model: EntailmentModel,
+    model: EntailmentModel | None,
     *,
     least: float = LEAST_ENTAILMENT,
     n_at_once: int = FACTS_AT_ONCE,
@@ -238,11 +237,15 @@ def prove_facts(
 
     Args:
         facts: in any order; memory holds ``n_at_once`` of them.
-        model: judges the candidates; the sentence that names the answer or entity is cut last.
+        model: judges the candidates; the sentence that names the answer or entity is cut last. None: the first
+            candidate is accepted.
         least: probability of entailment that an accepted candidate is above.
         n_at_once: facts that are worked on together; candidates are judged in rounds over these.
     """
     waiting = iter(facts)
+    if model is None:
+        yield from (Proof(fact, next(iter(fact.candidates), None), None, 0, 0) for fact in waiting)
+        return
     while group := list(islice(waiting, n_at_once)):
         yield from _prove_together(group, model, least)
 

@@ -20,11 +20,10 @@ from mapping.qampari.records import SPLITS, QueryRow, Question
 from mapping.qampari.release import (
     DATA,
     Form,
-    aid_of,
     data_path,
     form_of,
     parse_qid,
-    pid_of,
+    part_id,
     record_line,
     release_paths,
     released_record,
@@ -187,7 +186,7 @@ def check_record(record: Json, split: str) -> int:
         raise RecordError("no_answers", f"{qid} has no answers")
     for number, answer in enumerate(answers):
         aid = text_at(answer, "aid")
-        if aid != aid_of(qid, number):
+        if aid != part_id(qid, number):
             raise RecordError("malformed_aid", f"answer {number} of {qid} has the aid {aid!r}")
         _check_names(aid, text_at(answer, "answer_text"), list_at(answer, "aliases"))
         proofs = objects_at(answer, "proof")
@@ -195,7 +194,7 @@ def check_record(record: Json, split: str) -> int:
             raise RecordError("no_proof", f"{aid} has no proof")
         for place, proof in enumerate(proofs):
             pid = text_at(proof, "pid")
-            if pid != pid_of(aid, place):
+            if pid != part_id(aid, place):
                 raise RecordError("malformed_pid", f"proof {place} of {aid} has the pid {pid!r}")
             if not text_at(proof, "proof_text") or not text_at(proof, "found_in_url"):
                 raise RecordError("empty_proof", f"{pid} has no text or no address")

@@ -39,19 +39,15 @@ NAMES = pa.schema(
 """A row an item. Names: best first, none for an item without label, page and alias."""
 
 
-class PageOfItem(NamedTuple):
-    """The page of an item."""
+class Name(NamedTuple):
+    """What an item or a value is called."""
 
-    page_id: int
-    title: str
-
-
-class ItemName(NamedTuple):
-    """What an item is called."""
-
-    names: tuple[str, ...]  # best first; none for an item without label, page and alias
-    page_id: int | None  # of its page; None without one
-    title: str | None
+    #: best first; none for an item without label, page and alias, and for a value that pages are full of, such as a
+    #: number of two digits
+    names: tuple[str, ...]
+    page_id: int | None = None  # of its page; None without one
+    title: str | None = None
+    item_id: str | None = None  # of a value that is an item
 
 
 class ItemPages:
@@ -76,15 +72,15 @@ class ItemPages:
         places, is_there = _places(self._page_ids, page_ids)
         return self._positions[places], is_there
 
-    def page(self, item: int) -> PageOfItem | None:
-        """The page of an item, None where it has none."""
+    def page(self, item: int) -> tuple[int, str] | None:
+        """The page of an item, as its id and title; None where it has none."""
         at = int(np.searchsorted(self._items, item))
         if at == len(self._items) or self._items[at] != item:
             return None
         page_id = int(self._pages_of_items[at])
         title = self._titles.article_title(page_id)
         assert title is not None  # the index is of pages of the release
-        return PageOfItem(page_id, title)
+        return page_id, title
 
     def page_ids(self, items: Numbers) -> Numbers:
         """The pages of items, -1 for those without one."""
@@ -166,9 +162,9 @@ def _places(items: Numbers, numbers: Numbers) -> tuple[Numbers, npt.NDArray[np.b
     return at[is_there], is_there
 
 
-def _named(terms: dict[str, Any] | None, page: PageOfItem | None) -> tuple[Any, ...]:
+def _named(terms: dict[str, Any] | None, page: tuple[int, str] | None) -> tuple[Any, ...]:
     labels, aliases = ([], []) if terms is None else (terms["labels"], terms["aliases"])
-    title = None if page is None else page.title
+    title = None if page is None else page[1]
     names = item_names(_label(labels) or title, ((alias["language"], alias["text"]) for alias in aliases))
     return (names, *((None, None) if page is None else page))
 
@@ -189,11 +185,7 @@ class ItemNames:
     def __init__(self, take: Callable[[Numbers], pa.RecordBatch]) -> None:
         self._take = take
 
-    def row(self, item: int) -> ItemName:
-        """The row of one item."""
-        return self.rows(np.array([item], np.int64))[item]
-
-    def rows(self, items: Numbers) -> dict[int, ItemName]:
+    def rows(self, items: Numbers) -> dict[int, Name]:
         """The rows of items by their numbers, all at once; memory holds those given."""
         wanted = np.unique(items)
         if not len(wanted):
@@ -203,7 +195,7 @@ class ItemNames:
         texts, edges = names.flatten().to_pylist(), (names.offsets.to_numpy() - names.offsets[0].as_py()).tolist()
         columns = (found[name].to_pylist() for name in ("page_id", "title"))
         return {
-            item: ItemName(tuple(texts[start:end]), page_id, title)
+            item: Name(tuple(texts[start:end]), page_id, title)
             for item, (start, end), page_id, title in zip(wanted.tolist(), pairwise(edges), *columns, strict=True)
         }
 
@@ -222,15 +214,6 @@ _TYPES: dict[ValueKind, tuple[str, ...]] = {
 
 _DIGITS = 127
 """Most digits of a number in Wikibase."""
-
-
-class ValueName(NamedTuple):
-    """What a value is called."""
-
-    names: tuple[str, ...]  # best first; none for a value that pages are full of, such as a number of two digits
-    page_id: int | None = None  # of its page; None without one
-    title: str | None = None
-    item_id: str | None = None  # of Wikidata; None for values of other kinds
 
 
 def answer_key(kind: ValueKind, value: str) -> str:
@@ -257,7 +240,7 @@ class Values:
         kind = self._kinds.get(property_id, "text")
         return [answer_key(kind, value) for value in values]
 
-    def take(self, values: Sequence[tuple[str, str]]) -> list[ValueName]:
+    def take(self, values: Sequence[tuple[str, str]]) -> list[Name]:
         """What values are called, each given with its property; in their order."""
         kinds = [self._kinds.get(property_id, "text") for property_id, _ in values]
         items = [int(value[1:]) for kind, (_, value) in zip(kinds, values, strict=True) if kind == "item"]
@@ -265,11 +248,11 @@ class Values:
         found = []
         for kind, (_, value) in zip(kinds, values, strict=True):
             if kind == "item":
-                found.append(ValueName(*named[int(value[1:])], value))
+                found.append(named[int(value[1:])]._replace(item_id=value))
             elif kind == "year":
-                found.append(ValueName(year_names(int(value))))
+                found.append(Name(year_names(int(value))))
             else:
-                found.append(ValueName(number_names(value) if kind == "number" else text_names(value)))
+                found.append(Name(number_names(value) if kind == "number" else text_names(value)))
         return found
 
 

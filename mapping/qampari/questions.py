@@ -255,7 +255,7 @@ class SimpleQuery(NamedTuple):
 class IntersectionQuery(NamedTuple):
     """Which subjects answer both?"""
 
-    first: SimpleQuery  # comes before ``second`` in the order of ``order_key``
+    first: SimpleQuery  # comes before ``second`` by number of property, then of entity, then type
     second: SimpleQuery  # not the same property with the same value
 
     @property
@@ -322,22 +322,13 @@ def _bases(query: Query) -> tuple[SimpleQuery, ...]:
     return (query.base,) if isinstance(query, CompositionQuery) else (query.first, query.second)
 
 
-def order_key(query: Query) -> tuple[int | str, ...]:
-    """What queries of one kind are ordered by: numbers of properties and entities, then types."""
-    if isinstance(query, SimpleQuery):
-        return int(query.property_id[1:]), int(query.entity_id[1:]), query.type_label or ""
-    if isinstance(query, CompositionQuery):
-        return int(query.property_id[1:]), *order_key(query.base)
-    return *order_key(query.first), *order_key(query.second)
-
-
 FAMILY_BITS = 8
 """Of a query's number: those of its type."""
 _ENTITY_BITS = 35
 
 
 class QueryNumbers:
-    """Numbers of simple queries, which are in the order of ``order_key``: property, entity, type."""
+    """Numbers of simple queries, which are in the order of property, entity, type."""
 
     def __init__(self, labels: Iterable[str]) -> None:
         self._labels = (None, *sorted(set(labels)))

@@ -66,14 +66,9 @@ def parse_qid(qid: str) -> QuestionId:
     return QuestionId(int(found[1]), found[2], found[3])
 
 
-def aid_of(qid: str, number: int) -> str:
-    """The id of the answer with that number in its question."""
-    return f"{qid}__{number}"
-
-
-def pid_of(aid: str, number: int) -> str:
-    """The id of the proof with that number of its answer."""
-    return f"{aid}__{number}"
+def part_id(whole: str, number: int) -> str:
+    """The id of the answer with that number in a question, or of the proof with that number of an answer."""
+    return f"{whole}__{number}"
 
 
 def page_url(host: str, title: str) -> str:
@@ -103,7 +98,7 @@ def released_record(question: Question, form: Form) -> dict[str, Any]:
         "question_text": question.released_text,
         "entities": [_entity(entity, url_of) for entity in question.entities],
         "answer_list": [
-            _answer(one, aid_of(qid, number), url_of, cased) for number, one in enumerate(question.answers)
+            _answer(one, part_id(qid, number), url_of, cased) for number, one in enumerate(question.answers)
         ],
     }
     return {**record, "meta": _meta(question)} if form.with_meta else record
@@ -124,7 +119,7 @@ def _answer(
 ) -> dict[str, Any]:
     address = {} if answer.title is None else {"answer_url": page_url(answer.title)}
     proofs = [
-        {"proof_text": cased(one.text), "found_in_url": page_url(one.title), "pid": pid_of(aid, number)}
+        {"proof_text": cased(one.text), "found_in_url": page_url(one.title), "pid": part_id(aid, number)}
         for number, one in enumerate(answer.proofs)
     ]
     return {"answer_text": answer.text, "aid": aid, "aliases": list(answer.aliases), **address, "proof": proofs}

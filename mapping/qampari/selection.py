@@ -236,38 +236,8 @@ class Drawn(NamedTuple):
     split: Split | None
 
 
-_OUTCOMES = (
-    Drawn(None, None),
-    Drawn("train", None),
-    Drawn("test", None),
-    Drawn("train", "train"),
-    Drawn("test", "dev"),
-    Drawn("test", "test"),
-)
-"""All that can become of a question."""
-
-
-class Draws:
-    """What became of questions, in the order in which they came. Memory: a byte each."""
-
-    def __init__(self) -> None:
-        self._numbers = bytearray()
-
-    def __len__(self) -> int:
-        """The number of questions."""
-        return len(self._numbers)
-
-    def __iter__(self) -> Iterator[Drawn]:
-        """What became of each."""
-        return (_OUTCOMES[number] for number in self._numbers)
-
-    def append(self, drawn: Drawn) -> None:
-        """Takes what becomes of the next question, as far as is known."""
-        self._numbers.append(_OUTCOMES.index(drawn))
-
-    def __setitem__(self, place: int, drawn: Drawn) -> None:
-        """Takes what became of a question, by its place."""
-        self._numbers[place] = _OUTCOMES.index(drawn)
+_UNDRAWN = {side: Drawn(side, None) for side in (None, "train", "test")}
+_TRAIN, _DEV, _TEST = Drawn("train", "train"), Drawn("test", "dev"), Drawn("test", "test")
 
 
 def draw_questions(
@@ -278,18 +248,19 @@ def draw_questions(
     seed: str,
     mixed: Mixed,
     scratch: str,
-) -> Draws:
+) -> list[Drawn]:
     """Side and split of each question, in the order of the candidates.
 
     First the pool is drawn on the test side and halved; what is left of the training side, and of the questions about
-    tables, is drawn for training. The order of the candidates changes nothing of what becomes of them.
+    tables, is drawn for training. The order of the candidates changes nothing of what becomes of them. Memory: 8 bytes
+    a question.
 
     Args:
         candidates: every question that passed the filter, each once, in any order; read once.
         scratch: local folder for scratch files, 200 bytes a question.
     """
     sides = split_relations(relations, seed)
-    draws = Draws()
+    draws: list[Drawn] = []
     from kbsource.runtime.sorted_runs import SortedRuns  # brings numpy; the options of commands are read without it
 
     with SortedRuns(os.path.join(scratch, "waiting"), _WAITING, by="digest") as waiting:
@@ -299,7 +270,7 @@ def draw_questions(
             for place, one in enumerate(candidates):
                 side = side_of(one, sides, mixed=mixed)
                 # Those about tables that the pool has no room for are for training, which has no limit for them.
-                draws.append(Drawn("train", "train") if one.subset in _TABLES else Drawn(side, None))
+                draws.append(_TRAIN if one.subset in _TABLES else _UNDRAWN[side])
                 if side == "test":
                     yield one._replace(place=place)
                 elif side == "train":
@@ -312,11 +283,11 @@ def draw_questions(
         dev, test = halve_pool(draw_pool(of_test_side(), sizes, seed), seed)
         waiting.add(*rows_batch(held, _WAITING).columns)
         for question in dev:
-            draws[question.place] = Drawn("test", "dev")
+            draws[question.place] = _DEV
         for question in test:
-            draws[question.place] = Drawn("test", "test")
+            draws[question.place] = _TEST
         in_order = (row for batch in waiting.read_sorted(_ROWS_AT_ONCE) for row in batch.to_pylist())
         of_train = (PoolQuestion(**{name: row[name] for name in PoolQuestion._fields}) for row in in_order)
         for question in draw_train(of_train, sizes):
-            draws[question.place] = Drawn("train", "train")
+            draws[question.place] = _TRAIN
     return draws

@@ -185,13 +185,6 @@ BASES = pa.schema(required("query", "own", "subject"))
 PAIRED = pa.schema([*BASES.remove(1), *list(VALUES)[1:]])
 
 
-class SimpleAnswers(NamedTuple):
-    """A simple query with the numbers of its answers, ascending."""
-
-    query: SimpleQuery
-    subjects: Numbers
-
-
 class PairAnswers(NamedTuple):
     """Two queries, by their numbers, with the numbers of what answers both, ascending, and the facts of each."""
 
@@ -218,8 +211,8 @@ def simple_answers(
     least: int = LEAST_ANSWERS,
     most: int = MOST_SUBJECTS,
     tally: Counter[str] | None = None,
-) -> Iterator[SimpleAnswers]:
-    """The queries of enabled simple relations that have enough answers.
+) -> Iterator[tuple[SimpleQuery, Numbers]]:
+    """The queries of enabled simple relations that have enough answers, with the numbers of these, ascending.
 
     Of a typed relation each of its types makes a query of the subjects that are of this type; a subject can be in
     several, and one with none of the types is in none. Counts are those of the typed query, except that too many
@@ -252,7 +245,7 @@ def simple_answers(
                 continue
             query = SimpleQuery(relation.property_id, f"Q{value[start]}")
             if not relation.is_typed:
-                yield SimpleAnswers(query, subject[start:end])
+                yield query, subject[start:end]
                 continue
             of_types = [
                 (label, subject[start:end][types.has_type(masks[start:end], label)])
@@ -262,7 +255,7 @@ def simple_answers(
             enough = [(label, found) for label, found in of_types if len(found) >= least]
             tally["no_type"] += not enough
             for label, found in enough:
-                yield SimpleAnswers(query._replace(type_label=label), found)
+                yield query._replace(type_label=label), found
 
 
 def pairs_of_queries(answers: Iterable[pa.RecordBatch], family_bits: int) -> Iterator[pa.RecordBatch]:

@@ -178,7 +178,8 @@ def find_words(page: Page, words: Iterable[str], *, n_before: int = N_BEFORE) ->
     begin = spans[element][max(0, sentence - n_before)][0]
     start, end = spans[element][sentence]
     text = page.elements[element].text[begin:end]
-    return Candidate(page.page_id, element, begin, start, end, text, " ".join(found[element, sentence]), False)
+    words_found = " ".join(found[element, sentence])
+    return Candidate(page.page_id, element, begin, start, end, text, words_found, False, page.title)
 
 
 def _word_pattern(word: str) -> re.Pattern[str]:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from zlib import crc32
 
 import apache_beam as beam
 import numpy as np
@@ -16,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.runtime.regroup import MOST_GROUPS
+from kbsource.runtime.regroup import ByNumber, ByText
 from mapping.amber.records import Collection
 from mapping.amber.sets import BEARERS_OF_VALUES, INSTANCE_OF
 from mapping.qampari.classes import ItemSet, item_numbers, required
 from pipelines.options import AmberJobOptions
-from pipelines.primitives.group_map import TOLD, By, GroupMap, GroupWork, groups_by, value_rows
+from pipelines.primitives.group_map import TOLD, By, GroupMap, GroupWork, value_rows
 from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
 from pipelines.primitives.page_texts import PagesPlan
 from pipelines.primitives.shuffle import Made
@@ -31,7 +30,6 @@ from pipelines.transforms.tables import ReadStatements, ReadTable
 Numbers = npt.NDArray[np.int64]
 SET_BITS = 32
 """Of a set's number: its place in its group."""
-_BUCKET_PAGES = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,27 +41,8 @@ class Plan(PagesPlan):
     site: str  # database name of its wiki, which sitelinks go by
 
 
-def groups_by_text(batch: pa.RecordBatch, column: str, n_groups: int) -> Numbers:
-    """The groups of rows by a column of texts."""
-    return np.array([crc32(text.encode()) % n_groups for text in batch[column].to_pylist()], np.int64)
-
-
-def groups_of_names(batch: pa.RecordBatch, n_groups: int) -> Numbers:
-    """The groups of rows of NAMES."""
-    groups: Numbers = (batch["first"].to_numpy() & 0xFFFF_FFFF) % n_groups
-    return groups
-
-
-def groups_of_sets(batch: pa.RecordBatch) -> Numbers:
-    """The groups that sets were numbered in."""
-    groups: Numbers = batch["set"].to_numpy() >> SET_BITS
-    return groups
-
-
-def buckets_of_pages(batch: pa.RecordBatch, n_pages: int) -> Numbers:
-    """The groups of pages that are read together."""
-    buckets: Numbers = batch["position"].to_numpy() * min(n_pages // _BUCKET_PAGES + 1, MOST_GROUPS) // n_pages
-    return buckets
+BY_SET = ByNumber("set", shift=SET_BITS)
+"""The groups that sets were numbered in."""
 
 
 KEYED = pa.schema([*required("key", of=pa.string()), *required("number", "page_id")])
@@ -136,8 +115,8 @@ def find_entities(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]
         paths: of the files ``pageviews``, ``sitelinks``, ``items`` and ``statements``.
         made: gets the ``counts``.
     """
-    by_key = By(partial(groups_by_text, column="key", n_groups=plan.n_groups))
-    by_item = By(partial(groups_by, column="item", n_groups=plan.n_groups))
+    by_key = By(ByText("key", plan.n_groups))
+    by_item = By(ByNumber("item", plan.n_groups))
 
     def read(name: str, columns: tuple[str, ...], function: Any, *given: Any) -> Any:
         take = MapRows(partial(function, plan=plan), opens=read_item_set if given else None)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from kbsource.kilt import kilt_texts
 from kbsource.records import Page
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored, rows_batch
+from kbsource.runtime.regroup import ByNumber
 from mapping.acceptance import read_rule
 from mapping.amber.records import ITEM, QUANTITY, AmberOptions, AmberSet, Document, Entity, PageRef, SetEntity, Value
 from mapping.amber.release import claim, entity_of, entity_record, tuples_record
@@ -38,6 +39,7 @@ from mapping.search.tokenised_page import TokenisedPage
 from mapping.search.tokens import Tokeniser
 from pipelines.amber.entities import (
     ANSWERS,
+    BY_SET,
     OUTCOME_ROWS,
     SET_BITS,
     SET_ORDER,
@@ -47,8 +49,6 @@ from pipelines.amber.entities import (
     WANTED,
     WANTED_ORDER,
     Plan,
-    buckets_of_pages,
-    groups_of_sets,
 )
 from pipelines.primitives.group_map import By, GroupMap, GroupWork, value_rows
 from pipelines.primitives.lookup import Lookup, read_item_set
@@ -120,7 +120,7 @@ class KnownEntities:
 
     def __init__(self, chunks: Sequence[tuple[ChunkKey, BatchRef]], items: ItemSet, n_groups: int) -> None:
         self._items = items
-        self._lookup = Lookup(chunks, "item", lambda numbers: numbers % n_groups)
+        self._lookup = Lookup(chunks, "item", ByNumber("item", n_groups).of)
 
     def take(self, qids: Iterable[str]) -> dict[str, tuple[Entity, int]]:
         """The entities that there are of some items, with their pages, -1 for none."""
@@ -194,7 +194,7 @@ def _make_sets(work: GroupWork, sets: list[list[tuple[Any, ...]]], known: KnownE
             for one, position in () if outcome else paged:
                 page = pages.page(int(one.qid[1:]))
                 assert page is not None
-                full = replace(one, wikipedia=(PageRef(str(page.page_id), page.title),))
+                full = replace(one, wikipedia=(PageRef(str(page[0]), page[1]),))
                 content = orjson.dumps(entity_record(full))
                 work.add("wanted", (position, set_number, int(one.qid[1:]), number, name, content))
         if outcome is not None:
@@ -208,12 +208,11 @@ _NO_SPAN: tuple[None, ...] = (None,) * 6
 @wired
 def align_sets(wanted: Any, plan: Plan, step: Step) -> Any:
     """(key, ``BatchRef``) of rows of WANTED -> ``sets``, ``tuples``, ``outcomes`` and ``counts``, as a ``GroupMap``."""
-    buckets = partial(buckets_of_pages, n_pages=plan.pages.n_pages)
     aligned = {"wanted": wanted} | "align" >> GroupMap(
         partial(align_pages, plan=plan),
         plan.folder("aligned"),
         outputs={"aligned": WANTED, "signals": SIGNALS},
-        by={"wanted": By(buckets, WANTED_ORDER)},
+        by={"wanted": By(plan.pages.together, WANTED_ORDER)},
     )
     inputs = {name: aligned[name] for name in ("aligned", "signals")}
     if plan.options.verify is not None:
@@ -228,7 +227,7 @@ def align_sets(wanted: Any, plan: Plan, step: Step) -> Any:
         partial(settle_sets, plan=plan),
         plan.folder("settled"),
         outputs={"sets": SETS, "tuples": TUPLES, "outcomes": OUTCOME_ROWS},
-        by={**dict.fromkeys(inputs, By(groups_of_sets)), "aligned": By(groups_of_sets, SET_ORDER)},
+        by={**dict.fromkeys(inputs, By(BY_SET)), "aligned": By(BY_SET, SET_ORDER)},
         rows_at_once={"sets": 32, "tuples": 256},
         sorted_by={"sets": 2, "tuples": 3, "outcomes": 2},
         step=step,

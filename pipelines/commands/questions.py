@@ -153,12 +153,11 @@ def apply_verdicts(
         kbsource qampari-tasks apply qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl \\
             --paraphrases paraphrases.jsonl --output qampari/enwiki-20261001-judged
     """
-    from mapping.annotation.crowd import CrowdFiles, apply_crowd
+    from mapping.annotation.crowd import apply_crowd
 
     if verdicts is None and paraphrases is None:
         raise SetupError("nothing to take in: give --verdicts, --paraphrases or both.")
-    files = CrowdFiles(release, tasks, verdicts, paraphrases)
-    report = apply_crowd(files, output, least=least_answers)
+    report = apply_crowd(release, tasks, output, verdicts=verdicts, paraphrases=paraphrases, least=least_answers)
     answers, wrong, questions, texts = (
         report[name] for name in ("answers", "wrong_answers", "questions", "paraphrases")
     )
@@ -291,11 +290,11 @@ def report(campaign: FolderPath, /, *, questions: File | None = None) -> Summary
 
     from mapping.annotation.campaign import report_campaign
 
-    found = report_campaign(campaign)
+    summary, fates = report_campaign(campaign)
     if questions:
         with Folder.of(questions).create() as file:
-            file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in found.questions)
-    return Summary(rows=_rows(found.summary, ""), values=found.summary)
+            file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in fates)
+    return Summary(rows=_rows(summary, ""), values=summary)
 
 
 def _rows(value: dict[str, Any], before: str) -> list[Row]:

@@ -24,6 +24,7 @@ from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.reader import check_sizes
 from kbsource.release.writer import write_rows
 from kbsource.runtime.chunks import BatchRef, read_stored
+from kbsource.runtime.regroup import ByNumber, ByText
 from kbsource.wikidata.kind import WikidataTables
 from mapping.acceptance import check_signals
 from mapping.amber.kind import AMBER_SETS
@@ -52,8 +53,6 @@ from pipelines.amber.entities import (
     WANTED,
     Plan,
     find_entities,
-    groups_by_text,
-    groups_of_names,
 )
 from pipelines.amber.sets import KnownEntities, align_sets, find_names, make_sets
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
@@ -203,7 +202,7 @@ def share_names(names: Any, folder: str, n_groups: int, n_collections: int, opti
         partial(find_names, n_collections=n_collections, options=options),
         folder,
         outputs={"members": MEMBERS, "outcomes": OUTCOME_ROWS},
-        by={"names": By(partial(groups_of_names, n_groups=n_groups), NAME_ORDER)},
+        by={"names": By(ByNumber("first", n_groups), NAME_ORDER)},
         sorted_by={"outcomes": 2},
         step=step,
     )
@@ -236,7 +235,7 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]]
         rank_values,
         plan.folder("ranked"),
         outputs={"used": USED},
-        by={"used": By(partial(groups_by_text, column="value", n_groups=plan.n_groups))},
+        by={"used": By(ByText("value", plan.n_groups))},
         step=made.step(used="used"),
     )
     for step in (names, sets, settled, used):

@@ -11,19 +11,18 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.errors import named_faults
-from kbsource.files import Folder, base_name, glob, join
+from kbsource.files import Folder, join
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts, input_files
@@ -31,6 +30,7 @@ from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import parquet_file, row_groups
 from kbsource.release.writer import LinesFile, write_batches, write_rejected
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
+from kbsource.runtime.regroup import ByNumber
 from kbsource.runtime.sorted_runs import rebatched
 from mapping.entity_linking.aliases import alias_rows, mention_groups, prefixes
 from mapping.entity_linking.kind import ENTITY_LINKING
@@ -65,8 +65,9 @@ from mapping.passages.corpus import checked_pages
 from pipelines.jobs.shared_inputs import MadeRelease, pages_input
 from pipelines.options import EntityLinkingOptions
 from pipelines.primitives.group_map import COUNTS, By, GroupMap, GroupWork, Piece, send_rows
+from pipelines.primitives.page_texts import PagesPlan, ReleasePages
 from pipelines.primitives.shuffle import CollectSorted
-from pipelines.progress import Done, Progress
+from pipelines.progress import Progress, chunks_done
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import WorkerDoFn, do, wired
 from pipelines.transforms.tables import WriteTable
@@ -96,30 +97,17 @@ class Range(NamedTuple):
         return cls(place >> 40, place >> 16 & 0xFFFFFF, place & 0xFFFF)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(PagesPlan):
     """What all steps share."""
 
-    kb: str  # folder of the release, from the root
-    version: str  # hash of its manifest
-    files: tuple[FileEntry, ...]  # its files of pages in order
+    files: tuple[FileEntry, ...]  # of the pages
     sampling: Sampling  # decides which links become records
     excluded: tuple[int, ...]  # ids of pages whose links are not taken
-    output: str  # folder of the data
-    staging: str  # folder for what lies between the steps
-
-    @property
-    def n_groups(self) -> int:
-        """Groups of what is shuffled; they hang on the release alone."""
-        return min(MOST_GROUPS, 1 + sum(entry.bytes for entry in self.files) // GROUP_BYTES)
-
-    def folder(self, name: str) -> str:
-        """A folder in the staging folder."""
-        return join(self.staging, name)
 
     def path(self, file: int) -> str:
         """The path of a file of pages."""
-        return join(self.kb, self.files[file].file)
+        return join(self.pages.folder, self.files[file].file)
 
     def read(self, range_: Range) -> pa.RecordBatch:
         """``COLUMNS`` of the pages of a range."""
@@ -132,7 +120,7 @@ class Plan:
 
 def cut_ranges(file: int, *, plan: Plan) -> Iterator[int]:
     """The places of the ranges of a file of pages, once it is known to be as it was written."""
-    with checked_pages(plan.kb, plan.files[file]).open() as raw:
+    with checked_pages(plan.pages.folder, plan.files[file]).open() as raw:
         metadata = pq.read_metadata(raw)
     for range_ in _cut(metadata, file):
         yield range_.place
@@ -204,7 +192,7 @@ class Scan(WorkerDoFn):
         key = ChunkKey(range_.file, range_.first)
         with named_faults():
             if self._targets is None:
-                folder = Folder.of(targets).local_copy([_TARGETS], version=plan.version)
+                folder = Folder.of(targets).local_copy([_TARGETS], version=plan.pages.sha256)
                 self._targets = Targets(np.load(os.path.join(folder, _TARGETS), mmap_mode="r"))
             scanned = scan_links(
                 plan.read(range_), place, sampling=plan.sampling, targets=self._targets, excluded=self._excluded
@@ -251,12 +239,6 @@ def choose(work: GroupWork, drawn: Mapping[str, Any]) -> None:
             rows = rows_of(batch, split, drawn["n_dev_buckets"]).slice(0, left[split])
             left[split] -= rows.num_rows
             work.write(split, rows.select(PLACE).cast(CHOSEN))
-
-
-def places(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """The place of each row, which is its group."""
-    of_rows: npt.NDArray[np.int64] = batch["place"].to_numpy()
-    return of_rows
 
 
 def sized(place: int, chosen: Piece) -> tuple[int, tuple[str, int]]:
@@ -340,24 +322,21 @@ def make_entity_linking(
     facts = {"release": release.facts(), "options": options.data_options(), "inputs": {"exclude": inputs}}
     with ReleaseFolder(output, kind=ENTITY_LINKING, job=facts) as out:
         sampling = Sampling(options.train, options.dev, options.seed, options.context)
-        plan = Plan(kb, release.sha256, release.tables["pages"], sampling, exclusion.page_ids, output, out.staging)
+        files = release.tables["pages"]
+        plan = Plan(
+            pages=ReleasePages.of(kb, release),
+            files=files,
+            sampling=sampling,
+            excluded=exclusion.page_ids,
+            n_groups=min(MOST_GROUPS, 1 + sum(entry.bytes for entry in files) // GROUP_BYTES),
+            output=output,
+            staging=out.staging,
+        )
         _ = pipeline | "entity linking" >> link_entities(plan, facts, exclusion)
-        with progress.stage("links", _read(plan)):
+        read, n_pages = join(plan.folder("distinct"), "given", OF_KEYS), [entry.rows or 0 for entry in plan.files]
+        with progress.stage("links", chunks_done(out.staging, read, n_pages, unit="pages")):
             steps = run_pipeline(pipeline, "entity-linking")
     return MadeRelease(options.output, ENTITY_LINKING.read(output), time.monotonic() - started, steps)
-
-
-def _read(plan: Plan) -> Callable[[], Done]:
-    """A poll of the pages of files whose links begin to be read."""
-    sizes, done = [entry.rows or 0 for entry in plan.files], 0
-
-    def poll() -> Done:
-        nonlocal done
-        chunks = glob(join(plan.folder("distinct"), "given", OF_KEYS, "*.arrow"))
-        done = max(done, sum(sizes[part] for part in {int(base_name(path).partition("-")[0]) for path in chunks}))
-        return Done(done, sum(sizes), unit="pages")
-
-    return poll
 
 
 @wired
@@ -382,7 +361,7 @@ def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion
         choose, folder("chosen"), outputs=dict.fromkeys(SPLITS, CHOSEN), given=(Given(drawn),)
     )
     of_splits = {split: chosen[split] for split in SPLITS}
-    by_place, sent = send_rows(of_splits, folder("places"), dict.fromkeys(SPLITS, By(places)))
+    by_place, sent = send_rows(of_splits, folder("places"), dict.fromkeys(SPLITS, By(ByNumber("place"))))
     sizes = tuple(by_place.values()) | "of splits" >> beam.Flatten()
     starts = sizes | "sizes" >> beam.MapTuple(sized) | "starts" >> CollectSorted(first_numbers)
     cut = by_place | "cut" >> GroupMap(

@@ -28,7 +28,7 @@ from kbsource.release.manifest import ListingManifest, code_facts, input_files
 from kbsource.release.output import ReleaseFolder
 from kbsource.rows import Columns, Row
 from kbsource.runtime.chunks import ChunkKey
-from kbsource.runtime.regroup import merge_group
+from kbsource.runtime.regroup import ByNumber, merge_group
 from kbsource.wikidata.kind import WikidataTables
 from mapping.entail.model import model_facts
 from mapping.entail.statements import SEPARATOR, state_triple
@@ -48,23 +48,22 @@ from mapping.facts import (
 )
 from mapping.qampari.classes import ItemSet, Numbers, item_numbers, required
 from mapping.qampari.evidence import Candidate, PageSentences, Sought
-from mapping.qampari.names import ItemName, ValueKind, ValueName, Values, answer_key, property_kinds, types_of_values
+from mapping.qampari.names import Name, ValueKind, Values, answer_key, property_kinds, types_of_values
 from mapping.qampari.statements import STATEMENT_COLUMNS, VALUES, values_of
 from mapping.search.tokens import Tokeniser, tokeniser_name
 from mapping.write.kind import REPORT
-from pipelines.amber.entities import buckets_of_pages
 from pipelines.jobs.age import in_order_of_dates
 from pipelines.jobs.qampari import check_release, check_tables
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
 from pipelines.options import FactsOptions
-from pipelines.primitives.group_map import TOLD, By, GroupMap, GroupWork, groups_by, groups_for, value_rows
+from pipelines.primitives.group_map import TOLD, By, GroupMap, GroupWork, groups_for, value_rows
 from pipelines.primitives.lookup import MapRows
 from pipelines.primitives.page_texts import PagesPlan, PageTexts, ReleasePages
 from pipelines.primitives.shuffle import Collected, CollectSorted, Found, Made
 from pipelines.progress import Done, Progress
-from pipelines.qampari.facts import by_fact, find_proofs
+from pipelines.qampari.facts import find_proofs
 from pipelines.qampari.lookups import find_item_names, item_names
-from pipelines.qampari.plan import FACT_BITS, ITEMS, TRIED
+from pipelines.qampari.plan import BY_FACT, FACT_BITS, ITEMS, TRIED
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import wired
 from pipelines.transforms.tables import FindPlaces, read_places
@@ -189,15 +188,15 @@ def pair_values(work: GroupWork, *, plan: Plan) -> None:
                 work.add(f"{side}_items", (item,))
 
 
-_NO_PAGE = ItemName((), None, None)
+_NO_PAGE = Name(())
 
 
 class _Found(NamedTuple):
     """What a release has of the subjects of a group, one each, and of the values of each."""
 
-    subjects: list[ItemName]
+    subjects: list[Name]
     positions: list[int]  # of their pages; -1 for none
-    values: list[list[tuple[str, ValueName]]]  # what each is compared by, and what it is called
+    values: list[list[tuple[str, Name]]]  # what each is compared by, and what it is called
 
 
 def _look_up(pairs: Sequence[Mapping[str, Any]], named: Any, plan: Plan, side: Side) -> _Found:
@@ -261,7 +260,7 @@ def make_facts(work: GroupWork, *named: Any, plan: Plan) -> None:
         work.add("facts", OrderedFact(pair["subject"], pair["property"], fact))
 
 
-def _called(subject: ItemName, plan: Plan, number: int) -> str:
+def _called(subject: Name, plan: Plan, number: int) -> str:
     """What leads to the page of a subject: its label, or else the title; the label of one without a page, or its id."""
     label = next(iter(subject.names), f"Q{number}")
     if subject.title is None or plan.pages.of_items().resolve(label) == subject.page_id:
@@ -285,7 +284,7 @@ def look_in_pages(work: GroupWork, *, plan: Plan) -> None:
                 named = [one for one in sentences.find(sought) if one.element in places]
                 named.sort(key=lambda one: _score(said, one, tokeniser), reverse=True)
                 for number, one in enumerate(named):
-                    work.add("tried", (fact, 0, number, *one, page.title, said))
+                    work.add("tried", (fact, 0, number, *one, said))
                 for element in sorted({one.element for one in named}):
                     section = section_name(page.elements[element].section)
                     work.add("placed", (fact, len(named), element, *places[element], page.revision_id, section))
@@ -307,13 +306,13 @@ def settle_facts(work: GroupWork, *, plan: Plan) -> None:
     def proof_of(number: int) -> FactProof | None:
         if number not in proofs:
             return None
-        _, said, entailment, *values, title = proofs[number]
+        _, said, entailment, *values = proofs[number]
         one = Candidate(*values)
         _, _, _, paragraph_id, before, revision_id, section = placed[number, one.element]
         place = (section, one.element, one.start_char, one.end_char, one.sentence_char)
         paragraph = (paragraph_id, before + one.start_char)
         signals = (_score(said, one, tokeniser)[0], entailment)
-        return FactProof(one.text, one.page_id, title, revision_id, *place, *paragraph, one.found, said, *signals)
+        return FactProof(one.text, one.page_id, one.title, revision_id, *place, *paragraph, one.found, said, *signals)
 
     number = work.group << FACT_BITS
     for batch in work.rows("facts"):
@@ -366,7 +365,7 @@ def prove_answers(wanted: Any, plan: Plan) -> dict[str, Any]:
         partial(look_in_pages, plan=plan),
         plan.folder("looked"),
         outputs={"tried": TRIED, "placed": PLACED},
-        by={"wanted": By(partial(buckets_of_pages, n_pages=plan.pages.n_pages), WANTED_ORDER)},
+        by={"wanted": By(plan.pages.together, WANTED_ORDER)},
     )
     proofs = looked["tried"] | "prove" >> find_proofs(plan.options, plan.folder("proofs"))
     return {"proofs": proofs, "placed": looked["placed"]}
@@ -379,7 +378,7 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[Side, Mapping[str, tu
         paths: of the files of ``items`` and ``statements`` of both releases of Wikidata.
         finish: writes it, given what was found and the statements counted in either.
     """
-    by_subject = By(partial(groups_by, column="subject", n_groups=plan.n_groups))
+    by_subject = By(ByNumber("subject", plan.n_groups))
     values, counted, places = {}, {}, {}
     for side in SIDES:
         statements, items = paths[side]["statements"], paths[side]["items"]
@@ -425,7 +424,7 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[Side, Mapping[str, tu
         partial(settle_facts, plan=plan),
         plan.folder("settled"),
         outputs={"facts": schema_of(OrderedFact)},
-        by=dict.fromkeys([name for name in proved if name != "facts"], By(by_fact)),
+        by=dict.fromkeys([name for name in proved if name != "facts"], By(BY_FACT)),
         rows_at_once={"facts": 256},
         step=made.step(facts="facts"),
     )

@@ -26,7 +26,6 @@ from kbsource.pageviews import (
     PAGEVIEWS_RELEASE,
     LineCounts,
     PageviewsManifest,
-    TitleGroups,
     TitleViews,
     line_counts,
     merge_groups,
@@ -38,6 +37,7 @@ from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_rejected, write_rows
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, keep_chunk, read_batches, read_chunk_report, write_chunk
+from kbsource.runtime.regroup import ByText
 from kbsource.site import Site
 from pipelines.jobs.shared_inputs import MadeRelease, check_lines, line_files
 from pipelines.options import PageviewsOptions
@@ -79,7 +79,7 @@ def make_pageviews(
     output, hashed, ranges, inputs = given
     with ReleaseFolder(output, kind=PAGEVIEWS_RELEASE, job=given.job(options.data_options())) as out:
         n_bytes = sum(file.bytes for file in inputs)
-        groups = TitleGroups(1 + n_bytes // _BYTES_OF_GROUP)
+        groups = ByText("title", 1 + n_bytes // _BYTES_OF_GROUP)
         site = Site(language_of_dbname(options.site), options.site)
         projects = projects_of(site.edition, all_access=options.all_access)
         sums = (

@@ -7,6 +7,7 @@ without them; one worker names the files, adds classes and rejected lines and, l
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import partial
@@ -15,8 +16,6 @@ from typing import Any
 
 import apache_beam as beam
 import msgspec
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.dump.lines import LineRange
@@ -28,12 +27,11 @@ from kbsource.pages.assembly import dump_date
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_chunk_report
-from kbsource.runtime.regroup import read_group
+from kbsource.runtime.regroup import ByNumber, read_group
 from kbsource.wikidata.assemble import (
     entity_counts,
     find_superseded,
     name_tables,
-    summed_facts,
     write_classes,
     write_rejected,
 )
@@ -111,7 +109,7 @@ def _make(
     )
     again = (
         read.chunks
-        | "by entity" >> Regroup(join(staging, "ids"), partial(_entity_groups, n_groups=n_groups))
+        | "by entity" >> Regroup(join(staging, "ids"), ByNumber("number", n_groups))
         | "come twice" >> do(_superseded)
         | "by range" >> beam.GroupByKey()
         | "left out" >> beam.MapTuple(_left_out)
@@ -123,12 +121,6 @@ def _make(
         | "all" >> CollectSorted()
         | "release" >> do(finish_release, options=options, inputs=tuple(inputs), output=output, staging=staging)
     )
-
-
-def _entity_groups(ids: pa.RecordBatch, n_groups: int) -> npt.NDArray[np.int64]:
-    """For each line of schema ``IDS`` one of some groups, that of its entity."""
-    groups: npt.NDArray[np.int64] = (ids["number"].to_numpy() % n_groups).astype(np.int64)
-    return groups
 
 
 def _superseded(element: tuple[int, tuple[BatchRef, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -175,7 +167,7 @@ def finish_release(
     reports = [msgspec.convert(read_chunk_report(chunk.path)[1].facts, PartReport) for chunk in chunks]
     counts = entity_counts(reports)
     totals = sum_counts(counts.values(), EntityCounts())
-    facts = summed_facts(reports)
+    facts = sum((Counter(report.facts) for report in reports), Counter())
     loss = check_lines(totals, inputs, facts.get(DAMAGED_BYTES, 0), options)
     _check_used(options, reports)
     if not totals.items + totals.properties:

@@ -286,9 +286,3 @@ def groups_for(n_statements: int) -> int:
     while n_groups < MOST_GROUPS and n_groups * GROUP_ROWS < n_statements:
         n_groups *= 2
     return n_groups
-
-
-def groups_by(batch: pa.RecordBatch, column: str, n_groups: int) -> npt.NDArray[np.int64]:
-    """The groups of rows by a column of numbers."""
-    groups: npt.NDArray[np.int64] = batch[column].to_numpy() % n_groups
-    return groups

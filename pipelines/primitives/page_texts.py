@@ -9,6 +9,8 @@ from functools import lru_cache
 from itertools import accumulate, groupby, islice
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -17,10 +19,12 @@ from kbsource.files import absolute, join
 from kbsource.records import Page
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import open_table
+from kbsource.runtime.regroup import MOST_GROUPS
 from mapping.qampari.names import ItemPages
 
 _COLUMNS = ["page_id", "title", "is_disambiguation", "elements"]
 _PAGES_AT_ONCE = 64
+_PAGES_TOGETHER = 256
 
 
 class ReleasePages(NamedTuple):
@@ -51,6 +55,12 @@ class ReleasePages(NamedTuple):
     def starts(self) -> list[int]:
         """The position of the first page of each file, and at last their number."""
         return list(accumulate(self.n_rows, initial=0))
+
+    def together(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """The group of each row by the ``position`` of its page among all: pages that are read together."""
+        n_groups = min(self.n_pages // _PAGES_TOGETHER + 1, MOST_GROUPS)
+        groups: npt.NDArray[np.int64] = rows["position"].to_numpy() * n_groups // self.n_pages
+        return groups
 
     def of_items(self) -> ItemPages:
         """Opens the pages that items have, once a process."""

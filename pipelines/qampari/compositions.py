@@ -20,9 +20,9 @@ from mapping.qampari.selection import KEPT, AnswerFilter
 from mapping.qampari.statements import BASES, VALUES, compositions, intersections, pairs_of_queries, values_of_queries
 from pipelines.primitives.group_map import GroupWork
 from pipelines.primitives.lookup import Lookup
-from pipelines.qampari.facts import FactWriter, Flags, count_found, count_proofs, groups_of_facts, write_tried
-from pipelines.qampari.lookups import Ranks, item_names, proof_texts, read_ranks
-from pipelines.qampari.plan import FACT_BITS, FOUND, PROOFS, Plan, groups_of_queries
+from pipelines.qampari.facts import FactWriter, Flags, both_ways, count_found, count_proofs, write_tried
+from pipelines.qampari.lookups import item_names, order_of, proof_texts, read_ranks
+from pipelines.qampari.plan import BY_FACT, FACT_BITS, FOUND, PROOFS, Plan, by_query
 from pipelines.qampari.simple import list_rows, number_lists, write_composition, write_intersection, write_query
 
 COMPOSITION_KIND = 3
@@ -114,7 +114,8 @@ def make_facts(
             hypothesis = None
             if one.names and value.names:
                 hypothesis = plan.relations.composition[property_id].hypothesis(value.names[0], one.names[0])
-            facts.add(Sought(one.names, one.page_id), Sought(value.names, value.page_id), hypothesis)
+            things = Sought(one.names, one.page_id), Sought(value.names, value.page_id)
+            facts.add(hypothesis, *both_ways(*things))
             flags.append(one.page_id is not None or value.page_id is not None)
         has_page.append(np.array(flags))
     facts.close()
@@ -209,7 +210,7 @@ def send_proofs(work: GroupWork, *, plan: Plan) -> None:
     for batch in work.rows("numbered"):
         facts = batch["fact"].to_numpy()
         is_proved = np.isin(facts, proved)
-        groups = groups_of_queries(batch["query"].to_numpy()[is_proved], plan.n_groups)
+        groups = by_query("query", plan.n_groups).of(batch["query"].to_numpy()[is_proved])
         pairs.append(groups * len(proved) + np.searchsorted(proved, facts[is_proved]))
     ways = np.unique(np.concatenate(pairs))
     for start in range(0, len(ways), _FACTS_AT_ONCE):
@@ -236,13 +237,13 @@ def settle_pairs(
     ``OF_QUESTIONS``.
     """
     names, values = item_names(named, plan), Values(item_names(named_values, plan), kinds)
-    proofs, ranks = Lookup(proved, "fact", groups_of_facts), read_ranks(ranks_path)
+    proofs, ranks = Lookup(proved, "fact", BY_FACT.of), read_ranks(ranks_path)
     _settle_compositions(work, names, values, proofs, ranks, plan=plan)
     _settle_intersections(work, names, proofs, ranks, plan=plan)
 
 
 def _settle_compositions(
-    work: GroupWork, names: ItemNames, values: Values, of_bases: Lookup, ranks: Ranks, *, plan: Plan
+    work: GroupWork, names: ItemNames, values: Values, of_bases: Lookup, ranks: Numbers, *, plan: Plan
 ) -> None:
     """A pair counts as validated when both of its facts are: that the subject answers the base query, and that it has
     the value."""
@@ -260,7 +261,7 @@ def _settle_compositions(
             outcome = keep.outcome(n_distinct, n_distinct, n_pairs=(n_right, n_all))
         n_with_page, n_found = int(composition.has_page.sum()), int((composition.is_base & composition.is_found).sum())
         row = query_row(query, (n_all, n_with_page, n_found, n_right if is_judged else None), outcome)
-        write_query(work, row, COMPOSITION_KIND, ranks.order(composition.base), int(composition.property_id[1:]))
+        write_query(work, row, COMPOSITION_KIND, order_of(composition.base, ranks), int(composition.property_id[1:]))
         if outcome == KEPT:
             subjects = composition.subjects[is_right]
             bases, facts = validated[composition.base]
@@ -272,19 +273,13 @@ def _settle_compositions(
             write_composition(work, plan, query, composition.base, pairs, names, values, n_pairs=n_all)
 
 
-def groups_of_sent(batch: pa.RecordBatch) -> Numbers:
-    """The groups that proofs are on their way to."""
-    groups: Numbers = batch["group"].to_numpy()
-    return groups
-
-
 ANSWER_ORDER = ("subject", "query")
 INTERSECTION_ORDER = ("first", "second", "subject")
 INTERSECTION_KIND = 4
 """Of considered queries, in the order of the table."""
 
 
-def _settle_intersections(work: GroupWork, names: ItemNames, proofs: Lookup, ranks: Ranks, *, plan: Plan) -> None:
+def _settle_intersections(work: GroupWork, names: ItemNames, proofs: Lookup, ranks: Numbers, *, plan: Plan) -> None:
     """All of their answers are validated; an intersection is of the group of its first query."""
     keep, numbers = plan.options.answer_filter, plan.numbers
     for pair in intersections(whole_runs(work.rows("pairs"), INTERSECTION_ORDER[:2]), least=keep.least):
@@ -292,7 +287,7 @@ def _settle_intersections(work: GroupWork, names: ItemNames, proofs: Lookup, ran
         n_answers = len(pair.subjects)
         outcome = keep.outcome(n_answers, n_answers)
         row = query_row(query, (n_answers, None, n_answers, n_answers), outcome)
-        write_query(work, row, INTERSECTION_KIND, ranks.order(pair.first), pair.second)
+        write_query(work, row, INTERSECTION_KIND, order_of(pair.first, ranks), pair.second)
         if outcome == KEPT:
             first, second = (proof_texts(proofs.take(facts)) for facts in (pair.first_facts, pair.second_facts))
             write_intersection(work, plan, query, pair, (first, second), names)

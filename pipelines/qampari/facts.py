@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -26,15 +26,17 @@ from kbsource.runtime.chunks import (
     write_chunk,
 )
 from kbsource.runtime.regroup import merge_group
-from mapping.entail.signal import EntailmentModel, ModelOptions
+from mapping.entail.signal import EntailmentModel
 from mapping.qampari.classes import Numbers
-from mapping.qampari.evidence import FACTS_AT_ONCE, Candidate, Fact, Proof, Sought, prove_facts
+from mapping.qampari.evidence import FACTS_AT_ONCE, Candidate, Fact, Sought, prove_facts
+from pipelines.options import FactsOptions, QampariOptions
 from pipelines.primitives.group_map import By, GroupWork, Sent, send_rows, value_rows
 from pipelines.primitives.guarded_map import GuardedMap
-from pipelines.primitives.shuffle import split_rows
-from pipelines.qampari.pages import SearchPages
+from pipelines.primitives.shuffle import Regroup
+from pipelines.qampari.pages import FactSearch
 from pipelines.qampari.plan import (
     ANSWER_PAGE,
+    BY_FACT,
     ENTITY_PAGE,
     FACT_BITS,
     FACT_ROWS,
@@ -43,7 +45,6 @@ from pipelines.qampari.plan import (
     TRIED,
     WANTED,
     WANTED_ORDER,
-    WORDS,
     Plan,
 )
 from pipelines.runners.workers import do, wired
@@ -56,6 +57,15 @@ OF_FOUND = {"found": Sent(FOUND_ORDER)}
 """How what ``search_facts`` gives was sent."""
 Chunk = tuple[ChunkKey, BatchRef]
 _LOOKS_AT_ONCE = 4096
+
+
+Look = tuple[int, int | None, Sought]
+"""Direction, page that is searched, None for none, and what for."""
+
+
+def both_ways(first: Sought, second: Sought) -> tuple[Look, Look]:
+    """The first thing's page is searched for the second's names and for links to it, then the other way round."""
+    return (ANSWER_PAGE, first.page_id, second), (ENTITY_PAGE, second.page_id, first)
 
 
 class FactWriter:
@@ -75,38 +85,14 @@ class FactWriter:
         """The number of the fact that is added next."""
         return self._next
 
-    def add(self, first: Sought, second: Sought, hypothesis: str | None) -> int:
-        """Takes a fact and gives its number: the first thing's page is to be searched for the second's names and for
-        links to it, then the other way round."""
-        number = self._add_fact(hypothesis)
-        self._want(number, ANSWER_PAGE, first.page_id, second)
-        self._want(number, ENTITY_PAGE, second.page_id, first)
-        return number
-
-    def add_named(self, first_page: int | None, first: Sought, second_page: int | None, second: Sought) -> int:
-        """Takes a fact without a hypothesis and gives its number; for pages that are searched for names alone."""
-        number = self._add_fact(None)
-        self._want(number, ANSWER_PAGE, first_page, second)
-        self._want(number, ENTITY_PAGE, second_page, first)
-        return number
-
-    def add_words(self, page_id: int, words: Iterable[str]) -> int:
-        """Takes the fact that a page has all of some words, and gives its number."""
-        number = self._add_fact(None)
-        self._want(number, WORDS, page_id, Sought(tuple(words)))
-        return number
-
-    def _add_fact(self, hypothesis: str | None) -> int:
-        number = self._next
-        self._work.add("facts", (number, hypothesis))
+    def add(self, hypothesis: str | None, *looks: Look) -> None:
+        """Takes a fact, and where it is looked for."""
+        self._work.add("facts", (self._next, hypothesis))
+        for direction, page_id, sought in looks:
+            if page_id is not None and (sought.names or sought.page_id is not None):
+                self._pending.append((page_id, self._next, direction, sought.names, sought.page_id))
         self._next += 1
-        return number
-
-    def _want(self, fact: int, direction: int, page_id: int | None, sought: Sought) -> None:
-        if page_id is None or not (sought.names or sought.page_id is not None):
-            return
-        self._pending.append((page_id, fact, direction, sought.names, sought.page_id))
-        if len(self._pending) == _LOOKS_AT_ONCE:
+        if len(self._pending) >= _LOOKS_AT_ONCE:
             self._flush()
 
     def _flush(self) -> None:
@@ -129,15 +115,13 @@ class FactWriter:
 @wired
 def search_facts(wanted: Any, plan: Plan, name: str) -> Any:
     """(key, ``BatchRef``) of rows of WANTED -> rows of FOUND on their way to the groups of the facts, ``OF_FOUND``."""
-    by_page = partial(_buckets, n_pages=plan.pages.n_pages, n_buckets=plan.n_buckets)
     found = (
         wanted
-        | "by page" >> do(split_rows, folder=plan.folder(name, "wanted"), by=by_page, order=WANTED_ORDER)
-        | "group" >> beam.GroupByKey()
+        | "by page" >> Regroup(plan.folder(name, "wanted"), plan.pages.together, order=WANTED_ORDER)
         | "in turn" >> do(_merge, folder=plan.folder(name, "looks"))
-        | "search" >> guarded(SearchPages(plan), plan, name, "found")
+        | "search" >> guarded(partial(FactSearch, plan), plan, name, "found")
     )
-    return send_rows({"found": found.chunks}, plan.folder(name, "by_fact"), {"found": By(by_fact, FOUND_ORDER)})[0][
+    return send_rows({"found": found.chunks}, plan.folder(name, "by_fact"), {"found": By(BY_FACT, FOUND_ORDER)})[0][
         "found"
     ]
 
@@ -148,28 +132,13 @@ def guarded(make: Callable[[], ChunkFunction], plan: Plan, *folder: str) -> Guar
     return GuardedMap(make, folder=plan.folder(*folder), memory_bytes=memory_bytes, beats=plan.folder("beats"))
 
 
-def _buckets(batch: pa.RecordBatch, n_pages: int, n_buckets: int) -> Numbers:
-    buckets: Numbers = batch["position"].to_numpy() * n_buckets // n_pages
-    return buckets
-
-
-def by_fact(batch: pa.RecordBatch) -> Numbers:
-    """The groups that the facts of rows were numbered in."""
-    return groups_of_facts(batch["fact"].to_numpy())
-
-
-def groups_of_facts(facts: Numbers) -> Numbers:
-    """The groups that facts were numbered in."""
-    return facts >> FACT_BITS
-
-
-def _merge(element: tuple[int, Iterable[Chunk]], *, folder: str) -> Iterator[tuple[ChunkKey, BatchRef]]:
+def _merge(element: tuple[int, Sequence[BatchRef]], *, folder: str) -> Iterator[tuple[ChunkKey, BatchRef]]:
     """The looks of a group in order, in one file."""
     group, pieces = element
     key = ChunkKey(0, group)
     batches = (
         batch.slice(start, _LOOKS_AT_ONCE)
-        for batch in merge_group([BatchRef(*piece) for _, piece in sorted(pieces)], WANTED_ORDER)
+        for batch in merge_group(pieces, WANTED_ORDER)
         for start in range(0, batch.num_rows, _LOOKS_AT_ONCE)
     )
     yield key, keep_chunk(folder, key, lambda path: write_chunk(batches, WANTED, Report(), path=path))
@@ -203,19 +172,7 @@ def count_found(work: GroupWork, found: pa.Table) -> Numbers:
     return places
 
 
-class Judging(Protocol):
-    """What says which sentences are proofs."""
-
-    @property
-    def model(self) -> ModelOptions | None:
-        """Judges them; None: the first one is the proof."""
-
-    @property
-    def least_entailment(self) -> float:
-        """Probability that a proof is above."""
-
-
-def find_proofs(options: Judging, folder: str) -> Any:
+def find_proofs(options: QampariOptions | FactsOptions, folder: str) -> Any:
     """((0, group), ``BatchRef``) of rows of TRIED -> the same of rows of PROOFS; counts are in their reports.
 
     Without a model the first sentence proves a fact, and with one it does for facts without a hypothesis.
@@ -266,12 +223,10 @@ def proofs_of(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of TRIED -> rows of PROOFS; counts what is ``judged``, ``refused`` and ``proved``."""
     rows: list[tuple[Any, ...]] = []
-    titles: dict[Any, str] = {}
-    for proof in _outcomes(_facts(tried, titles), model, least):
+    for proof in prove_facts(_facts(tried), model, least=least):
         counts.update(judged=proof.n_judged, refused=proof.n_refused, proved=proof.candidate is not None)
-        if (one := proof.candidate) is not None:
-            fact = proof.fact
-            rows.append((int(fact.answer_id), fact.hypothesis or None, proof.entailment, *one, titles[one.page_id]))
+        if proof.candidate is not None:
+            rows.append((proof.fact.number, proof.fact.hypothesis or None, proof.entailment, *proof.candidate))
         if len(rows) == FACTS_AT_ONCE:
             yield rows_batch(rows, PROOFS)
             rows = []
@@ -279,21 +234,7 @@ def proofs_of(
         yield rows_batch(rows, PROOFS)
 
 
-def _facts(tried: Iterable[pa.RecordBatch], titles: dict[Any, str]) -> Iterator[Fact]:
-    """The facts in their order; notes the titles of their pages."""
-    rows = value_rows(tried)
-    for number, own in groupby(rows, key=itemgetter(0)):
-        candidates = []
-        hypothesis = None
-        for _, _, _, *values, title, hypothesis in own:  # noqa: B007  # that of the fact, the same in all rows
-            candidates.append(Candidate(*values))
-            titles[values[0]] = title
-        yield Fact("", str(number), hypothesis or "", tuple(candidates))
-
-
-def _outcomes(facts: Iterator[Fact], model: EntailmentModel | None, least: float) -> Iterator[Proof]:
-    if model is not None:
-        yield from prove_facts(facts, model, least=least, n_at_once=FACTS_AT_ONCE)
-        return
-    for fact in facts:
-        yield Proof(fact, fact.candidates[0], None, 0, 0)
+def _facts(tried: Iterable[pa.RecordBatch]) -> Iterator[Fact]:
+    for number, own in groupby(value_rows(tried), key=itemgetter(0)):
+        rows = list(own)
+        yield Fact(number, rows[0][-1] or "", tuple(Candidate(*row[3:-1]) for row in rows))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+import msgspec
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from mapping.qampari.evidence import Sought
-from mapping.qampari.list_tables import LinkedText, ListRow, ListTable
+from mapping.qampari.list_tables import ListTable
 from mapping.qampari.names import ItemPages
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.records import ProofText, QueryRow, Question
@@ -19,7 +18,7 @@ from mapping.qampari.table_questions import TableFact, Unkept, make_questions, t
 from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.facts import FactWriter, count_found, proofs_of, tried_facts
 from pipelines.qampari.lookups import proof_texts
-from pipelines.qampari.plan import FACT_BITS, FOUND, PROOFS, Plan
+from pipelines.qampari.plan import ANSWER_PAGE, ENTITY_PAGE, FACT_BITS, FOUND, PROOFS, WORDS, Plan
 from pipelines.qampari.simple import write_query, write_question
 
 KIND = 5
@@ -37,12 +36,13 @@ def make_facts(work: GroupWork, *, plan: Plan) -> None:
 
 
 def _add(fact: TableFact, facts: FactWriter) -> None:
+    own = Sought(fact.names)
     if fact.column is None:
-        facts.add_words(fact.page_id, fact.names)
+        facts.add(None, (WORDS, fact.page_id, own))
         return
     # Without links: the name of a value in a sentence, as the rule has it.
-    first, second = Sought(value_names(fact.text)), Sought(fact.names)
-    facts.add_named(fact.page_id, first, fact.value_page_id, second)
+    of_key = Sought(value_names(fact.text))
+    facts.add(None, (ANSWER_PAGE, fact.page_id, own), (ENTITY_PAGE, fact.value_page_id, of_key))
 
 
 def settle_tables(work: GroupWork, *, plan: Plan) -> None:
@@ -88,15 +88,10 @@ def _made(
 
 def _tables(work: GroupWork) -> Iterator[list[ListTable]]:
     """The tables of each page."""
+    decode = msgspec.json.Decoder(list[ListTable]).decode
     for batch in work.rows("lists"):
         for line in batch["tables"].to_pylist():
-            yield [_table_of(values) for values in orjson.loads(line)]
-
-
-def _table_of(values: list[Any]) -> ListTable:
-    page_id, title, name, numbers, columns, key_column, value_columns, rows = values
-    read = tuple(ListRow(LinkedText(*key), tuple(LinkedText(*cell) for cell in cells)) for key, cells in rows)
-    return ListTable(page_id, title, name, tuple(numbers), tuple(columns), key_column, tuple(value_columns), read)
+            yield decode(line)
 
 
 def _redirects(tables: list[ListTable], pages: ItemPages) -> Mapping[int, tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from kbsource.files import Folder
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
+from kbsource.runtime.regroup import ByNumber
 from mapping.qampari.classes import (
     ClassTypes,
     Numbers,
@@ -25,7 +26,7 @@ from mapping.qampari.classes import (
 )
 from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, item_terms, name_items
 from mapping.qampari.records import ProofText
-from pipelines.primitives.group_map import By, GroupMap, GroupWork, groups_by
+from pipelines.primitives.group_map import By, GroupMap, GroupWork
 from pipelines.primitives.lookup import Lookup, MapRows, read_item_set, write_item_set
 from pipelines.primitives.page_texts import PagesPlan
 from pipelines.primitives.shuffle import CollectSorted, keep_batch
@@ -37,13 +38,6 @@ Given = beam.pvalue.AsSingleton
 _Chunk = tuple[ChunkKey, pa.RecordBatch]
 
 
-class Classes(NamedTuple):
-    """What is known of classes and values."""
-
-    chosen: Any  # one dict: ``classes`` by label, and by property the type of the first value where it was asked for
-    types: Any  # path of the types of all classes
-
-
 @wired
 def find_classes(
     pipeline: Any,
@@ -51,8 +45,10 @@ def find_classes(
     paths: Mapping[str, tuple[str, ...]],
     places: Mapping[str, Any],
     lacking: tuple[str, ...],
-) -> Classes:
-    """Pipeline -> ``Classes``.
+) -> tuple[Any, Any]:
+    """Pipeline -> what is known of classes and values, and the path of the types of all classes.
+
+    The first is one dict: ``classes`` by label, and ``types`` of the first value by property where it was asked for.
 
     Args:
         places: what ``FindPlaces`` gives of ``items`` and ``statements``.
@@ -77,7 +73,7 @@ def find_classes(
         | "under" >> do(_under, Given(chosen), folder=plan.folder("classes", "under"))
         | "types" >> CollectSorted(partial(_write_types, path=plan.folder("classes", "types.npz")), Given(chosen))
     )
-    return Classes(chosen, types)
+    return chosen, types
 
 
 def _labels(chunk: _Chunk, labels: tuple[str, ...]) -> tuple[ChunkKey, list[tuple[str, str]]]:
@@ -147,7 +143,7 @@ def find_item_names(items: Any, plan: PagesPlan, name: str, paths: tuple[str, ..
     ``places`` is what ``FindPlaces`` gives of the files of items at ``paths``.
     """
     needed = items | "set" >> write_item_set(plan.folder(name, "needed.npy"))
-    by_item = By(partial(groups_by, column="item", n_groups=plan.n_groups))
+    by_item = By(ByNumber("item", plan.n_groups))
     terms = (
         places
         | "read" >> read_places(paths, TERM_COLUMNS)
@@ -171,11 +167,7 @@ def _name(work: GroupWork, *, plan: PagesPlan) -> None:
 
 def item_names(chunks: Sequence[tuple[ChunkKey, BatchRef]], plan: PagesPlan) -> ItemNames:
     """Opens what ``find_item_names`` gave."""
-    return ItemNames(Lookup(chunks, "item", partial(_groups, n_groups=plan.n_groups)).take)
-
-
-def _groups(items: Numbers, n_groups: int) -> Numbers:
-    return items % n_groups
+    return ItemNames(Lookup(chunks, "item", ByNumber("item", plan.n_groups).of).take)
 
 
 def proof_texts(rows: pa.RecordBatch | pa.Table) -> list[ProofText]:
@@ -186,15 +178,14 @@ def proof_texts(rows: pa.RecordBatch | pa.Table) -> list[ProofText]:
 _RANK_BITS = 40
 
 
-class Ranks(NamedTuple):
-    """Numbers of the simple queries that are kept, ascending. Memory: 8 bytes each."""
+def order_of(query: int, ranks: Numbers) -> int:
+    """What queries that are made of this one are ordered by in the table of queries.
 
-    queries: Numbers
-
-    def order(self, query: int) -> int:
-        """What queries that are made of this one are ordered by in the table of queries."""
-        rank = int(np.searchsorted(self.queries, query))
-        return rank % ORDER_BUCKETS << _RANK_BITS | rank
+    Args:
+        ranks: numbers of the simple queries that are kept, ascending.
+    """
+    rank = int(np.searchsorted(ranks, query))
+    return rank % ORDER_BUCKETS << _RANK_BITS | rank
 
 
 def rank_queries(path: str) -> CollectSorted:
@@ -211,7 +202,8 @@ def _write_ranks(chunks: list[tuple[ChunkKey, BatchRef]], *, path: str) -> Itera
     yield path
 
 
-def read_ranks(path: str) -> Ranks:
+def read_ranks(path: str) -> Numbers:
     """What ``rank_queries`` wrote."""
     with Folder.of(path).open() as file:
-        return Ranks(np.load(file, allow_pickle=False))
+        ranks: Numbers = np.load(file, allow_pickle=False)
+    return ranks

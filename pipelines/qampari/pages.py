@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import orjson
+import msgspec
 import pyarrow as pa
 
 from kbsource.files import Folder, join
@@ -22,16 +21,6 @@ from pipelines.primitives.page_texts import PageTexts
 from pipelines.qampari.plan import FOUND, WORDS, Plan
 
 _ROWS_AT_ONCE = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class SearchPages:
-    """Makes what looks for things in pages."""
-
-    plan: Plan  # names the release
-
-    def __call__(self) -> FactSearch:
-        return FactSearch(self.plan)
 
 
 class FactSearch:
@@ -60,7 +49,7 @@ class FactSearch:
                 if sentences is None or position != last:
                     last, sentences = position, PageSentences(next(in_turn), n_before=self._n_before)
                 for place, one in enumerate(_candidates(sentences, direction, names, page_id)):
-                    yield (fact, direction, place, *one, sentences.page.title)
+                    yield (fact, direction, place, *one)
                 work.beat.leave()
             work.beat.done(pages=0, amount=batch.num_rows)
 
@@ -78,18 +67,11 @@ LISTS = pa.schema([pa.field("tables", pa.binary(), nullable=False)])
 """A row a page: its usable tables as JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadLists:
-    """Makes what reads the list pages of one pages file, that of the number of the key's chunk."""
-
-    plan: Plan  # names the release and its files
-
-    def __call__(self) -> ListReading:
-        return ListReading(self.plan)
-
-
 class ListReading:
-    """A chunk without rows -> rows of LISTS; counts are in its report, and why tables are left out in its facts."""
+    """The list pages of a pages file, that of the number of the key's chunk -> rows of LISTS.
+
+    Counts are in the report, and why tables are left out in its facts.
+    """
 
     schema = LISTS
 
@@ -126,4 +108,4 @@ class ListReading:
             counts["key_columns"] += sum((page.title, number) in self._keys for number in range(len(page.tables)))
             left_out.update(reasons)
             if tables:
-                yield orjson.dumps(tables, default=tuple)
+                yield msgspec.json.encode(tables)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.columns import schema_of
 from kbsource.rows import Columns, Row
-from kbsource.runtime.regroup import MOST_GROUPS
+from kbsource.runtime.regroup import ByNumber
 from mapping.qampari.classes import required
 from mapping.qampari.evidence import Candidate
 from mapping.qampari.questions import FAMILY_BITS, QueryNumbers, Relations
@@ -20,15 +18,12 @@ from mapping.qampari.records import QueryRow, Question
 from pipelines.options import QampariOptions
 from pipelines.primitives.page_texts import PagesPlan
 
-_BUCKET_PAGES = 256
 ORDER_BUCKETS = 256
 """The order of the table of queries goes by remainders of this."""
 FACT_BITS = 32
 """Of a fact's number: its place in its group."""
 ANSWER_PAGE, ENTITY_PAGE, WORDS = 0, 1, 2
 """Which page is searched: the first thing's for the second, the second thing's for the first; or a page for words."""
-
-Groups = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +34,6 @@ class Plan(PagesPlan):
     relations: Relations  # hold the words
     #: title of a list page, number of a table, and its key column, where these are given
     key_columns: tuple[tuple[str, int, int], ...]
-
-    @property
-    def n_buckets(self) -> int:
-        """Groups of pages that are searched together."""
-        return min(max(self.pages.n_pages // _BUCKET_PAGES, 1), MOST_GROUPS)
 
     @property
     def numbers(self) -> QueryNumbers:
@@ -66,15 +56,13 @@ def _query_numbers(labels: tuple[str, ...]) -> QueryNumbers:
     return QueryNumbers(labels)
 
 
-def groups_of_queries(queries: Groups, n_groups: int) -> Groups:
-    """The groups of simple queries by their numbers: the remainder of the value, as those of its facts."""
-    groups: Groups = (queries >> FAMILY_BITS) % n_groups
-    return groups
+def by_query(column: str, n_groups: int) -> ByNumber:
+    """The groups of rows by a column of numbers of simple queries: remainders of the value, as those of its facts."""
+    return ByNumber(column, n_groups, FAMILY_BITS)
 
 
-def groups_by_query(batch: pa.RecordBatch, column: str, n_groups: int) -> Groups:
-    """The groups of rows by a column of numbers of simple queries."""
-    return groups_of_queries(batch[column].to_numpy(), n_groups)
+BY_FACT = ByNumber("fact", shift=FACT_BITS)
+"""The groups that the facts of rows were numbered in."""
 
 
 ITEMS = pa.schema(required("item"))
@@ -90,9 +78,8 @@ WANTED = pa.schema(
 )
 """What pages are searched for; ``page_id``: where links lead that stand for a name."""
 WANTED_ORDER = ("position", "fact", "direction")
-_CANDIDATE_TYPES: dict[str, pa.DataType] = {"text": pa.string(), "found": pa.string(), "is_link": pa.bool_()}
-_CANDIDATES = [pa.field(name, _CANDIDATE_TYPES.get(name, pa.int64()), nullable=False) for name in Candidate._fields]
-CANDIDATES = [*_CANDIDATES, *required("title", of=pa.string())]
+_TYPES = {int: pa.int64(), str: pa.string(), bool: pa.bool_()}
+CANDIDATES = [pa.field(name, _TYPES[type_], nullable=False) for name, type_ in get_type_hints(Candidate).items()]
 FOUND = pa.schema(
     [
         *required("fact"),

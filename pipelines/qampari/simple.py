@@ -15,7 +15,7 @@ from kbsource.runtime.chunks import BatchRef, ChunkKey
 from kbsource.runtime.regroup import whole_runs
 from mapping.qampari.classes import Numbers, type_breadths, wider_twins
 from mapping.qampari.evidence import Sought
-from mapping.qampari.names import ItemName, ItemNames, Values
+from mapping.qampari.names import ItemNames, Name, Values
 from mapping.qampari.questions import (
     FAMILY_BITS,
     SUBSETS,
@@ -32,7 +32,7 @@ from mapping.qampari.records import ProofText, QueryRow, Question, QuestionAnswe
 from mapping.qampari.selection import KEPT
 from mapping.qampari.statements import PairAnswers, simple_answers
 from pipelines.primitives.group_map import GroupWork
-from pipelines.qampari.facts import FactWriter, Flags, count_found, count_proofs, write_tried
+from pipelines.qampari.facts import FactWriter, Flags, both_ways, count_found, count_proofs, write_tried
 from pipelines.qampari.lookups import item_names, proof_texts, read_types
 from pipelines.qampari.plan import FACT_BITS, FOUND, ORDER_BUCKETS, PROOFS, OrderedQuestion, Plan
 
@@ -122,7 +122,7 @@ def write_composition(
 def _composed(
     query: CompositionQuery,
     pairs: Sequence[tuple[int, str, ProofText, ProofText]],
-    named: dict[int, ItemName],
+    named: dict[int, Name],
     values: Values,
     *,
     all_proofs: bool,
@@ -138,11 +138,11 @@ def _composed(
         yield QuestionAnswer(name.names[0], name.names, name.title, name.item_id, proofs, via)
 
 
-def _entity(name: ItemName, item: int) -> QuestionEntity:
+def _entity(name: Name, item: int) -> QuestionEntity:
     return QuestionEntity(name.names[0], name.names, name.title, f"Q{item}")
 
 
-def _answer(name: ItemName, item: int, proofs: Sequence[ProofText]) -> QuestionAnswer:
+def _answer(name: Name, item: int, proofs: Sequence[ProofText]) -> QuestionAnswer:
     return QuestionAnswer(name.names[0], name.names, name.title, f"Q{item}", tuple(proofs))
 
 
@@ -211,7 +211,7 @@ def make_facts(work: GroupWork, named: list[tuple[ChunkKey, BatchRef]], *, plan:
             for place, one in enumerate(found[subject] for subject in subjects.tolist()):
                 has_page[place] = one.page_id is not None
                 hypothesis = relation.hypothesis(one.names[0], of_entity.names[0]) if one.names else None
-                facts.add(Sought(one.names, one.page_id), of_entity, hypothesis)
+                facts.add(hypothesis, *both_ways(Sought(one.names, one.page_id), of_entity))
             for row in rows:
                 places = np.searchsorted(subjects, row["subjects"])
                 work.add("staged", (*row.values(), first + places, int(has_page[places].sum())))

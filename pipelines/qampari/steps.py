@@ -10,6 +10,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from kbsource.runtime.chunks import ChunkKey
+from kbsource.runtime.regroup import ByNumber
 from mapping.qampari.classes import ClassTypes, ItemSet
 from mapping.qampari.names import ValueKind, kinds_of_types, types_of_values
 from mapping.qampari.statements import (
@@ -22,15 +23,16 @@ from mapping.qampari.statements import (
     sorted_facts,
     values_of,
 )
-from pipelines.primitives.group_map import TOLD, By, GroupMap, groups_by, send_rows
+from pipelines.primitives.group_map import TOLD, By, GroupMap, send_rows
 from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
 from pipelines.primitives.shuffle import Made
 from pipelines.qampari import compositions, lists, simple
-from pipelines.qampari.facts import OF_FACTS, OF_FOUND, by_fact, find_proofs, guarded, search_facts
+from pipelines.qampari.facts import OF_FACTS, OF_FOUND, find_proofs, guarded, search_facts
 from pipelines.qampari.lookups import find_classes, find_item_names, rank_queries, read_types
-from pipelines.qampari.pages import ReadLists
+from pipelines.qampari.pages import ListReading
 from pipelines.qampari.plan import (
     ASKED,
+    BY_FACT,
     FACT_NUMBERS,
     ITEMS,
     KEPT,
@@ -41,7 +43,7 @@ from pipelines.qampari.plan import (
     STAGED,
     TRIED,
     Plan,
-    groups_by_query,
+    by_query,
 )
 from pipelines.runners.workers import do
 from pipelines.transforms.tables import FindPlaces, read_places
@@ -120,11 +122,11 @@ def make_wikidata_questions(
 
 
 def _by(plan: Plan, column: str, order: Sequence[str] = ()) -> By:
-    return By(partial(groups_by, column=column, n_groups=plan.n_groups), order)
+    return By(ByNumber(column, plan.n_groups), order)
 
 
 def _by_query(plan: Plan, column: str = "query", order: Sequence[str] = ()) -> By:
-    return By(partial(groups_by_query, column=column, n_groups=plan.n_groups), order)
+    return By(by_query(column, plan.n_groups), order)
 
 
 def _kinds(chosen: dict[str, dict[str, str]], known: dict[str, ValueKind]) -> dict[str, ValueKind]:
@@ -209,7 +211,7 @@ def _compositions(
         compositions.try_composed,
         folder("tried"),
         outputs={"tried": TRIED},
-        by={"needed": By(by_fact), **OF_FOUND},
+        by={"needed": By(BY_FACT), **OF_FOUND},
         step=made.step(counts=COMPOSITIONS),
     )
     proved = tried["tried"] | "prove values" >> find_proofs(plan.options, plan.folder(COMPOSITIONS, "proofs"))
@@ -226,7 +228,7 @@ def _compositions(
         outputs=OF_QUESTIONS,
         by={
             **sent_queries,
-            "sent": By(compositions.groups_of_sent),
+            "sent": By(ByNumber("group")),
             "pairs": _by_query(plan, "first", compositions.INTERSECTION_ORDER),
         },
         given=(named, named_values, proofs, kinds, ranks),
@@ -243,7 +245,7 @@ def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
         | "begin" >> beam.Impulse()
         | "pages files" >> do(_numbers, n=len(plan.pages.files))
         | "spread pages files" >> beam.Reshuffle()
-        | "read lists" >> guarded(ReadLists(plan), plan, "lists")
+        | "read lists" >> guarded(partial(ListReading, plan), plan, "lists")
     )
     facts = {"lists": read.chunks} | "make facts of tables" >> GroupMap(
         partial(lists.make_facts, plan=plan),

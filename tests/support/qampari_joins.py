@@ -14,8 +14,8 @@ from mapping.qampari import classes, statements
 from mapping.qampari import statements as facts
 from mapping.qampari.classes import ClassTypes, ItemSet, Numbers
 from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, ItemPages, item_terms, name_items
-from mapping.qampari.questions import FAMILY_BITS, Relations
-from mapping.qampari.statements import ANSWERS, BASES, PAIRS, PairAnswers, SimpleAnswers, ValueAnswers
+from mapping.qampari.questions import FAMILY_BITS, Relations, SimpleQuery
+from mapping.qampari.statements import ANSWERS, BASES, PAIRS, PairAnswers, ValueAnswers
 
 
 def whole(tables: WikidataTables, table: str, columns: Sequence[str]) -> pa.RecordBatch:
@@ -57,7 +57,7 @@ def values_of(
 
 def simple_answers(
     given: Iterable[pa.RecordBatch], relations: Relations, types: ClassTypes, **options: Any
-) -> list[SimpleAnswers]:
+) -> list[tuple[SimpleQuery, Numbers]]:
     """The simple queries that have enough answers, of facts in any order."""
     rows = _sorted(pa.Table.from_batches(given, facts.FACTS), "value", "property", "subject")
     return list(statements.simple_answers([rows], relations, types, **options))

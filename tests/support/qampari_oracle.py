@@ -23,7 +23,6 @@ from mapping.qampari.questions import (
     SimpleQuery,
     composition_question,
     intersection_question,
-    order_key,
     simple_question,
 )
 from mapping.qampari.records import QueryRow, Question, QuestionAnswer, QuestionEntity
@@ -44,6 +43,13 @@ class _Kept(NamedTuple):
     query: SimpleQuery
     subjects: list[str]
     validated: list[str]
+
+
+def order_key(query: SimpleQuery | CompositionQuery) -> tuple[int | str, ...]:
+    """What queries of one kind are ordered by: numbers of properties and entities, then types."""
+    if isinstance(query, SimpleQuery):
+        return int(query.property_id[1:]), int(query.entity_id[1:]), query.type_label or ""
+    return int(query.property_id[1:]), *order_key(query.base)
 
 
 class Oracle:

@@ -13,9 +13,9 @@ def closure(pairs: Pairs, **options: int) -> dict[tuple[int, int], int]:
     """Gives the distance of every pair, after checking the order of the rows."""
     below, above = (np.array([pair[side] for pair in pairs], np.uint32) for side in (0, 1))
     rows = [
-        row
+        (int(row["class_id"][1:]), int(row["superclass_id"][1:]), row["distance"])
         for block in class_closure(below, above, **options)
-        for row in zip(*(column.tolist() for column in block), strict=True)
+        for row in block.to_pylist()
     ]
     assert rows == sorted(rows)
     found = {(one, other): steps for one, other, steps in rows}

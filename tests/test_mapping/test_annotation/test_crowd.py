@@ -6,7 +6,6 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from kbsource.release.layout import shard_path
 from kbsource.release.reader import read_table
 from mapping.annotation.crowd import (
     REASONS,
-    CrowdFiles,
     TaskOptions,
     apply_crowd,
     candidate_of,
@@ -218,13 +216,12 @@ def _apply(
         return str(path)
 
     given_verdicts = [*verdicts]
-    files = CrowdFiles(
-        str(tmp_path / "release"),
-        str(tmp_path / "tasks"),
-        write("verdicts.jsonl", given_verdicts) if given_verdicts else None,
-        None if paraphrases is None else write("paraphrases.jsonl", paraphrases),
+    return apply_crowd(
+        *(str(tmp_path / name) for name in ("release", "tasks", "judged")),
+        verdicts=write("verdicts.jsonl", given_verdicts) if given_verdicts else None,
+        paraphrases=None if paraphrases is None else write("paraphrases.jsonl", paraphrases),
+        **options,
     )
-    return apply_crowd(files, str(tmp_path / "judged"), **options)
 
 
 def _verdict(task_id: str, verdict: str = "incorrect", **further: str) -> dict[str, str]:
@@ -419,15 +416,15 @@ def test_the_new_release_is_whole_and_names_the_old_one(tmp_path: Path, release:
 
 def test_what_does_not_belong_together_is_refused(tmp_path: Path, tasks: Path) -> None:
     other = write_qampari(tmp_path / "other", crowd_questions()[:2])
-    files = CrowdFiles(str(other), str(tasks), None, None)
+    new = str(tmp_path / "new")
     with pytest.raises(SetupError, match="tasks of another release"):
-        apply_crowd(files, str(tmp_path / "new"))
+        apply_crowd(str(other), str(tasks), new)
     with pytest.raises(
         SetupError, match=r"no folder of tasks, .* name the folder that kbsource qampari-tasks export wrote"
     ):
-        apply_crowd(replace(files, tasks=str(other)), str(tmp_path / "new"))
+        apply_crowd(str(other), str(other), new)
     with pytest.raises(SetupError, match="something finished"):
-        apply_crowd(replace(files, release=str(tmp_path / "release")), str(other))
+        apply_crowd(str(tmp_path / "release"), str(tasks), str(other))
     assert not (tmp_path / "new").exists()
 
 
@@ -450,9 +447,8 @@ def test_damaged_releases_and_tasks_are_refused(
     tmp_path: Path, release: Path, tasks: Path, file: str, damage: Callable[[Path], None]
 ) -> None:
     damage(tmp_path / file)
-    files = CrowdFiles(str(release), str(tasks), None, None)
     with pytest.raises(SetupError, match=f"{file} is not as it was written"):
-        apply_crowd(files, str(tmp_path / "new"))
+        apply_crowd(str(release), str(tasks), str(tmp_path / "new"))
     if file.startswith("release"):
         with pytest.raises(SetupError, match=f"{file} is not as it was written"):
             export_tasks(str(release), str(tmp_path / "new"), OPTIONS)
@@ -507,7 +503,6 @@ def test_a_verdict_drops_its_answer(form: TaskForm, tmp_path: Path) -> None:
         rows = json.loads((tmp_path / "tasks" / "validation.json").read_text())
         result = [{"type": "choices", "value": {"choices": ["incorrect"]}}]
         said.write_text(json.dumps([{**rows[0], "annotations": [{"completed_by": {"id": 7}, "result": result}]}]))
-    files = CrowdFiles(str(release), str(tmp_path / "tasks"), str(said), None)
-    report = apply_crowd(files, str(tmp_path / "judged"))
+    report = apply_crowd(*(str(tmp_path / name) for name in ("release", "tasks", "judged")), verdicts=str(said))
     assert (report["answers"]["judged"], report["answers"]["dropped"]) == (1, 1)
     assert list(report["workers"]) == ["w" if form == "csv" else "7"]

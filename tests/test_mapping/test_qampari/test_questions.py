@@ -12,12 +12,12 @@ from kbsource.errors import SetupError
 from mapping.qampari.questions import (
     CompositionQuery,
     IntersectionQuery,
+    QueryNumbers,
     Relations,
     SimpleQuery,
     composition_question,
     intersection_question,
     load_relations,
-    order_key,
     simple_question,
 )
 from tests.support.real_data import ROOT
@@ -166,12 +166,12 @@ def test_keys_and_order() -> None:
     small, typed, large = SimpleQuery("P57", "Q9"), SimpleQuery("P57", "Q9", "film"), SimpleQuery("P57", "Q10")
     other = SimpleQuery("P136", "Q1")
 
-    assert sorted([other, large, typed, small], key=order_key) == [small, typed, large, other]
+    numbers = QueryNumbers(["film", "album"])
+    assert sorted([other, large, typed, small], key=numbers.number) == [small, typed, large, other]
+    assert [numbers.query(numbers.number(one)) for one in (small, typed)] == [small, typed]
     assert [one.key for one in (small, typed)] == ["P57__Q9", "P57__Q9__film"]
     assert IntersectionQuery(typed, other).key == "P57__Q9__film__P136__Q1"
     assert CompositionQuery("P86", typed).key == "P86__P57__Q9__film"
-    compositions = [CompositionQuery("P106", small), CompositionQuery("P86", large), CompositionQuery("P86", small)]
-    assert sorted(compositions, key=order_key) == compositions[::-1]
 
 
 def test_what_an_answer_rests_on() -> None:

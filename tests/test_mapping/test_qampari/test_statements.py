@@ -53,7 +53,7 @@ def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
 
 def _simple(triples: Any, masks: Any, **options: Any) -> list[tuple[SimpleQuery, list[int]]]:
     found = simple_answers(_facts(triples, masks), RELATIONS, TYPES, **options)
-    return [(one.query, one.subjects.tolist()) for one in found]
+    return [(query, subjects.tolist()) for query, subjects in found]
 
 
 @settings(max_examples=examples(50))
@@ -142,7 +142,7 @@ def test_facts_that_are_sorted_and_cut_short_in_chunks_give_the_same_queries(
         assert max(Counter(key[:2] for key in keys).values(), default=0) <= 7
 
     found = simple_answers(cut, RELATIONS, TYPES, least=2, most=6)
-    assert [(one.query, one.subjects.tolist()) for one in found] == _simple(triples, masks, least=2, most=6)
+    assert [(query, subjects.tolist()) for query, subjects in found] == _simple(triples, masks, least=2, most=6)
 
 
 # Class -> the classes directly above it; the first six are types.
@@ -346,13 +346,12 @@ def test_what_items_are_called_however_many_are_named_at_once(
     items = np.array(sorted(EXPECTED), np.int64)
 
     found = names_of(tables, items, pages)
+    rows = found.rows(items[::-1])
 
-    assert {item: list(row.names) for item, row in found.rows(items[::-1]).items()} == EXPECTED
+    assert {item: list(row.names) for item, row in rows.items()} == EXPECTED
     for number in EXPECTED:
-        page, row = pages.page(number), found.row(number)
-        assert (row.page_id, row.title) == ((None, None) if page is None else (page.page_id, page.title))
-    some = np.array([1001, 5, 77, 5], np.int64)
-    assert found.rows(some) == {number: found.row(number) for number in (5, 77, 1001)}
+        assert rows[number][1:3] == (pages.page(number) or (None, None))
+    assert found.rows(np.array([1001, 5, 77, 5], np.int64)) == {number: rows[number] for number in (5, 77, 1001)}
 
 
 def test_no_items_at_all(tables: WikidataTables, pages: ItemPages) -> None:

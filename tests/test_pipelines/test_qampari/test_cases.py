@@ -13,8 +13,8 @@ from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, load_re
 from mapping.qampari.records import Question
 from mapping.qampari.selection import OUTCOMES, AnswerFilter
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.primitives import group_map
-from pipelines.qampari import facts, plan, simple
+from pipelines.primitives import group_map, page_texts
+from pipelines.qampari import facts, simple
 from pipelines.transforms import tables
 from tests.support.builds import contents, rows
 from tests.support.entities import snak
@@ -206,7 +206,7 @@ def test_the_same_bytes_however_facts_and_pages_are_cut(
     random_world: World, random_release: MadeRelease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_map, "GROUP_ROWS", 50)
-    monkeypatch.setattr(plan, "_BUCKET_PAGES", 20)
+    monkeypatch.setattr(page_texts, "_PAGES_TOGETHER", 20)
     monkeypatch.setattr(tables, "CHUNK_ROWS", 60)
     monkeypatch.setattr(regroup, "PIECE_ROWS", 3)
     monkeypatch.setattr(group_map, "ROWS_AT_ONCE", 2)
