@@ -51,6 +51,11 @@ class Law:
     """Tables that must be whole, and names of releases to compare with; without them the law is not asked."""
 
 
+def laws(slug: str, meaning: str, *broken: str, of: str = "", needs: tuple[str, ...] = ()) -> tuple[Law, ...]:
+    """Laws with one slug that read the same."""
+    return tuple(Law(slug, meaning, one, of, needs) for one in broken)
+
+
 COMMON = (
     Law("manifest", "the manifest is not what was written"),
     Law("missing", "a listed file is not there"),

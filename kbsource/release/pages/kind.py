@@ -24,7 +24,7 @@ from kbsource.index.title_index import (
 )
 from kbsource.records import BadRecord, DefinitionHash, Page, PageItem, RedirectRow, TemplateRow, Trace
 from kbsource.release.kind import Kind
-from kbsource.release.laws import Checking, Findings, Law, check, counts_law
+from kbsource.release.laws import Checking, Findings, Law, check, counts_law, laws
 from kbsource.release.layout import INDEX, MANIFEST, index_path
 from kbsource.release.manifest import Counted, TypedManifest, row_faults, sum_faults
 from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE, QIDS_SCHEMA, Locations, index_folder
@@ -164,12 +164,13 @@ def _outside(cells: str) -> str:
     return f"flatten([{found} for cell in {cells}])"
 
 
-_PAGE, _TITLES, _ARTICLES = "a page is not built as pages are", index_path(TITLES_FILE), index_path(ARTICLES_FILE)
+_TITLES, _ARTICLES = index_path(TITLES_FILE), index_path(ARTICLES_FILE)
 _SPAN = "a span does not hold what it claims"
 _DISAGREES, _REDIRECTS = (
     "the index and the tables tell different things",
     "pages, redirects table and index tell different redirects",
 )
+_ITEMS = "pages and the table of their items tell different items"
 _TEMPLATES = "pages and the table of templates tell different uses, or what shows nothing shows text"
 _REFS = "references, their uses and the pages do not fit together"
 _USE = "'page ' || page_id || ': a use of reference ' || coalesce(ref::text, doubt)"
@@ -181,12 +182,7 @@ _REFERENCE_LAWS = (
         "case when sha256(markup) <> markup_sha256 then ['page ' || page_id || ': a hash of another markup'] end",
         of="refs",
     ),
-    Law(
-        "refs_disagree",
-        _REFS,
-        f"case when (ref is null) = (doubt is null) then [{_USE}] end",
-        of="ref_uses",
-    ),
+    Law("refs_disagree", _REFS, f"case when (ref is null) = (doubt is null) then [{_USE}] end", of="ref_uses"),
     Law(
         "offset_law",
         _SPAN,
@@ -198,20 +194,15 @@ _REFERENCE_LAWS = (
             or not (0 <= sentence_start and sentence_start < "offset" and sentence_end <= length({_ELEMENT}))""",
         needs=("pages", "ref_uses"),
     ),
-    *(
-        Law(
-            "refs_disagree",
-            _REFS,
-            f"select _file, 'page ' || page_id || ': no reference ' || {column} from (select _file, page_id, {column} "
-            f"from {table} where {column} is not null) as own anti join refs on own.page_id = refs.page_id "
-            f"and own.{column} = refs.ref",
-            needs=("refs", "ref_uses"),
-        )
-        for table, column in (("ref_uses", "ref"), ("ref_uses", "within"), ("refs", "source"))
-    ),
-    Law(
+    *laws(
         "refs_disagree",
         _REFS,
+        *(
+            f"select _file, 'page ' || page_id || ': no reference ' || {column} from (select _file, page_id, {column} "
+            f"from {table} where {column} is not null) as own anti join refs on own.page_id = refs.page_id "
+            f"and own.{column} = refs.ref"
+            for table, column in (("ref_uses", "ref"), ("ref_uses", "within"), ("refs", "source"))
+        ),
         "select _file, 'page ' || page_id || ': nothing uses reference ' || ref from refs "
         "anti join ref_uses using (page_id, ref) where number is not null",
         needs=("refs", "ref_uses"),
@@ -227,74 +218,44 @@ _REFERENCE_LAWS = (
     ),
 )
 LAWS = (
-    Law(
+    *laws(
         "offset_law",
         _SPAN,
         """['page ' || page_id || ': an anchor whose text is not at its offsets: ' || a.text for a in anchors if not (
             a.element between 0 and len(elements) - 1 and a.start >= 0 and length(a.text) = a."end" - a.start
             and substring(elements[a.element + 1].text, a.start + 1, a."end" - a.start) = a.text
             and (a.text <> '' or a."end" <= length(elements[a.element + 1].text)))]""",
+        _outside(_CELLS),
+        _outside(_FIELDS),
         of="pages",
     ),
-    Law("offset_law", _SPAN, _outside(_CELLS), of="pages"),
-    Law("offset_law", _SPAN, _outside(_FIELDS), of="pages"),
-    Law("page_law", _PAGE, "case when len(elements) = 0 then ['page ' || page_id || ': no elements'] end", of="pages"),
-    Law(
+    *laws(
         "page_law",
-        _PAGE,
+        "a page is not built as pages are",
+        "case when len(elements) = 0 then ['page ' || page_id || ': no elements'] end",
         "['page ' || page_id || ': a title and element 0 are not the same' "
         "for element, number in elements if (element.kind = 'title') <> (number = 1)]",
-        of="pages",
-    ),
-    Law(
-        "page_law",
-        _PAGE,
         r"['page ' || page_id || ': a newline or a control character in an element' "
         r"for element in elements if regexp_matches(element.text, '[\x00-\x08\x0a-\x1f]')]",
-        of="pages",
-    ),
-    *(
-        Law(
-            "page_law",
-            _PAGE,
+        *(
             rf"case when regexp_matches(concat_ws('', {texts}), '{CONTROLS.pattern}') "
-            rf"then ['page ' || page_id || ': a control character in {name}'] end",
-            of="pages",
-        )
-        for field in TABLES["pages"]
-        for name, texts, _ in _texts(field.type, f'"{field.name}"', field.name)
-        if name != "elements.text"
-    ),
-    Law(
-        "page_law",
-        _PAGE,
+            rf"then ['page ' || page_id || ': a control character in {name}'] end"
+            for field in TABLES["pages"]
+            for name, texts, _ in _texts(field.type, f'"{field.name}"', field.name)
+            if name != "elements.text"
+        ),
         "['page ' || page_id || ': a category of a template is no category of the page: ' || name "
         "for name in template_categories if not list_contains(categories, name)]",
-        of="pages",
-    ),
-    *(
-        Law(
-            "page_law",
-            _PAGE,
+        *(
             f"['page ' || page_id || ': {name} in no element' "
-            f"for one in {name} if one.element not between 0 and len(elements) - 1]",
-            of="pages",
-        )
-        for name in ("tables", "infoboxes")
-    ),
-    *(
-        Law(
-            "page_law",
-            _PAGE,
+            f"for one in {name} if one.element not between 0 and len(elements) - 1]"
+            for name in ("tables", "infoboxes")
+        ),
+        *(
             f"['page ' || page_id || ': {name} are not numbered in order' "
-            f"for one, number in {name} if one.index <> number - 1]",
-            of="pages",
-        )
-        for name in ("elements", "anchors")
-    ),
-    Law(
-        "page_law",
-        _PAGE,
+            f"for one, number in {name} if one.index <> number - 1]"
+            for name in ("elements", "anchors")
+        ),
         "case when list_sort([a.element::bigint * 4294967296 + a.start for a in anchors]) "
         "<> [a.element::bigint * 4294967296 + a.start for a in anchors] "
         "then ['page ' || page_id || ': anchors out of order'] end",
@@ -343,7 +304,7 @@ LAWS = (
         ) using (page_id) where redirects is distinct from coalesce(titles, [])""",
         needs=("index",),
     ),
-    Law(
+    *laws(
         "redirects_disagree",
         _REDIRECTS,
         f"""with expected as (
@@ -358,11 +319,6 @@ LAWS = (
         )
         select coalesce(_file, (select max(_file) from redirects)), coalesce(stored.title, expected.title)
         from stored full join expected using (page_id, title) where stored.leads is distinct from expected.leads""",
-        needs=("index", "redirects"),
-    ),
-    Law(
-        "redirects_disagree",
-        _REDIRECTS,
         """select _file, title || ' is out of order' from (
             select _file, title, page_id, lag(title) over placed as other, lag(page_id) over placed as other_id
             from redirects window placed as (order by _file, _row)
@@ -371,7 +327,7 @@ LAWS = (
     ),
     Law(
         "items_disagree",
-        "pages and the table of their items tell different items",
+        _ITEMS,
         """select item._file, 'page ' || page_id from (
             select _file, page_id, qid, lag(page_id) over (order by _file, _row) as before from page_items
         ) as item left join pages using (page_id)
@@ -380,7 +336,7 @@ LAWS = (
     ),
     Law(
         "items_disagree",
-        "pages and the table of their items tell different items",
+        _ITEMS,
         """select last, format('{} pages with an item, pages has {}', found, own)
         from (select max(_file) as last, count(qid) as found from page_items), (select count(qid) as own from pages)
         where found <> own and last is not null""",
