@@ -17,7 +17,7 @@ from kbsource.index.title_index import TitleIndex
 from kbsource.records import Page
 from kbsource.release.pages.kind import OPTIONAL_TABLES, PAGES_RELEASE, TABLES, PagesManifest
 from kbsource.release.pages.locations import Locations, index_folder
-from kbsource.release.pages.reading import PageReferences, PagesReader, pages_of
+from kbsource.release.pages.reading import PageReferences, PagesReader, page_references, pages_of
 from kbsource.release.reader import opened_table
 from kbsource.site import Site
 from kbsource.titles import UrlParser, normalise_title
@@ -55,7 +55,7 @@ class KnowledgeSource:
         self._index = index
         self._locations = locations
         self._folder = folder
-        self._reader = PagesReader(folder, manifest)
+        self._reader = PagesReader(folder, (entry.file for entry in manifest.tables["pages"]))
         self._turn = RLock()
 
     @classmethod
@@ -214,7 +214,7 @@ class KnowledgeSource:
         with self._turn, named_faults():
             location = self._locations.page(page_id)
             shard = 0 if location is None else location[0]
-            return self._reader.references(shard, page_id)
+            return page_references(self._folder, self.manifest, shard, page_id)
 
     def by_title(self, title: str) -> Page | None:
         """The page that a title leads to, normalised and through redirects; None without one."""

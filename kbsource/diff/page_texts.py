@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from functools import lru_cache, partial
 from typing import NamedTuple, Self
-
-import pyarrow as pa
 
 from kbsource.errors import DataError, SetupError
 from kbsource.release.layout import MANIFEST
@@ -41,10 +39,10 @@ class PageTexts:
             raise SetupError(
                 f"{path} is another release than the diff was made from: give the one with manifest {sha256}."
             )
-        self._path = path
         self._locations = Locations(index_folder(path, self.manifest))
-        self._reader = PagesReader(path, self.manifest, columns=_COLUMNS)
-        self._cached: OrderedDict[tuple[int, int], PageText] = OrderedDict()
+        self._reader = PagesReader(path, (entry.file for entry in self.manifest.tables["pages"]), columns=_COLUMNS)
+        #: the page in a row of a file, by the numbers of both; raises DataError: the file has fewer rows
+        self.at = lru_cache(_CACHED)(partial(_page_text, path, self._reader))
 
     def __enter__(self) -> Self:
         return self
@@ -57,27 +55,11 @@ class PageTexts:
         location = self._locations.page(page_id)
         return None if location is None else self.at(*location)
 
-    def at(self, shard: int, row: int) -> PageText:
-        """The page in a row of a file.
 
-        Raises:
-            DataError: the file has fewer rows.
-        """
-        found = self._cached.pop((shard, row), None)
-        if found is None:
-            batch = self._reader.row(shard, row)
-            if batch is None:
-                raise DataError(
-                    f"{self._path}/{MANIFEST}: file {shard} of pages has no row {row}; get the release again."
-                )
-            found = _page_text(batch)
-            if len(self._cached) == _CACHED:
-                self._cached.popitem(last=False)
-        self._cached[shard, row] = found
-        return found
-
-
-def _page_text(batch: pa.RecordBatch) -> PageText:
+def _page_text(path: str, reader: PagesReader, shard: int, row: int) -> PageText:
+    batch = reader.row(shard, row)
+    if batch is None:
+        raise DataError(f"{path}/{MANIFEST}: file {shard} of pages has no row {row}; get the release again.")
     elements = batch["elements"].flatten()
     kinds, sections, texts = (elements.field(name).to_pylist() for name in ("kind", "section", "text"))
     return PageText(texts, sections, [kind == "heading" for kind in kinds])

@@ -153,8 +153,8 @@ class BaseRelease:
         self._locations = Locations(index_folder(path, manifest, files=[PAGES_FILE, QIDS_FILE]))
         self._page_ids: dict[tuple[str, int], npt.NDArray[np.int64]] = {}
         tables = {"pages", "traces", "refs", "ref_uses"} & manifest.tables.keys()
-        self._readers: dict[str, PagesReader] = {
-            table: PagesReader(path, manifest, table=table) for table in sorted(tables)
+        self._readers = {
+            table: PagesReader(path, (entry.file for entry in manifest.tables[table])) for table in sorted(tables)
         }
         changes = pa.Table.from_batches(read_index_file(os.path.join(index, CHANGES_FILE)), CHANGES_SCHEMA)
         self._keys = changes["key"].to_numpy().view(np.int64)

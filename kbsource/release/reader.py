@@ -66,9 +66,7 @@ def read_table(output: str, table: str) -> Iterator[dict[str, Any]]:
 def rows_with(
     output: str, tables: Mapping[str, pa.Schema], table: str, column: str, value: str | int
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a table that have a value in a column of text or integers, in order; one row group in memory.
-
-    Row groups whose statistics say that they have no such value are not read.
+    """The rows of a table that have a value in a column of text or integers, in order, as ``groups_with`` finds them.
 
     Args:
         tables: of the kind of release.
@@ -76,8 +74,6 @@ def rows_with(
     Raises:
         DataError: a file has not the columns of the table.
     """
-    import pyarrow.compute as pc  # takes a while, and few readers need it
-
     for path in glob(join(output, table, f"{table}-*.parquet")):
         with opened_table(path) as file:
             if missing := [name for name in tables[table].names if name not in file.schema_arrow.names]:
@@ -85,13 +81,20 @@ def rows_with(
                     f"{path} has no column {missing[0]}, so it is not as it was written; fetch or make the release "
                     "again, and check it with kbsource verify."
                 )
-            number = [leaf.path for leaf in file.schema].index(column)
-            for group in range(file.metadata.num_row_groups):
-                known = file.metadata.row_group(group).column(number).statistics
-                if known is not None and known.has_min_max and not known.min <= value <= known.max:
-                    continue
-                rows = file.read_row_group(group, use_threads=False)
-                yield from rows.filter(pc.equal(rows[column], value)).to_pylist()
+            for group in groups_with(file, column, value):
+                yield from group.to_pylist()
+
+
+def groups_with(file: pq.ParquetFile, column: str, value: str | int) -> Iterator[pa.Table]:
+    """Of each row group the rows with a value; those whose statistics say that they have none are not read."""
+    import pyarrow.compute as pc  # takes a while, and few readers need it
+
+    number = [leaf.path for leaf in file.schema].index(column)
+    for group in range(file.metadata.num_row_groups):
+        known = file.metadata.row_group(group).column(number).statistics
+        if known is None or not known.has_min_max or known.min <= value <= known.max:
+            rows = file.read_row_group(group, use_threads=False)
+            yield rows.filter(pc.equal(rows[column], value))
 
 
 def file_fault(folder: str, entry: FileEntry, *, hashes: bool) -> tuple[str, str] | None:

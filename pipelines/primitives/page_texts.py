@@ -12,13 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kbsource.columns import rows_of
 from kbsource.files import absolute, join
 from kbsource.records import Page
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
-from kbsource.release.reader import open_table
+from kbsource.release.pages.reading import PagesReader
 from kbsource.runtime.regroup import MOST_GROUPS
 from mapping.qampari.names import ItemPages
 
@@ -89,26 +88,19 @@ class PagesPlan:
 class PageTexts:
     """Pages of a release with nothing but what alignment needs of them, read in the order of the release.
 
-    Memory: one row group.
+    Memory: a few row groups.
 
     Args:
         further: columns that are needed besides, such as ``anchors``.
     """
 
     def __init__(self, pages: ReleasePages, *, further: Sequence[str] = ()) -> None:
-        self._columns = [*_COLUMNS, *further]
-        self._paths = [join(pages.folder, file) for file in pages.files]
-        self._first_positions = pages.starts()
-        self._shard = -1
-        self._file: pq.ParquetFile | None = None
-        self._starts: list[int] = []
-        self._group = -1
-        self._table: pa.Table | None = None
+        self._reader = PagesReader(pages.folder, pages.files, columns=[*_COLUMNS, *further])
+        self._starts = pages.starts()
 
     def close(self) -> None:
-        """Closes the file that is open."""
-        if self._file is not None:
-            self._file.close(force=True)
+        """Closes the files that are open."""
+        self._reader.close()
 
     def page(self, position: int) -> Page:
         """The page at a position among all pages; it has its id, title and elements, and what was asked for besides."""
@@ -116,28 +108,13 @@ class PageTexts:
 
     def pages(self, positions: Iterable[int]) -> Iterator[Page]:
         """The pages at ascending positions, which costs less than to ask for each. Memory: some pages more."""
-        for (shard, group), rows in groupby(positions, key=self._group_of):
-            if group != self._group:
-                assert self._file is not None
-                self._table = self._file.read_row_group(group, columns=self._columns, use_threads=False)
-                self._group = group
-            first = self._first_positions[shard] + self._starts[group]
-            while part := [position - first for position in islice(rows, _PAGES_AT_ONCE)]:
-                assert self._table is not None
-                yield from rows_of(self._table.take(pa.array(part)), Page)
+        for first, own in groupby(positions, key=lambda position: self._group(position)[1]):
+            table, _ = self._group(first)
+            while part := [position - first for position in islice(own, _PAGES_AT_ONCE)]:
+                yield from rows_of(table.take(pa.array(part)), Page)
 
-    def _group_of(self, position: int) -> tuple[int, int]:
-        shard = bisect_right(self._first_positions, position) - 1
-        if shard != self._shard:
-            self._open(shard)
-        return shard, bisect_right(self._starts, position - self._first_positions[shard]) - 1
-
-    def _open(self, shard: int) -> None:
-        self.close()
-        self._file = open_table(self._paths[shard])
-        metadata = self._file.metadata
-        self._starts, n_rows = [], 0
-        for group in range(metadata.num_row_groups):
-            self._starts.append(n_rows)
-            n_rows += metadata.row_group(group).num_rows
-        self._shard, self._group = shard, -1
+    def _group(self, position: int) -> tuple[pa.Table, int]:
+        """The row group of a page, and the position of the first page in it."""
+        shard = bisect_right(self._starts, position) - 1
+        table, row = self._reader.group(shard, position - self._starts[shard])
+        return table, self._starts[shard] + row

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -15,8 +16,9 @@ from kbsource.columns import numbers, rows_of, schema_of
 from kbsource.errors import DataError
 from kbsource.files import Folder, join
 from kbsource.records import Page
+from kbsource.release.manifest import Manifest
 from kbsource.release.pages.kind import PagesManifest
-from kbsource.release.reader import open_table, opened_table, read_table
+from kbsource.release.reader import groups_with, open_table, opened_table, read_table
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
 if TYPE_CHECKING:
@@ -29,49 +31,20 @@ ROW_GROUPS = 4
 """Row groups held decoded, about 1-2 MB each: neighbours of a page are often asked for next."""
 
 
-class _Shard:
-    """One open pages file."""
-
-    def __init__(self, path: Folder) -> None:
-        self.file = open_table(path)
-        metadata = self.file.metadata
-        sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-        self.starts = list(accumulate(sizes, initial=0))[:-1]
-
-    def close(self) -> None:
-        self.file.close(force=True)
-
-
-class PageReferences(NamedTuple):
-    """The references of a page and their uses, as the tables have them."""
-
-    refs: tuple[Reference, ...]
-    uses: tuple[ReferenceUse, ...]
-
-
 class PagesReader:
-    """Pages of a release by shard and row. Memory: ``OPEN_FILES`` footers and ``ROW_GROUPS`` row
-    groups.
+    """Pages of a release by shard and row. Memory: ``OPEN_FILES`` footers and ``ROW_GROUPS`` row groups.
 
     Not for use by several threads at once.
 
     Args:
+        files: of pages, or of another table; paths in the folder, in order.
         columns: that are read, for ``row`` and ``group``; all where pages are.
-        table: another one with as many files.
     """
 
-    def __init__(
-        self,
-        folder: str | Folder,
-        manifest: PagesManifest,
-        *,
-        columns: Sequence[str] | None = None,
-        table: str = "pages",
-    ) -> None:
-        self._folder, self._manifest, self._columns = Folder.of(folder), manifest, columns
-        self._paths = [Folder.of(folder) / entry.file for entry in manifest.tables[table]]
-        self._shards: OrderedDict[int, _Shard] = OrderedDict()
-        self._groups: OrderedDict[tuple[int, int], Any] = OrderedDict()
+    def __init__(self, folder: str | Folder, files: Iterable[str], *, columns: Sequence[str] | None = None) -> None:
+        paths = [Folder.of(folder) / file for file in files]
+        self._opened = lru_cache(OPEN_FILES)(partial(_opened, paths))
+        self._read = lru_cache(ROW_GROUPS)(partial(_row_group, self._opened, columns))
 
     def page(self, shard: int, row: int) -> Page | None:
         """One page; None where the file has fewer rows."""
@@ -86,52 +59,48 @@ class PagesReader:
 
     def group(self, shard: int, row: int) -> tuple[Any, int]:
         """The row group with a row, as a table, and its first row; the last one where the file has fewer rows."""
-        opened = self._shard(shard)
-        group = bisect_right(opened.starts, row) - 1
-        table = self._groups.pop((shard, group), None)
-        if table is None:
-            if len(self._groups) == ROW_GROUPS:  # first, so that its memory is there for the next one
-                self._groups.popitem(last=False)
-            table = opened.file.read_row_group(group, columns=self._columns, use_threads=False)
-        self._groups[(shard, group)] = table
-        return table, opened.starts[group]
-
-    def _shard(self, shard: int) -> _Shard:
-        opened = self._shards.pop(shard, None)
-        if opened is None:
-            opened = _Shard(self._paths[shard])
-            if len(self._shards) == OPEN_FILES:
-                self._shards.popitem(last=False)[1].close()
-        self._shards[shard] = opened
-        return opened
-
-    def references(self, shard: int, page_id: int) -> PageReferences:
-        """The references of a page in a shard. Memory: a row group, of those whose ids it is among.
-
-        Raises:
-            DataError: the release has none.
-        """
-        import pyarrow.compute as pc  # takes a while, and most readers do without
-
-        if "refs" not in self._manifest.tables:
-            raise DataError("the release has no references; build it with --references")
-        found: list[list[Any]] = []
-        for table, row in (("refs", Reference), ("ref_uses", ReferenceUse)):
-            own: list[Any] = []
-            with opened_table(self._folder / self._manifest.tables[table][shard].file) as file:
-                for group in range(file.metadata.num_row_groups):
-                    ids = file.metadata.row_group(group).column(0).statistics
-                    if ids.min <= page_id <= ids.max:
-                        rows = file.read_row_group(group, use_threads=False)
-                        own += rows_of(rows.filter(pc.equal(rows["page_id"], page_id)), row)
-            found.append(own)
-        return PageReferences(tuple(found[0]), tuple(found[1]))
+        _, starts = self._opened(shard)
+        number = bisect_right(starts, row) - 1
+        return self._read(shard, number), starts[number]
 
     def close(self) -> None:
         """Closes every file."""
-        self._groups.clear()
-        while self._shards:
-            self._shards.popitem()[1].close()
+        self._read.cache_clear()
+        self._opened.cache_clear()
+
+
+def _opened(files: Sequence[Folder], shard: int) -> tuple[pq.ParquetFile, list[int]]:
+    """A file, which is closed as soon as nobody holds it, and the first row of each row group."""
+    file = open_table(files[shard])
+    sizes = (file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups))
+    return file, list(accumulate(sizes, initial=0))[:-1]
+
+
+def _row_group(opened: Callable[[int], tuple[Any, Any]], columns: Sequence[str] | None, shard: int, group: int) -> Any:
+    return opened(shard)[0].read_row_group(group, columns=columns, use_threads=False)
+
+
+class PageReferences(NamedTuple):
+    """The references of a page and their uses, as the tables have them."""
+
+    refs: tuple[Reference, ...]
+    uses: tuple[ReferenceUse, ...]
+
+
+def page_references(folder: Folder, manifest: Manifest, shard: int, page_id: int) -> PageReferences:
+    """The references of a page in a shard of pages. Memory: a row group, of those whose ids it is among.
+
+    Raises:
+        DataError: the release has none.
+    """
+    if "refs" not in manifest.tables:
+        raise DataError("the release has no references; build it with --references")
+    found: list[tuple[Any, ...]] = []
+    for table, row in (("refs", Reference), ("ref_uses", ReferenceUse)):
+        with opened_table(folder / manifest.tables[table][shard].file) as file:
+            own = groups_with(file, "page_id", page_id)
+            found.append(tuple(chain.from_iterable(rows_of(group, row) for group in own)))
+    return PageReferences(*found)
 
 
 def pages_of(batch: pa.RecordBatch, columns: Sequence[str] | None = None) -> list[Page]:
@@ -180,18 +149,17 @@ class PageItemsReader:
     """
 
     def __init__(self, folder: str, manifest: PagesManifest) -> None:
-        self._places: list[tuple[str, int]] = []
+        places: list[tuple[str, int]] = []
         self._starts: list[int] = []
-        self._groups: OrderedDict[int, tuple[Any, pa.Table]] = OrderedDict()
         for entry in manifest.tables[TABLE]:
             path = join(folder, entry.file)
             with opened_table(path) as file:
-                filled = (
-                    number for number in range(file.metadata.num_row_groups) if file.metadata.row_group(number).num_rows
-                )
-                for group in filled:
-                    self._places.append((path, group))
-                    self._starts.append(_first_id(file, group))
+                for group in range(file.metadata.num_row_groups):
+                    if file.metadata.row_group(group).num_rows:
+                        places.append((path, group))
+                        first = file.read_row_group(group, columns=["page_id"], use_threads=False)
+                        self._starts.append(first["page_id"][0].as_py())
+        self._group = lru_cache(HELD_GROUPS)(partial(_terms_group, places))
 
     def terms(self, page_id: int) -> ItemTerms | None:
         """What the item of a page is called, None where the table does not have the page."""
@@ -206,22 +174,12 @@ class PageItemsReader:
         aliases: Iterable[str] = found["aliases"]
         return ItemTerms(found["label"], found["description"], tuple(aliases), found["wikidata_qid"] is not None)
 
-    def _group(self, number: int) -> tuple[Any, pa.Table]:
-        held = self._groups.pop(number, None)
-        if held is None:
-            if len(self._groups) == HELD_GROUPS:
-                self._groups.popitem(last=False)
-            path, group = self._places[number]
-            with opened_table(path) as file:
-                table = file.read_row_group(group, columns=_COLUMNS, use_threads=False)
-            held = (numbers(table["page_id"].combine_chunks()), table)
-        self._groups[number] = held
-        return held
 
-
-def _first_id(file: pq.ParquetFile, group: int) -> int:
-    first: int = file.read_row_group(group, columns=["page_id"], use_threads=False)["page_id"][0].as_py()
-    return first
+def _terms_group(places: Sequence[tuple[str, int]], number: int) -> tuple[memoryview, pa.Table]:
+    path, group = places[number]
+    with opened_table(path) as file:
+        table = file.read_row_group(group, columns=_COLUMNS, use_threads=False)
+    return numbers(table["page_id"].combine_chunks()), table
 
 
 def worst_templates(release: str, *, limit: int, with_dropped: bool) -> list[dict[str, Any]]:
