@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from kbsource.errors import SetupError
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+
     from kbsource.stores import Store
 
 CHUNK_BYTES = 1 << 20
@@ -356,16 +358,48 @@ def base_name(path: str) -> str:
     return path.rstrip("/").rsplit("/", 1)[-1]
 
 
-class HashingWriter:
+class RangesFile(io.RawIOBase):
+    """A file of so many bytes of which any range can be had.
+
+    Args:
+        read_range: gives the bytes from a start up to an end, or the first ones of them.
+    """
+
+    def __init__(self, n_bytes: int, read_range: Callable[[int, int], Buffer]) -> None:
+        self._n_bytes, self._read_range, self._at = n_bytes, read_range, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, self._n_bytes)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._at + len(buffer), self._n_bytes)
+        if end <= self._at:
+            return 0
+        found = memoryview(self._read_range(self._at, end))
+        buffer[: len(found)] = found
+        self._at += len(found)
+        return len(found)
+
+
+class HashingWriter(io.RawIOBase):
     """A write-only binary file that counts and hashes what passes through it; pyarrow accepts it as a sink."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
         self._sha256 = hashlib.sha256()
         self.n_bytes = 0
-        self.closed = False
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: Any) -> int:
         view = memoryview(data)
         self._sha256.update(view)
         self._sink.write(view)
@@ -375,20 +409,8 @@ class HashingWriter:
     def writable(self) -> bool:
         return True
 
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
     def tell(self) -> int:
         return self.n_bytes
-
-    def flush(self) -> None:
-        self._sink.flush()
-
-    def close(self) -> None:
-        self.closed = True
 
     def hexdigest(self) -> str:
         """The sha256 of everything written so far."""

@@ -6,6 +6,7 @@ All spans are half-open ``[start, end)`` in Unicode code points of the stored el
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -265,6 +266,15 @@ class PageItem(Row):
     label: Annotated[str | None, "label of the item"]
     description: Annotated[str | None, "its description"]
     aliases: Annotated[tuple[str, ...], "its aliases in the chosen languages, each once"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """An item of Wikidata that more than one page claims: ``page_id`` has it, the other page does not get it."""
+
+    qid: str
+    page_id: int
+    refused_page_id: int
 
 
 def instant(written: str) -> datetime:

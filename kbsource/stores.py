@@ -16,11 +16,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 from urllib.parse import urlsplit
 
 from kbsource.errors import SetupError, StoreError
+from kbsource.files import RangesFile
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
@@ -256,7 +257,7 @@ class ObjectStore:
         self._root, self._store, self._obstore = root, store, obstore
 
     def open(self, key: str, buffer_bytes: int) -> BinaryIO:
-        return io.BufferedReader(_Ranges(self, key, self.size(key)), buffer_bytes)
+        return io.BufferedReader(RangesFile(self.size(key), partial(self.read_range, key)), buffer_bytes)
 
     def read_range(self, key: str, start: int, end: int) -> Any:
         with _as_files(self._root, key):
@@ -314,35 +315,6 @@ class ObjectStore:
                 self._obstore.delete(self._store, given)
 
 
-class _Ranges(io.RawIOBase):
-    """An object, read by ranges of its bytes."""
-
-    def __init__(self, store: ObjectStore | _Hdfs, key: str, n_bytes: int) -> None:
-        self._store, self._key, self._n_bytes, self._at = store, key, n_bytes, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = offset + (0, self._at, self._n_bytes)[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        end = min(self._at + len(buffer), self._n_bytes)
-        n_bytes = end - self._at
-        if n_bytes <= 0:
-            return 0
-        buffer[:n_bytes] = memoryview(self._store.read_range(self._key, self._at, end))
-        self._at = end
-        return n_bytes
-
-
 class _Hdfs:
     """HDFS through the WebHDFS of its name node. It neither overwrites a file nor knows tags: both are made up here."""
 
@@ -378,7 +350,7 @@ class _Hdfs:
             raise OSError(f"{self._root}/{key}: {error}") from error
 
     def open(self, key: str, buffer_bytes: int) -> BinaryIO:
-        return io.BufferedReader(_Ranges(self, key, self.size(key)), buffer_bytes)
+        return io.BufferedReader(RangesFile(self.size(key), partial(self.read_range, key)), buffer_bytes)
 
     def read_range(self, key: str, start: int, end: int) -> bytes:
         with self._as_files(key), self._client.read(f"/{key}", offset=start, length=end - start) as answer:

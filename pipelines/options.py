@@ -254,7 +254,6 @@ class PageviewsOptions(Checked):
         return values
 
 
-RESCUE_SENTENCES = 100
 _DECIDING = (
     "threshold",
     "max_elements",

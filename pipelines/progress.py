@@ -61,6 +61,20 @@ class Progress:
         with self.stage(name, lambda: seen):
             yield see
 
+    @contextmanager
+    def adding(self, name: str, total: int) -> Iterator[Callable[[int], None]]:
+        """Shows a stage whose body says how many more bytes are done, of so many."""
+        n_done = 0
+        with self.counting(name) as see:
+
+            def add(n_bytes: int) -> None:
+                nonlocal n_done
+                n_done += n_bytes
+                see(n_done, total)
+
+            add(0)
+            yield add
+
     def note(self, message: str) -> None:
         """Shows a line that stays."""
         start = "\r\x1b[K" if self._is_terminal else ""

@@ -22,7 +22,7 @@ import orjson
 
 from kbsource.dump.compressed.streams import read_up_to
 from kbsource.errors import DataError, SetupError
-from kbsource.files import Folder, base_name, join
+from kbsource.files import Folder, RangesFile, base_name, join
 
 BLOCK_BYTES = 1 << 20
 _DIGEST_BYTES = 16
@@ -95,36 +95,17 @@ class _CheckedFile(Folder):
         return self.hashed.n_bytes
 
 
-class _CheckedBytes(io.RawIOBase):
+class _CheckedBytes(RangesFile):
     """Memory: one block."""
 
     def __init__(self, file: BinaryIO, hashed: HashedFile, path: str) -> None:
+        super().__init__(hashed.n_bytes, self._range)
         self._file, self._hashed, self._path = file, hashed, path
-        self._position = 0
         self._held: tuple[int, memoryview] | None = None
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._hashed.n_bytes}[whence]
-        self._position = base + offset
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:
-        number, start = divmod(self._position, BLOCK_BYTES)
-        if self._position >= self._hashed.n_bytes:
-            return 0
-        data = self._block(number)[start : start + len(buffer)]
-        buffer[: len(data)] = data
-        self._position += len(data)
-        return len(data)
+    def _range(self, start: int, end: int) -> memoryview:
+        number, first = divmod(start, BLOCK_BYTES)
+        return self._block(number)[first : first + end - start]
 
     def _block(self, number: int) -> memoryview:
         if self._held is None or self._held[0] != number:

@@ -15,7 +15,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ import pyarrow as pa
 from kbsource.columns import numbers
 from kbsource.errors import SetupError
 from kbsource.index.mapped_files import MappedFile, write_index_file
+from kbsource.records import Conflict
 from kbsource.runtime.sorted_runs import SortedRuns
 
 FILE = "page_props.arrow"
@@ -64,14 +64,6 @@ _STATED = pa.schema([("page_id", pa.uint32()), ("qid", pa.uint32()), ("kind", pa
 _WON = pa.schema([("page_id", pa.uint32()), ("qid", pa.uint32())])
 
 
-class QidConflict(NamedTuple):
-    """An item that more than one page claims: the lowest page id has it, the other one gets none."""
-
-    qid: str
-    page_id: int
-    refused_page_id: int
-
-
 @dataclass(frozen=True, slots=True)
 class PagePropsReport:
     """What was built."""
@@ -81,7 +73,7 @@ class PagePropsReport:
     n_disambiguations: int  #: pages marked as disambiguation
     n_invalid_qids: int  #: values of ``wikibase_item`` that are no item id
     n_not_articles: int  #: rows left out because ``is_article`` refused their page
-    conflicts: tuple[QidConflict, ...]  #: by item, then by refused page
+    conflicts: tuple[Conflict, ...]  #: by item, then by refused page
     claims_path: str  #: file of what every page got, and from where (``CLAIMS``)
 
 
@@ -110,7 +102,7 @@ def build_page_props(
     """
     os.makedirs(folder, exist_ok=True)
     claims_path = os.path.join(scratch, CLAIMS_FILE)
-    conflicts: list[QidConflict] = []
+    conflicts: list[Conflict] = []
     n_qids = n_marks = 0
     with (
         SortedRuns(os.path.join(scratch, "stated"), _STATED, by="page_id") as stated,
@@ -148,7 +140,7 @@ def build_page_props(
 
         write_index_file(claims_path, CLAIMS, claims())
         _write_whole(props, os.path.join(folder, FILE), scratch)
-    conflicts.sort(key=lambda record: (int(record.qid[1:]), *record[1:]))
+    conflicts.sort(key=lambda record: (int(record.qid[1:]), record.page_id, record.refused_page_id))
     n_rows, n_invalid, n_others = reading.n_rows, reading.n_invalid, reading.n_not_articles
     return PagePropsReport(n_rows, n_qids, n_marks, n_invalid, n_others, tuple(conflicts), claims_path)
 
@@ -191,7 +183,7 @@ def _halves(claims: npt.NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
     return (claims >> _HALF).astype(np.uint32), (claims & _LOW).astype(np.uint32)
 
 
-def _decide(rows: pa.RecordBatch, won: SortedRuns) -> list[QidConflict]:
+def _decide(rows: pa.RecordBatch, won: SortedRuns) -> list[Conflict]:
     """Gives every item to the lowest page that a sitelink names, or else page_props; gives the other pages named."""
     page_ids, qids, kinds = (column.to_numpy() for column in rows.columns)
     order = np.lexsort((page_ids, kinds, qids))
@@ -203,7 +195,7 @@ def _decide(rows: pa.RecordBatch, won: SortedRuns) -> list[QidConflict]:
     is_refused[1:] &= (page_ids[1:] != page_ids[:-1]) | (qids[1:] != qids[:-1])
     columns = (qids[is_refused], page_ids[keepers[is_refused]], page_ids[is_refused])
     found = zip(*(column.tolist() for column in columns), strict=True)
-    return [QidConflict(f"Q{qid}", keeper, refused) for qid, keeper, refused in found]
+    return [Conflict(f"Q{qid}", keeper, refused) for qid, keeper, refused in found]
 
 
 def _lowest(wanted: Numbers, page_ids: Numbers, qids: Numbers) -> Numbers:

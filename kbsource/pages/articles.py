@@ -24,7 +24,7 @@ from kbsource.identity import title_hash
 from kbsource.index.definition_store import DefinitionStore
 from kbsource.index.mapped_files import local_index
 from kbsource.index.page_props import PageProps
-from kbsource.index.title_index import TitleIndex, Unresolved
+from kbsource.index.title_index import Resolution, TitleIndex, Unresolved
 from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
 from kbsource.pages.base import BaseRelease, TracedPage
 from kbsource.pages.shards import TemplateCounts
@@ -44,7 +44,7 @@ from kbsource.records import (
     Trace,
     instant,
 )
-from kbsource.release.pages.writing import PageFaultError, PageGroups
+from kbsource.release.pages.writing import PageFaultError, PageGroups, check_page
 from kbsource.runtime.chunks import Work
 from kbsource.site import Site
 from kbsource.titles import Target, permanent_url
@@ -73,29 +73,11 @@ class ParsedPage:
     status: str  #: ``ok`` or the fallback that was taken; becomes ``Page.parse_status``
 
 
-class FoundTitle(Protocol):
-    """Where a title leads: the article's title and id (None when there is none), the section redirects name."""
-
-    @property
-    def title(self) -> str: ...
-    @property
-    def page_id(self) -> int | None: ...
-    @property
-    def fragment(self) -> str | None: ...
-
-
 class TitleResolver(Protocol):
     """Looks up titles in normal form; ``kbsource.index.title_index.TitleIndex`` is one."""
 
-    def resolve(self, title: str) -> FoundTitle: ...
+    def resolve(self, title: str) -> Resolution: ...
     def redirects_to(self, page_id: int) -> tuple[str, ...]: ...
-
-
-class Properties(Protocol):
-    """What page_props says of a page; ``kbsource.index.page_props.PageProps`` is one."""
-
-    def qid(self, page_id: int) -> str | None: ...
-    def is_disambiguation(self, page_id: int) -> bool: ...
 
 
 class PageParser:
@@ -129,7 +111,7 @@ class PageParser:
         return ParsedPage(raw, extract_fallback(raw.text, title=raw.title), status)
 
 
-def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: Properties | None, site: Site) -> Page:
+def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PageProps | None, site: Site) -> Page:
     """The page as it is released: every link looked up in the index of the same dump, redirects followed.
 
     Without ``properties`` there are no items, and what disambiguates the page says itself.
@@ -237,7 +219,7 @@ class _UsedRedirects:
         self._resolve, self.redirects_to = resolver.resolve, resolver.redirects_to
         self.names: set[str] = set()
 
-    def resolve(self, title: str) -> FoundTitle:
+    def resolve(self, title: str) -> Resolution:
         found = self._resolve(title)
         if found.title != title:
             self.names.add(title)
@@ -313,7 +295,7 @@ class PageChunks:
         site: Site,
         parser: Parser,
         resolver: TitleResolver,
-        properties: Properties | None,
+        properties: PageProps | None,
         skipped: npt.NDArray[np.int64],
         *,
         row: type[Page] = Page,
@@ -407,7 +389,7 @@ class PageChunks:
             self._resolver.names.clear()
             page = resolve_page(parsed, self._resolver, self._properties, self._site)
             noted = noted_page(page, parsed.text.references)
-            PageGroups.check(noted)
+            check_page(noted)
         except RecordError:
             work.beat.leave()
             raise

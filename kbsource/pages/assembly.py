@@ -37,7 +37,7 @@ from kbsource.pages.shards import ShardReport, merged_templates, read_shard
 from kbsource.pages.staging import ScanReport, lost_pages, part_path, read_batches
 from kbsource.records import BadRecord, DefinitionHash, RedirectRow, TemplateRow
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
-from kbsource.release.pages.kind import Conflict, Counts, Dump, PagesManifest, TemplateCount
+from kbsource.release.pages.kind import Counts, Dump, PagesManifest, TemplateCount
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE
 from kbsource.release.pages.writing import publish_index, write_locations
 from kbsource.release.writer import SMALL_GROUP_ROWS, write_batches, write_small_table
@@ -247,7 +247,7 @@ def assemble(
     counts = count_pages(reports, shard_reports, dropped)
     entries = tuple(report.entry for report in shard_reports)
     files = [entry.file for entry in entries]
-    locations = write_locations(output, files, indexes.folder, scratch=scratch)
+    page_order = write_locations(output, files, indexes.folder, scratch=scratch)
     index_files = (TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE)
     index = publish_index(indexes.folder, index_files, output)
     redirects = redirect_rows(indexes.folder, scratch=scratch)
@@ -290,9 +290,9 @@ def assemble(
         totals=sum_counts(counts.values(), Counts()),
         parse_statuses=_summed(report.statuses for report in shard_reports),
         unknown_templates=tuple(TemplateCount(name, -uses, pages) for uses, name, pages in unknown),
-        qid_conflicts=tuple(Conflict(*conflict) for conflict in props.conflicts) if props else (),
+        qid_conflicts=props.conflicts if props else (),
         findings=findings,
-        page_order=locations.page_order,
+        page_order=page_order,
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -149,9 +150,8 @@ class BaseRelease:
     """
 
     def __init__(self, path: str, index: str) -> None:
-        self._path, self._manifest = path, (manifest := PAGES_RELEASE.read(path))
+        manifest = PAGES_RELEASE.read(path)
         self._locations = Locations(index_folder(path, manifest, files=[PAGES_FILE, QIDS_FILE]))
-        self._page_ids: dict[tuple[str, int], npt.NDArray[np.int64]] = {}
         tables = {"pages", "traces", "refs", "ref_uses"} & manifest.tables.keys()
         self._readers = {
             table: PagesReader(path, (entry.file for entry in manifest.tables[table])) for table in sorted(tables)
@@ -160,6 +160,7 @@ class BaseRelease:
         self._keys = changes["key"].to_numpy().view(np.int64)
         self._titles = changes["title"].drop_null().combine_chunks()
         self._group: _Group | None = None
+        self._ids = lru_cache(2)(partial(_page_ids, path, manifest))
 
     def find(self, page_ids: Sequence[int], hashes: Sequence[bytes]) -> dict[int, tuple[Placed, int]]:
         """The pages that can be taken over, by their places among those asked for, and the code points of each."""
@@ -211,15 +212,6 @@ class BaseRelease:
             start += len(pieces[-1])
         return pa.concat_tables(pieces).combine_chunks()
 
-    def _ids(self, table: str, shard: int) -> npt.NDArray[np.int64]:
-        """The page ids of a table's file; those that were asked for last are kept."""
-        if (key := (table, shard)) not in self._page_ids:
-            self._page_ids = {other: ids for other, ids in self._page_ids.items() if other[1] == shard}
-            groups = row_groups(join(self._path, self._manifest.tables[table][shard].file), ["page_id"])
-            ids = [group["page_id"].to_numpy() for group in groups]
-            self._page_ids[key] = np.concatenate([np.empty(0, np.int64), *ids])
-        return self._page_ids[key]
-
     def _lists(self, table: str, type_: pa.ListType, shard: int, page_ids: npt.NDArray[np.int64]) -> pa.Array:
         """The rows of a table that are of these pages, which stand there in this order, as lists."""
         ids = self._ids(table, shard)
@@ -231,6 +223,12 @@ class BaseRelease:
         (batch,) = self._rows(table, shard, int(rows[0]), int(rows[-1]) + 1).to_batches()
         structs = pa.StructArray.from_arrays(batch.columns, fields=list(type_.value_type))
         return pa.ListArray.from_arrays(pa.array(offsets), structs, type=type_)
+
+
+def _page_ids(path: str, manifest: PagesManifest, table: str, shard: int) -> npt.NDArray[np.int64]:
+    """The page ids of a table's file."""
+    groups = row_groups(join(path, manifest.tables[table][shard].file), ["page_id"])
+    return np.concatenate([np.empty(0, np.int64), *(group["page_id"].to_numpy() for group in groups)])
 
 
 def _offsets(lists: pa.Array) -> npt.NDArray[np.int64]:

@@ -34,7 +34,7 @@ from kbsource.index.redirects import parse_redirect
 from kbsource.index.title_index_build import TITLE_ROWS
 from kbsource.records import BadRecord, RawPage
 from kbsource.rows import Row
-from kbsource.runtime.chunks import BatchRef, rows_batch
+from kbsource.runtime.chunks import READING, WRITING, BatchRef, rows_batch
 from kbsource.site import Site
 from kbsource.titles import TargetParser, normalise_title
 
@@ -48,9 +48,6 @@ _WIKITEXT = "wikitext"
 _NO_TITLE = re.compile(r"\A\Z|[\x00-\x1f]")
 _NOT_YET_WRITTEN = "no_revision_as_of"
 _COUNTED = ("n_pages", "n_articles", "n_redirects", "n_other", "n_definitions", "n_unselected")
-# Workers are processes, one per core: threads inside of them would only get into each other's way.
-_WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-_READING = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 class StagedArticle(Row):
@@ -284,7 +281,7 @@ def stage_scan(scan: Scan, *, staging: str, part: int) -> ScanReport:
         writers = {}
         for kind, schema in scan.schemas.items():
             sink = stack.enter_context(Folder.of(part_path(staging, kind, part)).create())
-            writers[kind] = stack.enter_context(pa.ipc.new_file(sink, schema, options=_WRITING))
+            writers[kind] = stack.enter_context(pa.ipc.new_file(sink, schema, options=WRITING))
         for kind, batch in scan:
             writers[kind].write_batch(batch)
             if kind == "articles":
@@ -309,7 +306,7 @@ def read_report(staging: str, part: int) -> ScanReport:
 def read_batches(path: str) -> Iterator[pa.RecordBatch]:
     """The record batches of a staged file in order, one in memory at a time."""
     with Folder.of(path).open() as file:
-        reader = pa.ipc.open_file(file, options=_READING)
+        reader = pa.ipc.open_file(file, options=READING)
         for number in range(reader.num_record_batches):
             yield reader.get_batch(number)
 

@@ -13,9 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
-import orjson
 import pyarrow as pa
-from msgspec.structs import astuple
 
 from kbsource.columns import rows_of
 from kbsource.files import Folder, join
@@ -29,9 +27,9 @@ R = TypeVar("R", bound=Row)
 _ROWS_AT_ONCE = 512
 _REPORT = b"kbsource.report"
 # Workers are processes, one per core: threads inside of them would only get into each other's way.
-_WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
-_READING = pa.ipc.IpcReadOptions(use_threads=False)
+READING = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 class ChunkKey(NamedTuple):
@@ -59,23 +57,6 @@ class Report:
     rejected: list[BadRecord] = field(default_factory=list)  #: records that cannot be used, in order
     facts: dict[str, Any] = field(default_factory=dict)  #: further JSON values
     n_bytes: int = 0  #: weight of the rows, see ``BatchRef``
-
-    def to_bytes(self) -> bytes:
-        """The report as JSON; the same report gives the same bytes."""
-        value = {
-            "counts": dict(self.counts),
-            "rejected": [astuple(bad) for bad in self.rejected],
-            "facts": self.facts,
-            "n_bytes": self.n_bytes,
-        }
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Report:
-        """Gives back what ``to_bytes`` gave."""
-        value = orjson.loads(data)
-        rejected = [BadRecord(*values) for values in value["rejected"]]
-        return cls(Counter(value["counts"]), rejected, value["facts"], value["n_bytes"])
 
 
 @dataclass(slots=True)
@@ -132,14 +113,14 @@ def write_chunk(
     """
     n_batches = n_rows = 0
     with Folder.of(path).create() as sink:
-        writer = pa.ipc.new_file(sink, schema, options=_WRITING if is_packed else _PLAIN)
+        writer = pa.ipc.new_file(sink, schema, options=WRITING if is_packed else _PLAIN)
         for batch in batches:
             writer.write_batch(batch)
             n_batches += 1
             n_rows += batch.num_rows
         empty = pa.RecordBatch.from_pylist([], schema)
         facts = Report(report.counts, report.rejected, {**report.facts, "n_rows": n_rows}, report.n_bytes)
-        writer.write_batch(empty, custom_metadata={_REPORT: facts.to_bytes()})
+        writer.write_batch(empty, custom_metadata={_REPORT: msgspec.json.encode(facts, order="sorted")})
         writer.close()
     return BatchRef(path, 0, n_batches, n_rows, report.n_bytes)
 
@@ -147,12 +128,17 @@ def write_chunk(
 def read_chunk_report(path: str) -> tuple[BatchRef, Report]:
     """Where the rows of a chunk file are, and its report; the rows are not read."""
     with Folder.of(path).open() as file:
-        reader = pa.ipc.open_file(file, options=_READING)
+        reader = pa.ipc.open_file(file, options=READING)
         n_batches = reader.num_record_batches - 1
         metadata = reader.get_batch_with_custom_metadata(n_batches).custom_metadata
-        report = Report.from_bytes(metadata[_REPORT])
+        report = msgspec.json.decode(metadata[_REPORT], type=Report, dec_hook=_counter)
     n_rows = report.facts.pop("n_rows")
     return BatchRef(path, 0, n_batches, n_rows, report.n_bytes), report
+
+
+def _counter(kind: type[T], counts: Any) -> T:
+    """A Counter, which is no dict to msgspec."""
+    return kind(counts)  # type: ignore[call-arg]
 
 
 def once(path: str, make: Callable[[], object], read: Callable[[str], T]) -> T:
@@ -173,7 +159,7 @@ def once_json(path: str, make: Callable[[], Any]) -> Any:
 def once_value(path: str, make: Callable[[], T], type_: type[T]) -> T:
     """The same of a dataclass, whose fields may be ``Counter``."""
     values = once_json(path, lambda: msgspec.to_builtins(make()))
-    return msgspec.convert(values, type_, dec_hook=lambda kind, counts: kind(counts))  # a Counter is no dict to it
+    return msgspec.convert(values, type_, dec_hook=_counter)
 
 
 def keep_chunk(folder: str, key: ChunkKey, make: Callable[[str], object]) -> BatchRef:
@@ -185,7 +171,7 @@ def keep_chunk(folder: str, key: ChunkKey, make: Callable[[str], object]) -> Bat
 def read_stored(stored: BatchRef, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The batches of stored rows in order, one in memory at a time."""
     with Folder.of(stored.path).open() as file:
-        reader = pa.ipc.open_file(file, options=_READING)
+        reader = pa.ipc.open_file(file, options=READING)
         for number in range(stored.first_batch, stored.first_batch + stored.n_batches):
             batch = reader.get_batch(number)
             yield batch if columns is None else batch.select(list(columns))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from kbsource.files import Folder
 from mapping.options import FLAT, Files
 from pipelines.options import BuildOptions, PageviewsOptions, RunOptions, WikidataOptions
 from pipelines.progress import Progress, clock, size
@@ -47,18 +46,11 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
         kbsource check-dump dumps/ltgwiki-20261001-pages-articles.xml.gz --deep --json
     """
     from kbsource.dump.check import check_dump as check
-    from kbsource.dump.ranges import expand_inputs
+    from kbsource.dump.ranges import expand_inputs, size_of
     from kbsource.errors import counted
 
     paths = expand_inputs(dump)
-    done, total = 0, sum(Folder.of(path).size() for path in paths) * (2 if deep else 1)
-    with Progress().counting("check") as see:
-
-        def add(n_bytes: int) -> None:
-            nonlocal done
-            done += n_bytes
-            see(done, total)
-
+    with Progress().adding("check", size_of(paths) * (2 if deep else 1)) as add:
         report = check(paths, deep=deep, on_progress=add)
     findings = _named(report.findings, deep=deep)
     lines = []

@@ -159,13 +159,7 @@ def _check_same_wiki(flag: str, path: str | None, database: str | None, site: Si
 
 def _check(paths: Sequence[str], n_bytes: int, options: BuildOptions, progress: Progress) -> CheckReport:
     """Checks and hashes the dump."""
-    done = 0
-
-    def add(n_bytes: int) -> None:
-        nonlocal done
-        done += n_bytes
-
-    with progress.stage("check", lambda: Done(done, n_bytes)):
+    with progress.adding("check", n_bytes) as add:
         report = check_dump(paths, on_progress=add)
     fatal = fatal_findings(report, allow_truncated=options.allow_truncated)
     for finding in report.findings:

@@ -19,7 +19,7 @@ from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import check_sizes
 from kbsource.wikidata.kind import EntityCounts
 from pipelines.options import PageviewsOptions, WikidataOptions
-from pipelines.progress import Done, Progress
+from pipelines.progress import Progress
 from pipelines.runners.running import check_paths
 
 M = TypeVar("M", bound=Manifest)
@@ -47,14 +47,8 @@ def output_folder(output: str) -> str:
 
 def hash_inputs(paths: Sequence[str], progress: Progress) -> dict[str, HashedFile]:
     """The hashes of files, by path, for ``kbsource.dump.digests.CheckedFiles``."""
-    total, n_done = size_of(paths), 0
-
-    def count(n_bytes: int) -> None:
-        nonlocal n_done
-        n_done += n_bytes
-
-    with progress.stage("hash", lambda: Done(n_done, total)):
-        return {path: hash_file(path, on_bytes=count) for path in paths}
+    with progress.adding("hash", size_of(paths)) as add:
+        return {path: hash_file(path, on_bytes=add) for path in paths}
 
 
 class LineFiles(NamedTuple):

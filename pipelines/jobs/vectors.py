@@ -35,7 +35,7 @@ from pipelines.progress import Progress, chunks_done
 from pipelines.runners.counters import count
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
 from pipelines.runners.workers import do
-from pipelines.transforms.tables import ReadTable, WriteTable
+from pipelines.transforms.tables import ReadTable, WriteTable, by_name
 from pipelines.transforms.verify_entailment import ListHandler, RunModel
 
 Encoded = tuple[ChunkKey, BatchRef, int]
@@ -91,7 +91,7 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
             encoded
             | "vectors" >> beam.Map(_vectors)
             | "write" >> WriteTable(TABLE, output, kind=PASSAGE_VECTORS)
-            | "by name" >> beam.Map(_by_name)
+            | "by name" >> beam.Map(by_name)
             | "written" >> CollectSorted()
             | "commit"
             >> do(_commit, beam.pvalue.AsSingleton(n_cut), output=output, facts=facts, n=corpus.n_rows("passages"))
@@ -129,10 +129,6 @@ def _encode(
 
 def _vectors(encoded: Encoded) -> tuple[ChunkKey, BatchRef]:
     return ChunkKey(*encoded[0]), BatchRef(*encoded[1])
-
-
-def _by_name(entry: FileEntry) -> tuple[str, FileEntry]:
-    return entry.file, entry
 
 
 def _commit(

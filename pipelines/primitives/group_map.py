@@ -46,11 +46,21 @@ class GroupWork:
     """One group in work: its number, its rows by input, and what comes of them; ``counts`` by name are added to."""
 
     def __init__(
-        self, group: int, pieces: Mapping[str, Pieces], orders: Mapping[str, Sequence[str]], sinks: _Sinks
+        self,
+        group: int,
+        pieces: Mapping[str, Pieces],
+        orders: Mapping[str, Sequence[str]],
+        outputs: _Outputs,
+        stack: ExitStack,
     ) -> None:
         self.group = group
         self.counts: Counter[str] = Counter()
-        self._pieces, self._orders, self._sinks = pieces, orders, sinks
+        self._pieces, self._orders, self._outputs, self._stack = pieces, orders, outputs, stack
+        self._writers: dict[str, Any] = {}
+        self._pending: defaultdict[str, list[Any]] = defaultdict(list)
+        self._parts: defaultdict[str, list[Sequence[npt.NDArray[Any]]]] = defaultdict(list)
+        self._n_parts: Counter[str] = Counter()
+        self._stored: dict[str, BatchRef] = {}
 
     def rows(self, name: str) -> Iterator[pa.RecordBatch]:
         """The rows of an input, in the order of its columns where it has one, else in that of the keys."""
@@ -71,34 +81,35 @@ class GroupWork:
 
     def write(self, name: str, batch: pa.RecordBatch) -> None:
         """Takes rows of an output."""
-        self._sinks.write(name, batch)
+        self._flush(name)
+        self._write(name, batch)
 
     def add(self, name: str, row: Sequence[Any] | Row) -> None:
         """Takes a row of an output, the values of its columns."""
-        self._sinks.add(name, row)
+        pending = self._pending[name]
+        pending.append(row)
+        if len(pending) == self._rows_at_once(name) and name not in self._outputs.sorted_by:
+            self._flush(name)
 
     def extend(self, name: str, columns: Sequence[npt.NDArray[Any]]) -> None:
         """Takes some rows of an output, column by column."""
-        self._sinks.extend(name, columns)
+        self._parts[name].append(columns)
+        self._n_parts[name] += len(columns[0])
+        if self._n_parts[name] >= COLUMN_ROWS_AT_ONCE:
+            self._flush(name)
 
-
-class _Sinks:
-    def __init__(self, outputs: _Outputs, group: int, stack: ExitStack) -> None:
-        self._outputs, self._key, self._stack = outputs, ChunkKey(0, group), stack
-        self._writers: dict[str, Any] = {}
-        self._pending: defaultdict[str, list[Any]] = defaultdict(list)
-        self._parts: defaultdict[str, list[Sequence[npt.NDArray[Any]]]] = defaultdict(list)
-        self._n_parts: Counter[str] = Counter()
-        self._stored: dict[str, BatchRef] = {}
-
-    def write(self, name: str, batch: pa.RecordBatch) -> None:
-        self._flush(name)
-        self._write(name, batch)
+    def close(self) -> dict[str, BatchRef]:
+        """Ends what is written, and gives where the rows of each output are."""
+        for name in [*self._pending, *self._parts]:
+            self._flush(name)
+        for writer in self._writers.values():
+            writer.close()
+        return self._stored
 
     def _write(self, name: str, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
             return
-        path = chunk_path(join(self._outputs.folder, name), self._key)
+        path = chunk_path(join(self._outputs.folder, name), ChunkKey(0, self.group))
         if name not in self._writers:
             file = self._stack.enter_context(Folder.of(path).create())
             packing = None if name in self._outputs.plain else "lz4"
@@ -107,18 +118,6 @@ class _Sinks:
         self._writers[name].write_batch(batch)
         before = self._stored.get(name, BatchRef(path, 0, 0, 0, 0))
         self._stored[name] = before._replace(n_batches=before.n_batches + 1, n_rows=before.n_rows + batch.num_rows)
-
-    def add(self, name: str, row: Sequence[Any] | Row) -> None:
-        pending = self._pending[name]
-        pending.append(row)
-        if len(pending) == self._rows_at_once(name) and name not in self._outputs.sorted_by:
-            self._flush(name)
-
-    def extend(self, name: str, columns: Sequence[npt.NDArray[Any]]) -> None:
-        self._parts[name].append(columns)
-        self._n_parts[name] += len(columns[0])
-        if self._n_parts[name] >= COLUMN_ROWS_AT_ONCE:
-            self._flush(name)
 
     def _rows_at_once(self, name: str) -> int:
         return self._outputs.rows_at_once.get(name, ROWS_AT_ONCE)
@@ -136,13 +135,6 @@ class _Sinks:
                 row = type(part[0])
                 is_record = issubclass(row, Row)
                 self._write(name, batch_of(part, row) if is_record else rows_batch(part, self._outputs.schemas[name]))
-
-    def close(self) -> dict[str, BatchRef]:
-        for name in [*self._pending, *self._parts]:
-            self._flush(name)
-        for writer in self._writers.values():
-            writer.close()
-        return self._stored
 
 
 class By(NamedTuple):
@@ -255,10 +247,9 @@ def _do_group(
 
     def make() -> dict[str, Any]:
         with ExitStack() as stack:
-            sinks = _Sinks(outputs, group, stack)
-            work = GroupWork(group, pieces, orders, sinks)
+            work = GroupWork(group, pieces, orders, outputs, stack)
             function(work, *given)
-            stored = {name: list(ref) for name, ref in sinks.close().items()}
+            stored = {name: list(ref) for name, ref in work.close().items()}
         return {"stored": stored, "counts": work.counts}
 
     done = once_json(join(outputs.folder, f"{group:05d}.json"), make)

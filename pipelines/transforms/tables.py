@@ -260,13 +260,14 @@ class CommitRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     def expand(self, entries: Any) -> Any:
         return (
             entries
-            | "by name" >> beam.Map(_by_name)
+            | "by name" >> beam.Map(by_name)
             | "all files" >> CollectSorted()
             | "commit" >> do(_commit, output=self._output, facts=self._facts, kind=self._kind)
         )
 
 
-def _by_name(entry: FileEntry) -> tuple[str, FileEntry]:
+def by_name(entry: FileEntry) -> tuple[str, FileEntry]:
+    """A file with its path, which is its place in the order of all."""
     return entry.file, entry
 
 

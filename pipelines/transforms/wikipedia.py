@@ -4,6 +4,7 @@ definitions, built in one place and used in all."""
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -365,8 +366,7 @@ def checked_files(hashes: str | None) -> Files:
 
 def _copy(source: str, target: str) -> None:
     with Folder.of(source).open() as reader, Folder.of(target).create() as writer:
-        while block := reader.read(CHUNK_BYTES):
-            writer.write(block)
+        shutil.copyfileobj(reader, writer, CHUNK_BYTES)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from kbsource.records import (
     TemplateUse,
 )
 from kbsource.release.manifest import FileEntry
-from kbsource.release.pages.writing import PageGroups
+from kbsource.release.pages.writing import PageGroups, check_page
 from kbsource.release.writer import TableFile
 
 WORDS = [  # some of more than one byte a letter
@@ -236,7 +236,7 @@ def write_pages(pages: Iterable[Page], output: str, file: str) -> FileEntry:
     groups = PageGroups()
     with TableFile(output, file, "pages", schema=schema_of(Page)) as target:
         for page in pages:
-            PageGroups.check(page)
+            check_page(page)
             if (full := groups.add(page)) is not None:
                 target.write(full)
         if (rest := groups.rest()) is not None:

@@ -101,10 +101,11 @@ def write_release(
             templates.add(TemplateRow(use.name, use.outcome, use.uses, 1, 0, 0, None, None) for use in page.templates)
         entries.append(write_pages(own, output, shard_path("pages", shard, n_shards)))
     files = [entry.file for entry in entries]
-    locations = write_locations(output, files, index_folder, scratch=str(folder / "scratch"))
+    page_order = write_locations(output, files, index_folder, scratch=str(folder / "scratch"))
+    n_pages = sum(statuses.values())
     counts = Counts(
-        pages_read=locations.n_pages + report.n_titles - report.n_articles + len(rejected) + 3,
-        articles=locations.n_pages,
+        pages_read=n_pages + report.n_titles - report.n_articles + len(rejected) + 3,
+        articles=n_pages,
         redirects=report.n_titles - report.n_articles,
         other_namespaces=3,
         rejected=dict(Counter(bad.reason for bad in rejected)),
@@ -132,7 +133,7 @@ def write_release(
         unknown_templates=(),
         qid_conflicts=(),
         findings={"duplicate_titles": report.n_shadowed},
-        page_order=locations.page_order,
+        page_order=page_order,
     )
     commit(PAGES_RELEASE, manifest, output)
     return manifest

@@ -22,7 +22,7 @@ from kbsource.index.title_index import (
     TITLES_FILE,
     TITLES_SCHEMA,
 )
-from kbsource.records import BadRecord, DefinitionHash, Page, PageItem, RedirectRow, TemplateRow, Trace
+from kbsource.records import BadRecord, Conflict, DefinitionHash, Page, PageItem, RedirectRow, TemplateRow, Trace
 from kbsource.release.kind import Kind
 from kbsource.release.laws import Checking, Findings, Law, check, counts_law, laws
 from kbsource.release.layout import INDEX, MANIFEST, index_path
@@ -79,15 +79,6 @@ class TemplateCount:
     name: str
     uses: int
     pages: int
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """A Wikidata item that a page claimed and did not get, as ``page_id`` has it."""
-
-    qid: str
-    page_id: int
-    refused_page_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from itertools import accumulate
 from typing import NamedTuple
@@ -162,17 +162,8 @@ class PageGroups:
         self._numbers: list[int] = []
         self._pending_chars = 0
 
-    @staticmethod
-    def check(page: Page) -> None:
-        """Checks every law that a page of a release keeps.
-
-        Raises:
-            RecordError: ``offset_law``, ``page_law`` or ``bad_text``.
-        """
-        check_page(page)
-
     def add(self, page: Page, number: int = 0) -> pa.RecordBatch | None:
-        """Takes a page that ``check`` has passed; gives the group before it where that is full.
+        """Takes a page that ``check_page`` has passed; gives the group before it where that is full.
 
         Args:
             number: names it in a ``PageFaultError``.
@@ -226,17 +217,10 @@ class PageGroups:
         return pa.concat_batches([made, *sources.values()]).take(pa.array(rows))
 
 
-@dataclass(frozen=True, slots=True)
-class LocationsReport:
-    """What was written; ``page_order`` is the manifest's."""
+def write_locations(output: str, files: Sequence[str], folder: str, *, scratch: str) -> str:
+    """Writes both files from the pages' own columns, and gives the manifest's ``page_order``.
 
-    n_pages: int
-    n_qids: int
-    page_order: str
-
-
-def write_locations(output: str, files: Sequence[str], folder: str, *, scratch: str) -> LocationsReport:
-    """Writes both files from the pages' own columns. Memory: a file's footer and a few blocks of rows.
+    Memory: a file's footer and a few blocks of rows.
 
     Args:
         files: the pages files in order, relative to it.
@@ -267,7 +251,7 @@ def write_locations(output: str, files: Sequence[str], folder: str, *, scratch: 
         write_index_file(os.path.join(folder, PAGES_FILE), PAGES_SCHEMA, by_page)
         by_item = _distinct(qids.read_sorted(BATCH_ROWS), "Wikidata item Q")
         write_index_file(os.path.join(folder, QIDS_FILE), QIDS_SCHEMA, by_item)
-        return LocationsReport(pages.n_rows, qids.n_rows, "by_page_id" if is_ordered else "as_dumped")
+        return "by_page_id" if is_ordered else "as_dumped"
 
 
 def _distinct(batches: Iterable[pa.RecordBatch], what: str) -> Iterator[pa.RecordBatch]:

@@ -120,7 +120,7 @@ BROKEN: list[tuple[str, Callable[[Page], Page]]] = [
 @pytest.mark.parametrize(("reason", "spoil"), BROKEN)
 def test_a_page_that_breaks_a_law_is_refused(reason: str, spoil: Callable[[Page], Page]) -> None:
     with pytest.raises(RecordError) as caught:
-        PageGroups.check(spoil(PAGE))
+        check_page(spoil(PAGE))
     assert caught.value.reason == reason
 
 
@@ -156,7 +156,7 @@ CONTROLLED = dict(_with_controls(FULL, ""))
 @pytest.mark.parametrize("column", CONTROLLED)
 def test_no_text_holds_a_control_character(column: str) -> None:
     with pytest.raises(RecordError) as caught:
-        PageGroups.check(CONTROLLED[column])
+        check_page(CONTROLLED[column])
     assert caught.value.reason == "page_law"
 
 
