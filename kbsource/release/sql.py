@@ -15,7 +15,6 @@ table) and ``_row`` (number of the row in its file). Rows have no order that nob
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -24,39 +23,13 @@ import pyarrow as pa
 from kbsource.files import Folder, is_local, join
 from kbsource.release.kind import Kind
 from kbsource.release.manifest import Manifest
-from kbsource.temporary import TemporaryFolder
+from kbsource.runtime.database import MEMORY_MB as MEMORY_MB
+from kbsource.runtime.database import connected as connected
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _PART = "regexp_extract(_file, '^(.*)/[^/]+/[^/]+$', 1)"
-MEMORY_MB = 1000
-"""What a connection takes at most unless told otherwise, in MB (10^6 bytes); what needs more goes to the disk."""
-
-
-@contextmanager
-def connected(
-    *, memory_mb: int = MEMORY_MB, threads: int = 2, scratch: str | None = None
-) -> Iterator[DuckDBPyConnection]:
-    """A database without tables, for as long as the context lasts; nothing is downloaded for it.
-
-    Args:
-        scratch: local folder for the database and for what does not fit into memory; None for a temporary one.
-    """
-    import duckdb  # readers of releases do without
-
-    with TemporaryFolder(scratch) as folder:
-        config: dict[str, Any] = {
-            "memory_limit": f"{memory_mb}MB",
-            "threads": threads,
-            "temp_directory": join(folder, "spilled"),
-            "preserve_insertion_order": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
-        with duckdb.connect(join(folder, "tables.duckdb") if scratch else ":memory:", config=config) as db:
-            db.execute("set parquet_metadata_cache = true")  # else every query reads the footers again
-            yield db
 
 
 def add_release(
