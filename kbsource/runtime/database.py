@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -25,10 +26,13 @@ def connected(
     """A database without tables, for as long as the context lasts; nothing is downloaded for it.
 
     Args:
-        scratch: local folder for the database and for what does not fit into memory; None for a temporary one.
+        scratch: local folder for the database and for what does not fit into memory, which is made where there is none;
+            None for a temporary one.
     """
     import duckdb  # readers of releases do without
 
+    if scratch is not None:
+        os.makedirs(scratch, exist_ok=True)
     with TemporaryFolder(scratch) as folder:
         config: dict[str, Any] = {
             "memory_limit": f"{memory_mb}MB",

@@ -51,8 +51,8 @@ from pipelines.transforms.wikipedia import (
     FindChanges,
     Items,
     Scanning,
-    ScanRanges,
     index_to_work_on,
+    scan_ranges,
 )
 
 _HASHES = "hashes.json"
@@ -279,7 +279,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
     hashes = join(staging, _HASHES)
     items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes)
     selection = Selection(options.limit_pages, inputs.titles, has_definitions(options))
-    dump = pipeline | "dump" >> ScanRanges(
+    dump = pipeline | "dump" >> scan_ranges(
         inputs.ranges, Scanning(inputs.site, options.as_of, selection, staging, hashes, beats)
     )
     rejects = {"options": options, "n_ranges": len(inputs.ranges), "staging": staging}

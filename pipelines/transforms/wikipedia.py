@@ -37,7 +37,7 @@ from kbsource.temporary import TemporaryFolder
 from kbsource.wikidata.kind import WikidataTables
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.runners.counters import count, count_rejected, timed
-from pipelines.runners.workers import WorkerDoFn, do
+from pipelines.runners.workers import WorkerDoFn, do, wired
 
 _MAIN_NAMESPACE = frozenset({0})
 _DEFINED = frozenset({0, TEMPLATE, MODULE})
@@ -110,32 +110,17 @@ class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not t
         self._scanning = Scanning(self.site, as_of, Selection(max_pages, titles, has_definitions), folder)
 
     def expand(self, pipeline: Any) -> Any:
-        return pipeline | ScanRanges(self._ranges, self._scanning)
+        return pipeline | scan_ranges(self._ranges, self._scanning)
 
 
-class ScanRanges(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Ranges of a dump -> the outputs of ``ReadWikipediaDump``. Applied to a pipeline.
-
-    Args:
-        ranges: in order, from ``kbsource.dump.ranges.plan_ranges``.
-        scanning: how they are scanned.
-    """
-
-    def __init__(self, ranges: Sequence[DumpRange], scanning: Scanning) -> None:
-        super().__init__()
-        # Pages can only be counted out in order.
-        is_in_order = scanning.selection.max_pages is not None
-        self._groups = [list(ranges)] if is_in_order else [[part] for part in ranges]
-        self._scanning = scanning
-
-    def expand(self, pipeline: Any) -> Any:
-        return (
-            pipeline
-            | "ranges" >> beam.Create(self._groups, reshuffle=False)
-            | "spread" >> beam.Reshuffle()
-            | "scan"
-            >> beam.ParDo(_ScanRange(self._scanning)).with_outputs(TITLES, DEFINITIONS, REJECTED, COUNTS, main=RAW)
-        )
+@wired
+def scan_ranges(pipeline: Any, ranges: Sequence[DumpRange], scanning: Scanning) -> Any:
+    """Ranges of a dump, in order -> the outputs of ``ReadWikipediaDump``. Applied to a pipeline."""
+    # Pages can only be counted out in order.
+    is_in_order = scanning.selection.max_pages is not None
+    scan = beam.ParDo(_ScanRange(scanning)).with_outputs(TITLES, DEFINITIONS, REJECTED, COUNTS, main=RAW)
+    groups = beam.Create([list(ranges)] if is_in_order else [[part] for part in ranges], reshuffle=False)
+    return pipeline | "ranges" >> groups | "spread" >> beam.Reshuffle() | "scan" >> scan
 
 
 class _ScanRange(WorkerDoFn):
