@@ -206,7 +206,7 @@ def trace_of(page: Page, text: ParsedText, redirects_used: Iterable[str], made_f
         uses.append(ShownUse(text.shown.get((use.name, use.outcome), 0), n_lost, example))
     counts = text.references.counts if text.references is not None else {}
     marks = tuple(MarkCount(name, n) for name, n in sorted(counts.items()))
-    if page.parse_status != "ok" or text.asked is None:
+    if text.asked is None:
         return Trace(page.page_id, None, (), tuple(uses), marks)
     asked = np.array([title_hash(name) for name in text.asked.union(redirects_used)], np.uint64).view(np.int64)
     return Trace(page.page_id, made_from, tuple(sorted(asked.tolist())), tuple(uses), marks)

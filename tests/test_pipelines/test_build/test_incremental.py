@@ -21,9 +21,9 @@ from kbsource.errors import SetupError
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.pages.writing import GROUP_CHARS
 from kbsource.runtime.guard import Guard
-from tests.support import mini_wiki
+from tests.support import make_demo, mini_wiki
 from tests.support.builds import build_mini, contents
-from tests.support.dumps import dump_xml, page_xml
+from tests.support.dumps import dump_xml, header_xml, page_xml
 from tests.support.moody_parser import LOST, MOODS, TOO_DEEP
 from tests.support.random_edits import EditedWiki
 from tests.support.real_data import real_path
@@ -231,3 +231,84 @@ def test_row_groups_are_those_of_a_full_build_though_pages_come_out_of_several(t
     assert made.taken_over == 34
     assert contents(tmp_path / "made") == contents(tmp_path / "full")
     assert pq.ParquetFile(tmp_path / "made/pages/pages-00000-of-00001.parquet").num_row_groups > 3
+
+
+_HEADER = header_xml(dbname="miniwiki").replace(
+    b"    </namespaces>", b'      <namespace key="828">Module</namespace>\n    </namespaces>'
+)
+_ASKING = {
+    "Plain": "Nothing.",
+    "Target": "What [[R0]] leads to, over R1 and R2.",
+    "Linker": "See [[R0]].",
+    "Table": "{|\n| [[Absent]]\n|}",
+    "Box": "{{Infobox ship|name=A|port=[[Absent]]}}",
+    "Version": "{{#invoke:V|version}}",
+    "Asker": "{{#ifexist:Absent|yes|no}}",
+    "User": "{{Depth}}",
+    "Reader": "{{#invoke:V|depth}}",
+    "Indirect": "{{#invoke:V|other}}",
+    "Source": "{{#invoke:V|source}}",
+    "Citer": "Said.<ref>{{Our cite|title=A title|url=http://example.org}}</ref>",
+}
+_DEFINING = {
+    "Template:Depth": "Three fathoms",
+    "Template:Cite web": "[{{{url}}} {{{title}}}]",
+    "Template:Our cite": "[{{{url}}} {{{title}}}]",
+    "Module:Other": "return {said = 'three'}",
+    "Module:V": """local p = {}
+function p.version() return mw.site.currentVersion end
+function p.depth() return mw.title.new('Template:Depth'):getContent() end
+function p.source() return mw.title.new('Module:Other'):getContent() end
+function p.other() return require('Module:Other').said end
+return p""",
+}
+_REDIRECTS = {"R0": "R1", "R1": "R2", "R2": "Target"}
+
+
+def _asking_dump(path: Path, changed: dict[str, str], header: bytes) -> Path:
+    texts = {**_ASKING, **_DEFINING, **{name: f"#REDIRECT [[{to}]]" for name, to in _REDIRECTS.items()}, **changed}
+    pages = []
+    for number, (title, text) in enumerate(texts.items(), start=1):
+        ns = {"Template": 10, "Module": 828}.get(title.partition(":")[0], 0)
+        redirect = text[len("#REDIRECT [[") : -len("]]")] if text.startswith("#REDIRECT") else None
+        pages.append(page_xml(number, title, text, ns=ns, redirect=redirect))
+    path.write_bytes(dump_xml(pages, header=header))
+    return path
+
+
+def _props(path: Path, rows: list[make_demo.PropRow]) -> str:
+    path.write_bytes(make_demo.gzip_bytes(make_demo.page_props_sql(rows).encode("utf-8")))
+    return str(path)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_exactly_the_pages_that_rest_on_what_changed_are_made_again(tmp_path: Path) -> None:
+    pytest.importorskip("lupa", reason="needs kbsource[lua]")
+    given: dict[str, Any] = {"traces": True, "templates": "lua", "references": True}
+    item = make_demo.PropRow(1, "wikibase_item", "Q1", None)
+    props = _props(tmp_path / "page_props.sql.gz", [item])
+    build_mini(tmp_path / "base", dump=_asking_dump(tmp_path / "base.xml", {}, _HEADER), page_props=props, **given)
+
+    def follow(
+        name: str, expected: int, changed: dict[str, str], *, header: bytes = _HEADER, page_props: str = props
+    ) -> None:
+        own = {"dump": _asking_dump(tmp_path / f"{name}.xml", changed, header), "page_props": page_props, **given}
+        full = build_mini(tmp_path / f"full-{name}", **own)
+        made = build_mini(tmp_path / f"made-{name}", base=str(tmp_path / "base"), **own)
+        assert contents(tmp_path / f"made-{name}") == contents(tmp_path / f"full-{name}"), name
+        assert made.taken_over is not None
+        assert full.manifest.totals.articles - made.taken_over == expected, name
+
+    follow("nothing", 0, {})
+    follow("generator", 1, {}, header=_HEADER.replace(b"1.46.0", b"1.47.0"))  # Version
+    follow("item", 1, {}, page_props=_props(tmp_path / "item.sql.gz", [item._replace(value="Q2")]))
+    unclear = make_demo.PropRow(1, "disambiguation", "", None)
+    follow("disambiguation", 1, {}, page_props=_props(tmp_path / "unclear.sql.gz", [unclear, item]))
+    follow("text", 1, {"Plain": "Something."})
+    follow(
+        "redirect", 3, {"R2": "#REDIRECT [[Plain]]"}
+    )  # Linker and Target, which link to R0; Plain, which R2 leads to
+    follow("title", 4, {"Absent": "Is there now."})  # itself, Table, Box, Asker
+    follow("template", 2, {"Template:Depth": "Four fathoms"})  # User, Reader
+    follow("module", 2, {"Module:Other": "return {said = 'four'}"})  # Indirect, Source
+    follow("copy", 1, {"Template:Cite web": "{{{title}}}"})  # Citer: the template that it uses is no copy now
