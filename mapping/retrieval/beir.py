@@ -17,48 +17,39 @@ Source: BEIR (2021), ``GenericDataLoader``.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Sequence
+
+import pyarrow as pa
 
 from kbsource.errors import SetupError
 from kbsource.files import join
 from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
+from kbsource.release.manifest import ListingManifest, code_facts
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.reader import check_hashes, row_groups
-from kbsource.release.writer import LinesFile, write_lines
+from kbsource.release.reader import check_hashes
+from kbsource.release.sql import add_release, connected
+from kbsource.release.writer import write_lines
 from mapping.options import Level
 from mapping.passages.corpus import read_passages
-from mapping.passages.cut import Passage
 from mapping.passages.forms import KiltPages, json_line, line_forms
 from mapping.passages.kind import BEIR_DATASET, CORPUS, PASSAGES_CORPUS, QRELS, QUERIES
 from mapping.retrieval.queries import read_queries
 from mapping.write.kind import ALIGNMENT
 
-_COLUMNS = "example_id output page_id start_element start_char end_element end_char is_written".split()
-_Point = tuple[int, int]
-
-
-class _Gold(NamedTuple):
-    """A span that is looked for: number of its query, first and last point; None for the page."""
-
-    query: int
-    start: _Point | None
-    end: _Point | None
-
-    def is_in(self, passage: Passage) -> bool:
-        """Whether a passage of the page has a part of it."""
-        if self.start is None or self.end is None:
-            return True
-        spans = (((span.element, span.start_char), (span.element, span.end_char)) for span in passage.spans)
-        return any(start < self.end and end > self.start for start, end in spans)
+_RELEVANT = """
+select place, passage_id from queries
+join alignments using (example_id) join passages using (page_id)
+where is_written and output >= 0 and ({any_passage} or start_element is null or list_bool_or([
+    (span.element, span.start_char) < (end_element, end_char)
+    and (span.element, span.end_char) > (start_element, start_char) for span in spans]))
+group by place, passage_id order by place, min(passages._file_number), min(passages._row)"""
+"""Numbers of queries, each with the passages that have a part of a span that is looked for, in the order of both."""
 
 
 def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> ListingManifest:
     """Writes the data set of an alignment over a corpus of passages, and gives its manifest.
 
-    Memory: the queries and their spans, a row group of passages.
+    Memory: the queries, which passages are relevant, a row group of passages, and what the join takes.
 
     Raises:
         SetupError: they are not of one release, are not as they were written, or have no queries.
@@ -74,19 +65,18 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
         queries = {query.query_id: query.text for query in asked}
         if odd := [query_id for query_id in queries if len(query_id.split()) != 1]:
             raise SetupError(f"{alignment}: id {odd[0]!r} has white space in it, where qrels part their columns.")
-        gold = _gold(aligned, alignment, {query_id: number for number, query_id in enumerate(queries)}, level)
+        relevant = _relevant(alignment, passages, list(queries), level)
+        (form,), no_pages = line_forms(["beir"]), KiltPages((), "")
         paths = [join(passages, entry.file) for entry in corpus.tables["passages"]]
-        corpus_entry, relevant = _write_corpus(paths, gold, output)
+        every = (form.line(passage, no_pages) for path in paths for passage in read_passages(path))
         lines = [json_line({"_id": query_id, "text": text}) for query_id, text in queries.items()]
-        judged = [(query_id, one) for number, query_id in enumerate(queries) for one in relevant.get(number, ())]
-        tsv = (f"{query_id}\t{one}\t1\n".encode() for query_id, one in judged)
+        tsv = (f"{query_id}\t{passage}\t1\n".encode() for query_id, passage in relevant)
+        trec = (f"{query_id} 0 {passage} 1\n".encode() for query_id, passage in relevant)
         files = [
-            corpus_entry,
+            write_lines(every, CORPUS, output=output),
             write_lines(lines, QUERIES, output=output),
             write_lines([b"query-id\tcorpus-id\tscore\n", *tsv], f"{QRELS}/{split}.tsv", output=output),
-            write_lines(
-                (f"{query_id} 0 {one} 1\n".encode() for query_id, one in judged), f"{QRELS}/{split}.trec", output=output
-            ),
+            write_lines(trec, f"{QRELS}/{split}.trec", output=output),
         ]
         facts = {
             "release": corpus.facts["release"],
@@ -95,9 +85,9 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
             "options": {"level": level},
             "counts": {
                 "queries": len(queries),
-                "queries_without_relevant": sum(number not in relevant for number in range(len(queries))),
-                "passages": corpus_entry.rows,
-                "relevant": len(judged),
+                "queries_without_relevant": len(queries) - len({query_id for query_id, _ in relevant}),
+                "passages": files[0].rows,
+                "relevant": len(relevant),
             },
             "code": code_facts(),
         }
@@ -112,31 +102,11 @@ def _records_file(aligned: ListingManifest) -> str:
     return min(files, key=lambda file: ("_without_answers" in file or "_id-" in file or "_id_" in file, file))
 
 
-def _gold(aligned: ListingManifest, folder: str, numbers: Mapping[str, int], level: Level) -> dict[int, list[_Gold]]:
-    """The written spans of outputs by page."""
-    gold: defaultdict[int, list[_Gold]] = defaultdict(list)
-    for entry in aligned.tables["alignments"]:
-        for group in row_groups(join(folder, entry.file), _COLUMNS):
-            columns = (group[name].to_pylist() for name in _COLUMNS)
-            for example_id, output, page_id, *place, is_written in zip(*columns, strict=True):
-                if not is_written or output < 0 or example_id not in numbers:
-                    continue
-                is_page = level == "page" or place[0] is None
-                start, end = (None, None) if is_page else ((place[0], place[1]), (place[2], place[3]))
-                gold[page_id].append(_Gold(numbers[example_id], start, end))
-    return gold
-
-
-def _write_corpus(
-    paths: Iterable[str], gold: Mapping[int, list[_Gold]], output: str
-) -> tuple[FileEntry, dict[int, dict[str, None]]]:
-    """Writes the corpus, and gives with its entry the ids of the relevant passages by query."""
-    (form,), no_pages = line_forms(["beir"]), KiltPages((), "")
-    relevant: defaultdict[int, dict[str, None]] = defaultdict(dict)
-    with LinesFile(output, CORPUS) as target:
-        for passage in (passage for path in paths for passage in read_passages(path)):
-            target.write(form.line(passage, no_pages))
-            for span in gold.get(passage.page_id, ()):
-                if span.is_in(passage):
-                    relevant[span.query][passage.passage_id] = None
-    return target.entry, relevant
+def _relevant(alignment: str, passages: str, queries: Sequence[str], level: Level) -> list[tuple[str, str]]:
+    """Queries by their ids, each with its relevant passages."""
+    with connected() as db:
+        add_release(db, ALIGNMENT, alignment)
+        add_release(db, PASSAGES_CORPUS, passages, places=True)
+        db.register("queries", pa.table({"example_id": list(queries), "place": range(len(queries))}))
+        found = db.execute(_RELEVANT.format(any_passage=level == "page")).fetchall()
+    return [(queries[place], passage_id) for place, passage_id in found]

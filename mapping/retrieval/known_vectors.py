@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import lru_cache
 from typing import Any
 
@@ -10,15 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.errors import SetupError
-from kbsource.files import join
-from kbsource.release.manifest import ListingManifest
-from kbsource.release.reader import check_hashes, opened_table
+from kbsource.release.reader import check_hashes
+from kbsource.release.sql import add_release, connected
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE
 
 PASSAGES = "passages"
-_KEY = ("page_id", "number")
-_GROUPS_KEPT = 8
+_MEMORY_MB = 500
 
 
 def check_known(vectors: str, passages: str, facts: Mapping[str, Any]) -> None:
@@ -57,7 +56,7 @@ def known_vectors(vectors: str, passages: str) -> KnownVectors:
 
 
 class KnownVectors:
-    """Looks up vectors. Memory: ``_GROUPS_KEPT`` row groups.
+    """Looks up vectors. Memory: a few row groups, and ``_MEMORY_MB`` at most.
 
     Args:
         vectors: release of vectors.
@@ -65,49 +64,23 @@ class KnownVectors:
     """
 
     def __init__(self, vectors: str, passages: str) -> None:
-        manifest = PASSAGE_VECTORS.read(vectors)
-        self.has_cut = manifest.facts["counts"]["cut"] > 0  #: some passages there were longer than the encoder takes
-        self._vectors = _Rows(vectors, manifest, TABLE, ("vector",))
-        self._passages = _Rows(passages, PASSAGES_CORPUS.read(passages), PASSAGES, ("title", "text"))
+        #: some passages there were longer than the encoder takes
+        self.has_cut = PASSAGE_VECTORS.read(vectors).facts["counts"]["cut"] > 0
+        self._open = ExitStack()
+        self._db = self._open.enter_context(connected(memory_mb=_MEMORY_MB, threads=1))
+        add_release(self._db, PASSAGE_VECTORS, vectors)
+        add_release(self._db, PASSAGES_CORPUS, passages)
 
     def find(self, page_ids: pa.Array, pairs: Sequence[tuple[str, str]]) -> list[bytes | None]:
         """The vectors of passages, of these pages and with these titles and texts, that have one; else None."""
         if not pairs:
             return []
-        vectors = {key: vector for key, (vector,) in self._vectors.of(page_ids)}
-        known = {pair: vectors[key] for key, pair in self._passages.of(page_ids)}
-        return [known.get(pair) for pair in pairs]
-
-
-class _Rows:
-    """Rows of a table by page."""
-
-    def __init__(self, folder: str, manifest: ListingManifest, table: str, columns: Sequence[str]) -> None:
-        self._paths = [join(folder, entry.file) for entry in manifest.tables[table]]
-        self._columns = [*_KEY, *columns]
-        self._ranges: dict[str, list[tuple[int, int]]] = {}
-        self._group = lru_cache(maxsize=_GROUPS_KEPT)(self._read)
-
-    def of(self, page_ids: pa.Array) -> Iterator[tuple[tuple[int, int], tuple[Any, ...]]]:
-        """Page and number, and the other columns, of the rows of pages. Row groups without them are not read."""
         least, most = (one.as_py() for one in pc.min_max(page_ids).values())
-        for path in self._paths:
-            for number, (low, high) in enumerate(self._ranges_of(path)):
-                if low <= most and least <= high:
-                    group = self._group(path, number)
-                    rows = group.filter(pc.is_in(group["page_id"], pc.unique(page_ids)))
-                    for page_id, place, *values in zip(*(one.to_pylist() for one in rows.columns), strict=True):
-                        yield (page_id, place), tuple(values)
-
-    def _ranges_of(self, path: str) -> list[tuple[int, int]]:
-        if path not in self._ranges:
-            with opened_table(path) as file:
-                place = [leaf.path for leaf in file.schema].index("page_id")
-                groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
-                statistics = [group.column(place).statistics for group in groups]
-            self._ranges[path] = [(one.min, one.max) for one in statistics]
-        return self._ranges[path]
-
-    def _read(self, path: str, number: int) -> pa.Table:
-        with opened_table(path) as file:
-            return file.read_row_group(number, columns=self._columns, use_threads=False).select(self._columns)
+        found = self._db.cursor().execute(
+            # Row groups without these pages are not read.
+            "select title, text, vector from passages join vectors using (page_id, number) "
+            f"where page_id between {least} and {most} and page_id in (select unnest(?))",
+            [page_ids.unique().to_pylist()],
+        )
+        known = {(title, text): vector for title, text, vector in found.fetchall()}
+        return [known.get(pair) for pair in pairs]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
 from kbsource.errors import RecordError, SetupError
+from kbsource.rows import Row
 from mapping.metrics.qampari import qid_of, strings_at
 from mapping.metrics.ranks import title_form
 from mapping.sources.raw_records import (
@@ -31,18 +31,27 @@ _MARKS = re.compile(r"\[(?:START_ENT|END_ENT|SEP)\]")
 _SUBJECT = re.compile(r"\[START_ENT\](.*?)\[END_ENT\]|\A(.*?)\[SEP\]", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Context(Row):
+    """A passage for a reader."""
+
+    document: str  # its id, or that of its page
+    page_id: str  # empty where the id does not say it
+    title: str
+    text: str
+
+
+class Query(Row):
     """What is asked."""
 
     query_id: str
     text: str  # without the marks around an entity and between subject and relation
     answers: tuple[str, ...] = ()  # what its gold answers are called; none where they are not given
-    pages: frozenset[str] = frozenset()  # ids of the pages of its gold provenance
-    titles: frozenset[str] = frozenset()  # titles of pages with its proofs, as ``title_form`` has them
-    benchmark: Benchmark = "kilt"  # whose form its record has
+    pages: tuple[str, ...] = ()  # ids of the pages of its gold provenance
+    titles: tuple[str, ...] = ()  # titles of pages with its proofs, as ``title_form`` has them
+    benchmark: str = "kilt"  # of ``Benchmark``: whose form its record has
     subject: str = ""  # the words that marks set apart; empty where there are none
     is_mention: bool = False  # whether they are to be linked: the title of their page is the answer
+    contexts: tuple[Context, ...] = ()  # what a model reads beside it, best first
 
     def has_gold(self, page_id: int, title: str) -> bool:
         """Whether a page is one of its gold pages."""
@@ -81,7 +90,7 @@ def _with_input(record: Json, benchmark: Benchmark) -> Query:
         digits_or_text(record, "id"),
         _plain(text),
         tuple(dict.fromkeys(chain.from_iterable(answers))),
-        frozenset(digits_or_text(span, "wikipedia_id") for span in spans),
+        tuple(dict.fromkeys(digits_or_text(span, "wikipedia_id") for span in spans)),
         benchmark=benchmark,
         subject=_plain(subject[1] or subject[2] or "") if subject else "",
         is_mention=subject is not None and subject[1] is not None,
@@ -105,7 +114,7 @@ def _question(record: Json) -> Query:
         qid_of(record),
         _plain(text_at(record, "question_text" if "question_text" in record else "question")),
         tuple(dict.fromkeys((*names, *single))),
-        titles=frozenset(title_form(text_at(proof, "found_in_url")) for proof in proofs),
+        titles=tuple(dict.fromkeys(title_form(text_at(proof, "found_in_url")) for proof in proofs)),
         benchmark="qampari",
     )
 

@@ -19,11 +19,10 @@ from typing import Any, NamedTuple, Protocol
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder
-from kbsource.rows import Row
 from mapping.contexts.export import SEPARATOR
 from mapping.metrics.answers import answer_form
 from mapping.passages.forms import json_line
-from mapping.retrieval.queries import Query
+from mapping.retrieval.queries import Context, Query
 from mapping.retrieval.runs import provenance_of
 from mapping.retrieval.system_options import ReadForm
 from mapping.sources.raw_records import Json, digits_or_text
@@ -33,25 +32,6 @@ _FIELD = re.compile(r"\{(question|passages|title|text)\}")
 _FIELDS = {"prompt": {"question", "passages"}, "passage": {"title", "text"}}
 _NO_ANSWERS = frozenset(("", "none", "no answer", "not answerable", "unanswerable", "unknown"))
 """What a reader writes, in the form of answers, of a passage that has none."""
-
-
-class Context(Row):
-    """A passage for a reader."""
-
-    document: str  # its id, or that of its page
-    page_id: str  # empty where the id does not say it
-    title: str
-    text: str
-
-
-class Asked(Row):
-    """A question for a reader."""
-
-    query_id: str
-    text: str
-    benchmark: str
-    contexts: tuple[Context, ...]
-    is_mention: bool = False
 
 
 def contexts_of(record: Json, key: str = "ctxs") -> list[Context]:
@@ -76,11 +56,6 @@ def contexts_of(record: Json, key: str = "ctxs") -> list[Context]:
 
 def _document(one: Json, *names: str) -> str:
     return digits_or_text(one, next((name for name in names if name in one), names[-1]))
-
-
-def asked_of(query: Query, contexts: Sequence[Context]) -> Asked:
-    """A question with its passages."""
-    return Asked(query.query_id, query.text, query.benchmark, tuple(contexts), query.is_mention)
 
 
 class Prompt(NamedTuple):
@@ -150,14 +125,14 @@ class TextGenerator(Protocol):
 class _Plan(NamedTuple):
     """What a question is asked by."""
 
-    asked: Asked
+    asked: Query
     contexts: tuple[Context, ...]  # those that are read
     prompts: list[tuple[str, ...]]
     refused: RecordError | None = None  # why it is not asked
 
 
 def answered(
-    questions: Sequence[Asked], model: TextGenerator, *, form: ReadForm, prompt: Prompt, top: int
+    questions: Sequence[Query], model: TextGenerator, *, form: ReadForm, prompt: Prompt, top: int
 ) -> Iterator[bytes | RecordError]:
     """The prediction of each question, as a line of its benchmark; or why there is none."""
     plans = [_planned(one, model, form, prompt, top) for one in questions]
@@ -167,7 +142,7 @@ def answered(
         yield plan.refused or _line(plan, texts)
 
 
-def _planned(asked: Asked, model: TextGenerator, form: ReadForm, prompt: Prompt, top: int) -> _Plan:
+def _planned(asked: Query, model: TextGenerator, form: ReadForm, prompt: Prompt, top: int) -> _Plan:
     contexts = () if form == "closed" else asked.contexts[:top]
     n_question = model.count([prompt.text(asked.text, ())])[0]
     if n_question > model.max_tokens - bool(contexts):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kbsource.errors import RecordError
 from mapping.contexts.export import NameFinder, hard_negatives
@@ -28,9 +28,6 @@ from mapping.sources.raw_records import (
     objects_at,
     optional_objects,
 )
-
-if TYPE_CHECKING:
-    from mapping.retrieval.reader import Asked
 
 Q = TypeVar("Q")
 T = TypeVar("T")
@@ -55,7 +52,7 @@ class _RunLine(NamedTuple):
     found: RankedDocument
 
 
-def prediction_line(query: Query | Asked, hits: Sequence[Hit]) -> bytes:
+def prediction_line(query: Query, hits: Sequence[Hit]) -> bytes:
     """What was found as a prediction of KILT's form; for AmbER sets with one output in place of a list of one, as their
     released script reads it. A mention is answered by the title of the first page, as KILT's entity linkers do."""
     provenance = [
@@ -74,7 +71,7 @@ def prediction_line(query: Query | Asked, hits: Sequence[Hit]) -> bytes:
     return json_line({"id": query.query_id, "input": query.text, "output": output if is_one else [output]})
 
 
-def contexts_line(query: Query | Asked, hits: Iterable[Hit]) -> bytes:
+def contexts_line(query: Query, hits: Iterable[Hit]) -> bytes:
     """What was found as QAMPARI, DPR and Fusion-in-Decoder have it; a page has the id of the page and no text."""
     contexts = [
         {"id": hit.document, "title": hit.title, "text": hit.text, "score": round(hit.score, _DECIMALS)} for hit in hits
@@ -83,7 +80,7 @@ def contexts_line(query: Query | Asked, hits: Iterable[Hit]) -> bytes:
     return json_line({name: query.query_id, "question": query.text, "ctxs": contexts})
 
 
-def found_line(query: Query | Asked, hits: Sequence[Hit], form: FoundForm | None) -> bytes:
+def found_line(query: Query, hits: Sequence[Hit], form: FoundForm | None) -> bytes:
     """What was found for a query; without a form in that of its benchmark.
 
     Raises:

@@ -8,13 +8,14 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 import orjson
+from msgspec.structs import replace
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder
 from kbsource.records import BadRecord
 from mapping.contexts.gold import Reject
-from mapping.retrieval.queries import queries_of
-from mapping.retrieval.reader import Asked, Context, Prompt, answered, asked_of, contexts_of, read_prompt
+from mapping.retrieval.queries import Context, Query, queries_of
+from mapping.retrieval.reader import Prompt, answered, contexts_of, read_prompt
 from mapping.retrieval.runs import found_id
 from mapping.sources.raw_records import iter_lines
 from mapping.sources.scratch import Joined
@@ -46,7 +47,7 @@ def read_questions(options: ReadOptions, *, flags: Sequence[str], progress: Prog
     prompt, opener = read_prompt(options.prompt, options.form), resolve_name(options.reader.generator)
     faults, n_bare = list[BadRecord](), 0
 
-    def asked() -> Iterator[Asked]:
+    def asked() -> Iterator[Query]:
         nonlocal n_bare
         for one in _asked(options, faults.append):
             n_bare += options.form != "closed" and not one.contexts
@@ -75,7 +76,7 @@ def _decides(options: ReadOptions, prompt: Prompt, model: str) -> Iterator[str]:
     yield from (repr(given), repr(prompt), str(reader.batch_tokens), model, reader.device)
 
 
-def _asked(options: ReadOptions, reject: Reject) -> Iterator[Asked]:
+def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
     """The questions of a file with their passages; memory holds one."""
     with Joined() as joined:
         for raw in iter_lines(options.retrieved) if options.retrieved else ():
@@ -95,7 +96,7 @@ def _asked(options: ReadOptions, reject: Reject) -> Iterator[Asked]:
                     content = joined.get(_FOUND, query.query_id)
                     found = given if content is None else [Context(*one) for one in orjson.loads(content)]
                     n_questions += 1
-                    yield asked_of(query, found)
+                    yield replace(query, contexts=tuple(found))
             except RecordError as error:
                 reject(raw.bad(error))
         for query_id, raw in joined.without_question(_FOUND):
@@ -105,7 +106,7 @@ def _asked(options: ReadOptions, reject: Reject) -> Iterator[Asked]:
 
 
 def _answers(
-    model: Any, questions: Sequence[Asked], *, options: ReadOptions, prompt: Prompt
+    model: Any, questions: Sequence[Query], *, options: ReadOptions, prompt: Prompt
 ) -> Iterator[bytes | RecordError]:
     if options.form == "fid" and not model.can_fuse:
         raise SetupError(f"--form fid: {options.reader.model} has no encoder; use read or pig.")

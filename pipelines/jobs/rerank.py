@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from kbsource.errors import RecordError
 from kbsource.files import Folder
 from kbsource.records import BadRecord
@@ -14,8 +16,7 @@ from mapping.options import FoundForm
 from mapping.passages.cut import passage_id
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.index import Hit, PassageIndex
-from mapping.retrieval.queries import Query, read_queries
-from mapping.retrieval.reader import Asked, Context, asked_of
+from mapping.retrieval.queries import Context, Query, read_queries
 from mapping.retrieval.rerank import Reranker
 from mapping.retrieval.runs import RankedDocument, found_line, of_queries, place_of, ranked_queries
 from pipelines.jobs.through_model import through_model
@@ -62,13 +63,13 @@ def _decides(options: RerankOptions) -> Iterator[str]:
     yield f"{options.reranker.depth} {options.form}"
 
 
-def _asked(path: str, queries: Mapping[str, Query], index: PassageIndex, reject: Reject) -> Iterator[Asked]:
+def _asked(path: str, queries: Mapping[str, Query], index: PassageIndex, reject: Reject) -> Iterator[Query]:
     """The queries of a run, each with what was found for it."""
 
-    def found(query_id: str, documents: Sequence[RankedDocument]) -> Asked:
+    def found(query_id: str, documents: Sequence[RankedDocument]) -> Query:
         if (query := queries.get(query_id)) is None:
             raise RecordError("unknown_question", query_id)
-        return asked_of(query, [_context(one.document, query, index) for one in documents])
+        return replace(query, contexts=tuple(_context(one.document, query, index) for one in documents))
 
     return of_queries(ranked_queries(path, reject), reject, found)
 
@@ -84,7 +85,7 @@ def _context(document: str, query: Query, index: PassageIndex) -> Context:
 
 
 def _reranked(
-    reranker: Reranker, questions: Sequence[Asked], *, form: FoundForm | None
+    reranker: Reranker, questions: Sequence[Query], *, form: FoundForm | None
 ) -> Iterator[bytes | RecordError]:
     for asked in questions:
         count({"model_calls": 1, "model_pairs": min(len(asked.contexts), reranker.depth)})

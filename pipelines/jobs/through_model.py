@@ -32,13 +32,13 @@ from kbsource.runtime.chunks import (
     write_chunk,
 )
 from mapping.entail.signal import PlacedModel
-from mapping.retrieval.reader import Asked
+from mapping.retrieval.queries import Query
 from pipelines.progress import Done, Progress
 from pipelines.runners.running import NotRunError, check_paths, new_pipeline, run_pipeline
 from pipelines.transforms.tables import ReadTable
 from pipelines.transforms.verify_entailment import ListHandler, RunModel
 
-Answer = Callable[[Any, Sequence[Asked]], Iterable[bytes | RecordError]]
+Answer = Callable[[Any, Sequence[Query]], Iterable[bytes | RecordError]]
 """What a model makes of questions: a line of each, or why there is none; importable where workers run, and pickled."""
 
 
@@ -48,7 +48,7 @@ class _Outcome(Row):
 
 
 def through_model(
-    questions: Iterable[Asked],
+    questions: Iterable[Query],
     output: str,
     *,
     source: str,
@@ -106,13 +106,13 @@ def through_model(
     return n_questions, refused
 
 
-def _write(path: str, questions: Iterable[Asked], together: int) -> int:
+def _write(path: str, questions: Iterable[Query], together: int) -> int:
     """Writes so many questions to a row group; gives their number."""
     n_questions, source = 0, iter(questions)
-    with Folder.of(path).create() as sink, pq.ParquetWriter(sink, schema_of(Asked)) as target:
+    with Folder.of(path).create() as sink, pq.ParquetWriter(sink, schema_of(Query)) as target:
         while group := list(islice(source, together)):
             n_questions += len(group)
-            target.write_batch(batch_of(group, Asked))
+            target.write_batch(batch_of(group, Query))
     return n_questions
 
 
@@ -123,7 +123,7 @@ def _ask(
     path = chunk_path(folder, ChunkKey(*element[0]))
 
     def make() -> None:
-        questions = list(rows_of(element[1], Asked))
+        questions = list(rows_of(element[1], Query))
         found = [
             _Outcome(one)
             if isinstance(one, bytes)

@@ -45,15 +45,15 @@ CASES: list[tuple[Any, list[Query]]] = [
                 {"provenance": [{"wikipedia_id": 9}]},
             ],
         },
-        [Query("4", "near the Sorn they", ("Brack",), frozenset({"7", "9"}), subject="the Sorn", is_mention=True)],
+        [Query("4", "near the Sorn they", ("Brack",), ("7", "9"), subject="the Sorn", is_mention=True)],
     ),
     ({"id": "a", "input": "b"}, [Query("a", "b")]),
     ({"id": "a", "input": "Sorn [SEP] mouth"}, [Query("a", "Sorn mouth", subject="Sorn")]),
     (
         SET,
         [
-            Query("a=1", "What does Abe play?", ("guitar", "guitarist"), frozenset({"7"}), benchmark="amber"),
-            Query("b=1", "Abe sport", ("SUPPORTS",), frozenset({"7"}), benchmark="amber", subject="Abe"),
+            Query("a=1", "What does Abe play?", ("guitar", "guitarist"), ("7",), benchmark="amber"),
+            Query("b=1", "Abe sport", ("SUPPORTS",), ("7",), benchmark="amber", subject="Abe"),
             Query("b=2", "Abe rows.", ("REFUTES",), benchmark="amber"),
         ],
     ),
@@ -64,7 +64,7 @@ CASES: list[tuple[Any, list[Query]]] = [
                 "4__wikidata_simple__dev",
                 "Who plays?",
                 ("Sorn", "S.", "Tey"),
-                titles=frozenset({"river sorn"}),
+                titles=("river sorn",),
                 benchmark="qampari",
             )
         ],

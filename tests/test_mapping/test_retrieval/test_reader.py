@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.retrieval.reader import Asked, Context, Prompt, answered, contexts_of, read_prompt
+from mapping.retrieval.queries import Context, Query
+from mapping.retrieval.reader import Prompt, answered, contexts_of, read_prompt
 from mapping.retrieval.runs import found_id
 from mapping.retrieval.system_options import ReaderOptions, ReadForm
 from tests.support.fake_reader import FUSING, FakeGenerator
@@ -26,7 +27,7 @@ def _answered(
 ) -> Any:
     model = FakeGenerator(ReaderOptions(FUSING))
     model.max_tokens = most
-    asked = Asked("a", text, benchmark, contexts)
+    asked = Query("a", text, benchmark=benchmark, contexts=contexts)
     (found,) = answered([asked], model, form=form, prompt=BARE, top=top)
     return json.loads(found) if isinstance(found, bytes) else found
 

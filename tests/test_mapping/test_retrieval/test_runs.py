@@ -85,13 +85,13 @@ def test_the_output_of_a_set_s_query_is_one_and_a_page_has_no_text() -> None:
 
 
 def test_negatives_are_of_no_gold_page_and_name_no_answer() -> None:
-    line = json.loads(training_line(Query("q", "where?", ("Brack",), frozenset({"7"})), HITS, n_negatives=5))
+    line = json.loads(training_line(Query("q", "where?", ("Brack",), ("7",)), HITS, n_negatives=5))
     assert (line["question"], line["answers"]) == ("where?", ["Brack"])
     assert [one["passage_id"] for one in line["positive_ctxs"]] == ["7__0", "7__4"]
     assert [one["passage_id"] for one in line["hard_negative_ctxs"]] == ["9__1"]
     with pytest.raises(RecordError, match="missing_field"):
         training_line(Query("q", "where?", ("Brack",)), HITS, n_negatives=5)
-    of_titles = Query("q", "where?", ("Brack",), titles=frozenset({"sorn"}))
+    of_titles = Query("q", "where?", ("Brack",), titles=("sorn",))
     assert json.loads(training_line(of_titles, HITS, n_negatives=5)) == line
 
 
