@@ -194,6 +194,13 @@ def sources_of(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: value["manifest_sha256"] for name, value in named.items() if "manifest_sha256" in value}
 
 
+def input_files_of(inputs: Any, option: str = "") -> Iterator[tuple[str, InputFile]]:
+    """The files that a manifest says that a release was made from, each with the option that it was given as."""
+    named = inputs if isinstance(inputs, Mapping) else {option: inputs}
+    for name, files in named.items():
+        yield from ((name, InputFile(file["name"], file["bytes"], file["sha256"])) for file in files or ())
+
+
 def canonical_json(value: object) -> bytes:
     """Gives JSON with sorted keys, two spaces, and a newline at the end."""
     return (json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kbsource.errors import DataError
 from kbsource.files import Folder, join
 from kbsource.release.kind import Kind
-from kbsource.release.manifest import Manifest, snapshot_of
+from kbsource.release.manifest import Manifest, input_files_of, snapshot_of
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.document import Block, Cell, Facts, Link, Section, Share, Table, flat_values
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
@@ -84,8 +84,9 @@ def about_sections(opened: Opened, *, has_counts: bool = False) -> Iterator[Sect
     blocks: list[Block] = [Facts(tuple(facts))]
     if not has_counts and (counts := tuple(release_counts(opened.values))):
         blocks.append(Facts(counts))
-    if inputs := tuple(input_rows(opened.values.get("inputs") or (), "input")):
-        blocks.append(Table("Inputs", ("file", "bytes", "sha256", "given as"), inputs))
+    if inputs := list(input_files_of(opened.values.get("inputs"), "input")):
+        rows = tuple((file.name, file.bytes, file.sha256, option) for option, file in inputs)
+        blocks.append(Table("Inputs", ("file", "bytes", "sha256", "given as"), rows))
     if sizes := tuple(_sizes(opened)):
         columns = ("table or file", "rows or lines", "files", "bytes", "share of bytes")
         blocks.append(Table("Tables and other files", columns, sizes))
@@ -96,15 +97,6 @@ def about_sections(opened: Opened, *, has_counts: bool = False) -> Iterator[Sect
         )
         blocks.append(Table("Releases in it", ("folder", "kind", *opened.parts[0].tables), parts))
     yield Section("What it is", tuple(blocks))
-
-
-def input_rows(inputs: Any, of: str) -> Iterator[tuple[str, int, str, str]]:
-    """Name, bytes, sha256 and option of every file that a release was made from."""
-    if isinstance(inputs, Mapping):
-        for name, files in inputs.items():
-            yield from input_rows(files or (), name)
-        return
-    yield from ((file["name"], file["bytes"], file["sha256"], of) for file in inputs)
 
 
 def _sizes(opened: Opened) -> Iterator[tuple[Cell, ...]]:

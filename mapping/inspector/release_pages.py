@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from kbsource.errors import REASONS
 from kbsource.release.pages.kind import Counts, PagesManifest, count_faults
@@ -230,8 +229,7 @@ def bin_name(number: int) -> str:
     return f"{1 << (number - 1)}–{(1 << number) - 1}"
 
 
-@dataclass(frozen=True)
-class Leak:
+class Leak(NamedTuple):
     """Markup left in one place of an article."""
 
     title: str
@@ -239,12 +237,6 @@ class Leak:
     kind: str  #: of the element, or ``cell``, ``caption``, ``field``
     markup: str
     context: str  #: up to 40 characters before and after it
-
-    @classmethod
-    def at(cls, match: re.Match[str], *, title: str, place: str, kind: str) -> Leak:
-        """The leak that a match of ``MARKUP`` is."""
-        context = match.string[max(0, match.start() - CONTEXT_CHARS) : match.end() + CONTEXT_CHARS]
-        return cls(title, place, kind, match.group(), context.replace("\n", " "))
 
 
 def row_leaks(row: Mapping[str, Any]) -> Iterator[Leak]:
@@ -254,7 +246,8 @@ def row_leaks(row: Mapping[str, Any]) -> Iterator[Leak]:
     """
     for place, kind, text in _texts(row):
         for match in MARKUP.finditer(text):
-            yield Leak.at(match, title=row["title"], place=place, kind=kind)
+            context = text[max(0, match.start() - CONTEXT_CHARS) : match.end() + CONTEXT_CHARS]
+            yield Leak(row["title"], place, kind, match.group(), context.replace("\n", " "))
 
 
 def _texts(row: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

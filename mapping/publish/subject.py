@@ -16,7 +16,7 @@ from kbsource.files import join
 from kbsource.languages import edition_code, language_codes
 from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import FileEntry, InputFile, Manifest, snapshot_of, sources_of
+from kbsource.release.manifest import FileEntry, InputFile, Manifest, input_files_of, snapshot_of, sources_of
 from mapping.sources import all_sources
 
 _MARKUP = re.compile(r"[^\w.:/?&=%,()+@~-]+")
@@ -83,22 +83,11 @@ class Part:
 
     def inputs(self) -> list[InputFile]:
         """The files that it was made from."""
-        return list(_input_files(self.values.get("inputs", ())))
+        return [file for _, file in input_files_of(self.values.get("inputs"))]
 
     def sources(self) -> dict[str, str]:
         """The releases that it was made from, by what they are: the sha256 that each manifest has of itself."""
         return sources_of(self.values)
-
-
-def _input_files(value: Any) -> Iterator[InputFile]:
-    if isinstance(value, Mapping) and {"name", "bytes", "sha256"} <= value.keys():
-        yield InputFile(value["name"], value["bytes"], value["sha256"])
-    elif isinstance(value, Mapping):
-        for name in sorted(value):
-            yield from _input_files(value[name])
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _input_files(inner)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

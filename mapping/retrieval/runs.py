@@ -170,13 +170,6 @@ def found_of(record: Json) -> list[RankedDocument]:
     ]
 
 
-def _run_line(raw: RawRecord) -> _RunLine:
-    columns = (line := raw.text()).split()
-    if len(columns) != _TREC_COLUMNS or not columns[3].isdecimal():
-        raise RecordError("wrong_type", f"expected query, Q0, document, rank, score and run, found {line[:80]!r}")
-    return _RunLine(raw, columns[0], int(columns[3]), RankedDocument(columns[2], _score(columns[4])))
-
-
 def run_prediction_line(query_id: str, found: Iterable[RankedDocument], texts: Mapping[str, str]) -> bytes:
     """Documents of a run, best first, as a prediction of KILT's form.
 
@@ -278,6 +271,10 @@ def of_queries(queries: Iterable[tuple[RawRecord, str, Q]], reject: Reject, make
 def _run_lines(path: str, reject: Reject) -> Iterator[_RunLine]:
     for raw in iter_lines(path):
         try:
-            yield _run_line(raw)
+            columns = (line := raw.text()).split()
+            if len(columns) != _TREC_COLUMNS or not columns[3].isdecimal():
+                said = f"expected query, Q0, document, rank, score and run, found {line[:80]!r}"
+                raise RecordError("wrong_type", said)
+            yield _RunLine(raw, columns[0], int(columns[3]), RankedDocument(columns[2], _score(columns[4])))
         except RecordError as error:
             reject(raw.bad(error))

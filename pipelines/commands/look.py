@@ -70,14 +70,15 @@ def _opened(release: str) -> tuple[Kind[Any], Manifest]:
 
 def info_text(path: str, kind: Kind[Any], manifest: Manifest) -> str:
     """What a release is, for reading: facts, counts, what lies in it, and what can be done with it."""
-    from mapping.inspector.about import input_rows, next_commands, python_lines, release_counts, release_facts
+    from kbsource.release.manifest import input_files_of
+    from mapping.inspector.about import next_commands, python_lines, release_counts, release_facts
 
     values = manifest.to_json()
     parts = [facts_table(release_facts(kind, manifest))]
     if counts := list(release_counts(values)):
         parts.append(_part("counts", facts_table(counts)))
     parts.append(_part("holds", _table([("rows", "size", "files", "place"), *_contents(manifest)], right=range(3))))
-    if inputs := [(size(n_bytes), name) for name, n_bytes, *_ in input_rows(values.get("inputs") or (), "")]:
+    if inputs := [(size(file.bytes), file.name) for _, file in input_files_of(values.get("inputs"))]:
         parts.append(_part("made of", _table(inputs, right=[0])))
     parts.append(_part("in Python", "\n".join(python_lines(path.rstrip("/"), kind, manifest))))
     parts.append(_part("commands", table_text(next_commands(shlex.quote(path), kind))))

@@ -70,7 +70,7 @@ from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import WorkerDoFn, do, wired
-from pipelines.transforms.tables import WriteTable
+from pipelines.transforms.tables import WriteTable, by_name
 
 RANGE_BYTES = 4 << 20
 """Bytes of ``COLUMNS`` that are read together, at least."""
@@ -390,7 +390,7 @@ def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion
         | "parts" >> beam.MapTuple(_as_part)
         | "aliases" >> WriteTable("aliases", plan.output, kind=ENTITY_LINKING)
     )
-    entries = (written, aliases) | "files of all" >> beam.Flatten() | beam.Map(_by_name) | "written" >> CollectSorted()
+    entries = (written, aliases) | "files of all" >> beam.Flatten() | beam.Map(by_name) | "written" >> CollectSorted()
     scan_counts, alias_counts = (
         one[COUNTS] | f"counts {name}" >> CollectSorted() for name, one in (("links", scanned), ("aliases", counted))
     )
@@ -401,10 +401,6 @@ def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion
 def _as_part(key: ChunkKey, stored: BatchRef) -> tuple[ChunkKey, BatchRef]:
     """What a group made as a part of its own, and so a file."""
     return ChunkKey(key[1], 0), stored
-
-
-def _by_name(entry: FileEntry) -> tuple[str, FileEntry]:
-    return entry.file, entry
 
 
 def _commit(

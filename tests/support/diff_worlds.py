@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from kbsource.diff.making import make_diff
 from kbsource.records import Element, Page
 from kbsource.release.manifest import ListingManifest
 from tests.support.releases import TitleRow, redirect_to, write_release
@@ -73,6 +74,17 @@ def write_world(folder: Path, world: World, *, wiki: str = "enwiki", date: str =
     n_rows = len(pages) // 2
     write_release(folder, (page.page() for page in pages), titles=titles, rows_per_shard=n_rows, wiki=wiki, date=date)
     return folder / "release"
+
+
+def made_diff(folder: Path, seed: int, n_changes: int, *, n_moves: int = 0) -> Path:
+    """Writes a world, the same changed by chance, and their diff, as ``old``, ``new`` and ``diff`` of a folder."""
+    changes = Changes(seed)
+    old = write_world(folder / "old", changes.world)
+    changes.change(n_changes)
+    for _ in range(n_moves):
+        changes.move_text()
+    make_diff(str(old), str(write_world(folder / "new", changes.world)), str(folder / "diff"))
+    return folder
 
 
 def sentence(rng: random.Random, n_words: int) -> str:

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from kbsource.diff.kind import TABLES
-from kbsource.diff.making import make_diff
 from kbsource.errors import SetupError
 from kbsource.release.reader import read_table
 from kbsource.release.writer import write_rows
-from tests.support.diff_worlds import Changes, write_world
+from tests.support.diff_worlds import made_diff
 from tests.support.verified import seal, verified
 
 Rows = list[dict[str, Any]]
@@ -23,12 +22,7 @@ Rows = list[dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("diff")
-    changes = Changes(3)
-    old = write_world(folder / "old", changes.world)
-    changes.change(40)
-    make_diff(str(old), str(write_world(folder / "new", changes.world)), str(folder / "diff"))
-    return folder
+    return made_diff(tmp_path_factory.mktemp("diff"), 3, 40)
 
 
 def _rules(made: Path, folder: Path, table: str, change: Callable[[Rows], object], *, compared: bool) -> set[str]:

@@ -11,26 +11,18 @@ import pytest
 from starlette.testclient import TestClient
 
 from kbsource.diff.kind import doubts
-from kbsource.diff.making import make_diff
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
 from kbsource.release.reader import read_table
 from mapping.inspector.beside import folded, lines_of
 from mapping.inspector.opened import close_releases, open_releases
-from tests.support.diff_worlds import Changes, WorldPage, write_world
+from tests.support.diff_worlds import WorldPage, made_diff
 from tests.support.inspected import client_of
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("drift")
-    changes = Changes(7)
-    old = write_world(folder / "old", changes.world)
-    changes.change(60)
-    for _ in range(6):
-        changes.move_text()
-    make_diff(str(old), str(write_world(folder / "new", changes.world)), str(folder / "diff"))
-    return folder
+    return made_diff(tmp_path_factory.mktemp("drift"), 7, 60, n_moves=6)
 
 
 def paths(made: Path) -> list[str]:

@@ -74,18 +74,24 @@ def test_vectors_in_the_store_are_those_made_here(release: Path, tmp_path: Path)
     assert contents_of("s3://wiki/vectors") == contents(tmp_path / "vectors")
 
 
-@pytest.mark.parametrize(("runner", "workers"), [("local", None), ("local-multi", 2)])
-def test_a_model_in_the_store_judges_as_it_does_here(
-    runner: str, workers: int | None, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for temporary files, the copies of models among them, where there is what models need."""
     for library in ("onnxruntime", "onnx", "transformers"):
         pytest.importorskip(library, reason="needs kbsource[nli]")
+    (folder := tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return folder
+
+
+@pytest.mark.parametrize(("runner", "workers"), [("local", None), ("local-multi", 2)])
+def test_a_model_in_the_store_judges_as_it_does_here(
+    runner: str, workers: int | None, release: Path, tmp_path: Path, scratch: Path
+) -> None:
     from mapping.entail.model import model_facts
     from tests.support.tiny_nli import overlap_model
 
-    (scratch := tmp_path / "scratch").mkdir()
-    monkeypatch.setenv("TMPDIR", str(scratch))
-    monkeypatch.setattr(tempfile, "tempdir", None)
     model = overlap_model(tmp_path / "nli")
     put_folder("s3://wiki/models/nli", model)
     own = record("a", [evidence("The Halvane Isles are an archipelago", title="Halvane Isles")])
@@ -111,15 +117,10 @@ def test_a_model_in_the_store_judges_as_it_does_here(
 
 
 def test_qampari_asks_a_model_in_the_store_as_one_here_and_refuses_one_that_is_missing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scratch: Path
 ) -> None:
-    for library in ("onnxruntime", "onnx", "transformers"):
-        pytest.importorskip(library, reason="needs kbsource[nli]")
     from tests.support.tiny_nli import overlap_model
 
-    (scratch := tmp_path / "scratch").mkdir()
-    monkeypatch.setenv("TMPDIR", str(scratch))
-    monkeypatch.setattr(tempfile, "tempdir", None)
     make(mini_wikidata.DUMP, output=tmp_path / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
     build_mini(tmp_path / "kb", wikidata=str(tmp_path / "wikidata"))
     texts = [element.text for page in open_release(tmp_path / "kb") for element in page.elements]
