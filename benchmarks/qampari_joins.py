@@ -70,13 +70,13 @@ class _Facts(WorkerDoFn):
 def _ask(work: GroupWork) -> None:
     numbers = QueryNumbers(())
     facts = whole_runs(work.rows("facts"), simple.FACT_ORDER[:2])
-    for query, subjects in statements.simple_answers(facts, _RELATIONS, _TYPES):
+    for query, subjects in statements.simple_answers(facts, _RELATIONS, _TYPES, least=5, most=MOST_SUBJECTS):
         n_answers = np.full(len(subjects), len(subjects))
         work.extend("answers", (np.full(len(subjects), numbers.number(query)), n_answers, subjects, subjects))
 
 
 def _intersect(work: GroupWork) -> None:
-    for _ in statements.intersections(whole_runs(work.rows("pairs"), compositions.INTERSECTION_ORDER[:2])):
+    for _ in statements.intersections(whole_runs(work.rows("pairs"), compositions.INTERSECTION_ORDER[:2]), least=5):
         work.counts["intersections"] += 1
 
 

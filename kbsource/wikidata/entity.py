@@ -50,7 +50,7 @@ A plain tuple: a dump has billions of them.
 _match_time = re.compile(r"([+-]\d{1,16})-(0\d|1[0-2])-([0-2]\d|3[01])T\d\d:\d\d:\d\dZ", re.ASCII).fullmatch
 _is_amount = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII).fullmatch
 _is_entity_id = re.compile(VALUE_ID, re.ASCII).fullmatch
-_MONTH_PRECISION, _DAY_PRECISION = 10, 11
+MONTH_PRECISION, DAY_PRECISION = 10, 11
 _NUMBERS = {f"{number:02}": number or None for number in range(32)}
 """Months and days by their two digits; 00 is none."""
 _MAX_PRECISION = 14
@@ -122,8 +122,8 @@ def _read_time(datatype: str | None, value: dict[str, Any]) -> Snak:
     calendar = _entity_of(value["calendarmodel"])
     own = (
         int(year),
-        _NUMBERS[month] if precision >= _MONTH_PRECISION else None,
-        _NUMBERS[day] if precision >= _DAY_PRECISION else None,
+        _NUMBERS[month] if precision >= MONTH_PRECISION else None,
+        _NUMBERS[day] if precision >= DAY_PRECISION else None,
         precision,
         _CALENDARS.get(calendar, calendar),
     )
@@ -239,53 +239,6 @@ class _Properties(dict[str, bool]):
         return self._takes_all
 
 
-class StatementReader:
-    """Reads statements.
-
-    Args:
-        qualifiers: properties of the qualifiers that are wanted; None for all.
-    """
-
-    def __init__(self, qualifiers: frozenset[str] | None) -> None:
-        self._qualifiers = _Properties(qualifiers)
-        self._properties = _Properties(None)
-
-    def read(self, entity_id: str, claims: Mapping[str, Any]) -> tuple[ReadStatement, ...]:
-        """The statements in their order.
-
-        Raises:
-            RecordError: ``malformed_statement``.
-        """
-        found: list[ReadStatement] = []
-        add, properties, read_qualifiers = found.append, self._properties, self._read_qualifiers
-        try:
-            for property_id, statements in claims.items():
-                for statement in members(statements) if properties[property_id] else ():
-                    rank = statement["rank"]
-                    place = _RANK_PLACES.get(rank) if type(rank) is str else None
-                    if place is None:
-                        raise RecordError("malformed_statement", f"{property_id}: rank {brief(rank)}")
-                    qualifiers = statement.get("qualifiers")
-                    if qualifiers:
-                        add((property_id, place, read_snak(statement["mainsnak"]), read_qualifiers(qualifiers)))
-                    elif qualifiers in _NO_QUALIFIERS:
-                        add((property_id, place, read_snak(statement["mainsnak"]), ()))
-                    else:
-                        raise TypeError(f"qualifiers are {brief(qualifiers)}")
-        except (KeyError, TypeError, AttributeError) as error:
-            raise RecordError("malformed_statement", f"{entity_id}: {error!r}") from error
-        return tuple(found)
-
-    def _read_qualifiers(self, qualifiers: Mapping[str, Any]) -> tuple[Qualifier, ...]:
-        wanted = self._qualifiers
-        found: list[Qualifier] = []
-        for property_id, snaks in qualifiers.items():
-            if wanted[property_id]:
-                for snak in members(snaks):
-                    found.append((property_id, read_snak(snak)))
-        return tuple(found)
-
-
 MUL = "mul"
 """Language of labels and aliases that hold in all languages (names of people, titles)."""
 NEEDED_QUALIFIERS = (
@@ -317,16 +270,6 @@ _KEY = re.compile(rb'"id":\s*"([A-Z][1-9]\d{0,9})"')
 _KEY_BYTES = 4096
 
 
-class EntitySitelinks(NamedTuple):
-    """Pages about an item, as wikis and, at the same places, titles; rows of the table ``sitelinks``."""
-
-    sites: tuple[str, ...]
-    titles: tuple[str, ...]
-
-
-NO_SITELINKS = EntitySitelinks((), ())
-
-
 class Entity(NamedTuple):
     """One entity, as far as it is released."""
 
@@ -341,29 +284,22 @@ class Entity(NamedTuple):
     descriptions: tuple[Term, ...] = ()
     aliases: tuple[Term, ...] = ()
     label: Term | None = None  #: the one to show, None without one
-    sitelinks: EntitySitelinks = NO_SITELINKS  #: to the chosen wikis
+    #: of pages in the chosen wikis: the wikis and, at the same places, the titles
+    sitelinks: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     n_sitelinks: int = 0  #: to all wikis
     statements: tuple[ReadStatement, ...] = ()  #: in the order of the dump
 
 
-class _Languages:
-    """Languages that are wanted: chosen ones, their variants (``en-gb`` of ``en``), and ``mul``."""
+class _Languages(dict[str, bool]):
+    """Whether a language is wanted: chosen ones are, their variants (``en-gb`` of ``en``), and ``mul``."""
 
     def __init__(self, chosen: tuple[str, ...]) -> None:
-        self._chosen = frozenset((*chosen, MUL))
+        super().__init__(dict.fromkeys((*chosen, MUL), True))
         self._prefixes = tuple(f"{language}-" for language in chosen)
-        self._unwanted: set[str] = set()  # those met so far: most of the hundreds that an entity has
 
-    def wanted_of(self, languages: Iterable[str]) -> list[str]:
-        """The wanted ones, in their order."""
-        unwanted = self._unwanted
-        return [language for language in languages if language not in unwanted and self._is_wanted(language)]
-
-    def _is_wanted(self, language: str) -> bool:
-        if language in self._chosen or language.startswith(self._prefixes):
-            return True
-        self._unwanted.add(language)
-        return False
+    def __missing__(self, language: str) -> bool:
+        found = self[language] = language.startswith(self._prefixes)
+        return found
 
 
 class EntityReader:
@@ -381,9 +317,8 @@ class EntityReader:
         """
         self._order = languages
         self._wanted = {"languages": languages, "sites": sites or (), "qualifiers": qualifiers or ()}
-        self._wanted_of = _Languages(languages).wanted_of
-        self._sites = sites
-        self._statements = StatementReader(qualifiers)
+        self._languages, self._sites = _Languages(languages), sites
+        self._properties, self._qualifiers = _Properties(None), _Properties(qualifiers)
 
     def read(self, line: bytes) -> Entity:
         """The entity of a line, without the commas and brackets around it.
@@ -431,7 +366,7 @@ class EntityReader:
             shown_term(labels, self._order),
             self._wanted_sitelinks(sitelinks),
             len(sitelinks),
-            self._statements.read(entity_id, object_of(value, "claims")),
+            self._statements(entity_id, object_of(value, "claims")),
         )
 
     def wanted_in(self, kind: str, names: Collection[str]) -> set[str]:
@@ -441,15 +376,15 @@ class EntityReader:
     def _terms(
         self, value: Mapping[str, Any], name: str, terms_in: Callable[[Any], Iterable[Any]] = _alone
     ) -> tuple[Term, ...]:
-        found = object_of(value, name)
+        found, wanted = object_of(value, name), self._languages
         try:
             # The language is the key; inside, a fallback's own language may stand.
-            own = [(language, term) for language in self._wanted_of(found) for term in terms_in(found[language])]
-            return tuple([Term(language, _text(term["value"])) for language, term in own])
+            own = [(language, found[language]) for language in found if wanted[language]]
+            return tuple([Term(language, _text(term["value"])) for language, terms in own for term in terms_in(terms)])
         except (KeyError, TypeError) as error:
             raise RecordError("invalid_field", f"{name}: {error!r}") from error
 
-    def _wanted_sitelinks(self, sitelinks: Mapping[str, Any]) -> EntitySitelinks:
+    def _wanted_sitelinks(self, sitelinks: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         wanted = self._sites
         if wanted is not None:
             sitelinks = {site: link for site, link in sitelinks.items() if site in wanted}
@@ -462,7 +397,39 @@ class EntityReader:
                 titles.append(title)
         except (KeyError, TypeError) as error:
             raise RecordError("invalid_field", f"sitelinks: {error!r}") from error
-        return EntitySitelinks(tuple(sitelinks), tuple(titles))
+        return tuple(sitelinks), tuple(titles)
+
+    def _statements(self, entity_id: str, claims: Mapping[str, Any]) -> tuple[ReadStatement, ...]:
+        found: list[ReadStatement] = []
+        add, properties, read_qualifiers = found.append, self._properties, self._read_qualifiers
+        try:
+            for property_id, statements in claims.items():
+                for statement in members(statements) if properties[property_id] else ():
+                    rank = statement["rank"]
+                    place = _RANK_PLACES.get(rank) if type(rank) is str else None
+                    if place is None:
+                        raise RecordError("malformed_statement", f"{property_id}: rank {brief(rank)}")
+                    qualifiers = statement.get("qualifiers")
+                    if qualifiers:
+                        add((property_id, place, read_snak(statement["mainsnak"]), read_qualifiers(qualifiers)))
+                    elif qualifiers in _NO_QUALIFIERS:
+                        add((property_id, place, read_snak(statement["mainsnak"]), ()))
+                    else:
+                        raise TypeError(f"qualifiers are {brief(qualifiers)}")
+        except (KeyError, TypeError, AttributeError) as error:
+            raise RecordError("malformed_statement", f"{entity_id}: {error!r}") from error
+        return tuple(found)
+
+    def _read_qualifiers(self, qualifiers: Mapping[str, Any]) -> tuple[Qualifier, ...]:
+        wanted = self._qualifiers
+        return tuple(
+            [
+                (property_id, read_snak(snak))
+                for property_id, snaks in qualifiers.items()
+                if wanted[property_id]
+                for snak in members(snaks)
+            ]
+        )
 
 
 def shown_term(terms: Sequence[Term], languages: Sequence[str]) -> Term | None:

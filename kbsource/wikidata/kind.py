@@ -14,7 +14,16 @@ from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import Counted, TypedManifest, row_faults, sum_faults
 from kbsource.release.reader import row_groups
 from kbsource.rows import SCHEMA_VERSION
-from kbsource.wikidata.entity import ID_NUMBER, OWN_COLUMNS, RANKS, SNAKS, VALUE_ID, VALUE_TYPES
+from kbsource.wikidata.entity import (
+    DAY_PRECISION,
+    ID_NUMBER,
+    MONTH_PRECISION,
+    OWN_COLUMNS,
+    RANKS,
+    SNAKS,
+    VALUE_ID,
+    VALUE_TYPES,
+)
 from kbsource.wikidata.records import WIKIDATA_TABLES
 
 FORMAT = "kbsource-wikidata-1"
@@ -67,7 +76,6 @@ _ITEM, _PROPERTY, _VALUE = f"Q{ID_NUMBER}", f"P{ID_NUMBER}", VALUE_ID
 _WITHIN = {"month": (1, 12), "day": (1, 31), "precision": (0, 14), "latitude": (-360, 360), "longitude": (-360, 360)}
 _ALWAYS = {"language", "year", "precision", "calendar", "latitude", "longitude", "globe"}
 """Columns that every value of their type fills."""
-_MONTH_PRECISION, _DAY_PRECISION = 10, 11
 
 
 def _value_faults(of: str = "") -> Iterator[tuple[str, str]]:
@@ -86,7 +94,7 @@ def _value_faults(of: str = "") -> Iterator[tuple[str, str]]:
                 yield f"{of}value_type = '{type_}' and {of}{name} is null", f"no {name}"
     for name, (least, most) in _WITHIN.items():
         yield f"{of}{name} not between {least} and {most}", f"{name} not from {least} to {most}"
-    for name, least in (("month", _MONTH_PRECISION), ("day", _DAY_PRECISION)):
+    for name, least in (("month", MONTH_PRECISION), ("day", DAY_PRECISION)):
         yield f"{of}{name} is not null and {of}precision < {least}", f"a {name} beyond the precision"
 
 

@@ -482,8 +482,9 @@ def _add_entity(entity: Entity, tables: Mapping[str, TableRows]) -> None:
     )
     if entity.kind == "item":
         tables["items"].extend(([(entity.entity_id, *terms, entity.n_sitelinks)],))
-        if (links := entity.sitelinks).sites:
-            tables["sitelinks"].extend(([entity.entity_id] * len(links.sites), links.sites, links.titles))
+        sites, titles = entity.sitelinks
+        if sites:
+            tables["sitelinks"].extend(([entity.entity_id] * len(sites), sites, titles))
     else:
         tables["properties"].extend(([(entity.entity_id, entity.datatype, *terms)],))
     if entity.statements:

@@ -14,7 +14,7 @@ from kbsource.release.kind import ListingKind
 from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import ListingManifest
-from mapping.amber.records import TASKS, AmberOptions, AmberSet, Collection, Document, SetEntity
+from mapping.amber.records import TASKS, AmberOptions, AmberSet, Collection, SetEntity
 from mapping.amber.release import (
     TABLES,
     TUPLES_FILE,
@@ -26,7 +26,7 @@ from mapping.amber.release import (
     sets_path,
     tuples_record,
 )
-from mapping.amber.sets import align_entity, amber_id, lacking
+from mapping.amber.sets import Passage, align_entity, amber_id, lacking
 from mapping.write.kind import FROM_PAGES, REPORT
 
 LAWS = (
@@ -120,13 +120,13 @@ def _faults(amber_set: AmberSet, before: str) -> Iterator[str]:
 
 
 def _page_fault(entity: SetEntity, source: KnowledgeSource) -> str | None:
-    documents = []
+    passages = []
     for ref in entity.wikipedia:
         page = source.by_id(int(ref.wikipedia_id))
         if page is None or (page.title, page.qid) != (ref.title, entity.qid):
             return f"page {ref.wikipedia_id} is not {ref.title!r}"
-        documents.append(Document(ref, " ".join(kilt_texts(page)[0])))
-    return None if align_entity(entity, documents) == entity else "its pages name other values"
+        passages.append(Passage(ref, " ".join(kilt_texts(page)[0])))
+    return None if align_entity(entity, passages) == entity else "its pages name other values"
 
 
 AMBER_SETS = ListingKind(

@@ -112,13 +112,6 @@ class PageRef(Row):
     title: Annotated[str, "its title"]
 
 
-class Document(NamedTuple):
-    """A page with its text: KILT's paragraphs joined by blanks."""
-
-    page: PageRef
-    text: str
-
-
 class FullValue(Row):
     """A value with what it is called."""
 

@@ -170,11 +170,10 @@ class ValueCounts:
 
 def tuples_record(amber_set: AmberSet) -> dict[str, Any]:
     """The record of a set in ``amber_set_tuples.jsonl``."""
-    return {"name": amber_set.name, "qids": {entity.qid: entity_record(entity) for entity in amber_set.entities}}
+    return {"name": amber_set.name, "qids": {entity.qid: _entity_record(entity) for entity in amber_set.entities}}
 
 
-def entity_record(entity: SetEntity) -> dict[str, Any]:
-    """An entity as it stands there."""
+def _entity_record(entity: SetEntity) -> dict[str, Any]:
     record: dict[str, Any] = to_builtins(entity)
     del record["qid"]
     tuples = record.pop("tuples")
@@ -185,11 +184,10 @@ def entity_record(entity: SetEntity) -> dict[str, Any]:
 
 def set_of(record: Mapping[str, Any]) -> AmberSet:
     """The set of a record; the reverse of ``tuples_record``."""
-    return AmberSet(record["name"], tuple(entity_of(qid, one) for qid, one in record["qids"].items()))
+    return AmberSet(record["name"], tuple(_entity_of(qid, one) for qid, one in record["qids"].items()))
 
 
-def entity_of(qid: str, record: Mapping[str, Any]) -> SetEntity:
-    """The entity of a record; the reverse of ``entity_record``."""
+def _entity_of(qid: str, record: Mapping[str, Any]) -> SetEntity:
     tuples = [{"property_id": property_id, **one} for property_id, one in record["pids"].items()]
     return convert({**record, "qid": qid, "tuples": tuples}, SetEntity)
 

@@ -20,7 +20,6 @@ from mapping.amber.records import (
     AmberSet,
     AmberTuple,
     Collection,
-    Document,
     Entity,
     FullValue,
     GapScale,
@@ -41,20 +40,17 @@ class Bearer(NamedTuple):
     is_member: bool  # whether it is of a type of the collection
 
 
-class Members(NamedTuple):
-    """What a collection takes of a name."""
-
-    #: why it takes nothing: ``too_few_members``, ``small_gap``; ``no_members`` for a name that is none of its own; None
-    #: where it takes the name
-    reason: str | None
-    rows: Iterator[tuple[Bearer, bool]]  # members that it takes, each with whether it is a head; to be read once
-
-
-def choose_members(bearers: Iterable[Bearer], options: AmberOptions) -> Members:
+def choose_members(
+    bearers: Iterable[Bearer], options: AmberOptions
+) -> tuple[str | None, Iterator[tuple[Bearer, bool]]]:
     """What a collection takes of a name. Memory: two bearers, however many there are.
 
     Args:
         bearers: all entities that have the name, the most viewed first, equal ones by number.
+
+    Returns:
+        Why it takes nothing: ``too_few_members``, ``small_gap``, or ``no_members`` for a name that is none of its own;
+        None where it takes the name. And the members that it takes, each with whether it is a head, to be read once.
     """
     rows = iter(bearers)
     most_views, first, second = 0, None, None
@@ -67,11 +63,11 @@ def choose_members(bearers: Iterable[Bearer], options: AmberOptions) -> Members:
                 break
             first = row
     if first is None or second is None:
-        return Members("no_members" if first is None else "too_few_members", iter(()))
+        return "no_members" if first is None else "too_few_members", iter(())
     if gap(first.views, second.views, options.gap_on) < LEAST_GAP:
-        return Members("small_gap", iter(()))
+        return "small_gap", iter(())
     members = chain((first, second), (row for row in rows if row.is_member))
-    return Members(None, ((member, member.views == most_views) for member in members))
+    return None, ((member, member.views == most_views) for member in members)
 
 
 def gap(most: int, next_most: int, scale: GapScale) -> float:
@@ -246,11 +242,11 @@ def normalised(text: str) -> list[str]:
 
 
 class Passage:
-    """The beginning of a page, to be looked into."""
+    """The beginning of a page, to be looked into: of its text, KILT's paragraphs joined by blanks."""
 
-    def __init__(self, document: Document) -> None:
-        self.page = document.page
-        self._words = _joined(normalised(" ".join(document.text.split()[:N_TOKENS])))
+    def __init__(self, page: PageRef, text: str) -> None:
+        self.page = page
+        self._words = _joined(normalised(" ".join(text.split()[:N_TOKENS])))
 
     def names(self, alias: str) -> bool:
         """Whether it has the words of an alias one after the other; one without words is nowhere."""
@@ -262,9 +258,8 @@ def _joined(words: Sequence[str]) -> str:
     return f" {' '.join(words)} "
 
 
-def align_entity(entity: SetEntity, documents: Iterable[Document]) -> SetEntity:
+def align_entity(entity: SetEntity, passages: Sequence[Passage]) -> SetEntity:
     """An entity with its pages and those of its properties that any of them names a value of."""
-    passages = [Passage(document) for document in documents]
     aligned = (_aligned(one, passages) for one in entity.tuples)
     return replace(
         entity,

@@ -40,7 +40,7 @@ from kbsource.files import Folder, join
 from kbsource.identity import stable_sha256
 from kbsource.records import BadRecord
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import ListingManifest, code_facts, input_files
+from kbsource.release.manifest import code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes
 from kbsource.release.writer import write_rejected
@@ -474,7 +474,10 @@ def apply_crowd(
         raise SetupError(f"{least} answers that a question needs: for --least-answers give a number from 1 on.")
     manifest, form = read_form(release)
     check_output(output)
-    tasks_sha256 = _check_tasks(tasks_folder, release, manifest)
+    own = CROWD_TASKS.read(tasks_folder)
+    if own.facts["qampari"]["manifest_sha256"] != manifest.sha256:
+        raise SetupError(f"{tasks_folder}: tasks of another release than {release}; give the one they are of.")
+    check_hashes(tasks_folder, own.entries())
     check_hashes(release, manifest.entries())
     tasks = {
         text_at(record, "task_id"): Task(text_at(record, "aid"), bool(record["is_wrong"]))
@@ -493,7 +496,7 @@ def apply_crowd(
         **({"release": manifest.facts["release"]} if "release" in manifest.facts else {}),
         "form": form._asdict(),
         "qampari": {"manifest_sha256": manifest.sha256},
-        "tasks": {"manifest_sha256": tasks_sha256},
+        "tasks": {"manifest_sha256": own.sha256},
         "inputs": {
             name: [asdict(input_file) for input_file in input_files([path])]
             for name, path in given.items()
@@ -556,11 +559,3 @@ def _report(
         },
         "rejected": dict(sorted(Counter(bad.reason for bad in rejected).items())),
     }
-
-
-def _check_tasks(folder: str, release: str, manifest: ListingManifest) -> str:
-    tasks = CROWD_TASKS.read(folder)
-    if tasks.facts["qampari"]["manifest_sha256"] != manifest.sha256:
-        raise SetupError(f"{folder}: tasks of another release than {release}; give the one they are of.")
-    check_hashes(folder, tasks.entries())
-    return tasks.sha256

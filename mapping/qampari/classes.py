@@ -47,23 +47,22 @@ def labelled_items(batch: pa.RecordBatch, labels: Sequence[str]) -> list[tuple[s
     return list(zip(ids.to_pylist(), texts.filter(is_wanted).to_pylist(), strict=True))
 
 
-def class_uses(batch: pa.RecordBatch, items: Collection[str]) -> dict[str, tuple[int, int]]:
-    """How often items are the value of P31 or P279, and how often that of P31, of those that are any.
+def class_uses(batch: pa.RecordBatch, items: Collection[str]) -> dict[str, int]:
+    """Which items are the value of P31 or P279, and how often each is that of P31.
 
     Args:
         batch: statements, with ``property_id``, ``rank``, ``value_type`` and ``value``.
     """
     is_use = pc.and_(pc.is_in(batch["property_id"], pa.array([_INSTANCE_OF, _SUBCLASS_OF])), _counts(batch))
     used = batch.filter(pc.and_(is_use, pc.is_in(batch["value"], pa.array(sorted(items), pa.string()))))
-    uses = Counter(used["value"].to_pylist())
     instances = Counter(used.filter(pc.equal(used["property_id"], _INSTANCE_OF))["value"].to_pylist())
-    return {one: (n, instances[one]) for one, n in uses.items()}
+    return {one: instances[one] for one in used["value"].unique().to_pylist()}
 
 
 def choose_classes(
     labels: Sequence[str],
     named: Mapping[str, Collection[str]],
-    uses: Mapping[str, tuple[int, int]],
+    uses: Mapping[str, int],
     *,
     given: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
@@ -82,7 +81,7 @@ def choose_classes(
         if label in known:
             found[label] = known[label]
         elif classes := [class_id for class_id in named.get(label, ()) if class_id in uses]:
-            found[label] = min(classes, key=lambda class_id: (-uses[class_id][1], int(class_id[1:])))
+            found[label] = min(classes, key=lambda class_id: (-uses[class_id], int(class_id[1:])))
     return found
 
 

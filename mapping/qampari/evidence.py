@@ -49,7 +49,6 @@ class Candidate(NamedTuple):
     end_char: int  # where that sentence ends
     text: str  # from ``start_char`` to ``end_char``
     found: str  # the name as it stands there
-    is_link: bool  # found by a link and not by a name
     title: str  # of the page
 
 
@@ -93,10 +92,15 @@ def number_names(amount: str) -> tuple[str, ...]:
         return ()
     if not value.is_finite() or abs(value.adjusted()) > _MOST_DIGITS:
         return ()
-    plain = f"{value:f}"
-    short = plain.rstrip("0").rstrip(".") if "." in plain else plain
-    names = dict.fromkeys((plain, short, f"{Decimal(short):,f}"))
+    short = plain_number(value)
+    names = dict.fromkeys((f"{value:f}", short, f"{Decimal(short):,f}"))
     return tuple(name for name in names if sum(char.isdigit() for char in name) >= _LEAST_DIGITS)
+
+
+def plain_number(number: Decimal) -> str:
+    """A number without an exponent or zeros at its end, so that equal numbers have one text."""
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def year_names(year: int) -> tuple[str, ...]:
@@ -123,8 +127,9 @@ class PageSentences:
     def __init__(self, page: Page, *, n_before: int = N_BEFORE) -> None:
         self.page = page
         self.n_before = n_before
-        self._running = [number for number, one in enumerate(page.elements) if one.kind not in _TITLES]
-        texts = [page.elements[number].text for number in self._running]
+        #: numbers of the elements that are looked into
+        self.running = [number for number, one in enumerate(page.elements) if one.kind not in _TITLES]
+        texts = [page.elements[number].text for number in self.running]
         # One text for all: to search each element by itself costs more than the search.
         self._text = "\n".join(texts)
         self._folded = fold_case(self._text)
@@ -139,26 +144,28 @@ class PageSentences:
         of the two. Each sentence comes once: by order of the names, by link last, then in the order of the page.
         """
         places: dict[tuple[int, int, int], Candidate] = {}
-        for element, start, end, is_link in self._mentions(sought):
-            found = self._candidate(element, start, end, is_link=is_link)
+        for element, start, end in self._mentions(sought):
+            found = self.candidate(element, start, end)
             places.setdefault((element, found.sentence_char, found.end_char), found)
         return list(places.values())
 
-    def _candidate(self, element: int, start: int, end: int, *, is_link: bool) -> Candidate:
-        text, spans = self.page.elements[element].text, self._sentence_spans(element)
+    def candidate(self, element: int, start: int, end: int) -> Candidate:
+        """The sentence of an element that a place in it is in, or sentences, behind those before."""
+        text, spans = self.page.elements[element].text, self.spans(element)
         starts = [first for first, _ in spans]
         first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
         begin, stop = starts[max(0, first - self.n_before)], spans[last][1]
         place = (self.page.page_id, element, begin, starts[first], stop)
-        return Candidate(*place, text[begin:stop], text[start:end], is_link, self.page.title)
+        return Candidate(*place, text[begin:stop], text[start:end], self.page.title)
 
-    def _sentence_spans(self, element: int) -> list[tuple[int, int]]:
+    def spans(self, element: int) -> list[tuple[int, int]]:
+        """The sentences of an element, as half-open spans."""
         if element not in self._spans:
             self._spans[element] = sentence_spans(self.page.elements[element].text)
         return self._spans[element]
 
-    def _mentions(self, sought: Sought) -> Iterator[tuple[int, int, int, bool]]:
-        """Element, half-open place and whether it is a link, in the order of names, then links."""
+    def _mentions(self, sought: Sought) -> Iterator[tuple[int, int, int]]:
+        """Element and half-open place, in the order of names, then links."""
         for name in sought.names:
             if "\n" in name:  # no element has one
                 continue
@@ -167,16 +174,16 @@ class PageSentences:
                     continue
                 place = bisect_right(self._starts, found) - 1
                 start = found - self._starts[place]
-                yield self._running[place], start, start + len(name), False
+                yield self.running[place], start, start + len(name)
         if sought.page_id is not None:
             for anchor in self._anchors[sought.page_id]:
                 blank = len(anchor.text) - len(anchor.text.lstrip())
-                yield anchor.element, anchor.start + blank, anchor.start + len(anchor.text.rstrip()), True
+                yield anchor.element, anchor.start + blank, anchor.start + len(anchor.text.rstrip())
 
     @cached_property
     def _anchors(self) -> defaultdict[int | None, list[Anchor]]:
         by_target: defaultdict[int | None, list[Anchor]] = defaultdict(list)
-        wanted = set(self._running)
+        wanted = set(self.running)
         for anchor in self.page.anchors:
             if anchor.element in wanted and anchor.text.strip():
                 by_target[anchor.target_page_id].append(anchor)

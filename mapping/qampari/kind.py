@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kbsource.columns import rows_of, schema_of
 from kbsource.errors import RecordError, SetupError
@@ -34,7 +34,6 @@ from mapping.write.kind import FROM_PAGES, REPORT
 TABLES = {"questions": schema_of(Question), "queries": schema_of(QueryRow)}
 """Every table that a QAMPARI release alone has, by folder name."""
 _QUESTIONS = shard_path("questions", 0, 1)
-_SHOWN_CHARS = 120
 _PROOF = "(proof.end_char - proof.start_char)"
 
 
@@ -114,11 +113,6 @@ LAWS = (
 )
 
 
-class _Line(NamedTuple):
-    split: str
-    digest: bytes
-
-
 def check_release(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
     """Compares the files of the splits with the table of questions; None where files do not allow it.
 
@@ -130,7 +124,7 @@ def check_release(checking: Checking[ListingManifest]) -> Mapping[str, int] | No
         return None
     if not checking.has_files(release_paths()):
         return None
-    lines: dict[str, _Line] = {}
+    lines: dict[str, bytes] = {}
     for split in SPLITS:
         _read_lines(checking, split, lines)
     for _, batch in checking.batches("questions"):
@@ -140,14 +134,14 @@ def check_release(checking: Checking[ListingManifest]) -> Mapping[str, int] | No
             line = lines.pop(drawn.qid, None)
             if line is None:
                 found.add(data_path(drawn.split), "not_released", drawn.qid)
-            elif line.digest != _digest(record_line(released_record(drawn, form))):
-                found.add(data_path(line.split), "released_differs", drawn.qid)
-    for qid, line in lines.items():
-        found.add(data_path(line.split), "not_drawn", qid)
+            elif line != _digest(record_line(released_record(drawn, form))):
+                found.add(data_path(parse_qid(drawn.qid).split), "released_differs", drawn.qid)
+    for qid in lines:
+        found.add(data_path(parse_qid(qid).split), "not_drawn", qid)
     return {}
 
 
-def _read_lines(checking: Checking[ListingManifest], split: str, lines: dict[str, _Line]) -> None:
+def _read_lines(checking: Checking[ListingManifest], split: str, lines: dict[str, bytes]) -> None:
     """Checks each line of a split by itself, and adds it by its qid."""
     file, numbers = data_path(split), set[int]()
     for number, data in enumerate(checking.lines(file), start=1):
@@ -161,7 +155,7 @@ def _read_lines(checking: Checking[ListingManifest], split: str, lines: dict[str
             checking.found.add(file, "duplicate_question", f"line {number}: {qid}")
             continue
         numbers.add(n)
-        lines[qid] = _Line(split, _digest(data))
+        lines[qid] = _digest(data)
 
 
 def _digest(line: bytes) -> bytes:

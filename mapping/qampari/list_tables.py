@@ -78,11 +78,6 @@ class ListTable(NamedTuple):
         """Names the table among those of its page."""
         return self.numbers[0]
 
-    @property
-    def n_rows(self) -> int:
-        """How many rows it has."""
-        return len(self.rows)
-
 
 class _Grid(NamedTuple):
     """The rows of one table, each as wide as its header."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from functools import cached_property
-from itertools import accumulate, pairwise
-from typing import Any, Literal, NamedTuple
+from itertools import accumulate
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kbsource.columns import schema_of
+from kbsource.columns import batch_of, rows_of, schema_of
 from kbsource.index.title_index import TitleIndex
 from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.pages.locations import Locations, index_folder
+from kbsource.rows import Row
 from kbsource.wikidata.kind import WikidataTables
 from kbsource.wikidata.records import Item
 from mapping.qampari.classes import ItemSet, Numbers, item_numbers, required
@@ -28,26 +29,24 @@ TERM_COLUMNS = ("item_id", *_TERMS)
 TERMS = pa.schema([*required("item"), *(schema_of(Item).field(name) for name in _TERMS)])
 """What Wikidata calls items."""
 
-NAMES = pa.schema(
-    [
-        *required("item"),
-        *required("names", of=pa.list_(pa.string())),
-        pa.field("page_id", pa.int64()),
-        pa.field("title", pa.string()),
-    ]
-)
-"""A row an item. Names: best first, none for an item without label, page and alias."""
 
-
-class Name(NamedTuple):
+class Name(Row):
     """What an item or a value is called."""
 
+    item: int | None  # number of the item; None for values of other kinds
     #: best first; none for an item without label, page and alias, and for a value that pages are full of, such as a
     #: number of two digits
     names: tuple[str, ...]
     page_id: int | None = None  # of its page; None without one
     title: str | None = None
-    item_id: str | None = None  # of a value that is an item
+
+    @property
+    def item_id(self) -> str | None:
+        """The item as Wikidata names it."""
+        return None if self.item is None else f"Q{self.item}"
+
+
+NAMES = schema_of(Name)
 
 
 class ItemPages:
@@ -136,9 +135,7 @@ def name_items(items: Numbers, terms: pa.Table, pages: ItemPages) -> Iterator[pa
         part = items[start : start + _BATCH_ROWS]
         places, is_there = _places(known, part)
         found = dict(zip(part[is_there].tolist(), terms.take(pa.array(places)).to_pylist(), strict=True))
-        rows = [(item, *_named(found.get(item), pages.page(item))) for item in part.tolist()]
-        values = zip(zip(*rows, strict=True), NAMES.types, strict=True)
-        yield pa.RecordBatch.from_arrays([pa.array(*value) for value in values], schema=NAMES)
+        yield batch_of((_named(item, found.get(item), pages.page(item)) for item in part.tolist()), Name)
 
 
 def item_terms(batch: pa.RecordBatch, needed: ItemSet) -> pa.RecordBatch:
@@ -162,11 +159,11 @@ def _places(items: Numbers, numbers: Numbers) -> tuple[Numbers, npt.NDArray[np.b
     return at[is_there], is_there
 
 
-def _named(terms: dict[str, Any] | None, page: tuple[int, str] | None) -> tuple[Any, ...]:
+def _named(item: int, terms: dict[str, Any] | None, page: tuple[int, str] | None) -> Name:
     labels, aliases = ([], []) if terms is None else (terms["labels"], terms["aliases"])
     title = None if page is None else page[1]
     names = item_names(_label(labels) or title, ((alias["language"], alias["text"]) for alias in aliases))
-    return (names, *((None, None) if page is None else page))
+    return Name(item, names, *(page or ()))
 
 
 def _label(labels: list[dict[str, str]]) -> str | None:
@@ -190,14 +187,7 @@ class ItemNames:
         wanted = np.unique(items)
         if not len(wanted):
             return {}
-        found = self._take(wanted)
-        names = found["names"]
-        texts, edges = names.flatten().to_pylist(), (names.offsets.to_numpy() - names.offsets[0].as_py()).tolist()
-        columns = (found[name].to_pylist() for name in ("page_id", "title"))
-        return {
-            item: Name(tuple(texts[start:end]), page_id, title)
-            for item, (start, end), page_id, title in zip(wanted.tolist(), pairwise(edges), *columns, strict=True)
-        }
+        return dict(zip(wanted.tolist(), rows_of(self._take(wanted), Name), strict=True))
 
 
 ValueKind = Literal["item", "year", "number", "text"]
@@ -248,11 +238,11 @@ class Values:
         found = []
         for kind, (_, value) in zip(kinds, values, strict=True):
             if kind == "item":
-                found.append(named[int(value[1:])]._replace(item_id=value))
+                found.append(named[int(value[1:])])
             elif kind == "year":
-                found.append(Name(year_names(int(value))))
+                found.append(Name(None, year_names(int(value))))
             else:
-                found.append(Name(number_names(value) if kind == "number" else text_names(value)))
+                found.append(Name(None, number_names(value) if kind == "number" else text_names(value)))
         return found
 
 

@@ -41,18 +41,13 @@ class SimpleRelation:
     plural: str | None  # what the answers are in a question about something of theirs; None for types
     predicate: str  # the rest of the question, with ``{entity}``
     claim: str  # predicate of the hypothesis, whose subject is the answer, with ``{entity}``
-    #: labels of the classes that answers are told apart by, in the order in which they are tried; empty where they are
-    #: not
+    #: labels of the classes that answers are told apart by, each of which makes a question of its own, in the order in
+    #: which they are tried; empty where they are not
     types: tuple[str, ...] = ()
     is_enabled: bool = True  # whether questions are made of it
     #: the predicate for several answers, with ``{entity}``; None where it changes by is, was or has at its beginning
     #: alone
     of_many: str | None = None
-
-    @property
-    def is_typed(self) -> bool:
-        """Whether each type of answers makes a question of its own."""
-        return bool(self.types)
 
     def hypothesis(self, answer: str, entity: str) -> str:
         """The sentence that says that an answer is right."""
@@ -87,11 +82,6 @@ class Relations:
     type_words: Mapping[str, str] = field(default_factory=dict)
     #: the Wikidata item of a class, where it is not left to be found by the label
     classes: Mapping[str, str] = field(default_factory=dict)
-
-    def property_ids(self) -> set[str]:
-        """The properties whose statements are needed, of the relations that are enabled."""
-        every: list[SimpleRelation | CompositionRelation] = [*self.simple.values(), *self.composition.values()]
-        return {relation.property_id for relation in every if relation.is_enabled}
 
     def word_for(self, label: str) -> str:
         """What a question calls the answers of a type."""

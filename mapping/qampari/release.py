@@ -125,6 +125,9 @@ def _answer(
     return {"answer_text": answer.text, "aid": aid, "aliases": list(answer.aliases), **address, "proof": proofs}
 
 
+_OF_PROOFS = ("page_id", "element", "start_char", "end_char", "entailment", "hypothesis")
+
+
 def _meta(question: Question) -> dict[str, Any]:
     return {
         "key": question.key,
@@ -137,17 +140,7 @@ def _meta(question: Question) -> dict[str, Any]:
             {
                 "item_id": answer.item_id,
                 "via_id": None if answer.via is None else answer.via.item_id,
-                "proofs": [
-                    {
-                        "page_id": proof.page_id,
-                        "element": proof.element,
-                        "start_char": proof.start_char,
-                        "end_char": proof.end_char,
-                        "entailment": proof.entailment,
-                        "hypothesis": proof.hypothesis,
-                    }
-                    for proof in answer.proofs
-                ],
+                "proofs": [{name: getattr(proof, name) for name in _OF_PROOFS} for proof in answer.proofs],
             }
             for answer in question.answers
         ],

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from mapping.qampari.classes import N_WORDS, ClassTypes, ItemSet, Numbers, item_numbers, required
 from mapping.qampari.questions import Relations, SimpleQuery
-from mapping.qampari.selection import MOST_SUBJECTS
 
 ENDED = "P582"
 """Qualifier of statements that no longer hold: end time."""
@@ -173,9 +172,6 @@ def _preferred(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.filter(pa.array(is_preferred | ~has_preferred[places]))
 
 
-LEAST_ANSWERS = 5
-
-
 ANSWERS = pa.schema(required("query", "size", "subject", "fact"))
 """Answers of queries, which are numbered as ``questions.QueryNumbers`` does, with how many each has."""
 PAIRS = pa.schema(required("first", "second", "fewest", "subject", "first_fact", "second_fact"))
@@ -208,8 +204,8 @@ def simple_answers(
     relations: Relations,
     types: ClassTypes,
     *,
-    least: int = LEAST_ANSWERS,
-    most: int = MOST_SUBJECTS,
+    least: int,
+    most: int,
     tally: Counter[str] | None = None,
 ) -> Iterator[tuple[SimpleQuery, Numbers]]:
     """The queries of enabled simple relations that have enough answers, with the numbers of these, ascending.
@@ -244,7 +240,7 @@ def simple_answers(
                 tally["too_many_subjects"] += 1
                 continue
             query = SimpleQuery(relation.property_id, f"Q{value[start]}")
-            if not relation.is_typed:
+            if not relation.types:
                 yield query, subject[start:end]
                 continue
             of_types = [
@@ -283,7 +279,7 @@ def pairs_of_queries(answers: Iterable[pa.RecordBatch], family_bits: int) -> Ite
                 yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=PAIRS)
 
 
-def intersections(pairs: Iterable[pa.RecordBatch], *, least: int = LEAST_ANSWERS) -> Iterator[PairAnswers]:
+def intersections(pairs: Iterable[pa.RecordBatch], *, least: int) -> Iterator[PairAnswers]:
     """The pairs of queries that share enough answers while neither has all of the other's, by first and second.
 
     Args:
@@ -309,7 +305,7 @@ def values_of_queries(bases: pa.Table, values: pa.Table) -> pa.Table:
     return rows.filter(pc.not_equal(rows["own"], rows["property"])).select(PAIRED.names).cast(PAIRED)
 
 
-def compositions(paired: Iterable[pa.RecordBatch], *, least: int = LEAST_ANSWERS) -> Iterator[ValueAnswers]:
+def compositions(paired: Iterable[pa.RecordBatch], *, least: int) -> Iterator[ValueAnswers]:
     """The queries and properties under which the answers have enough distinct values, by property and query.
 
     Args:

@@ -13,12 +13,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from kbsource.identity import stable_sha256
-from kbsource.records import Page
-from kbsource.sentences import sentence_spans
-from mapping.qampari.evidence import N_BEFORE, Candidate, number_names, text_names
+from mapping.qampari.evidence import Candidate, PageSentences, number_names, plain_number, text_names
 from mapping.qampari.list_tables import LinkedText, ListTable
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
@@ -31,7 +30,6 @@ _NUMBER = re.compile(
 )
 _NAME_WORD = re.compile(r"\w+(?:['’.&-]\w+)*")
 _LEAST_SINGULAR = 4
-_TITLES = frozenset(("title", "heading"))
 
 
 class TableFact(NamedTuple):
@@ -145,7 +143,7 @@ def value_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((text, *names))) if names else ()
 
 
-def find_words(page: Page, words: Iterable[str], *, n_before: int = N_BEFORE) -> Candidate | None:
+def find_words(sentences: PageSentences, words: Iterable[str]) -> Candidate | None:
     """The sentence of a page that has most of some words, the first of these; None unless the page has them all.
 
     Words are looked for in paragraphs and list items, whole and in any case; one of more than three letters that ends
@@ -153,20 +151,14 @@ def find_words(page: Page, words: Iterable[str], *, n_before: int = N_BEFORE) ->
 
     Args:
         words: each once.
-        n_before: most sentences before, of the same element.
     """
-    spans: dict[int, list[tuple[int, int]]] = {}
     found: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
-    running = [number for number, one in enumerate(page.elements) if one.kind not in _TITLES]
     for word in words:
         pattern = _word_pattern(word)
         places: dict[tuple[int, int], str] = {}
-        for element in running:
-            text = page.elements[element].text
-            for match in pattern.finditer(text):
-                if element not in spans:
-                    spans[element] = sentence_spans(text)
-                sentence = bisect_right(spans[element], match.start(), key=lambda span: span[0]) - 1
+        for element in sentences.running:
+            for match in pattern.finditer(sentences.page.elements[element].text):
+                sentence = bisect_right(sentences.spans(element), match.start(), key=itemgetter(0)) - 1
                 places.setdefault((element, sentence), match[0])
         if not places:
             return None
@@ -175,11 +167,8 @@ def find_words(page: Page, words: Iterable[str], *, n_before: int = N_BEFORE) ->
     if not found:
         return None
     element, sentence = min(found, key=lambda place: (-len(found[place]), place))
-    begin = spans[element][max(0, sentence - n_before)][0]
-    start, end = spans[element][sentence]
-    text = page.elements[element].text[begin:end]
-    words_found = " ".join(found[element, sentence])
-    return Candidate(page.page_id, element, begin, start, end, text, words_found, False, page.title)
+    place = sentences.spans(element)[sentence]
+    return sentences.candidate(element, *place)._replace(found=" ".join(found[element, sentence]))
 
 
 def _word_pattern(word: str) -> re.Pattern[str]:
@@ -298,7 +287,9 @@ def draw_pivot(amounts: Iterable[tuple[int, Decimal]], *, least: int, seed: str,
         for pivot in {amount for having in by_page.values() for amount in having}
         if bisect_left(smallest, pivot) >= least and len(largest) - bisect_left(largest, pivot) >= least
     ]
-    return min(pivots, key=lambda pivot: (stable_sha256(seed, "pivot", column_key, _plain(pivot)), pivot), default=None)
+    return min(
+        pivots, key=lambda pivot: (stable_sha256(seed, "pivot", column_key, plain_number(pivot)), pivot), default=None
+    )
 
 
 class _Maker:
@@ -390,9 +381,9 @@ class _Maker:
         )
         shown = min(one.value.text for amount, one in amounts if amount == pivot)
         if parse_number(shown) is None:  # a date, of which only the year is compared
-            shown = _plain(pivot)
+            shown = plain_number(pivot)
         for side, (word, text) in zip(sides, said.items(), strict=True):
-            self._add(TABLE_COMPOSITION, f"{column_key}__{word}__{_plain(pivot)}", f"{text} {shown}?", side, ())
+            self._add(TABLE_COMPOSITION, f"{column_key}__{word}__{plain_number(pivot)}", f"{text} {shown}?", side, ())
 
     def _leave(self, subset: str, key: str, reason: str, rows: Sequence[_Row]) -> None:
         proved = [row for row in rows if row.proof is not None]
@@ -439,12 +430,6 @@ def _year_of(text: str) -> Decimal:
     found = _YEAR.search(text)
     assert found is not None
     return Decimal(found[0])
-
-
-def _plain(amount: Decimal) -> str:
-    """A number without an exponent or zeros at its end, so that equal numbers have one text."""
-    text = f"{amount:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _list_phrase(table: ListTable) -> str:

@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import Any
 
 import apache_beam as beam
+import msgspec
 import numpy as np
-import orjson
 import pyarrow as pa
 from msgspec.structs import replace
 
@@ -19,12 +19,13 @@ from kbsource.records import Page
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored, rows_batch
 from kbsource.runtime.regroup import ByNumber
 from mapping.acceptance import read_rule
-from mapping.amber.records import ITEM, QUANTITY, AmberOptions, AmberSet, Document, Entity, PageRef, SetEntity, Value
-from mapping.amber.release import claim, entity_of, entity_record, tuples_record
+from mapping.amber.records import ITEM, QUANTITY, AmberOptions, AmberSet, Entity, PageRef, SetEntity, Value
+from mapping.amber.release import claim
 from mapping.amber.sets import (
     BEARERS_OF_VALUES,
     INSTANCE_OF,
     Bearer,
+    Passage,
     align_entity,
     choose_members,
     distinguishing,
@@ -59,6 +60,7 @@ from pipelines.transforms.verify_entailment import VerifyEntailment
 
 _ENTITIES_AT_ONCE = _ROWS_AT_ONCE = 4096
 _UNIT = "http://www.wikidata.org/entity/"
+_ENTITY = msgspec.json.Decoder(SetEntity)
 
 
 def find_names(work: GroupWork, *, n_collections: int, options: AmberOptions) -> None:
@@ -195,7 +197,7 @@ def _make_sets(work: GroupWork, sets: list[list[tuple[Any, ...]]], known: KnownE
                 page = pages.page(int(one.qid[1:]))
                 assert page is not None
                 full = replace(one, wikipedia=(PageRef(str(page[0]), page[1]),))
-                content = orjson.dumps(entity_record(full))
+                content = msgspec.json.encode(full)
                 work.add("wanted", (position, set_number, int(one.qid[1:]), number, name, content))
         if outcome is not None:
             work.add("outcomes", (number, name, outcome, 0, len(members)))
@@ -240,19 +242,19 @@ def align_pages(work: GroupWork, *, plan: Plan) -> None:
     tokeniser = Tokeniser(plan.pages.lang)
     try:
         for position, rows in groupby(value_rows(work.rows("wanted")), key=itemgetter(0)):
-            of_page = [(*row[1:5], entity_of(f"Q{row[2]}", orjson.loads(row[5]))) for row in rows]
-            document = None
+            of_page = [(*row[1:5], _ENTITY.decode(row[5])) for row in rows]
+            passage = None
             for set_number, item, number, name, entity in of_page:
                 if entity.tuples:
-                    if document is None:
+                    if passage is None:
                         page = texts.page(position)
-                        document = Document(entity.wikipedia[0], " ".join(kilt_texts(page)[0]))
+                        passage = Passage(entity.wikipedia[0], " ".join(kilt_texts(page)[0]))
                         tokenised = TokenisedPage(page.elements, tokeniser)
-                    aligned = align_entity(entity, [document])
+                    aligned = align_entity(entity, [passage])
                     for signals in _signals(name, entity, aligned, page, tokenised, plan.collections[number]):
                         work.add("signals", (set_number, item, *signals))
                     entity = aligned
-                content = orjson.dumps(entity_record(entity))
+                content = msgspec.json.encode(entity)
                 work.add("aligned", (position, set_number, item, number, name, content))
     finally:
         texts.close()
@@ -321,7 +323,7 @@ def settle_sets(work: GroupWork, *, plan: Plan) -> None:
     for key, rows in groupby(value_rows(work.rows("aligned")), key=itemgetter(1)):
         of_set = list(rows)
         number, name = of_set[0][3:5]
-        made = AmberSet(name, tuple(entity_of(f"Q{row[2]}", orjson.loads(row[5])) for row in of_set))
+        made = AmberSet(name, tuple(_ENTITY.decode(row[5]) for row in of_set))
         outcome = lacking(made, "found")
         if outcome is None and rule is not None:
             accepted = (
@@ -337,11 +339,11 @@ def settle_sets(work: GroupWork, *, plan: Plan) -> None:
             outcome = lacking(made, "accepted")
         work.add("outcomes", (number, name, outcome or "set", 0, len(made.entities)))
         if outcome is None:
-            work.add("sets", (number, name, orjson.dumps(tuples_record(made)["qids"])))
+            work.add("sets", (number, name, msgspec.json.encode(made.entities)))
             for entity in made.entities:
                 for own in entity.tuples:
                     signals = said[key, int(entity.qid[1:]), int(own.property_id[1:])]
-                    work.add("tuples", (number, name, own.amber_id, orjson.dumps(signals)))
+                    work.add("tuples", (number, name, own.amber_id, msgspec.json.encode(signals)))
     for (set_number, _, property_), one in said.items():
         work.counts[f"{plan.collections[numbers[set_number]].name} P{property_} {_cell(one)}"] += 1
 

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 import apache_beam as beam
-import orjson
+import msgspec
 
 from kbsource.errors import SetupError
 from kbsource.files import Folder, absolute, join
@@ -37,10 +37,11 @@ from mapping.amber.records import (
     AmberSet,
     Collection,
     NameRow,
+    SetEntity,
     Value,
     load_collections,
 )
-from mapping.amber.release import TABLES, ValueCounts, query_rows, set_of, set_row, tuple_rows, write_collection
+from mapping.amber.release import TABLES, ValueCounts, query_rows, set_row, tuple_rows, write_collection
 from mapping.amber.sets import full_values
 from mapping.entail.model import model_facts
 from mapping.search.tokens import tokeniser_name
@@ -100,7 +101,7 @@ def finish_release(
     def of_all() -> Iterator[tuple[int, AmberSet]]:
         return ((number, amber_set) for number in range(len(plan.collections)) for amber_set in _sets(found, number))
 
-    signals = (orjson.loads(row[3]) for row in _merged(found, "tuples", 3))
+    signals = (msgspec.json.decode(row[3]) for row in _merged(found, "tuples", 3))
     outcomes: Counter[tuple[int, str]] = Counter()
     rows = {
         "sets": (set_row(plan.collections[number].name, one) for number, one in of_all()),
@@ -137,9 +138,10 @@ def _merged(found: Found, name: str, n_keys: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _sets(found: Found, number: int) -> Iterator[AmberSet]:
+    decode = msgspec.json.Decoder(tuple[SetEntity, ...]).decode
     for collection, name, entities in _merged(found, "sets", 2):
         if collection == number:
-            yield set_of({"name": name, "qids": orjson.loads(entities)})
+            yield AmberSet(name, decode(entities))
 
 
 def _outcomes(found: Found, counts: Counter[tuple[int, str]]) -> Iterator[tuple[Any, ...]]:

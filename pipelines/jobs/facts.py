@@ -188,7 +188,7 @@ def pair_values(work: GroupWork, *, plan: Plan) -> None:
                 work.add(f"{side}_items", (item,))
 
 
-_NO_PAGE = Name(())
+_NO_PAGE = Name(None, ())
 
 
 class _Found(NamedTuple):

@@ -78,20 +78,16 @@ class FactWriter:
     def __init__(self, work: GroupWork, plan: Plan) -> None:
         self._work, self._pages = work, plan.pages.of_items()
         self._pending: list[tuple[Any, ...]] = []
-        self._next = self.first = work.group << FACT_BITS
-
-    @property
-    def next(self) -> int:
-        """The number of the fact that is added next."""
-        return self._next
+        self.first = work.group << FACT_BITS
+        self.next = self.first  #: number of the fact that is added next
 
     def add(self, hypothesis: str | None, *looks: Look) -> None:
         """Takes a fact, and where it is looked for."""
-        self._work.add("facts", (self._next, hypothesis))
+        self._work.add("facts", (self.next, hypothesis))
         for direction, page_id, sought in looks:
             if page_id is not None and (sought.names or sought.page_id is not None):
-                self._pending.append((page_id, self._next, direction, sought.names, sought.page_id))
-        self._next += 1
+                self._pending.append((page_id, self.next, direction, sought.names, sought.page_id))
+        self.next += 1
         if len(self._pending) >= _LOOKS_AT_ONCE:
             self._flush()
 
@@ -109,7 +105,7 @@ class FactWriter:
     def close(self) -> None:
         """Writes what waits."""
         self._flush()
-        self._work.counts["all"] += self._next - self.first
+        self._work.counts["all"] += self.next - self.first
 
 
 @wired

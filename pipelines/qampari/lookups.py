@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -105,12 +105,9 @@ def _choose(
     for _, pairs in named:
         for item, label in pairs:
             items[label].add(item)
-    uses: dict[str, tuple[int, int]] = {}
-    types: dict[str, str] = {}
+    uses, types = Counter[str](), dict[str, str]()
     for _, one in found:
-        for item, (n_uses, n_instances) in one["uses"].items():
-            before = uses.get(item, (0, 0))
-            uses[item] = before[0] + n_uses, before[1] + n_instances
+        uses.update(one["uses"])
         types = {**one["types"], **types}
     yield {"classes": choose_classes(labels, items, uses, given=given), "types": types}
 

@@ -58,7 +58,7 @@ def _candidates(
     sentences: PageSentences, direction: int, names: list[str], page_id: int | None
 ) -> list[Candidate] | tuple[Candidate, ...]:
     if direction == WORDS:
-        found = find_words(sentences.page, names, n_before=sentences.n_before)
+        found = find_words(sentences, names)
         return () if found is None else (found,)
     return sentences.find(Sought(tuple(names), page_id))
 

@@ -78,7 +78,7 @@ WANTED = pa.schema(
 )
 """What pages are searched for; ``page_id``: where links lead that stand for a name."""
 WANTED_ORDER = ("position", "fact", "direction")
-_TYPES = {int: pa.int64(), str: pa.string(), bool: pa.bool_()}
+_TYPES = {int: pa.int64(), str: pa.string()}
 CANDIDATES = [pa.field(name, _TYPES[type_], nullable=False) for name, type_ in get_type_hints(Candidate).items()]
 FOUND = pa.schema(
     [

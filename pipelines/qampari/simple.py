@@ -63,10 +63,8 @@ def write_simple(
     query = plan.numbers.query(number)
     item = int(query.entity_id[1:])
     named = names.rows(np.append(subjects, item))
-    entity = _entity(named[item], item)
-    answers = tuple(
-        _answer(named[subject], subject, (proof,)) for subject, proof in zip(subjects.tolist(), proofs, strict=True)
-    )
+    entity = _entity(named[item])
+    answers = tuple(_answer(named[subject], (proof,)) for subject, proof in zip(subjects.tolist(), proofs, strict=True))
     text = simple_question(plan.relations, query, entity.text)
     question = question_of(query, text, (entity,), answers, n_answers=n_answers, n_validated=len(answers))
     write_question(work, question, number, 0)
@@ -83,10 +81,9 @@ def write_intersection(
     """The question of an intersection, with the proofs of both of its queries."""
     items = [int(fact.entity_id[1:]) for fact in query]
     named = names.rows(np.append(pair.subjects, items))
-    entities = tuple(_entity(named[item], item) for item in items)
+    entities = tuple(_entity(named[item]) for item in items)
     answers = tuple(
-        _answer(named[subject], subject, of_both)
-        for subject, *of_both in zip(pair.subjects.tolist(), *proofs, strict=True)
+        _answer(named[subject], of_both) for subject, *of_both in zip(pair.subjects.tolist(), *proofs, strict=True)
     )
     text = intersection_question(plan.relations, query, entities[0].text, entities[1].text)
     question = question_of(query, text, entities, answers, n_answers=len(answers), n_validated=len(answers))
@@ -111,7 +108,7 @@ def write_composition(
     """
     item = int(query.base.entity_id[1:])
     named = names.rows(np.array([item, *(subject for subject, *_ in pairs)], np.int64))
-    entity = _entity(named[item], item)
+    entity = _entity(named[item])
     options = plan.options
     text = composition_question(plan.relations, query, entity.text, as_released=options.is_released_wording)
     answers = tuple(_composed(query, pairs, named, values, all_proofs=options.all_proofs))
@@ -134,16 +131,16 @@ def _composed(
     of_answers = values.take([(query.property_id, value) for value, _ in by_key.values()])
     for (_, ways), name in zip(by_key.values(), of_answers, strict=True):
         proofs = tuple(proof for _, *both in islice(ways, None if all_proofs else 1) for proof in both)
-        via = _entity(named[ways[0][0]], ways[0][0])
+        via = _entity(named[ways[0][0]])
         yield QuestionAnswer(name.names[0], name.names, name.title, name.item_id, proofs, via)
 
 
-def _entity(name: Name, item: int) -> QuestionEntity:
-    return QuestionEntity(name.names[0], name.names, name.title, f"Q{item}")
+def _entity(name: Name) -> QuestionEntity:
+    return QuestionEntity(name.names[0], name.names, name.title, name.item_id)
 
 
-def _answer(name: Name, item: int, proofs: Sequence[ProofText]) -> QuestionAnswer:
-    return QuestionAnswer(name.names[0], name.names, name.title, f"Q{item}", tuple(proofs))
+def _answer(name: Name, proofs: Sequence[ProofText]) -> QuestionAnswer:
+    return QuestionAnswer(name.names[0], name.names, name.title, name.item_id, tuple(proofs))
 
 
 FACT_ORDER = ("value", "property", "subject")

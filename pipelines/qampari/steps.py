@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -45,7 +45,6 @@ from pipelines.qampari.plan import (
     Plan,
     by_query,
 )
-from pipelines.runners.workers import do
 from pipelines.transforms.tables import FindPlaces, read_places
 
 Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
@@ -242,8 +241,7 @@ def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
     """Makes the questions about the tables of list pages."""
     read = (
         pipeline
-        | "begin" >> beam.Impulse()
-        | "pages files" >> do(_numbers, n=len(plan.pages.files))
+        | "pages files" >> beam.Create([(ChunkKey(0, n), None) for n in range(len(plan.pages.files))], reshuffle=False)
         | "spread pages files" >> beam.Reshuffle()
         | "read lists" >> guarded(partial(ListReading, plan), plan, "lists")
     )
@@ -265,8 +263,3 @@ def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
     made.take(facts[TOLD])
     made.take(settled[TOLD])
     made.add("lists", read.chunks)
-
-
-def _numbers(_: bytes, *, n: int) -> Iterator[tuple[ChunkKey, None]]:
-    for number in range(n):
-        yield ChunkKey(0, number), None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from mapping.amber.records import ITEM, QUANTITY, Collection, Document, Entity, PageRef, Value
+from mapping.amber.records import ITEM, QUANTITY, Collection, Entity, PageRef, Value
+from mapping.amber.sets import Passage
 
 Json = dict[str, Any]
 
@@ -103,12 +104,12 @@ class World:
             for qid, one in self.entities.items()
         ]
 
-    def product_documents(self) -> dict[str, list[Document]]:
+    def product_passages(self) -> dict[str, list[Passage]]:
         """The pages as the product has them, by item."""
-        found: dict[str, list[Document]] = {}
+        found: dict[str, list[Passage]] = {}
         for page in self.pages:
-            document = Document(PageRef(page["wikipedia_id"], page["wikipedia_title"]), " ".join(page["text"]))
-            found.setdefault(page["qid"], []).append(document)
+            passage = Passage(PageRef(page["wikipedia_id"], page["wikipedia_title"]), " ".join(page["text"]))
+            found.setdefault(page["qid"], []).append(passage)
         return found
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kbsource.kilt import kilt_texts
-from kbsource.records import Page
 from kbsource.release.pages.kind import PAGES_RELEASE
-from mapping.amber.records import ITEM, QUANTITY, Document, Entity, PageRef, Value
+from mapping.amber.records import ITEM, QUANTITY, Entity, Value
 from pipelines.jobs.amber import make_amber
 from pipelines.jobs.pageviews import make_pageviews
 from pipelines.jobs.shared_inputs import MadeRelease
@@ -30,12 +29,12 @@ LABELS = {"P1303": "instrument", "P135": "movement", "P607": "conflict", "P54": 
 
 
 class Releases(NamedTuple):
-    """Folders of the releases, and the documents of the pages by item."""
+    """Folders of the releases, and the pages that have an item."""
 
     kb: Path
     wikidata: Path
     pageviews: Path
-    documents: dict[str, list[Document]]
+    pages: list[dict[str, Any]]
 
 
 def write_world(
@@ -89,12 +88,12 @@ def write_world(
     (folder / "pageviews-202601-user").write_text("".join(f"{one}\n" for one in sorted(views)), "utf-8")
     given = PageviewsOptions(input=(str(folder / "pageviews-202601-user"),), output=str(folder / "views"))
     make_pageviews(given, flags=beam_flags("local", workers=None, beam_args=()), progress=Progress(io.StringIO()))
-    documents = {page.qid: [_document(page)] for page in pages if page.qid is not None}
-    return Releases(folder / "kb" / "release", folder / "wikidata", folder / "views", documents)
-
-
-def _document(page: Page) -> Document:
-    return Document(PageRef(str(page.page_id), page.title), " ".join(kilt_texts(page)[0]))
+    plain = [
+        {"wikipedia_id": str(page.page_id), "wikipedia_title": page.title, "text": kilt_texts(page)[0], "qid": page.qid}
+        for page in pages
+        if page.qid is not None
+    ]
+    return Releases(folder / "kb" / "release", folder / "wikidata", folder / "views", plain)
 
 
 def _item(entity: Entity, site: str, title: str, lang: str, deprecated: Collection[tuple[str, str]]) -> dict[str, Any]:

@@ -143,7 +143,7 @@ class Oracle:
                 self.skipped["too_many_subjects"] += 1
                 continue
             groups: dict[str | None, set[str]] = {None: subjects}
-            if relation.is_typed:
+            if relation.types:
                 labels = [label for label in relation.types if label in self._known.class_of]
                 groups = {label: {one for one in subjects if self._known.has_type(one, label)} for label in labels}
                 groups = {label: group for label, group in groups.items() if len(group) >= self._filter.least}

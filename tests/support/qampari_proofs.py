@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from kbsource.records import Page
+from typing import Any
+
+from kbsource.records import Anchor, Element, Page
 from mapping.qampari.evidence import N_BEFORE, Candidate, PageSentences, Sought
 from mapping.qampari.records import ProofText
 from mapping.qampari.table_questions import TableFact, find_words, value_names
+
+
+def page_of(
+    page_id: int, *paragraphs: str, links: tuple[tuple[int, str, int], ...] = (), kind: str = "paragraph"
+) -> Page:
+    """A page with title, heading and paragraphs; links are (element, text, page id) at the text's first occurrence."""
+    title = f"Page {page_id}"
+    elements = [Element("title", 1, None, "", (), f"{title}, lakes in Sweden")]
+    elements += [Element("heading", 2, None, "", (), "Ullane")]
+    elements += [Element(kind, 0, None, "", (), one) for one in paragraphs]
+    anchors = []
+    for number, text, target in links:
+        start = elements[number].text.index(text)
+        anchors.append(Anchor(number, start, start + len(text), text, "T", None, target, "T"))
+    values: dict[str, Any] = dict.fromkeys(Page.__struct_fields__, ())
+    values |= {"page_id": page_id, "title": title, "elements": tuple(elements), "anchors": tuple(anchors)}
+    return Page(**values)
 
 
 def find_candidates(page: Page, sought: Sought, *, n_before: int = N_BEFORE) -> list[Candidate]:
@@ -45,7 +64,7 @@ def prove_fact(
         if page is None:
             continue
         if fact.column is None:
-            found = find_words(page, names, n_before=n_before)
+            found = find_words(PageSentences(page, n_before=n_before), names)
         else:
             found = next(iter(find_candidates(page, Sought(names), n_before=n_before)), None)
         if found is not None:

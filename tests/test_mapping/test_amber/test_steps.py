@@ -22,7 +22,6 @@ from mapping.amber.records import (
     AmberSet,
     AmberTuple,
     Collection,
-    Document,
     Entity,
     FullValue,
     PageRef,
@@ -45,6 +44,7 @@ from mapping.amber.release import (
 from mapping.amber.sets import (
     N_TOKENS,
     Bearer,
+    Passage,
     align_entity,
     choose_members,
     distinguishing,
@@ -62,8 +62,8 @@ PAGE = PageRef("1", "Page")
 def chosen(rows: list[tuple[int, bool]], **options: str) -> object:
     """The members with their head flags, or the reason, for (views, is of the collection)."""
     bearers = [Bearer(number, views, is_member) for number, (views, is_member) in enumerate(rows)]
-    found = choose_members(bearers, AmberOptions(**options))  # type: ignore[arg-type]  # literals
-    return found.reason or [(one.views, is_head) for one, is_head in found.rows]
+    reason, found = choose_members(bearers, AmberOptions(**options))  # type: ignore[arg-type]  # literals
+    return reason or [(one.views, is_head) for one, is_head in found]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def of_tuple(*values: FullValue, property_id: str = "P54") -> AmberTuple:
 )
 def test_the_beginning_of_a_page_names_a_value(alias: str, text: str, is_found: bool) -> None:
     entity = SetEntity("Q1", 1.0, True, (), (), (), (of_tuple(value("Q2", "nowhere", alias)),))
-    aligned = align_entity(entity, [Document(PAGE, text)])
+    aligned = align_entity(entity, [Passage(PAGE, text)])
     assert aligned.wikipedia == (PAGE,)
     assert [one.provenance for one in aligned.tuples] == ([(PAGE,)] if is_found else [])
     assert all(one.values[0].found_in_passage for one in aligned.tuples)
@@ -261,7 +261,7 @@ def replace_qid(entity: SetEntity, qid: str) -> SetEntity:
 
 
 def amber_sets(
-    entities: Iterable[Entity], documents: Mapping[str, list[Document]], collection: Collection, options: AmberOptions
+    entities: Iterable[Entity], documents: Mapping[str, list[Passage]], collection: Collection, options: AmberOptions
 ) -> list[AmberSet]:
     """The sets of a collection, by name: the steps that the pipeline takes for each name, in a loop in memory."""
     known = {one.qid: one for one in entities}
@@ -274,8 +274,8 @@ def amber_sets(
         bearers = [
             Bearer(int(one.qid[1:]), one.views, any(kind in collection.types for kind in one.types)) for one in of_name
         ]
-        chosen = choose_members(sorted(bearers, key=lambda one: (-one.views, one.item)), options)
-        members = [(known[f"Q{one.item}"], is_head) for one, is_head in chosen.rows]
+        _, chosen = choose_members(sorted(bearers, key=lambda one: (-one.views, one.item)), options)
+        members = [(known[f"Q{one.item}"], is_head) for one, is_head in chosen]
         made = make_set(name, members, known, collection, options)
         aligned = made._replace(
             entities=tuple(align_entity(one, documents[one.qid]) for one in made.entities if documents.get(one.qid))
@@ -358,10 +358,10 @@ def test_example_of_the_published_readme() -> None:
     ]
     pages = {
         "Q91": [
-            Document(PageRef(**LINCOLN[0]), "Abraham Lincoln led the Union through the American Civil War."),
-            Document(PageRef(**LINCOLN[1]), "A relief."),
+            Passage(PageRef(**LINCOLN[0]), "Abraham Lincoln led the Union through the American Civil War."),
+            Passage(PageRef(**LINCOLN[1]), "A relief."),
         ],
-        "Q4666410": [Document(PageRef(**MUSICIAN[0]), "He played the trombone.")],
+        "Q4666410": [Passage(PageRef(**MUSICIAN[0]), "He played the trombone.")],
     }
     (found,) = amber_sets(entities, pages, collection, options)
     record = set_record(found.name, set_queries(found, "qa", collection, options, {}))
@@ -390,7 +390,7 @@ def _record(one: AmberSet) -> Any:
 
 
 def _made(world: World, collection: Collection, options: AmberOptions) -> tuple[list[AmberSet], Any]:
-    sets = amber_sets(world.product_entities(), world.product_documents(), collection, options)
+    sets = amber_sets(world.product_entities(), world.product_passages(), collection, options)
     counts = ValueCounts()
     for one in sets:
         counts.add(one)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbsource.records import Anchor, Element, Page
+from kbsource.records import Page
 from kbsource.sentences import sentence_spans
 from mapping.entail.signal import Pair, Refused, Verdict
 from mapping.qampari.evidence import (
@@ -25,23 +24,7 @@ from mapping.qampari.evidence import (
     text_names,
     year_names,
 )
-from mapping.qampari.table_questions import value_names
-from tests.support.qampari_proofs import fact_candidates, find_candidates
-
-
-def _page(
-    page_id: int, *paragraphs: str, links: tuple[tuple[int, str, int], ...] = (), kind: str = "paragraph"
-) -> Page:
-    """A page; links are (element, text, page id) at the text's first occurrence."""
-    elements = [Element("title", 1, None, "", (), f"Page {page_id}"), Element("heading", 2, None, "", (), "Ullane")]
-    elements += [Element(kind, 0, None, "", (), one) for one in paragraphs]
-    anchors = []
-    for number, text, target in links:
-        start = elements[number].text.index(text)
-        anchors.append(Anchor(number, start, start + len(text), text, "T", None, target, "T"))
-    values: dict[str, Any] = dict.fromkeys(Page.__struct_fields__, ())
-    return Page(**values | {"page_id": page_id, "elements": tuple(elements), "anchors": tuple(anchors)})
-
+from tests.support.qampari_proofs import fact_candidates, find_candidates, page_of
 
 ULLANE = Sought(("River Ullane", "Ullane"), 7)
 
@@ -51,7 +34,7 @@ def _found(page: Page, sought: Sought = ULLANE, **options: int) -> list[tuple[st
 
 
 def test_a_sentence_comes_behind_two_before_it() -> None:
-    page = _page(1, "One. Two. Three. It is on the Ullane. Five.")
+    page = page_of(1, "One. Two. Three. It is on the Ullane. Five.")
 
     assert _found(page) == [("Two. Three. It is on the Ullane.", "Ullane")]
     assert _found(page, n_before=0) == [("It is on the Ullane.", "Ullane")]
@@ -72,43 +55,43 @@ def test_a_sentence_comes_behind_two_before_it() -> None:
     ],
 )
 def test_names_are_whole_words_in_any_case(text: str, found: list[str]) -> None:
-    assert [name for _, name in _found(_page(1, text))] == found
+    assert [name for _, name in _found(page_of(1, text))] == found
 
 
 def test_candidates_are_ordered_by_name_then_link_then_place() -> None:
-    page = _page(
+    page = page_of(
         1, "The Ullane falls here. It is the River Ullane.", "The stream is old. Here is the Ullane.",
         links=((3, "stream", 7), (3, "Ullane", 7), (2, "Ullane", 8)),
     )  # fmt: skip
 
-    assert [(one.element, one.found, one.is_link) for one in find_candidates(page, ULLANE)] == [
-        (2, "River Ullane", False),
-        (2, "Ullane", False),
-        (3, "Ullane", False),
-        (3, "stream", True),
+    assert [(one.element, one.found) for one in find_candidates(page, ULLANE)] == [
+        (2, "River Ullane"),
+        (2, "Ullane"),
+        (3, "Ullane"),
+        (3, "stream"),
     ]
 
 
 def test_headings_and_the_title_are_no_evidence_and_list_items_are() -> None:
-    assert _found(_page(1, "Nothing.")) == []
-    assert _found(_page(1, "The Ullane.", kind="list_item")) == [("The Ullane.", "Ullane")]
-    assert _found(_page(1, "Nothing.", links=((0, "Page", 7), (1, "Ullane", 7)))) == []
+    assert _found(page_of(1, "Nothing.")) == []
+    assert _found(page_of(1, "The Ullane.", kind="list_item")) == [("The Ullane.", "Ullane")]
+    assert _found(page_of(1, "Nothing.", links=((0, "Page", 7), (1, "Ullane", 7)))) == []
 
 
 def test_a_name_that_ends_a_sentence_in_its_middle_joins_the_two() -> None:
-    page = _page(1, "Before. They met in Port Sellick Ltd. Works on Monday. After.")
-    assert len(sentence_spans(_page(1, "The Who? Band came. End.").elements[2].text)) == 3
+    page = page_of(1, "Before. They met in Port Sellick Ltd. Works on Monday. After.")
+    assert len(sentence_spans(page_of(1, "The Who? Band came. End.").elements[2].text)) == 3
 
     assert _found(page, Sought(("Ltd. Works",))) == [
         ("Before. They met in Port Sellick Ltd. Works on Monday.", "Ltd. Works")
     ]
-    assert _found(_page(1, "Before. The Who? Band came. End."), Sought(("Who? Band",))) == [
+    assert _found(page_of(1, "Before. The Who? Band came. End."), Sought(("Who? Band",))) == [
         ("Before. The Who? Band came.", "Who? Band")
     ]
 
 
 def test_the_answers_page_comes_first_and_either_may_be_missing() -> None:
-    here, there = _page(5, "It lies on the Ullane."), _page(7, "Halvane lies on it.")
+    here, there = page_of(5, "It lies on the Ullane."), page_of(7, "Halvane lies on it.")
     halvane = Sought(("Halvane",), 5)
 
     assert [one.page_id for one in fact_candidates(here, halvane, there, ULLANE)] == [5, 7]
@@ -118,7 +101,7 @@ def test_the_answers_page_comes_first_and_either_may_be_missing() -> None:
 
 
 def _texts(name: str, *paragraphs: str) -> list[str]:
-    return [text for text, _ in _found(_page(1, *paragraphs), Sought((name,)))]
+    return [text for text, _ in _found(page_of(1, *paragraphs), Sought((name,)))]
 
 
 def test_the_sentences_before_are_of_the_same_paragraph() -> None:
@@ -167,13 +150,6 @@ def test_a_number_is_not_found_in_a_longer_one(number: str, text: str, is_found:
     assert bool(_texts(number, text)) == is_found
 
 
-@pytest.mark.parametrize(
-    ("amount", "names"), [("10.0", ("10.0",)), ("0.10", ("0.10",)), ("0.1", ()), ("1.50", ("1.50",))]
-)
-def test_no_form_of_a_number_has_less_than_three_digits(amount: str, names: tuple[str, ...]) -> None:
-    assert number_names(amount) == value_names(amount) == names
-
-
 def test_a_page_names_things_by_letters_and_not_by_their_case() -> None:
     assert item_names("IBM", [("en", "Big"), ("en", "Blue")]) == ("IBM", "Blue")
     assert _texts("IBM", "The ibm works.") == ["The ibm works."]
@@ -194,6 +170,9 @@ def test_names_of_an_item() -> None:
         ("99", ()),
         ("1250.50", ("1250.50", "1250.5", "1,250.5")),
         ("12.5", ("12.5",)),
+        ("10.0", ("10.0",)),
+        ("0.10", ("0.10",)),
+        ("0.1", ()),
         ("-1500", ("-1500", "-1,500")),
         ("1000.0", ("1000.0", "1000", "1,000")),
         ("5E3", ("5000", "5,000")),
@@ -219,7 +198,7 @@ def test_released_proofs_are_in_lower_case() -> None:
 
 @given(st.text("Ull ane.X? ", max_size=60), st.integers(0, 3))
 def test_every_candidate_slices_to_its_name(text: str, n_before: int) -> None:
-    page = _page(1, text)
+    page = page_of(1, text)
     sought = Sought(("Ull", "X"))
     found = find_candidates(page, sought, n_before=n_before)
 
@@ -246,9 +225,7 @@ class Reader:
 
 
 def _fact(*premises: str, number: int = 1) -> Fact:
-    candidates = tuple(
-        Candidate(1, number, 10, 10, 10 + len(one), one, "", False, "A") for number, one in enumerate(premises)
-    )
+    candidates = tuple(Candidate(1, number, 10, 10, 10 + len(one), one, "", "A") for number, one in enumerate(premises))
     return Fact(number, "A was directed by X.", candidates)
 
 
@@ -281,7 +258,7 @@ def test_the_threshold_of_the_released_code_is_the_default() -> None:
 
 def test_the_sentence_that_names_it_is_cut_last() -> None:
     reader = Reader()
-    candidate = Candidate(1, 0, 5, 7, 9, "0.25", "", False, "A")
+    candidate = Candidate(1, 0, 5, 7, 9, "0.25", "", "A")
     list(prove_facts([_fact()._replace(candidates=(candidate,))], reader))
 
     assert reader.judged == [Pair("0.25", "A was directed by X.", (2, 4))]

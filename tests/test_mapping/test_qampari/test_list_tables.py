@@ -64,7 +64,7 @@ def test_a_list_has_its_name_its_columns_and_a_row_for_each_thing() -> None:
 
     assert (table.page_id, table.title, table.name) == (LIST_PAGE, "List of lakes of Sweden", "lakes of Sweden")
     assert (table.number, table.numbers, table.columns) == (0, (0,), ("Lake", "County"))
-    assert (table.key_column, table.value_columns, table.n_rows) == (0, (1,), 5)
+    assert (table.key_column, table.value_columns, len(table.rows)) == (0, (1,), 5)
     assert table.rows[1].key == LinkedText("Lake 2", 2, "Title 2")
     assert table.rows[1].values == (LinkedText("Lake 2", 2, "Title 2"), LinkedText("Skåne", None, None))
 
@@ -103,7 +103,7 @@ def test_the_section_is_a_part_of_the_title_or_a_letter(section: str, is_used: b
 
 
 def test_a_table_in_the_lead_has_no_section() -> None:
-    assert _only(_page(_lakes(element=0), sections=[("Former",)])).n_rows == 5
+    assert len(_only(_page(_lakes(element=0), sections=[("Former",)])).rows) == 5
 
 
 @pytest.mark.parametrize(("n_rows", "is_used"), [(4, False), (5, True)])

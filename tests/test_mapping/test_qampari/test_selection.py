@@ -22,8 +22,6 @@ from mapping.qampari.selection import (
     draw_key,
     draw_pool,
     draw_questions,
-    draw_train,
-    halve_pool,
     side_of,
     split_relations,
 )
@@ -170,48 +168,6 @@ def test_many_candidates_are_drawn_as_if_all_were_held(n: int) -> None:
     assert pool == sorted(candidates, key=lambda one: draw_key(one, "seed", "pool"))[:n]
 
 
-SETS = st.lists(
-    st.builds(
-        PoolQuestion,
-        st.integers(0, 30).map(str),
-        st.sampled_from(SUBSETS),
-        st.lists(st.sampled_from(RELATIONS), min_size=1, max_size=2).map(tuple),
-    ),
-    unique_by=lambda one: (one.subset, one.key),
-)
-
-
-@given(SETS, st.integers(0, 12), st.randoms(use_true_random=False))
-def test_draws_hang_on_nothing_but_the_seed(candidates: list[PoolQuestion], n: int, random: Any) -> None:
-    sizes = SampleSizes(pool=dict.fromkeys(SUBSETS, n))
-    pool = draw_pool(candidates, sizes, "a")
-    random.shuffle(candidates)
-
-    assert draw_pool(candidates, sizes, "a") == pool
-    assert len(set(pool)) == len(pool)
-    dev, test = halve_pool(pool, "a")
-    assert len(test) - len(dev) in (0, 1)
-    assert sorted(dev + test) == sorted(pool)
-    assert halve_pool(pool[::-1], "a") == (dev, test)
-
-
-@given(SETS, st.integers(0, 4))
-def test_no_relation_has_more_training_questions_than_it_may(candidates: list[PoolQuestion], most: int) -> None:
-    ordered = sorted(candidates, key=lambda one: draw_key(one, "seed", "train"))
-    taken = list(draw_train(ordered, _sizes(train=most)))
-    counts = Counter(name for one in taken for name in set(one.property_ids))
-
-    assert max(counts.values(), default=0) <= most
-    # What was left out would have been too much for one of its relations.
-    assert all(any(counts[name] == most for name in one.property_ids) for one in set(ordered) - set(taken))
-
-
-def test_training_questions_about_tables_are_all_taken() -> None:
-    tables = [PoolQuestion(str(i), TABLE_COMPOSITION) for i in range(9)]
-
-    assert list(draw_train(tables, _sizes(train=1))) == tables
-
-
 EIGHT_RELATIONS = [f"P{number}" for number in range(1, 9)]
 TABLES = (TABLE_SIMPLE, TABLE_COMPOSITION)
 Mixed = Literal["train", "drop"]
@@ -288,19 +244,3 @@ def test_another_seed_draws_others_and_a_larger_pool_has_the_smaller_one() -> No
 
     assert pool(6, "s") != pool(6, "t")
     assert pool(6, "s") < pool(9, "s")
-
-
-def test_mixed_intersections_are_for_training_or_left_out() -> None:
-    candidates = _candidates(64)
-    kept, dropped = (_draw(candidates, train=1000, mixed=mixed) for mixed in ("train", "drop"))
-    sides = split_relations(EIGHT_RELATIONS, "s")
-
-    mixed = {
-        (one.subset, one.key)
-        for one in candidates
-        if one.subset == INTERSECTION and len({sides[name] for name in one.property_ids}) == 2
-    }
-    assert mixed
-    for key in kept:
-        assert dropped[key] == ((None, None) if key in mixed else kept[key])
-        assert key not in mixed or kept[key] == ("train", "train")

@@ -20,6 +20,7 @@ from mapping.qampari import names as module
 from mapping.qampari.classes import N_WORDS, ClassTypes, ItemSet, Numbers, type_breadths, wider_twins
 from mapping.qampari.names import ItemPages
 from mapping.qampari.questions import Relations, SimpleQuery, SimpleRelation
+from mapping.qampari.selection import MOST_SUBJECTS
 from mapping.qampari.statements import FACTS, VALUES, sorted_facts
 from tests.support.builds import open_release
 from tests.support.entities import array, item, make, terms
@@ -52,7 +53,8 @@ def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _simple(triples: Any, masks: Any, **options: Any) -> list[tuple[SimpleQuery, list[int]]]:
-    found = simple_answers(_facts(triples, masks), RELATIONS, TYPES, **options)
+    given_ = {"least": 5, "most": MOST_SUBJECTS, **options}
+    found = simple_answers(_facts(triples, masks), RELATIONS, TYPES, **given_)
     return [(query, subjects.tolist()) for query, subjects in found]
 
 
@@ -350,7 +352,7 @@ def test_what_items_are_called_however_many_are_named_at_once(
 
     assert {item: list(row.names) for item, row in rows.items()} == EXPECTED
     for number in EXPECTED:
-        assert rows[number][1:3] == (pages.page(number) or (None, None))
+        assert (rows[number].page_id, rows[number].title) == (pages.page(number) or (None, None))
     assert found.rows(np.array([1001, 5, 77, 5], np.int64)) == {number: rows[number] for number in (5, 77, 1001)}
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbsource.records import Anchor, Element, Page
+from kbsource.records import Page
 from kbsource.sentences import sentence_spans
+from mapping.qampari.evidence import PageSentences
 from mapping.qampari.list_tables import LinkedText, ListRow, ListTable
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.records import ProofText, Question, QuestionEntity
@@ -30,21 +30,8 @@ from mapping.qampari.table_questions import (
     table_facts,
     value_names,
 )
-from tests.support.qampari_proofs import prove_fact
+from tests.support.qampari_proofs import page_of, prove_fact
 from tests.support.tables_of_lists import LIST, SEED, asked_questions, made_list, made_proofs
-
-
-def _page(page_id: int, *paragraphs: str, links: tuple[tuple[str, int], ...] = (), kind: str = "paragraph") -> Page:
-    """A page; links are (text, page id) at the text's first occurrence in the first paragraph."""
-    elements = [Element("title", 1, None, "", (), "Lakes in Sweden"), Element("heading", 2, None, "", (), "Ullane")]
-    elements += [Element(kind, 0, None, "", (), one) for one in paragraphs]
-    anchors = []
-    for text, target in links:
-        start = paragraphs[0].index(text)
-        anchors.append(Anchor(2, start, start + len(text), text, "T", None, target, "T"))
-    values: dict[str, Any] = dict.fromkeys(Page.__struct_fields__, ())
-    values |= {"page_id": page_id, "title": f"Page {page_id}", "elements": tuple(elements), "anchors": tuple(anchors)}
-    return Page(**values)
 
 
 def _text(text: str, page_id: int | None = None) -> LinkedText:
@@ -134,6 +121,8 @@ def test_a_number_is_read_as_it_is_written(number: int) -> None:
         ("12", ()),
         ("−12", ()),
         ("1.5", ()),
+        ("10.0", ("10.0",)),
+        ("0.1", ()),
         ("1990", ("1990", "1,990")),
         ("4 542", ("4 542", "4542", "4,542")),
         ("007", ("007",)),
@@ -147,8 +136,8 @@ def test_numbers_of_less_than_three_digits_are_not_looked_for(text: str, names: 
 
 
 def test_a_value_is_proved_by_the_first_sentence_of_the_keys_page_that_names_it() -> None:
-    page = _page(1, "One. Two. Three. It is in Skåne. Five.", "Skåne is large.")
-    proof = prove_fact(_value_fact("Skåne"), page, _page(2, "Lake Ullane is here."))
+    page = page_of(1, "One. Two. Three. It is in Skåne. Five.", "Skåne is large.")
+    proof = prove_fact(_value_fact("Skåne"), page, page_of(2, "Lake Ullane is here."))
 
     assert proof is not None
     assert (proof.text, proof.page_id, proof.title) == ("Two. Three. It is in Skåne.", 1, "Page 1")
@@ -161,35 +150,35 @@ def test_a_value_is_proved_by_the_first_sentence_of_the_keys_page_that_names_it(
     assert alone.text == "It is in Skåne."
 
 
-@pytest.mark.parametrize("key_page", [None, _page(1, "It is in Halland.")])
+@pytest.mark.parametrize("key_page", [None, page_of(1, "It is in Halland.")])
 def test_a_value_is_else_proved_by_the_values_page_that_names_the_key(key_page: Page | None) -> None:
-    proof = prove_fact(_value_fact("Skåne"), key_page, _page(2, "It is wide. LAKE ULLANE is its lake."))
+    proof = prove_fact(_value_fact("Skåne"), key_page, page_of(2, "It is wide. LAKE ULLANE is its lake."))
 
     assert proof is not None
     assert (proof.text, proof.page_id) == ("It is wide. LAKE ULLANE is its lake.", 2)
 
 
 def test_nothing_is_proved_by_other_pages_titles_links_or_parts_of_words() -> None:
-    key_page = _page(1, "It is in Skåneland. The province is south.", links=(("province", 2),))
-    value_page = _page(2, "The Lake Ullanes. The water is cold.", links=(("water", 1),))
+    key_page = page_of(1, "It is in Skåneland. The province is south.", links=((2, "province", 2),))
+    value_page = page_of(2, "The Lake Ullanes. The water is cold.", links=((2, "water", 1),))
 
     assert prove_fact(_value_fact("Skåne"), key_page, value_page) is None
-    assert prove_fact(_value_fact("Ullane", text="Sweden"), _page(1), _page(2)) is None
+    assert prove_fact(_value_fact("Ullane", text="Sweden"), page_of(1), page_of(2)) is None
     assert prove_fact(_value_fact("Skåne"), None, None) is None
 
 
 def test_a_key_of_two_digits_is_not_looked_for() -> None:
-    assert prove_fact(_value_fact("Skåne", text="12"), None, _page(2, "It has 12 lakes.")) is None
-    assert prove_fact(_value_fact("Skåne", text="121"), None, _page(2, "It has 121 lakes.")) is not None
+    assert prove_fact(_value_fact("Skåne", text="12"), None, page_of(2, "It has 12 lakes.")) is None
+    assert prove_fact(_value_fact("Skåne", text="121"), None, page_of(2, "It has 121 lakes.")) is not None
 
 
 def test_that_a_row_belongs_is_proved_by_the_words_of_the_list() -> None:
     (fact,) = table_facts([_list((_text("Lake A", 1),), value_columns=())])
-    proof = prove_fact(fact, _page(1, "It is cold. A lake in the south of Sweden. It is deep."))
+    proof = prove_fact(fact, page_of(1, "It is cold. A lake in the south of Sweden. It is deep."))
 
     assert proof is not None
     assert (proof.text, proof.page_id) == ("It is cold. A lake in the south of Sweden.", 1)
-    assert prove_fact(fact, _page(1, "A lake in Sweden.")) is None
+    assert prove_fact(fact, page_of(1, "A lake in Sweden.")) is None
     assert prove_fact(fact, None) is None
 
 
@@ -203,8 +192,8 @@ def test_a_letter_whose_lower_case_is_two_code_points_is_one_letter_of_its_word(
     words = name_words("Mosques in İzmir")
 
     assert len(words) == 3
-    assert find_words(_page(1, "A mosque in İzmir."), words) is not None
-    assert find_words(_page(1, "A mosque in Izmit."), words) is None
+    assert find_words(PageSentences(page_of(1, "A mosque in İzmir.")), words) is not None
+    assert find_words(PageSentences(page_of(1, "A mosque in Izmit.")), words) is None
 
 
 @pytest.mark.parametrize(
@@ -225,12 +214,12 @@ def test_a_letter_whose_lower_case_is_two_code_points_is_one_letter_of_its_word(
 def test_all_words_must_stand_in_the_page_an_s_at_their_end_may_be_missing(
     words: tuple[str, ...], text: str, is_found: bool
 ) -> None:
-    assert (find_words(_page(1, text), words) is not None) == is_found
+    assert (find_words(PageSentences(page_of(1, text)), words) is not None) == is_found
 
 
 def test_words_of_titles_and_headings_do_not_count_those_of_list_items_do() -> None:
-    assert find_words(_page(1, "Nothing."), ("lakes",)) is None
-    assert find_words(_page(1, "A lake.", kind="list_item"), ("lakes",)) is not None
+    assert find_words(PageSentences(page_of(1, "Nothing.")), ("lakes",)) is None
+    assert find_words(PageSentences(page_of(1, "A lake.", kind="list_item")), ("lakes",)) is not None
 
 
 _WORDS = st.lists(st.sampled_from(["lakes", "lake", "of", "bus", "towns"]), min_size=1, unique=True)
@@ -244,7 +233,7 @@ _SENTENCES = st.lists(
 
 @given(_WORDS, st.lists(_SENTENCES, max_size=3), st.integers(0, 2))
 def test_words_are_found_as_by_looking_at_each_sentence(words: list[str], paragraphs: list[str], n_before: int) -> None:
-    page = _page(1, *paragraphs)
+    page = page_of(1, *paragraphs)
 
     def has(word: str, text: str) -> bool:
         forms = {word, word.removesuffix("s")} if len(word) > 3 else {word}
@@ -256,7 +245,7 @@ def test_words_are_found_as_by_looking_at_each_sentence(words: list[str], paragr
         if one.kind == "paragraph"
         for start, end in sentence_spans(one.text)
     ]
-    found = find_words(page, words, n_before=n_before)
+    found = find_words(PageSentences(page, n_before=n_before), words)
     if not all(any(has(word, text) for *_, text in sentences) for word in words):
         assert found is None
         return

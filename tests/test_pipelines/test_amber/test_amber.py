@@ -55,16 +55,11 @@ def _lines(path: Path) -> list[Any]:
 def _check(output: str, seed: int, world: Releases, rules: AmberOptions, *names: str) -> dict[str, int]:
     """Compares a release with a second implementation that reads nothing of the product's; the number of sets."""
     entities = {one.qid: _entity(one) for one in random_world(seed)[0] if one.aliases}
-    pages = [
-        {"wikipedia_id": one.page.wikipedia_id, "wikipedia_title": one.page.title, "text": [one.text], "qid": qid}
-        for qid, documents in world.documents.items()
-        for one in documents
-    ]
     n_sets = {}
     for plain in load_collections(None, names, rules.templates):
         labels = {pid: LABELS.get(pid, pid) for pid in plain.property_ids}
         collection, folder = asdict(replace(plain, labels=labels)), Path(output) / plain.name
-        sets = amber_oracle.make_tuples(entities, pages, collection, asdict(rules))
+        sets = amber_oracle.make_tuples(entities, world.pages, collection, asdict(rules))
         n_sets[plain.name] = len(sets)
         assert _lines(folder / "amber_set_tuples.jsonl") == sets
         for task, expected in amber_oracle.make_queries(sets, collection, entities, asdict(rules)).items():
