@@ -198,15 +198,7 @@ def test_real_campaign_spans_of_natural_questions() -> None:
     assert [len(one.accepted) for one in found if one] == [1, 2, 1, 2, 4]
 
 
-def test_the_wrong_files_altogether_stop_at_once(tmp_path: Path) -> None:
-    judgements = write_lines(tmp_path / "j.jsonl", [_judgement("w", "yes")])
-    with pytest.raises(SetupError, match="give the file with the passages too"):
-        check_campaign([str(judgements)])
-    with pytest.raises(SetupError, match="judgements of an annotation campaign"):
-        check_campaign([str(write_lines(tmp_path / "x.jsonl", [{"id": 1}]))])
-    no_highlights = [{"id": "a", "output": [{"provenance": [{"wikipedia_id": "1", "start_paragraph_id": 1}]}]}]
-    with pytest.raises(SetupError, match="KILT file whose spans have"):
-        check_campaign([str(write_lines(tmp_path / "nq.jsonl", no_highlights))])
+def test_a_table_in_another_encoding_stops_at_once(tmp_path: Path) -> None:
     (tmp_path / "latin.csv").write_bytes(",".join(HEAD).encode() + b"\nq,p1,w1,yes,caf\xe9,\n")
     with pytest.raises(SetupError, match="Give a CSV in UTF-8"):
         check_campaign([str(tmp_path / "latin.csv")])

@@ -34,11 +34,9 @@ def _thread(q_id: str = "a", *texts: str, **fields: Any) -> dict[str, Any]:
     return {"q_id": q_id, "title": "Why?", "selftext": "", "answers": answers} | fields
 
 
-def test_test_questions_need_no_answers_and_others_do(tmp_path: Path) -> None:
+def test_test_questions_need_no_answers(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "t.jsonl", [{"q_id": "a", "title": "Why?"}, _thread("b", answers=None)])
     assert [one.outputs for one in read_source("eli5", path, split="test").examples] == [(), ()]
-    with pytest.raises(SetupError, match="q_id, title and answers"):
-        read_source("eli5", write_lines(tmp_path / "d.jsonl", [{"q_id": "a", "title": "Why?"}]))
 
 
 def _table(rows: list[dict[str, Any]]) -> pa.Table:
@@ -74,13 +72,6 @@ def test_parquet_that_breaks_off_or_is_of_something_else_stops_at_once(tmp_path:
     pq.write_table(pa.table({"x": [1]}), table)
     with pytest.raises(SetupError, match="ELI5 as JSON lines"):
         read_source("eli5", table)
-    with pytest.raises(SetupError, match="no such file"):
-        read_source("eli5", tmp_path / "nowhere.parquet")
-
-
-def test_a_campaign_is_not_for_train() -> None:
-    with pytest.raises(SetupError, match="a campaign is for dev and test"):
-        read_source("eli5", DEMO / "eli5_train.jsonl", *CAMPAIGN, split="train")
 
 
 _ANSWERS = st.lists(st.tuples(st.sampled_from(["yes", "no", " ", ""]), st.integers(-5, 9)), max_size=3)

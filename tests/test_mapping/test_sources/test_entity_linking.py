@@ -17,7 +17,7 @@ from kbsource.errors import SetupError
 from mapping.records import PageKey
 from mapping.sources.entity_linking import WnedOptions
 from mapping.sources.mentions import LinkingOptions, released_window, token_spans, window, wned_split
-from mapping.sources.source import REJECTED, Split
+from mapping.sources.source import REJECTED
 from tests.support.dataset_sources import DATA, Reading, is_balanced, read_source
 from tests.support.real_data import real_path
 
@@ -280,21 +280,6 @@ def test_no_annotation_is_lost_without_a_reason(tmp_path: Path, documents: list[
     assert sum(half.tally.records for half in halves) == sum(len(inside) for _, inside in documents)
     assert all(bad.reason in REJECTED for half in halves for bad in half.rejected)
     assert sum(len(half.rejected) for half in halves) == sum(half.tally.rejected.total() for half in halves)
-
-
-@pytest.mark.parametrize(
-    ("name", "path", "split", "message"),
-    [
-        ("aidayago2", DATA / "fever/dev.jsonl", "dev", r"expected a TSV that begins with -DOCSTART-\. It begins"),
-        ("aidayago2", XML, "dev", "is XML; aidayago2 is read from its TSV"),
-        ("wned", DATA / "fever/dev.jsonl", "dev", "or WNED's XML"),
-        ("wned", XML, "train", "no split 'train'. Choose one of: dev, test"),
-        ("cweb", DATA / "wned" / "none.xml", "dev", "no such file"),
-    ],
-)
-def test_the_wrong_input_altogether_stops_at_once(name: str, path: Path, split: Split, message: str) -> None:
-    with pytest.raises(SetupError, match=message):
-        read_source(name, path, split=split)
 
 
 def test_xml_without_its_texts_stops_at_once(tmp_path: Path) -> None:

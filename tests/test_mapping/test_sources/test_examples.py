@@ -19,7 +19,7 @@ from mapping.sources.examples import Labels
 from mapping.sources.raw_records import RawRecord, text_at
 from mapping.sources.source import SPLITS, LabelForm, Tally
 from pipelines.options import MapOptions
-from tests.support.dataset_sources import DATA, read_source, write_lines
+from tests.support.dataset_sources import read_source, write_lines
 
 LABELS = [
     {"id": 1, "label": "SUPPORTS", "evidence": [[[1, 2, "Lake", 0]]]},
@@ -83,12 +83,6 @@ def test_every_record_gets_its_own_label_or_a_reason(labels: dict[str, int], oth
         if other not in labels:
             with pytest.raises(RecordError, match="no label"):
                 kept.join({"key": other})
-
-
-@pytest.mark.parametrize("other", ["hotpotqa/dev.json", "kilt/nq-dev-kilt.jsonl", "wned/wned.xml", "fever/wiki-pages"])
-def test_the_wrong_input_altogether_stops_at_once(other: str) -> None:
-    with pytest.raises(SetupError):
-        read_source("jsonl", DATA / other)
 
 
 @pytest.mark.parametrize("name", all_sources())

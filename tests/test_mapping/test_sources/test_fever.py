@@ -54,28 +54,6 @@ def test_a_malformed_page_is_reported_and_the_others_are_read(tmp_path: Path) ->
     assert reading.reasons == [("reference", "line 2", "malformed_json"), ("reference", "line 3", "missing_field")]
 
 
-@pytest.mark.parametrize(
-    ("records", "references", "split", "message"),
-    [
-        pytest.param("hotpotqa/dev.json", "fever/wiki-pages", "dev", "expected: claims of FEVER", id="other dataset"),
-        pytest.param("fever/wiki-pages/wiki-001.jsonl", "fever/wiki-pages", "dev", "claims of FEVER", id="swapped"),
-        pytest.param("fever/test.jsonl", "fever/wiki-pages", "dev", "claims of FEVER", id="dev without labels"),
-        pytest.param("fever/none.jsonl", "fever/wiki-pages", "dev", "no such file", id="absent"),
-        pytest.param(
-            "fever/dev.jsonl", "wned/RawText", "dev", "holds no files of FEVER's wiki-pages", id="other folder"
-        ),
-        pytest.param("fever/dev.jsonl", None, "dev", "needs --wiki-pages DIR", id="no pages"),
-        pytest.param("fever/dev.jsonl", "fever/wiki-pages", "tset", "no split 'tset'", id="no such split"),
-    ],
-)
-def test_the_wrong_input_altogether_stops_at_once(
-    records: str, references: str | None, split: str, message: str
-) -> None:
-    folders = [DATA / references] if references else []
-    with pytest.raises(SetupError, match=message):
-        read_source("fever", DATA / records, *folders, split=split)  # type: ignore[arg-type]
-
-
 def test_a_gap_between_the_files_of_pages_stops_at_once(tmp_path: Path) -> None:
     for name in ("wiki-001.jsonl", "wiki-004.jsonl"):
         (tmp_path / name).write_bytes((WIKI / "wiki-001.jsonl").read_bytes())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kbsource.errors import SetupError
+from mapping.sources import all_sources
 from tests.support.dataset_sources import DATA, read_source
 from tests.support.readings import CASES, GOLDEN, shown
 from tests.support.real_data import ROOT
@@ -23,6 +26,8 @@ REFERENCES = {
 }
 FORMS = {"hotpotqa": "[{}]", "wow": "[{}]", "triviaqa": '{{"Data": [{}], "Domain": "Wikipedia"}}'}
 BAD: dict[str, dict[str, Any]] = yaml.safe_load((GOLDEN / "bad_records.yaml").read_text("utf-8"))
+WRONG: dict[str, list[dict[str, Any]]] = yaml.safe_load((GOLDEN / "wrong_inputs.yaml").read_text("utf-8"))
+EACH_WRONG = [(dataset, case) for dataset, cases in WRONG.items() for case in cases]
 EACH_BAD = [(dataset, case) for dataset, cases in BAD.items() for case in cases["bad"]]
 
 
@@ -65,3 +70,19 @@ def test_a_bad_record_is_rejected_with_its_place_and_the_rest_goes_on(
     (rejected,) = reading.rejected
     assert (rejected.file, rejected.detail[:8]) == ("dev.json", "line 2: ")
     assert text.encode()[rejected.offset :].startswith(case["record"].encode())
+
+
+@pytest.mark.parametrize(
+    ("dataset", "case"), EACH_WRONG, ids=[f"{dataset}: {case['why']}" for dataset, case in EACH_WRONG]
+)
+def test_the_wrong_input_altogether_stops_at_once(tmp_path: Path, dataset: str, case: dict[str, Any]) -> None:
+    for name, text in case.get("written", {}).items():
+        (tmp_path / name).write_text(text, "utf-8")
+    roots = {"data": DATA, "demo": ROOT / "kbsource" / "demo" / "datasets", "written": tmp_path}
+    records, references = (
+        [roots[path.partition("/")[0]] / path.partition("/")[2] for path in case.get(field, ())]
+        for field in ("records", "references")
+    )
+    options = all_sources()[dataset].options_type(**case.get("options", {}))
+    with pytest.raises(SetupError, match=re.escape(case["says"])):
+        read_source(dataset, records, *references, split=case.get("split", "dev"), options=options)

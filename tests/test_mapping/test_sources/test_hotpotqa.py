@@ -53,19 +53,6 @@ def test_test_questions_need_no_answer(tmp_path: Path) -> None:
     assert (example.example_id, example.outputs) == ("t", ())
 
 
-def test_the_wrong_input_altogether_stops_at_once(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="is no JSON array"):
-        read_source("hotpotqa", DATA / "fever/dev.jsonl", ABSTRACTS)
-    with pytest.raises(SetupError, match="questions of HotpotQA"):
-        read_source("hotpotqa", _write(tmp_path / "x.json", {"id": 1}), ABSTRACTS)
-    with pytest.raises(SetupError, match="holds no files of HotpotQA's abstracts"):
-        read_source("hotpotqa", DEV, DATA / "wned")
-    full = tmp_path / "wiki_00"
-    full.write_text(json.dumps({"title": "Port Sellick", "text": [["Port Sellick"], ["One.", "Two."]]}))
-    with pytest.raises(SetupError, match="list of sentences"):
-        read_source("hotpotqa", DEV, full)
-
-
 def test_real_first_records() -> None:
     path = real_path("datasets/hotpotqa/hotpot_dev_fullwiki_v1_first_records.json")
     with pytest.raises(SetupError, match="--abstracts"):

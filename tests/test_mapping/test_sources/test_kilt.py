@@ -224,18 +224,6 @@ def test_a_release_gives_the_same_texts_as_its_export(tmp_path: Path, numbering:
         assert [texts_of(one) for one in packed.examples] == expected
 
 
-def test_the_wrong_input_altogether_stops_at_once(tmp_path: Path) -> None:
-    for other in ("fever/dev.jsonl", "own/own.jsonl", "hotpotqa/dev.json"):
-        with pytest.raises(SetupError, match="a KILT file"):
-            read_source("kilt", DATA / other, OLD)
-    with pytest.raises(SetupError, match=r"kilt_knowledgesource\.json"):
-        read_source("kilt", FILE, FILE)
-    with pytest.raises(SetupError, match="give the release or the"):
-        read_source("kilt", FILE)
-    with pytest.raises(SetupError, match="give one"):
-        read_source("kilt", FILE, OLD, OLD)
-
-
 def test_entity_linking_needs_no_old_knowledge_source(tmp_path: Path) -> None:
     assert not read_source("kilt", write_lines(tmp_path / "x.jsonl", [ROWS[2]])).rejected
 

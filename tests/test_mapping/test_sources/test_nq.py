@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbsource.errors import RecordError, SetupError
+from kbsource.errors import RecordError
 from mapping.records import Example
 from mapping.sources.examples import ExclusionError, Origin
 from mapping.sources.nq import MAX_ANSWER_TOKENS, NaturalQuestions, NqDocument, NqOptions
@@ -142,17 +142,6 @@ def test_pieces_of_a_token_of_the_full_form_are_what_it_is() -> None:
     tokens = [{"token": "<Td\u00a0x>", "html_token": True}, {"token": "a\u2003<P>", "html_token": False}]
     found = NqDocument({"document_tokens": [*tokens, *tokens]}, splits_anywhere=True).tokens(nq_place(0, 4))
     assert found == [("<Td", True), ("x>", True), ("a", False), ("<P>", False)]
-
-
-def test_the_wrong_input_altogether_stops_at_once(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="is not what was expected: Natural Questions"):
-        read_source("nq", FOLDER / "datasets" / "fever" / "train.jsonl")
-    with pytest.raises(SetupError, match="and annotations"):
-        read_source("nq", TEST, split="dev")
-    with pytest.raises(SetupError, match="judgements of an annotation campaign"):
-        read_source("nq", DEV, TRAIN)
-    with pytest.raises(SetupError, match="train of nq has no annotation campaign"):
-        read_source("nq", TRAIN, *CAMPAIGN, split="train")
 
 
 def test_published_campaign_spans_come_back_as_they_are(tmp_path: Path) -> None:

@@ -197,21 +197,6 @@ def test_the_index_on_disk_is_removed_even_when_reading_stops(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("dataset", "file", "split", "found"),
-    [
-        ("fever", "fever/dev.jsonl", "train", "dev"),
-        ("hotpotqa", "hotpotqa/dev.json", "test", "dev"),
-        ("kilt", "kilt/nq-dev-kilt.jsonl", "train", "dev"),
-    ],
-)
-def test_a_file_whose_name_is_of_another_split_is_refused(dataset: str, file: str, split: Split, found: str) -> None:
-    with pytest.raises(
-        SetupError, match=f"is of the split {found}, not of {split}: give a file of {split}, or --split"
-    ):
-        read_source(dataset, DATA / file, split=split)
-
-
-@pytest.mark.parametrize(
     ("name", "split", "is_right"),
     [
         ("v1.0-simplified_simplified-nq-train.jsonl.gz", "train", True),

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbsource.errors import SetupError
 from kbsource.identity import stable_sha256
 from mapping.records import Example, RecordFate
 from mapping.sources import trex
@@ -332,21 +331,6 @@ def test_boundaries_that_are_not_in_the_text_reject_the_triple(tmp_path: Path, b
         "wrong_type" if bounds in ([0], "x") else "unknown_sentence"
     ]
     assert [output.answer for output in reading.examples[0].outputs] == ["label Q3"]
-
-
-@pytest.mark.parametrize(
-    ("records", "wikidata", "message"),
-    [
-        pytest.param(DEMO / "wikidata.json", DEMO / "wikidata.json", "expected: documents of T-REx", id="other file"),
-        pytest.param(DEMO, DEMO / "re-nlg_0-10.json", "expected: entities of Wikidata", id="no entities"),
-        pytest.param(DEMO, None, "needs --wikidata", id="no labels"),
-        pytest.param(DEMO.parent, DEMO / "wikidata.json", "holds no files of T-REx", id="other folder"),
-        pytest.param(DEMO / "none.json", DEMO / "wikidata.json", "no such file", id="absent"),
-    ],
-)
-def test_the_wrong_input_altogether_stops_at_once(records: Path, wikidata: Path | None, message: str) -> None:
-    with pytest.raises(SetupError, match=message):
-        read_source("trex", records, *([wikidata] if wikidata else []), split="train")
 
 
 def test_the_demo_has_a_triple_for_every_rule() -> None:

@@ -88,13 +88,7 @@ def test_the_array_may_stand_behind_other_fields_and_ends_where_it_ends(tmp_path
         assert text[raw.offset : raw.offset + len(raw.data)] == raw.data
 
 
-def test_the_wrong_input_altogether_stops_at_once(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="no JSON object with an array 'Data'"):
-        read_source("triviaqa", FOLDER / "datasets" / "hotpotqa" / "hotpot_dev_fullwiki_v1.json")
-    with pytest.raises(SetupError, match="web part"):
-        read_source("triviaqa", _write(tmp_path / "web-dev.json", _question(SearchResults=[{"Rank": 1}])))
-    with pytest.raises(SetupError, match="give the folder qa of"):
-        read_source("triviaqa", DEMO)
+def test_an_archive_without_questions_and_a_file_that_breaks_off_stop_at_once(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "other.tar", "w") as archive:
         archive.add(DEMO / "test_labels.json", "wikipedia-dev.json")
     with pytest.raises(SetupError, match="tar archive without qa/wikipedia-dev"):

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbsource.errors import SetupError
 from mapping.records import Example
 from mapping.sources.source import Split
 from mapping.sources.wow import WizardOptions
@@ -131,30 +130,6 @@ def test_dialogues_are_numbered_over_all_files_packed_or_not(tmp_path: Path) -> 
     bz.write_bytes(bz2.compress(plain.read_bytes()))
     reading = read_source("wow", [plain, gz, bz])
     assert [one.example_id for one in reading.examples] == [f"dev-{number}-1" for number in (0, 2, 3, 5, 6, 8)]
-
-
-@pytest.mark.parametrize(
-    ("name", "split"),
-    [
-        ("train.json", "dev"),
-        ("valid_random_split.json", "dev"),
-        ("test_random_split.json.gz", "test"),
-        ("valid_topic_split.json", "test"),
-        ("test_topic_split.json", "train"),
-    ],
-)
-def test_a_file_of_another_split_stops_at_once(tmp_path: Path, name: str, split: Split) -> None:
-    path = _write(tmp_path / name, _dialogue(_apprentice(), _wizard()))
-    with pytest.raises(SetupError, match=f"{split} of wow is (train|valid_topic_split|test_topic_split).json"):
-        read_source("wow", path, split=split)
-
-
-def test_the_wrong_input_altogether_stops_at_once(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="dialogues of Wizard of Wikipedia"):
-        read_source("wow", _write(tmp_path / "x.json", {"dialog": "x"}))
-    (tmp_path / "lines.json").write_text("{}\n")
-    with pytest.raises(SetupError, match="is no JSON array"):
-        read_source("wow", tmp_path / "lines.json")
 
 
 _TURNS = st.lists(

@@ -7,11 +7,9 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbsource.errors import SetupError
 from mapping.records import RecordFate
 from mapping.sources.source import Split
 from mapping.sources.zero_shot import ZeroShotOptions, drawn_relations
@@ -119,23 +117,6 @@ def test_drawn_relations_part_all_lines_of_all_files() -> None:
     ]
     assert sorted(original) == sorted(one for all_ in inputs.values() for one in all_)
     assert all(reading.tally.excluded["other_split"] for reading in readings.values())
-
-
-@pytest.mark.parametrize(
-    ("path", "split", "options", "message"),
-    [
-        pytest.param(DEMO / "dev.0", "train", {}, r"is of the split dev, not of train: give train\.0", id="split"),
-        pytest.param(DEMO, "dev", {"fold": 4}, r"holds 0 files dev\.4, not one", id="fold"),
-        pytest.param(DEMO.parents[1] / "trex", "dev", {}, r"holds 0 files dev\.0, not one", id="folder"),
-        pytest.param(DEMO / "none.tsv", "dev", {}, "no such file", id="absent"),
-        pytest.param(DEMO.parents[1] / "trex/wikidata.json", "dev", {}, "lines of Zero-Shot RE", id="other file"),
-    ],
-)
-def test_the_wrong_input_altogether_stops_at_once(
-    path: Path, split: Split, options: dict[str, int], message: str
-) -> None:
-    with pytest.raises(SetupError, match=message):
-        read_source("structured_zeroshot", path, split=split, options=ZeroShotOptions(**options))
 
 
 _FIELDS = st.lists(st.sampled_from(["a", "b", "", "XXX"]), min_size=1, max_size=6).map(tuple)
