@@ -94,10 +94,9 @@ def decide(
         if fault is None:
             fates.append(OutputFate("whole", None, tuple(range(len(output.evidence)))))
             continue
-        fate = policy.weak if fault in _WEAK else policy.unplaced
-        if fate == "drop_record" and reason is None:
+        if policy.lost == "drop_record" and reason is None:
             reason = fault
-        stays = fate == "keep_answer" and output.answer is not None
+        stays = policy.lost == "keep_answer" and output.answer is not None
         fates.append(OutputFate("answer_only" if stays else "dropped", fault, ()))
     if policy.prefers_exact and not isinstance(example, ReleasedExample):
         fates = _exact_once(example, fates, found)

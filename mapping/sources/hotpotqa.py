@@ -58,7 +58,7 @@ class HotpotQa(RecordSource[HotpotOptions]):
     references = references_option("--abstracts", "folder or files of the abstracts it was made from")
     labels = LabelForm("HotpotQA's test questions", "_id", ("answer", "supporting_facts"))
     # One set; a missing page drops the question.
-    policies = by_split(Policy(unplaced="drop_record", weak="drop_record"))
+    policies = by_split(Policy(lost="drop_record"))
     hypothesis = "answer"
     metric = "em"
     evidence_date = "2017-10-01"  # Source: Yang et al. 2018

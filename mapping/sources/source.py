@@ -111,10 +111,9 @@ class Policy:
 
     #: A span with a score strictly below the threshold makes its output weak.
     has_threshold: bool = True
-    #: Fate of an output with a span that has no place: page missing or ambiguous, evidence empty, no match.
-    unplaced: Fate = "drop_output"
-    #: Fate of an output that is weak.
-    weak: Fate = "drop_output"
+    #: Fate of an output that is weak, or has a span without a place: page missing or ambiguous, evidence empty, no
+    #: match.
+    lost: Fate = "drop_output"
     #: A record is dropped when no output with provenance is left ...
     needs_provenance: bool = True
     #: ... but not one that never had any.
@@ -140,12 +139,12 @@ class Policy:
     has_section_third: bool = False
 
 
-ANSWERS_STAY = Policy(unplaced="keep_answer", weak="keep_answer")
+ANSWERS_STAY = Policy(lost="keep_answer")
 
 
 def by_split(held_out: Policy, *, train: Policy | None = None) -> dict[Split, Policy]:
     """One policy for dev and test; train is the same, but keeps every answer, where nothing is said."""
-    keeps = replace(held_out, unplaced="keep_answer", weak="keep_answer", needs_provenance=False)
+    keeps = replace(held_out, lost="keep_answer", needs_provenance=False)
     return {"train": train or keeps, "dev": held_out, "test": held_out}
 
 

@@ -173,7 +173,7 @@ def test_all_have_a_threshold_but_entity_linking_and_train_keeps_answers() -> No
         assert {splits[split].has_threshold for split in get_args(Split)} == {not is_linking}
         if not is_linking:
             train = splits["train"]
-            assert (train.weak, train.unplaced, train.needs_provenance) == ("keep_answer", "keep_answer", False)
+            assert (train.lost, train.needs_provenance) == ("keep_answer", False)
 
 
 @pytest.mark.parametrize("split", get_args(Split))

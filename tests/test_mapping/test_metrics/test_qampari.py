@@ -15,6 +15,7 @@ from kbsource.errors import SetupError
 from kbsource.records import BadRecord
 from mapping.metrics.evaluation import QAMPARI_QUIRKS, QampariEvaluation, QampariFiles
 from mapping.metrics.qampari import REASONS, QampariScores, evaluate_qampari, scores_text, share_within
+from tests.support.dataset_sources import write_lines
 from tests.support.real_data import ROOT
 
 URL = "https://en.wikipedia.org/wiki/"
@@ -61,12 +62,6 @@ RETRIEVED = [
 ]
 
 
-def _write(path: Path, records: list[Any]) -> str:
-    lines = [one if isinstance(one, str) else json.dumps(one) for one in records]
-    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    return str(path)
-
-
 def _evaluate(
     folder: Path,
     gold: list[Any],
@@ -75,11 +70,9 @@ def _evaluate(
     extended: list[Any] | None = None,
     **options: Any,
 ) -> tuple[QampariScores, list[BadRecord]]:
+    given = {"gold": gold, "predictions": predictions, "retrieved": retrieved, "extended": extended}
     files = QampariFiles(
-        _write(folder / "gold.jsonl", gold),
-        predictions=None if predictions is None else _write(folder / "predictions.jsonl", predictions),
-        retrieved=None if retrieved is None else _write(folder / "retrieved.jsonl", retrieved),
-        extended=None if extended is None else _write(folder / "extended.jsonl", extended),
+        **{name: str(write_lines(folder / f"{name}.jsonl", rows)) for name, rows in given.items() if rows is not None}
     )
     rejected: list[BadRecord] = []
     scores = evaluate_qampari(files, QampariEvaluation(**options), reject=rejected.append)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -95,13 +94,6 @@ def test_passages_come_in_the_order_in_which_they_were_first_judged(tmp_path: Pa
     assert [one.page for one in found.accepted] == [PageKey("page_id", "33"), PageKey("title", "River Ullane")]
 
 
-def test_a_question_counts_as_shown_though_nothing_was_accepted_and_not_otherwise(tmp_path: Path) -> None:
-    found, reasons = _judged(tmp_path, _judgement("w1", "", None, passage_id=None, free_text="see another page"))
-    assert (found, reasons) == (CampaignFindings((), ()), [])
-    found, _ = _judged(tmp_path)
-    assert found is None
-
-
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
@@ -127,7 +119,7 @@ def test_a_passage_that_comes_again_is_rejected(tmp_path: Path) -> None:
     assert tally.references == 4
 
 
-def test_judgements_as_csv_packed_or_not_are_the_same_as_lines(tmp_path: Path) -> None:
+def test_judgements_as_csv_are_the_same_as_lines(tmp_path: Path) -> None:
     rows = [_judgement("w1", "yes", 'a "quoted"\nline, with commas', free_text="é"), _judgement("w2", "yes")]
     lines = write_lines(tmp_path / "judgements.jsonl", rows)
     table = tmp_path / "judgements.csv"
@@ -135,14 +127,11 @@ def test_judgements_as_csv_packed_or_not_are_the_same_as_lines(tmp_path: Path) -
         writer = csv.DictWriter(file, HEAD)
         writer.writeheader()
         writer.writerows(rows)
-    packed = tmp_path / "judgements.csv.gz"
-    packed.write_bytes(gzip.compress(table.read_bytes(), mtime=0))
     passages = write_lines(tmp_path / "passages.jsonl", PASSAGES)
 
     wanted = _read(passages, lines)
     assert wanted[0][0] is not None
     assert _read(table, passages) == wanted
-    assert _read(passages, packed) == wanted
 
 
 def test_a_row_of_a_csv_with_too_few_columns_is_rejected(tmp_path: Path) -> None:

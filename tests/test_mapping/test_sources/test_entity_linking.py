@@ -129,14 +129,6 @@ def test_bad_lines_are_rejected_and_the_rest_goes_on(
     assert _names(reading)[-1] == "9 END:0"
 
 
-def test_bytes_that_are_not_utf8_are_one_rejected_line(tmp_path: Path) -> None:
-    path = _aida(tmp_path / "aida.tsv", "-DOCSTART- (1)", "x", PORT)
-    path.write_bytes(path.read_bytes().replace(b"x\n", b"\xff\n", 1))
-    reading = read_source("aidayago2", path, split="train")
-    assert reading.reasons == [("source", "1", "bad_encoding")]
-    assert _names(reading) == ["1:0"]
-
-
 TOKENS = st.integers(0, 60).map(lambda count: [f"t{number}" for number in range(count)])
 
 

@@ -22,12 +22,6 @@ def _claim(**fields: object) -> dict[str, object]:
     return {"id": 1, "label": "SUPPORTS", "claim": "c", "evidence": [[[1, 2, "River_Ullane", 0]]]} | fields
 
 
-def test_bytes_that_are_not_utf8_are_rejected(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "dev.jsonl", [_claim()])
-    path.write_bytes(path.read_bytes() + b'{"id": 2, "claim": "\xff"}\n')
-    assert read_source("fever", path, WIKI).reasons == [("source", "line 2", "bad_encoding")]
-
-
 def test_the_same_claims_twice_are_duplicates_and_not_a_second_version(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "dev.jsonl", [_claim()])
     reading = read_source("fever", [path, path], WIKI)

@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import RecordError
-from mapping.records import Example
-from mapping.sources.examples import ExclusionError, Origin
-from mapping.sources.nq import MAX_ANSWER_TOKENS, NaturalQuestions, NqDocument, NqOptions
-from mapping.sources.raw_records import RawRecord
-from mapping.sources.scratch import Scratch
-from mapping.sources.source import Inputs
+from mapping.sources.nq import MAX_ANSWER_TOKENS, NqDocument
 from tests.support.alignments import read_lines
 from tests.support.dataset_sources import read_parsed, read_source, write_lines
 from tests.support.mini_wiki import FOLDER
@@ -53,23 +48,6 @@ DEV = DEMO / "nq-dev-00.jsonl"
 TRAIN = DEMO / "simplified-nq-train.jsonl"
 TEST = DEMO / "nq-test-00.jsonl"
 CAMPAIGN = (DEMO / "campaign_passages.jsonl", DEMO / "campaign_judgements.jsonl")
-
-
-def _converted(record: dict[str, Any], **options: Any) -> Example:
-    source = NaturalQuestions(Inputs(()), "dev", NqOptions(**options))
-    with Scratch(None) as source.scratch:
-        return source.example(record, Origin(RawRecord("f", 1, 0, b""), key="1"))
-
-
-@pytest.mark.parametrize(("n_tokens", "is_sought"), [(1, True), (5, True), (6, False)])
-def test_an_answer_of_more_than_five_tokens_stays_without_provenance(n_tokens: int, is_sought: bool) -> None:
-    example = _converted(nq_question(nq_annotation((1, 2), (1, 1 + n_tokens))))
-    assert [bool(output.evidence) for output in example.outputs] == [True, is_sought][: 1 + (n_tokens > 1)]
-
-
-def test_an_answer_of_tags_alone_is_none() -> None:
-    with pytest.raises(ExclusionError, match="no_short_answer"):
-        _converted(nq_question(nq_annotation((0, 1))))
 
 
 @pytest.mark.parametrize(

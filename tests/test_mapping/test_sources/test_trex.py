@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import json
 import tempfile
 from collections import Counter, defaultdict
@@ -16,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.identity import stable_sha256
-from mapping.records import Example, RecordFate
+from mapping.records import Example
 from mapping.sources import trex
 from mapping.sources.source import Split
 from mapping.sources.trex import TrexOptions, english
@@ -152,17 +150,12 @@ def test_labels_are_english_else_those_for_all_languages(
     assert english(entity) == expected
 
 
-def test_wikidata_may_be_an_array_or_lines_compressed_or_not(tmp_path: Path) -> None:
+def test_wikidata_may_be_an_array_or_lines(tmp_path: Path) -> None:
     document = trex_document("Q10", trex_triple("Q1", "P1", "Q2"))
     (expected,) = read_trex(tmp_path, [document], NAMED).examples
     lines = "\n".join(json.dumps(one) for one in NAMED).encode()
     reordered = "\n".join(json.dumps({"labels": one["labels"], "id": one["id"]}) for one in NAMED).encode()
-    for name, data in {
-        "a.ndjson": lines,
-        "b.json.bz2": bz2.compress((tmp_path / "wikidata.json").read_bytes()),
-        "c.json.gz": gzip.compress(b"[" + lines.replace(b"\n", b",\n") + b"]"),
-        "d.json": reordered,
-    }.items():
+    for name, data in {"a.ndjson": lines, "d.json": reordered}.items():
         (tmp_path / name).write_bytes(data)
         reading = read_source("trex", tmp_path, tmp_path / name, split="train", options=ALL)
         assert [one.input for one in reading.examples] == [expected.input], name
@@ -207,19 +200,6 @@ DEMO = ROOT / "kbsource/demo/datasets/trex"
 
 
 # Facts and records
-
-
-def test_facts_of_one_subject_and_relation_are_one_record(tmp_path: Path) -> None:
-    first = trex_document("Q10", trex_triple("Q1", "P1", "Q2"), trex_triple("Q1", "P2", "Q2"))
-    second = trex_document("Q11", trex_triple("Q1", "P1", "Q3", 1), trex_triple("Q1", "P1", "Q2", 2))
-    reading = read_trex(tmp_path, [first, second], NAMED)
-    records = {example.input: example for example in reading.examples}
-    assert set(records) == {"label Q1 [SEP] label P1", "label Q1 [SEP] label P2"}
-    example = records["label Q1 [SEP] label P1"]
-    assert answers_with_sentences(example) == [("label Q2", ["One."]), ("label Q2", ["Three."]), ("label Q3", ["Two."])]
-    assert (example.file, example.line) == ("re-nlg_0.json", 1)
-    assert reading.tally.merged == 2
-    assert reading.left_out == [RecordFate(None, example.example_id, "re-nlg_0.json", 2, "merged")] * 2
 
 
 def test_a_triple_that_no_sentence_states_is_left_out(tmp_path: Path) -> None:

@@ -61,34 +61,8 @@ def test_a_record_has_the_published_fields_in_their_order() -> None:
     }
 
 
-def test_a_span_without_meta_has_no_such_key_and_an_empty_one_stays() -> None:
-    assert list(_one_span(FOUND)) == [*SPAN_KEYS, "bleu_score", "section"]
-    assert _one_span(FOUND, evidence=Evidence(TITLE, "t", {}))["meta"] == {}
-
-
-def test_a_span_of_trex_has_its_section_behind_the_title() -> None:
-    record = _record(_example(Output("a", (Evidence(TITLE, "t"),))), {(0, 0): FOUND}, "trex")
-    (span,) = record["output"][0]["provenance"]
-    assert list(span) == ["wikipedia_id", "title", "section", *SPAN_KEYS[2:], "bleu_score"]
-
-
-def test_a_page_alone_has_only_id_and_title_and_gives_the_answer_in_entity_linking() -> None:
-    example = _example(Output(None, (Evidence(TITLE, None),)), meta={"left_context": ""})
-    record = _record(example, {(0, 0): aligned("page_only", 15, "Port Sellick")}, "aidayago2")
-    assert record["output"] == [
-        {"answer": "Port Sellick", "provenance": [{"wikipedia_id": "15", "title": "Port Sellick"}]}
-    ]
-
-
 def test_what_the_record_does_not_have_is_no_key() -> None:
     assert _record(Example("1", None, (), None, file="f", line=1), {}, "jsonl") == {"id": "1"}
-
-
-def test_dropped_outputs_are_left_out_and_lost_provenance_leaves_the_answer() -> None:
-    lost = aligned("page_missing", None, None)
-    example = _example(*(Output(answer, (Evidence(TITLE, "t"),)) for answer in ("a", "b", None)))
-    record = _record(example, {(0, 0): FOUND, (1, 0): lost, (2, 0): lost}, "nq")
-    assert [list(output) for output in record["output"]] == [["answer", "provenance"], ["answer"]]
 
 
 @pytest.mark.parametrize(

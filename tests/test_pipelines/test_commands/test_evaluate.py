@@ -40,23 +40,6 @@ def test_the_released_behaviour_has_names(gold: str, tmp_path: Path, capsys: pyt
     assert "recall                 100.00%" in capsys.readouterr().out
 
 
-def test_questions_with_a_single_answer_have_the_exact_match(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "nq.jsonl"
-    records = [
-        {"id": "nq_0", "question": "Which river?", "answers": ["River Ullane", "Ullane"], "prediction": "the Ullane"},
-        {"id": "nq_1", "question": "Which lake?", "answers": ["Lake Miravel"], "prediction": "Miravel"},
-    ]
-    path.write_text("\n".join(map(json.dumps, records)))
-
-    assert main(["evaluate", "qampari", str(path), "--predictions", str(path)]) == 0
-    assert capsys.readouterr().out.splitlines()[-2] == "exact match             50.00%"
-    path.write_text(json.dumps(records, indent=2))
-    assert main(["evaluate", "qampari", str(path), "--predictions", str(path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["single_answer"] == {"questions": 2, "em": 0.5}
-
-
 def test_bad_lines_are_named_and_the_exit_code_says_so(
     gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
