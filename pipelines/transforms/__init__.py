@@ -10,68 +10,51 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipelines.primitives.guarded_map import GuardedMap
-    from pipelines.primitives.shuffle import Checkpoint, CollectSorted, Regroup
-    from pipelines.transforms.align import (
-        AlignSpans,
-        EvidenceOfPairs,
-        Filter,
-        JoinOutcomes,
-        ReadEvidence,
-        ResolvePages,
-        WriteAlignment,
-    )
-    from pipelines.transforms.pages import CutPassages, ParseWikitext, ReadPages
-    from pipelines.transforms.rows import AsChunks, AsEmbeddable, AsRows
-    from pipelines.transforms.tables import CommitRelease, ReadStatements, ReadTable, WriteTable
-    from pipelines.transforms.verify_entailment import VerifyEntailment
-    from pipelines.transforms.wikidata import ReadWikidata
-    from pipelines.transforms.wikipedia import BuildDefinitions, BuildTitleIndex, ReadWikipediaDump
-
-__all__ = [
-    "AlignSpans",
-    "AsChunks",
-    "AsEmbeddable",
-    "AsRows",
-    "BuildDefinitions",
-    "BuildTitleIndex",
-    "Checkpoint",
-    "CollectSorted",
-    "CommitRelease",
-    "CutPassages",
-    "EvidenceOfPairs",
-    "Filter",
-    "GuardedMap",
-    "JoinOutcomes",
-    "ParseWikitext",
-    "ReadEvidence",
-    "ReadPages",
-    "ReadStatements",
-    "ReadTable",
-    "ReadWikidata",
-    "ReadWikipediaDump",
-    "Regroup",
-    "ResolvePages",
-    "VerifyEntailment",
-    "WriteAlignment",
-    "WriteTable",
-]
+    from pipelines.primitives.guarded_map import GuardedMap as GuardedMap
+    from pipelines.primitives.shuffle import Checkpoint as Checkpoint
+    from pipelines.primitives.shuffle import CollectSorted as CollectSorted
+    from pipelines.primitives.shuffle import Regroup as Regroup
+    from pipelines.transforms.align import AlignSpans as AlignSpans
+    from pipelines.transforms.align import EvidenceOfPairs as EvidenceOfPairs
+    from pipelines.transforms.align import Filter as Filter
+    from pipelines.transforms.align import JoinOutcomes as JoinOutcomes
+    from pipelines.transforms.align import ReadEvidence as ReadEvidence
+    from pipelines.transforms.align import ResolvePages as ResolvePages
+    from pipelines.transforms.align import WriteAlignment as WriteAlignment
+    from pipelines.transforms.pages import CutPassages as CutPassages
+    from pipelines.transforms.pages import ParseWikitext as ParseWikitext
+    from pipelines.transforms.pages import ReadPages as ReadPages
+    from pipelines.transforms.rows import AsChunks as AsChunks
+    from pipelines.transforms.rows import AsEmbeddable as AsEmbeddable
+    from pipelines.transforms.rows import AsRows as AsRows
+    from pipelines.transforms.tables import CommitRelease as CommitRelease
+    from pipelines.transforms.tables import ReadStatements as ReadStatements
+    from pipelines.transforms.tables import ReadTable as ReadTable
+    from pipelines.transforms.tables import WriteTable as WriteTable
+    from pipelines.transforms.verify_entailment import VerifyEntailment as VerifyEntailment
+    from pipelines.transforms.wikidata import ReadWikidata as ReadWikidata
+    from pipelines.transforms.wikipedia import BuildDefinitions as BuildDefinitions
+    from pipelines.transforms.wikipedia import BuildTitleIndex as BuildTitleIndex
+    from pipelines.transforms.wikipedia import ReadWikipediaDump as ReadWikipediaDump
 
 _MODULES = {
-    "pipelines.primitives.guarded_map": ("GuardedMap",),
-    "pipelines.primitives.shuffle": ("Checkpoint", "CollectSorted", "Regroup"),
-    "pipelines.transforms.pages": ("CutPassages", "ParseWikitext", "ReadPages"),
-    "pipelines.transforms.rows": ("AsChunks", "AsEmbeddable", "AsRows"),
-    "pipelines.transforms.tables": ("CommitRelease", "ReadStatements", "ReadTable", "WriteTable"),
-    "pipelines.transforms.verify_entailment": ("VerifyEntailment",),
-    "pipelines.transforms.wikidata": ("ReadWikidata",),
-    "pipelines.transforms.wikipedia": ("BuildDefinitions", "BuildTitleIndex", "ReadWikipediaDump"),
+    "pipelines.primitives.guarded_map": "GuardedMap",
+    "pipelines.primitives.shuffle": "Checkpoint CollectSorted Regroup",
+    "pipelines.transforms.align": "AlignSpans EvidenceOfPairs Filter JoinOutcomes ReadEvidence ResolvePages "
+    "WriteAlignment",
+    "pipelines.transforms.pages": "CutPassages ParseWikitext ReadPages",
+    "pipelines.transforms.rows": "AsChunks AsEmbeddable AsRows",
+    "pipelines.transforms.tables": "CommitRelease ReadStatements ReadTable WriteTable",
+    "pipelines.transforms.verify_entailment": "VerifyEntailment",
+    "pipelines.transforms.wikidata": "ReadWikidata",
+    "pipelines.transforms.wikipedia": "BuildDefinitions BuildTitleIndex ReadWikipediaDump",
 }
+_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = sorted(_PLACES)
 
 
 def __getattr__(name: str) -> Any:
     """A transform. Its module is imported then: guarded processes need this package, and nothing of Beam."""
-    if name not in __all__:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    own = (module for module, names in _MODULES.items() if name in names)
-    return getattr(importlib.import_module(next(own, "pipelines.transforms.align")), name)
+    return getattr(importlib.import_module(_PLACES[name]), name)
