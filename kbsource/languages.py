@@ -113,11 +113,6 @@ def language(code: str) -> Language:
     )
 
 
-def link_trail(code: str) -> re.Pattern[str]:
-    """``language(code).link_trail_pattern()``."""
-    return language(code).link_trail_pattern()
-
-
 @cache
 def interwiki_prefixes() -> frozenset[str]:
     """The lower-case prefixes that lead to sister projects and other sites (``wikt``, ``commons``).

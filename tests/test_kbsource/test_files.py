@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import io
 import pickle
-import socket
 import threading
 import uuid
 from collections.abc import Iterator
@@ -231,10 +230,3 @@ def test_a_bucket_that_is_none_is_named(stores: dict[str, str]) -> None:
     for url, said in (("s3://none/x", "NoSuchBucket"), ("gs://none/x", "404")):
         with pytest.raises(SetupError, match=rf"{url[:9]} cannot be read or written .*{said}.*Check the bucket"):
             Folder.of(url).read()
-
-
-def test_hdfs_must_answer() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    with pytest.raises(SetupError, match=rf"No name node of HDFS answers at 127\.0\.0\.1:{port} .*hdfs_port"):
-        Folder.of("hdfs://node/x", {"hdfs_host": "127.0.0.1", "hdfs_port": str(port)}).read()

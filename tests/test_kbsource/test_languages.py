@@ -9,7 +9,7 @@ from importlib import resources
 
 import pytest
 
-from kbsource.languages import edition_code, interwiki_prefixes, language, language_codes, link_trail, own_prefixes
+from kbsource.languages import edition_code, interwiki_prefixes, language, language_codes, own_prefixes
 from kbsource.wikitext.templates import INFOBOX, rule_book
 
 CONTENT_LANGUAGES = """
@@ -47,12 +47,12 @@ def data() -> dict[str, dict[str, dict[str, object]]]:
 )
 def test_a_link_swallows_the_letters_of_its_language(code: str, after_link: str, swallowed: str) -> None:
     text = f"[[X]]{after_link}"
-    match = link_trail(code).match(text, 5)
+    match = language(code).link_trail_pattern().match(text, 5)
     assert (match[0] if match else "") == swallowed
 
 
 def test_a_language_falls_back_to_the_trail_that_mediawiki_falls_back_to() -> None:
-    assert link_trail("gl").match("ção")[0] == "ção"  # type: ignore[index]  # gl falls back to pt
+    assert language("gl").link_trail_pattern().match("ção")[0] == "ção"  # type: ignore[index]  # gl falls back to pt
 
 
 @pytest.mark.parametrize(
@@ -227,19 +227,7 @@ def test_no_prefix_is_both_a_language_and_another_site() -> None:
 
 
 def test_all_editions_are_known_closed_ones_and_aliases_too() -> None:
-    assert {
-        "aa",
-        "mo",
-        "nb",
-        "zh-cn",
-        "zh-tw",
-        "als",
-        "gsw",
-        "bat-smg",
-        "sgs",
-        "be-x-old",
-        "roa-rup",
-    } <= language_codes()
+    assert set("aa mo nb zh-cn zh-tw als gsw bat-smg sgs be-x-old roa-rup".split()) <= language_codes()
     assert len(language_codes()) > 340
 
 

@@ -9,10 +9,9 @@ import pytest
 
 from kbsource import __version__
 from kbsource.errors import DataError, SetupError
-from kbsource.files import Folder
 from kbsource.release.layout import BUILDING, MANIFEST
 from kbsource.release.manifest import code_facts
-from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.output import commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest, count_faults
 from tests.support.pages import synthetic_pages, title_of
 from tests.support.releases import TitleRow, write_release
@@ -99,36 +98,6 @@ def test_code_facts_name_versions() -> None:
     assert facts["kbsource"].removesuffix("+changed") == __version__
     assert facts["python"].count(".") == 1
     assert facts["pyarrow"] == pa.__version__
-
-
-def begin(output: str) -> None:
-    with ReleaseFolder(output, kind=PAGES_RELEASE):
-        pass
-
-
-def test_an_unfinished_build_is_cleaned(tmp_path: Path) -> None:
-    output = str(tmp_path)
-    begin(output)
-    for name in ("pages/pages-00000-of-00001.parquet", "_staging/articles/00000.arrow", "index/titles.arrow"):
-        Folder.of(output).write(b"half", name)
-    begin(output)
-    assert [path.name for path in tmp_path.iterdir()] == [BUILDING]
-
-
-def test_a_finished_release_is_never_overwritten(tmp_path: Path) -> None:
-    release(tmp_path)
-    with pytest.raises(SetupError, match="never overwritten"):
-        begin(str(tmp_path / "release"))
-
-
-@pytest.mark.parametrize("is_unfinished", [False, True])
-def test_foreign_files_are_neither_removed_nor_built_over(tmp_path: Path, is_unfinished: bool) -> None:
-    if is_unfinished:
-        begin(str(tmp_path))
-    (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(SetupError, match=r"thesis\.tex"):
-        begin(str(tmp_path))
-    assert (tmp_path / "thesis.tex").exists()
 
 
 def unfinished(folder: Path) -> tuple[str, PagesManifest]:

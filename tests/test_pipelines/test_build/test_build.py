@@ -158,17 +158,6 @@ def test_what_a_break_cuts_needs_no_higher_ceiling(tmp_path: Path) -> None:
     assert reasons == ["page_cut", "truncated_dump"]
 
 
-@pytest.mark.slow
-def test_limit_pages_takes_the_first_pages_of_any_kind(release: Path, tmp_path: Path) -> None:
-    build_mini(tmp_path / "release", limit_pages=30)
-
-    source = open_release(tmp_path / "release")
-    assert source.manifest.totals.pages_read == 30
-    found = [page.page_id for page in source]
-    assert found == [page.page_id for page in open_release(release)][: len(found)]
-    assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
-
-
 def test_a_dump_of_one_page_makes_a_sound_release(tmp_path: Path) -> None:
     dump = tmp_path / "wiki.xml"
     dump.write_text(

@@ -121,8 +121,11 @@ def test_one_of_several_values_is_checked() -> None:
         (["map", "fever", "kb", "--input", "x"], "--output is needed. See kbsource map fever --help."),
         (["map", "fever", "kb", "--input", "x", "--output", "y", "--device", "cpu"], "--model is needed."),
         (["map", "fever", "kb", "--input", "x", "--output", "y", "--window", "z"], "--window is for aidayago2, "),
-        (["build", "x", "--output", "y", "--limit-page", "3"], "--limit-page. See the command's --help"),
-        (["build", "x", "--output", "y", "--limit-page", "3"], "Did you mean --limit-pages?"),
+        (
+            ["build", "x", "--output", "y", "--limit-page", "3"],
+            "option --limit-page. See the command's --help, and Beam's pipeline options for the runner. Did you mean "
+            "--limit-pages?",
+        ),
         (["map", "all", "kb", "--config", "c", "--output", "y", "--threshold", "0.5"], "--threshold belongs into c,"),
         (["map", "all", "kb", "--output", "y"], "--config is needed"),
         (["map", "fever", "kb", "--input", "x", "--output", "y", "--config", "c"], "has an option --config"),
