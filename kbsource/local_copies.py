@@ -11,20 +11,17 @@ They are held as ``kbsource.temporary`` says: a process tries to remove its own 
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import hashlib
 import json
 import os
 import shutil
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 
 from kbsource.errors import DataError
 from kbsource.files import CHUNK_BYTES, Folder
-from kbsource.temporary import hold, open_lock, path_prefix, remove_left_behind, remove_unused
+from kbsource.temporary import HeldFolder, open_lock, path_prefix
 
 _COPYING = "copying"
 
@@ -44,8 +41,9 @@ def local_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> st
     known_by = version or [(name, _size(folder / name)) for name in sorted(names)]
     content = json.dumps([folder.url, folder.options, known_by])
     local = f"{path_prefix()}copy-" + hashlib.sha256(content.encode()).hexdigest()[:32]
-    _copies(os.getpid()).use(local)
-    with _copying(local):
+    _held(os.getpid(), local)
+    with os.fdopen(open_lock(local, _COPYING)) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         for name in names:
             target = os.path.join(local, name)
             if not os.path.exists(target):
@@ -55,36 +53,13 @@ def local_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> st
 
 def release_copies() -> None:
     """Lets go of all copies that this process uses, and removes those that no other one does."""
-    _copies(os.getpid()).release()
-
-
-class _Copies:
-    """What a process uses, and the locks that say so."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._locks: dict[str, int] = {}
-        self._guard = threading.Lock()
-        atexit.register(self.release)
-
-    def use(self, local: str) -> None:
-        with self._guard:
-            if local not in self._locks:
-                remove_left_behind()
-                self._locks[local] = hold(local)
-
-    def release(self) -> None:
-        if os.getpid() != self._pid:
-            return  # a fork of the process that uses them
-        with self._guard:
-            for local, lock in self._locks.items():
-                remove_unused(local, lock)
-            self._locks.clear()
+    _held.cache_clear()
 
 
 @cache
-def _copies(pid: int) -> _Copies:
-    return _Copies(pid)
+def _held(pid: int, local: str) -> HeldFolder:
+    """What a process uses; a fork of it holds its own."""
+    return HeldFolder(local)
 
 
 def _size(file: Folder) -> int:
@@ -92,16 +67,6 @@ def _size(file: Folder) -> int:
         return file.size()
     except FileNotFoundError as error:
         raise DataError(f"{file} is missing; fetch or make the release again.") from error
-
-
-@contextmanager
-def _copying(local: str) -> Iterator[None]:
-    lock = open_lock(local, _COPYING)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
 
 
 def _copy(source: Folder, target: str) -> None:

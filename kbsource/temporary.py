@@ -20,7 +20,23 @@ from kbsource.errors import SetupError
 _LOCK = "lock"
 
 
-class TemporaryFolder:
+class HeldFolder:
+    """A folder that this process holds; once it does no more, and no other one does, it is removed.
+
+    That is when ``cleanup`` is called, or else when the object or the process ends.
+    """
+
+    def __init__(self, path: str) -> None:
+        remove_left_behind(os.path.dirname(path))
+        self.name = path
+        self._end = weakref.finalize(self, _end, path, hold(path), os.getpid())
+
+    def cleanup(self) -> None:
+        """Holds it no longer."""
+        self._end()
+
+
+class TemporaryFolder(HeldFolder):
     """A new folder of this process. A context: it is removed when that ends, or else with the object or the process.
 
     Args:
@@ -28,19 +44,13 @@ class TemporaryFolder:
     """
 
     def __init__(self, place: str | None = None) -> None:
-        remove_left_behind(place)
-        self.name = f"{path_prefix(place)}{os.urandom(8).hex()}"
-        self._end = weakref.finalize(self, _end, self.name, hold(self.name), os.getpid())
+        super().__init__(f"{path_prefix(place)}{os.urandom(8).hex()}")
 
     def __enter__(self) -> str:
         return self.name
 
     def __exit__(self, *_: object) -> None:
         self.cleanup()
-
-    def cleanup(self) -> None:
-        """Removes it."""
-        self._end()
 
 
 def _end(path: str, lock: int, owner: int) -> None:
