@@ -10,7 +10,6 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -40,9 +39,10 @@ from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.reader import check_hashes
 from kbsource.release.sql import MEMORY_MB, add_release, connected
-from kbsource.release.writer import GROUP_ROWS, TableFile, write_batches, write_lines
+from kbsource.release.writer import GROUP_ROWS, write_batches, write_lines
 from kbsource.rows import Int32, Row
 from kbsource.runtime.chunks import rows_batch
+from kbsource.runtime.database import insert
 from kbsource.runtime.sorted_runs import rebatched
 
 if TYPE_CHECKING:
@@ -263,41 +263,28 @@ class Compared(Row):
     new_row: Int32 | None
 
 
-class _Table:
-    """Rows on their way into a staged file."""
-
-    def __init__(self, folder: str, table: str, stack: ExitStack) -> None:
-        self._schema, self._rows = STAGED[table], list[tuple[Any, ...]]()
-        file = TableFile(folder, f"{table}.parquet", table, schema=self._schema, is_plain=True)
-        self._file = stack.enter_context(file)
-
-    def add(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._rows += rows
-        if len(self._rows) >= GROUP_ROWS:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._rows:
-            self._file.write(rows_batch(self._rows, self._schema))
-            self._rows.clear()
-
-
 def compare_pages(
-    pages: Iterable[Compared], old: PageTexts, new: PageTexts, *, folder: str, on_page: Callable[[], None]
+    db: DuckDBPyConnection, pages: Iterable[Compared], old: PageTexts, new: PageTexts, on_page: Callable[[], None]
 ) -> None:
-    """Writes the tables of ``STAGED`` into a local folder. Memory: a few row groups of pages.
+    """Adds the tables of ``STAGED``. Memory: a few row groups of pages.
 
     Args:
         pages: in the order of the old release, those of the new one alone behind them.
     """
-    with ExitStack() as stack:
-        tables = {table: _Table(folder, table, stack) for table in STAGED}
-        for page in pages:
-            for table, rows in _rows(page, old, new):
-                tables[table].add(rows)
-            on_page()
-        for staged in tables.values():
-            staged.flush()
+    waiting: dict[str, list[tuple[Any, ...]]] = {table: [] for table in STAGED}
+
+    def flush(least: int) -> None:
+        for table, rows in waiting.items():
+            if len(rows) >= least:
+                insert(db, table, [rows_batch(rows, STAGED[table])], STAGED[table])
+                rows.clear()
+
+    for page in pages:
+        for table, rows in _rows(page, old, new):
+            waiting[table] += rows
+        flush(GROUP_ROWS)
+        on_page()
+    flush(0)
 
 
 def _rows(page: Compared, old: PageTexts, new: PageTexts) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
@@ -395,7 +382,7 @@ def make_diff(
                     db.execute(FINGERPRINTS.format(side=name))
                 for statement in MATCH:
                     db.execute(statement)
-                _compare(db, before, after, out.staging, on_step)
+                _compare(db, before, after, on_step)
                 counts: dict[str, Counter[str]] = {table: Counter() for table in TABLES}
                 entries = [
                     write_batches(
@@ -422,7 +409,7 @@ def make_diff(
 
 
 def _compare(
-    db: DuckDBPyConnection, before: PageTexts, after: PageTexts, folder: str, on_step: Callable[[str, int, int], None]
+    db: DuckDBPyConnection, before: PageTexts, after: PageTexts, on_step: Callable[[str, int, int], None]
 ) -> None:
     [(n_pages,)] = db.execute(f"select count(*) from ({COMPARED})").fetchall()
     n_done = 0
@@ -432,10 +419,9 @@ def _compare(
         n_done += 1
         on_step("pages", n_done, n_pages)
 
-    rows = (page for batch in batches(db, COMPARED, schema_of(Compared)) for page in rows_of(batch, Compared))
-    compare_pages(rows, before, after, folder=folder, on_page=see)
-    for table in STAGED:
-        db.read_parquet(os.path.join(folder, f"{table}.parquet")).create_view(table)
+    with db.cursor() as reading:  # beside what is written
+        rows = (page for batch in batches(reading, COMPARED, schema_of(Compared)) for page in rows_of(batch, Compared))
+        compare_pages(db, rows, before, after, see)
 
 
 def _counted(batches: Iterator[pa.RecordBatch], counts: Counter[str]) -> Iterator[pa.RecordBatch]:
