@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import nsmallest
 from itertools import chain
 from typing import Any
 
@@ -40,6 +41,7 @@ from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.pages.kind import Counts, Dump, PagesManifest, TemplateCount
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE
 from kbsource.release.pages.writing import publish_index, write_locations
+from kbsource.release.reader import read_table
 from kbsource.release.writer import SMALL_GROUP_ROWS, write_batches, write_small_table
 from kbsource.site import Site
 from kbsource.wikidata.kind import WikidataTables
@@ -252,14 +254,13 @@ def assemble(
     index = publish_index(indexes.folder, index_files, output)
     redirects = redirect_rows(indexes.folder, scratch=scratch)
     templates = merged_templates(staging, [shard.number for shard in shard_reports])
-    unknown: list[tuple[int, str, int]] = []
     tables = {
         "pages": entries,
         "redirects": write_small_table(redirects, RedirectRow, output, "redirects"),
         "rejected": write_small_table(
             _rejected(reports, shard_reports, dropped, staging), BadRecord, output, "rejected"
         ),
-        "templates": write_small_table(_noted(templates, unknown), TemplateRow, output, "templates"),
+        "templates": write_small_table(templates, TemplateRow, output, "templates"),
     }
     if definitions is not None:
         hashes = chain.from_iterable(map(_definition_hashes, read_index_file(os.path.join(definitions, KEYS_FILE))))
@@ -289,11 +290,18 @@ def assemble(
         counts=counts,
         totals=sum_counts(counts.values(), Counts()),
         parse_statuses=_summed(report.statuses for report in shard_reports),
-        unknown_templates=tuple(TemplateCount(name, -uses, pages) for uses, name, pages in unknown),
+        unknown_templates=_unknown_templates(output),
         qid_conflicts=props.conflicts if props else (),
         findings=findings,
         page_order=page_order,
     )
+
+
+def _unknown_templates(output: str) -> tuple[TemplateCount, ...]:
+    """Those most used, then by name."""
+    rows = (row for row in read_table(output, "templates") if row["outcome"] == "unknown")
+    counts = (TemplateCount(row["name"], row["uses"], row["pages"]) for row in rows)
+    return tuple(nsmallest(UNKNOWN_TEMPLATES_LISTED, counts, key=lambda one: (-one.uses, one.name)))
 
 
 def _definition_hashes(keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -341,17 +349,3 @@ def _rejected(
         yield record
     for shard in shards:
         yield from read_shard(staging, shard.number)[0]
-
-
-def _noted(templates: Iterable[TemplateRow], unknown: list[tuple[int, str, int]]) -> Iterator[TemplateRow]:
-    """The rows as they come; then those of unknown templates that are listed are in ``unknown``, by falling number of
-    uses, then by name."""
-    for row in templates:
-        if row.outcome == "unknown":
-            unknown.append((-row.uses, row.name, row.pages))
-            if len(unknown) == 2 * UNKNOWN_TEMPLATES_LISTED:
-                unknown.sort()
-                del unknown[UNKNOWN_TEMPLATES_LISTED:]
-        yield row
-    unknown.sort()
-    del unknown[UNKNOWN_TEMPLATES_LISTED:]
