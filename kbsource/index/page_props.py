@@ -89,9 +89,6 @@ from stated left join having_item using (page_id) where kind <> {_MARK} group by
 class PagePropsReport:
     """What was built."""
 
-    n_rows: int  #: rows read, of any property
-    n_qids: int  #: pages with an item
-    n_disambiguations: int  #: pages marked as disambiguation
     n_invalid_qids: int  #: values of ``wikibase_item`` that are no item id
     n_not_articles: int  #: rows left out because ``is_article`` refused their page
     conflicts: tuple[Conflict, ...]  #: by item, then by refused page
@@ -134,9 +131,7 @@ def build_page_props(
         claims = db.sql(_CLAIMED).to_arrow_reader(_ROWS_AT_ONCE)
         write_index_file(claims_path, CLAIMS, (_as(CLAIMS, batch) for batch in claims))
     write_index_file(os.path.join(folder, FILE), SCHEMA, [_as(SCHEMA, props)])
-    n_qids, n_marks = (int(np.count_nonzero(props[place])) for place in (1, 2))
-    n_rows, n_invalid, n_others = reading.n_rows, reading.n_invalid, reading.n_not_articles
-    return PagePropsReport(n_rows, n_qids, n_marks, n_invalid, n_others, conflicts, claims_path)
+    return PagePropsReport(reading.n_invalid, reading.n_not_articles, conflicts, claims_path)
 
 
 def _as(schema: pa.Schema, rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
@@ -154,11 +149,10 @@ class _Reading:
         is_article: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]] | None,
     ) -> None:
         self._rows, self._is_article = iter(rows), is_article
-        self.n_rows = self.n_invalid = self.n_not_articles = 0
+        self.n_invalid = self.n_not_articles = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         while group := list(islice(self._rows, _ROWS_AT_ONCE)):
-            self.n_rows += len(group)
             qids, page_ids = _halves(np.fromiter(self._stated(group), np.uint64))
             if self._is_article is not None:
                 counts = self._is_article(page_ids.astype(np.int64))

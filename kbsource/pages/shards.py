@@ -52,13 +52,12 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """What became of a shard's articles: ``sum(articles) + sum of rejected + n_skipped`` are all that were staged."""
+    """What became of a shard's articles; those of which a newer row has the page id are left out."""
 
     number: int  #: number of the shard
     entry: FileEntry  #: the file of pages
     articles: dict[str, int]  #: pages written, by input file
     rejected: dict[str, dict[str, int]]  #: articles rejected, by input file and reason
-    n_skipped: int  #: articles left out because a newer row has their page id
     statuses: dict[str, int]  #: pages by ``parse_status``
     losses: dict[str, int]  #: pieces not carried over, by kind
     #: further counts: ``anchors``, ``anchors_resolved``, ``disambiguation_pages``, ``pages_with_item``
@@ -112,7 +111,6 @@ def write_page_shard(
     sums: dict[str, Counter[str]] = {name: Counter() for name in ("statuses", "losses", "findings")}
     templates = TemplateCounts()
     records: list[BadRecord] = []
-    n_skipped = 0
     rows_by_table = {"pages": Page, **({"traces": Trace} if has_traces else {})}
     rows_by_table |= REFERENCES if has_references else {}
     with ExitStack() as stack:
@@ -135,7 +133,6 @@ def write_page_shard(
                 records.append(bad)
                 rejected[bad.file][bad.reason] += 1
             articles[report.facts["file"]] += report.counts["articles"]
-            n_skipped += report.counts["skipped"]
             for name, counts in sums.items():
                 counts.update(report.facts[name])
             templates.add(TemplateRow(*row) for row in report.facts["templates"])
@@ -144,7 +141,6 @@ def write_page_shard(
         entry=targets.pop("pages").entry,
         articles=_in_order(articles),
         rejected={name: _in_order(reasons) for name, reasons in sorted(rejected.items())},
-        n_skipped=n_skipped,
         statuses=_in_order(sums["statuses"]),
         losses=_in_order(sums["losses"]),
         facts=_in_order(sums["findings"]),
