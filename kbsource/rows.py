@@ -74,5 +74,3 @@ class Numbered:
 
 Int8 = Annotated[int, ArrowType("int8")]
 Int32 = Annotated[int, ArrowType("int32")]
-UInt32 = Annotated[int, ArrowType("uint32")]
-UInt64 = Annotated[int, ArrowType("uint64")]

@@ -39,6 +39,7 @@ from kbsource.runtime.chunks import ChunkKey
 from kbsource.site import Site
 from kbsource.titles import normalise_title
 from kbsource.wikidata.kind import WikidataTables
+from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import BuildOptions
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Done, Progress, beats_in
@@ -198,15 +199,11 @@ def _files(
 
 
 @dataclass(frozen=True, slots=True)
-class BuildSummary:
+class BuildSummary(MadeRelease[PagesManifest]):
     """What a build made."""
 
-    output: str  # folder of the release
-    manifest: PagesManifest  # as written
-    titles_not_found: tuple[str, ...]  # titles of ``only_titles`` that the dump does not have, sorted
-    seconds: float  # wall time
-    steps: dict[str, float]  # seconds that steps worked, in all processes
-    taken_over: int | None  # pages out of the base; None where there are none, or the runner does not say
+    titles_not_found: tuple[str, ...] = ()  # titles of ``only_titles`` that the dump does not have, sorted
+    taken_over: int | None = None  # pages out of the base; None where there are none, or the runner does not say
 
 
 def check_base(options: BuildOptions, site: Site) -> PagesManifest:
@@ -265,7 +262,7 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
     missing = _titles_not_found(inputs.titles, output)
     taken_over = counts["taken_over"] if counts and options.base is not None else None
     manifest, seconds = PAGES_RELEASE.read(output), time.monotonic() - started
-    return BuildSummary(options.output, manifest, missing, seconds, steps, taken_over)
+    return BuildSummary(options.output, manifest, seconds, steps, titles_not_found=missing, taken_over=taken_over)
 
 
 def has_definitions(options: BuildOptions) -> bool:
