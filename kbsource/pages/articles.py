@@ -50,7 +50,6 @@ from kbsource.site import Site
 from kbsource.titles import Target, permanent_url
 from kbsource.wikitext.asked import Asked
 from kbsource.wikitext.blocks import RawLink
-from kbsource.wikitext.frames import Definitions, Invoke
 from kbsource.wikitext.lua_modules import LuaModules
 from kbsource.wikitext.parse import ParsedInfobox, ParsedTable, ParsedText, WikitextParser, extract_fallback
 from kbsource.wikitext.reference_rows import NotedPage
@@ -83,20 +82,9 @@ class TitleResolver(Protocol):
 class PageParser:
     """Parses the articles of one wiki. Holds caches; make one for each process."""
 
-    def __init__(
-        self,
-        site: Site,
-        *,
-        definitions: Definitions | None = None,
-        invoke: Invoke | None = None,
-        exists: Callable[[str], bool] | None = None,
-        has_references: bool = False,
-        asked: Asked | None = None,
-    ) -> None:
+    def __init__(self, site: Site, **further: Any) -> None:
         """The arguments are those of ``WikitextParser``."""
-        self._parser = WikitextParser(
-            site, definitions=definitions, invoke=invoke, exists=exists, has_references=has_references, asked=asked
-        )
+        self._parser = WikitextParser(site, **further)
 
     def parse(self, raw: RawPage) -> ParsedPage:
         """The parsed page; one that the parser cannot finish is extracted as ``fallback_error``."""
