@@ -188,9 +188,7 @@ def counts_table(caption: str, name: str, of: str, counts: Sequence[tuple[str, i
     return Table(caption, (name, of, "share"), tuple((key, n, share(n, total)) for key, n in counts))
 
 
-def sql_table(
-    db: DuckDBPyConnection, caption: str, query: str, parameters: Sequence[Any] = (), *, is_shaded: bool = False
-) -> Table:
+def sql_table(db: DuckDBPyConnection, caption: str, query: str, parameters: Sequence[Any] = ()) -> Table:
     """The answer to a query: columns whose names begin with ``share`` are shares."""
     answer = db.execute(query, parameters)
     names = tuple(column[0] for column in answer.description or ())
@@ -205,7 +203,6 @@ def sql_table(
             )
             for row in answer.fetchall()
         ),
-        is_shaded,
     )
 
 

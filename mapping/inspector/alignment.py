@@ -62,6 +62,11 @@ MOVES = (
 _MOVED = """case when new_wikipedia_id is null then 5 when old_wikipedia_id is distinct from new_wikipedia_id then 4
     when new_start_paragraph_id is null then 3 when (old_section = new_section) is not true then 2
     when (old_start_paragraph_id = new_start_paragraph_id) is not true then 1 else 0 end"""
+_MOVES = f"""
+select name as "new place", count(moved) as spans, count(moved) / sum(count(moved)) over () as share,
+    avg(score) as "mean BLEU"
+from (select unnest({list(MOVES)}) as name, unnest(range({len(MOVES)})) as place)
+left join (select {_MOVED} as moved, score from crosswalk) on moved = place group by place, name order by place"""
 _SUPPORT = "case when coalesce(expects = 'contradiction', false) then contradiction else entailment end"
 _PLACE = itemgetter("output", "evidence")
 _CHARS = ("start_paragraph_id", "start_character", "end_paragraph_id", "end_character")
@@ -107,14 +112,10 @@ def measured_alignments(opened: Opened) -> Iterator[Section]:
 def measured_alignment(opened: Opened) -> Iterator[Section]:
     """What the rows of an alignment say."""
     db, report = opened.db, _report(opened)
-    if moves := _moves(opened):
-        columns = ("new place", "spans", "share", "mean BLEU")
-        total = sum(n for _, n, _ in moves)
-        rows = tuple((name, n, share(n, total), mean) for name, n, mean in moves)
-        numbers = ((name, n) for name, n, _ in moves)
+    if opened.manifest.n_rows("crosswalk"):
+        table = sql_table(db, "How far evidence moved, and how like it stayed", _MOVES)
         said = "Where the new span stands, seen from the old one."
-        chart = bars("How far evidence moved", ("new place", "spans"), numbers, said)
-        table = Table("How far evidence moved, and how like it stayed", columns, rows)
+        chart = bars("How far evidence moved", table.columns[:2], (row[:2] for row in table.rows), said)
         yield Section("Drift", (chart, table))
     if "alignments" not in opened.tables:
         return
@@ -133,15 +134,6 @@ def measured_alignment(opened: Opened) -> Iterator[Section]:
         chosen = ("spans that the model chose", verification.get("rescued", 0))
         yield Section("Both signals", (table, Facts((chosen, *not_judged))))
     yield Section("Worst spans", (_worst(opened, support),))
-
-
-def _moves(opened: Opened) -> list[tuple[str, int, float | None]]:
-    """Spans that moved alike: one of ``MOVES``, how many, and their mean BLEU; nothing without any."""
-    if "crosswalk" not in opened.tables:
-        return []
-    asked = f"select {_MOVED}, count(*), avg(score) from crosswalk group by 1"
-    found = {number: (n, mean) for number, n, mean in opened.db.execute(asked).fetchall()}
-    return [(name, *found.get(number, (0, None))) for number, name in enumerate(MOVES)] if found else []
 
 
 def _worst(opened: Opened, support: str) -> Block:

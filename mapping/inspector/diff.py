@@ -58,11 +58,10 @@ def about_diff(opened: Opened) -> Iterator[Section]:
 
 def _pages(opened: Opened) -> Iterator[Block]:
     yield from (Paragraph(doubt, is_warning=True) for doubt in doubts(opened.values))
-    n_old, n_chars, n_kept, n_changed, n_moved = _row(
-        opened,
+    [(n_old, n_chars, n_kept, n_changed, n_moved)] = opened.db.execute(
         """select count(old_page_id), coalesce(sum(old_chars), 0), coalesce(sum(old_chars * kept), 0),
-            count_if(text_changed), count_if(qid_moved) from page_changes""",
-    )
+            count_if(text_changed), count_if(qid_moved) from page_changes"""
+    ).fetchall()
     changed, moved = (
         opened.url("tables/page_changes", text_changed="true"),
         opened.url("tables/page_changes", qid_moved="true"),
@@ -167,12 +166,6 @@ def measured_diff(opened: Opened) -> Iterator[Section]:
     yield Section("By kind of page", (by_kind,))
 
 
-def _row(opened: Opened, asked: str) -> tuple[Any, ...]:
-    found = opened.db.execute(asked).fetchone()
-    assert found is not None
-    return found
-
-
 def show_change(request: Request, opened: Opened, card: Card) -> Response:
     """Shows a page of a diff: what it was beside what it is, what moved where, what came and went beside it."""
     row = card.row
@@ -206,7 +199,8 @@ def show_change(request: Request, opened: Opened, card: Card) -> Response:
         paging=shown,
         moved_to=lambda span: _moved_to(opened, span),
         page_url=lambda side, page_id, spans=(): _page_url(opened, side, page_id, spans),
-        beside=[(own, own.went[:_NAMES], own.came[:_NAMES]) for own in beside],
+        beside=beside,
+        n_names=_NAMES,
     )
 
 

@@ -215,8 +215,10 @@ class Rows:
         if not choice.where:
             return self.files.n_rows
         asked = f"select count(*) from {self.relation} {choice.where}"
-        n_rows: int = self.opened.kept((asked, choice.parameters), lambda: self._one(asked, choice.parameters)[0])
-        return n_rows
+        [(n_rows,)] = self.opened.kept(
+            (asked, choice.parameters), lambda: self._db.execute(asked, choice.parameters).fetchall()
+        )
+        return int(n_rows)
 
     def chosen(self, choice: Choice, start: int, end: int, columns: Sequence[str]) -> list[Row]:
         """Chosen rows by their place: their flat columns, these, and ``number``."""
@@ -297,9 +299,10 @@ class Rows:
         if not self.listing.facets and self.columns:
             flat = [column.name for column in self.columns.values() if column.form in ("text", "flag")]
             counts = ", ".join(f'approx_count_distinct("{name}")' for name in flat)
-            known = self._one(f"select count(*), {counts or 0} from (from {self.relation} limit {_SAMPLED})")
-            few = min(_FACET_VALUES, known[0] // 2)
-            names = [name for name, n in zip(flat, known[1:], strict=False) if 1 < n <= few][:_FACETS]
+            sampled = f"select count(*), {counts or 0} from (from {self.relation} limit {_SAMPLED})"
+            [(n_sampled, *known)] = self._db.execute(sampled).fetchall()
+            few = min(_FACET_VALUES, n_sampled // 2)
+            names = [name for name, n in zip(flat, known, strict=False) if 1 < n <= few][:_FACETS]
         asked = (
             "select coalesce(\"{0}\"::varchar, '{1}'), count(*) from {2} group by 1 order by 2 desc, 1 limit {3}".format
         )
@@ -336,11 +339,6 @@ class Rows:
         for row in rows:
             row["number"] = self.files.number(row["_file_number"], row["_row"])
         return rows
-
-    def _one(self, asked: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...]:
-        found = self._db.execute(asked, parameters).fetchone()
-        assert found is not None
-        return found
 
     def cell(self, row: Row, name: str) -> ListedValue:
         """A value of a row for a list."""

@@ -177,11 +177,6 @@ def _listed_references(references: PageReferences | None) -> tuple[list[Referenc
     return known[:_MOST_REFERENCES], max(len(known) - _MOST_REFERENCES, 0)
 
 
-def _addresses(reference: Reference) -> tuple[str | None, str | None]:
-    citation = reference.citation
-    return (None, None) if citation is None else (citation.url, citation.archive_url)
-
-
 def _place(element: int, start: int, end: int) -> str:
     return f"element {element}, [{start}, {end})"
 
@@ -216,7 +211,8 @@ def show_page(request: Request, opened: Opened) -> Response:
         title=page.title,
         page=page,
         document=Document(opened, page, spans, references).html(parts[number]),
-        references=[(one, reference_label(one), *map(web_address, _addresses(one))) for one in listed],
+        references=[(one, reference_label(one)) for one in listed],
+        web_address=web_address,
         n_unlisted=n_unlisted,
         headings=_headings(opened, page, parts),
         n_headings=sum(element.kind == "heading" for element in page.elements),

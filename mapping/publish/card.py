@@ -73,8 +73,7 @@ def markdown_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> st
     return "\n".join(f"| {line} |" for line in lines)
 
 
-_SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
-_SUFFIXES = ("K", "K", "K", "M", "M", "M", "B")
+_SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
 
 
 def cell(text: str) -> str:
@@ -88,11 +87,10 @@ def size_category(n_rows: int) -> str:
     >>> size_category(66), size_category(10_000), size_category(7_000_000), size_category(2_000_000_000)
     ('n<1K', '10K<n<100K', '1M<n<10M', 'n>1B')
     """
-    names = [f"{limit // 1000 ** (1 + 'KMB'.index(unit))}{unit}" for limit, unit in zip(_SIZES, _SUFFIXES, strict=True)]
-    place = sum(n_rows >= limit for limit in _SIZES)
-    if place == 0:
-        return f"n<{names[0]}"
-    return f"n>{names[-1]}" if place == len(_SIZES) else f"{names[place - 1]}<n<{names[place]}"
+    place = len(str(n_rows)) - len("999")
+    if place <= 0:
+        return f"n<{_SIZES[0]}"
+    return f"n>{_SIZES[-1]}" if place >= len(_SIZES) else f"{_SIZES[place - 1]}<n<{_SIZES[place]}"
 
 
 def card_text(subject: Subject, configs: Sequence[Config], rights: tuple[Right, ...]) -> str:
