@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -32,7 +32,7 @@ from mapping.qampari.evidence import FACTS_AT_ONCE, Candidate, Fact, Sought, pro
 from pipelines.options import FactsOptions, QampariOptions
 from pipelines.primitives.group_map import By, GroupWork, Sent, send_rows, value_rows
 from pipelines.primitives.guarded_map import GuardedMap
-from pipelines.primitives.shuffle import Regroup
+from pipelines.primitives.shuffle import split_rows
 from pipelines.qampari.pages import FactSearch
 from pipelines.qampari.plan import (
     ANSWER_PAGE,
@@ -113,7 +113,8 @@ def search_facts(wanted: Any, plan: Plan, name: str) -> Any:
     """(key, ``BatchRef``) of rows of WANTED -> rows of FOUND on their way to the groups of the facts, ``OF_FOUND``."""
     found = (
         wanted
-        | "by page" >> Regroup(plan.folder(name, "wanted"), plan.pages.together, order=WANTED_ORDER)
+        | "by page" >> do(split_rows, folder=plan.folder(name, "wanted"), by=plan.pages.together, order=WANTED_ORDER)
+        | "group" >> beam.GroupByKey()
         | "in turn" >> do(_merge, folder=plan.folder(name, "looks"))
         | "search" >> guarded(partial(FactSearch, plan), plan, name, "found")
     )
@@ -128,13 +129,15 @@ def guarded(make: Callable[[], ChunkFunction], plan: Plan, *folder: str) -> Guar
     return GuardedMap(make, folder=plan.folder(*folder), memory_bytes=memory_bytes, beats=plan.folder("beats"))
 
 
-def _merge(element: tuple[int, Sequence[BatchRef]], *, folder: str) -> Iterator[tuple[ChunkKey, BatchRef]]:
+def _merge(
+    element: tuple[int, Iterable[tuple[ChunkKey, BatchRef]]], *, folder: str
+) -> Iterator[tuple[ChunkKey, BatchRef]]:
     """The looks of a group in order, in one file."""
     group, pieces = element
     key = ChunkKey(0, group)
     batches = (
         batch.slice(start, _LOOKS_AT_ONCE)
-        for batch in merge_group(pieces, WANTED_ORDER)
+        for batch in merge_group([BatchRef(*piece) for _, piece in sorted(pieces)], WANTED_ORDER)
         for start in range(0, batch.num_rows, _LOOKS_AT_ONCE)
     )
     yield key, keep_chunk(folder, key, lambda path: write_chunk(batches, WANTED, Report(), path=path))

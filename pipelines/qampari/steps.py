@@ -237,11 +237,16 @@ def _compositions(
     return [facts, flagged, tried, sent, settled]
 
 
+def _files(_: bytes, n: int) -> list[tuple[ChunkKey, None]]:
+    return [(ChunkKey(0, number), None) for number in range(n)]
+
+
 def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
     """Makes the questions about the tables of list pages."""
     read = (
         pipeline
-        | "pages files" >> beam.Create([(ChunkKey(0, n), None) for n in range(len(plan.pages.files))], reshuffle=False)
+        | "begin" >> beam.Impulse()
+        | "pages files" >> beam.FlatMap(_files, len(plan.pages.files))
         | "spread pages files" >> beam.Reshuffle()
         | "read lists" >> guarded(partial(ListReading, plan), plan, "lists")
     )
