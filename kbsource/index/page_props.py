@@ -119,7 +119,8 @@ def build_page_props(
     Raises:
         SetupError: a page id that MediaWiki cannot have.
     """
-    os.makedirs(folder, exist_ok=True)
+    for one in (folder, scratch):
+        os.makedirs(one, exist_ok=True)
     claims_path = os.path.join(scratch, CLAIMS_FILE)
     with connected(memory_mb=_MEMORY_MB, scratch=scratch) as db:
         reading = _Reading(rows, is_article)

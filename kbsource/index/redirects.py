@@ -5,31 +5,35 @@ from __future__ import annotations
 import os
 import re
 import urllib.parse
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterator
 from functools import cache
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from kbsource.columns import schema_of
 from kbsource.index.mapped_files import read_index_file
 from kbsource.index.title_index import ARTICLE, STATUSES, TITLES_FILE, TITLES_SCHEMA
 from kbsource.languages import language
 from kbsource.numerals import unescape
 from kbsource.records import RedirectRow
-from kbsource.runtime.database import connected, insert
+from kbsource.runtime.sorted_runs import KeyRange, SortedRuns
 from kbsource.titles import clean_title
 
 _LINK = re.compile(r"\s*:?\s*\[\[([^\[\]|]*)(?:\|.*?)?\]\]", re.DOTALL)
 _INVALID = re.compile(r"[\[\]{}|<>\n\t\x00-\x1f\x7f]")
 
+_PARTS = 1024
+"""Parts of the alphabet, about as many redirects in each."""
 _ROWS_AT_ONCE = 1 << 12
-_MEMORY_MB = 500
-_TITLES = TITLES_SCHEMA.append(pa.field("row", pa.int64()))
-_REDIRECTS = f"""
-select own.page_id, own.title, coalesce(own.target_title, ''), own.fragment, final.title, final.page_id, own.hops,
-    {[*STATUSES]}[own.status + 1]
-from titles own left join titles final on final.row = own.final_row
-where own.status <> {ARTICLE} order by own.title, own.page_id
-"""
+_ARRIVING = pa.schema(
+    [
+        pa.field("final_row", pa.int64()),
+        *(TITLES_SCHEMA.field(name) for name in ("page_id", "title", "target_title", "fragment", "hops", "status")),
+    ]
+)
+_PLACED = schema_of(RedirectRow).insert(0, pa.field("part", pa.int32()))
 
 
 @cache
@@ -71,15 +75,37 @@ def redirect_rows(folder: str, *, scratch: str) -> Iterator[RedirectRow]:
     Args:
         scratch: local folder for scratch files, about twice the size of the table; they are removed at the end.
     """
-    with connected(memory_mb=_MEMORY_MB, scratch=scratch) as db:
-        insert(db, "titles", _numbered(read_index_file(os.path.join(folder, TITLES_FILE))), _TITLES)
-        for batch in db.sql(_REDIRECTS).to_arrow_reader(_ROWS_AT_ONCE):
-            yield from map(RedirectRow, *(column.to_pylist() for column in batch.columns))
+    path = os.path.join(folder, TITLES_FILE)
+    cuts: list[str] | None = None
+    with (
+        SortedRuns(os.path.join(scratch, "redirects"), _ARRIVING, by="final_row") as arriving,
+        SortedRuns(os.path.join(scratch, "redirects-by-title"), _PLACED, by="part") as placed,
+    ):
 
+        def place(rows: pa.RecordBatch, final_titles: pa.Array, final_ids: pa.Array) -> None:
+            parts = [bisect_right(cuts or [], title) for title in rows["title"].to_pylist()]
+            targets, statuses = pc.fill_null(rows["target_title"], ""), pa.array(STATUSES).take(rows["status"])
+            columns = [rows["page_id"], rows["title"], targets, rows["fragment"], final_titles, final_ids]
+            placed.add(pa.array(parts, pa.int32()), *columns, rows["hops"], statuses)
 
-def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Titles with the numbers of their rows."""
-    start = 0
-    for batch in batches:
-        yield batch.append_column(_TITLES.field("row"), pa.array(range(start, start + len(batch)), pa.int64()))
-        start += len(batch)
+        for batch in read_index_file(path):
+            rows = batch.filter(pc.not_equal(batch["status"], ARTICLE)).select(_ARRIVING.names)
+            if cuts is None:
+                # Titles lie in the order of their hashes, so those of a batch are a fair sample to cut the alphabet by.
+                sample = sorted(rows["title"].to_pylist())
+                cuts = sample[:: len(sample) // _PARTS + 1]
+            is_lost = pc.less(rows["final_row"], 0)
+            lost = rows.filter(is_lost)
+            place(lost, pa.nulls(lost.num_rows, pa.string()), pa.nulls(lost.num_rows, pa.int64()))
+            arriving.add(*rows.filter(pc.invert(is_lost)).columns)
+        start = 0
+        for batch in read_index_file(path):
+            rows = arriving.read(KeyRange(start, start + batch.num_rows))
+            ends = pc.subtract(rows["final_row"], start)
+            place(rows, batch["title"].take(ends), batch["page_id"].take(ends))
+            start += batch.num_rows
+        for keys in placed.ranges():
+            rows = placed.read(keys).sort_by([("title", "ascending"), ("page_id", "ascending")])
+            for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
+                columns = rows.slice(start, _ROWS_AT_ONCE).columns[1:]
+                yield from map(RedirectRow, *(column.to_pylist() for column in columns))

@@ -5,6 +5,7 @@ Nothing holds Wikidata: its tables pass through a row group at a time, and what 
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -93,6 +94,7 @@ def write_page_items(
     the release. ``scratch`` takes about the size of the table.
     """
     counts: Counter[str] = Counter()
+    os.makedirs(scratch, exist_ok=True)
     languages = tables.manifest.options["languages"]
     with connected(memory_mb=_MEMORY_MB, scratch=scratch) as db:
         insert(db, "claims", read_index_file(claims_path), CLAIMS)

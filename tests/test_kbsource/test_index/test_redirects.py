@@ -65,11 +65,13 @@ def test_rows_are_in_title_order_with_both_targets(tmp_path: Path) -> None:
     ]
 
 
-def test_rows_are_the_same_in_batches_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_the_same_when_sorted_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [redirect_to(100 + number, f"R{number * 7919 % 301}", "Earth") for number in range(301)]
     build_title_index(title_batches(rows + ROWS), str(tmp_path / "i"), scratch=str(tmp_path / "s"))
     whole = list(redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s")))
-    monkeypatch.setattr("kbsource.index.redirects._ROWS_AT_ONCE", 8)
+    monkeypatch.setattr("kbsource.runtime.sorted_runs.PIECE_ROWS", 4)
+    monkeypatch.setattr("kbsource.runtime.sorted_runs.RANGE_ROWS", 8)
+    monkeypatch.setattr("kbsource.index.redirects._PARTS", 50)
     assert (
         list(redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s")))
         == whole
