@@ -7,12 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from heapq import merge
+from operator import attrgetter
 from typing import Annotated, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from kbsource.columns import batch_of, schema_of
+from kbsource.columns import batch_of, rows_of, schema_of
 from kbsource.dump.lines import LineRange, read_lines
 from kbsource.dump.rejects import DAMAGED_BYTES
 from kbsource.files import Files, Folder, base_name
@@ -20,11 +23,8 @@ from kbsource.records import BadRecord
 from kbsource.release.kind import Kind
 from kbsource.release.laws import Law, counts_law
 from kbsource.release.manifest import Counted, TypedManifest, row_faults, sum_faults
-from kbsource.release.writer import GROUP_ROWS
 from kbsource.rows import SCHEMA_VERSION, Row
 from kbsource.runtime.chunks import Report
-from kbsource.runtime.database import connected, insert
-from kbsource.runtime.sorted_runs import rebatched
 from kbsource.site import Site
 from kbsource.titles import is_valid_title, normalise_title, split_namespace
 
@@ -38,6 +38,11 @@ class TitleViews(Row):
     title: Annotated[str, "title as it was visited, in normal form, with spaces; a redirect's too"]
     page_id: Annotated[int | None, "page that was visited; null where the files do not tell"]
     views: Annotated[int, "views of all files, over every kind of access"]
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What rows are sorted by."""
+        return self.title, -1 if self.page_id is None else self.page_id
 
 
 USED, OTHER_NAMESPACES, NO_PAGE = "used", "other_namespaces", "no_page"
@@ -202,6 +207,7 @@ def _title(written: bytes) -> str:
     return (unquote(text) if _ESCAPE.search(written) else text).replace("_", " ")
 
 
+MERGED_ROWS = 1 << 14
 _SUMS_AT_ONCE = 1 << 17
 
 
@@ -250,15 +256,15 @@ def _batch(sums: Mapping[tuple[str, int | None], int]) -> pa.RecordBatch:
     return batch_of((TitleViews(*key, views) for key, views in sums.items()), TitleViews)
 
 
-_SUMS = """
-select title, page_id, sum(views)::bigint as views from summands group by all order by title, page_id nulls first
-"""
+def sum_group(rows: pa.Table) -> pa.Table:
+    """One row for each title and page, in the order of the table: by title, then page id, none first."""
+    sums = pa.TableGroupBy(rows, ["title", "page_id"], use_threads=False).aggregate([("views", "sum")])
+    sums = sums.rename_columns(["title", "page_id", "views"]).cast(schema_of(TitleViews))
+    keys = pa.table({"title": sums["title"], "page_id": pc.fill_null(sums["page_id"], -1)})
+    return sums.take(pc.sort_indices(keys, sort_keys=[("title", "ascending"), ("page_id", "ascending")]))
 
 
-def summed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One row for each title and page, in the order of the table, out of what ``sum_range`` gives of all ranges."""
-    schema = schema_of(TitleViews)
-    with connected() as db:
-        insert(db, "summands", batches, schema)
-        for batch in rebatched(db.sql(_SUMS).to_arrow_reader(GROUP_ROWS), GROUP_ROWS):
-            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+def merge_groups(groups: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[TitleViews]:
+    """Yields the rows of all groups in the order of the table. Memory: a batch of each."""
+    rows = ((row for batch in batches for row in rows_of(batch, TitleViews)) for batches in groups)
+    yield from merge(*rows, key=attrgetter("key"))

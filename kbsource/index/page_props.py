@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import re
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from kbsource.columns import numbers
 from kbsource.errors import SetupError
 from kbsource.index.mapped_files import MappedFile, write_index_file
 from kbsource.records import Conflict
-from kbsource.runtime.database import connected, insert
+from kbsource.runtime.sorted_runs import SortedRuns
 
 FILE = "page_props.arrow"
 SCHEMA = pa.schema(
@@ -57,32 +58,10 @@ _LOW = np.uint64(_MAX)
 _HALF = np.uint64(32)
 _QID = re.compile(r"[Qq]([1-9][0-9]{0,9})", re.ASCII)
 _ROWS_AT_ONCE = 1 << 16
-_MEMORY_MB = 500
 # Who says it, first who comes first; the rows without an item are disambiguation marks.
 _SITELINK, _ITEM, _MARK = range(3)
 _STATED = pa.schema([("page_id", pa.uint32()), ("qid", pa.uint32()), ("kind", pa.uint8())])
-_DECIDE = f"""
-create table contended as from stated where kind = {_SITELINK}
-    or (kind = {_ITEM} and page_id not in (select page_id from stated where kind = {_SITELINK}));
-create table won as select distinct on (qid) qid, page_id, kind from contended order by qid, kind, page_id;
-create table having_item as select page_id, min(qid) as qid from won group by page_id;
-"""
-"""Every item goes to the lowest page that a sitelink names, or else page_props."""
-_CONFLICTS = """
-select distinct 'Q' || qid, won.page_id, contended.page_id, qid from contended join won using (qid, kind)
-where contended.page_id <> won.page_id order by qid, 2, 3
-"""
-_PROPS = f"""
-select page_id, coalesce(qid, 0)::uinteger, (marked is not null)::utinyint
-from having_item full join (select distinct page_id, true as marked from stated where kind = {_MARK}) using (page_id)
-order by page_id
-"""
-_CLAIMED = f"""
-select page_id, coalesce(any_value(having_item.qid), 0)::uinteger,
-    coalesce(min(stated.qid) filter (kind = {_SITELINK}), 0)::uinteger,
-    coalesce(min(stated.qid) filter (kind = {_ITEM}), 0)::uinteger
-from stated left join having_item using (page_id) where kind <> {_MARK} group by page_id order by page_id
-"""
+_WON = pa.schema([("page_id", pa.uint32()), ("qid", pa.uint32())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +89,7 @@ def build_page_props(
 
     Args:
         rows: (page id, property name, value) in any order; other properties are passed over.
-        scratch: local folder for scratch files, 20 bytes a row; ``claims.arrow`` stays there. Memory: ``MEMORY_MB``
-            of ``kbsource.runtime.database`` at most, and 20 bytes a page.
+        scratch: local folder for scratch files, 20 bytes a row; ``claims.arrow`` stays there.
         is_article: says of page ids whether they count (``TitleIndex.has_articles``); without it all do,
             and a redirect or a template may keep an item from an article.
         sitelinks: articles that Wikidata's sitelinks lead to, as item << 32 | page id, in arrays.
@@ -119,59 +97,77 @@ def build_page_props(
     Raises:
         SetupError: a page id that MediaWiki cannot have.
     """
-    for one in (folder, scratch):
-        os.makedirs(one, exist_ok=True)
+    os.makedirs(folder, exist_ok=True)
     claims_path = os.path.join(scratch, CLAIMS_FILE)
-    with connected(memory_mb=_MEMORY_MB, scratch=scratch) as db:
-        reading = _Reading(rows, is_article)
-        insert(db, "stated", reading, _STATED)
-        insert(db, "stated", map(_linked, sitelinks), _STATED)
-        db.execute(_DECIDE)
-        conflicts = tuple(Conflict(*found) for *found, _ in db.execute(_CONFLICTS).fetchall())
-        props = db.sql(_PROPS).to_arrow_table().combine_chunks()
-        claims = db.sql(_CLAIMED).to_arrow_reader(_ROWS_AT_ONCE)
-        write_index_file(claims_path, CLAIMS, (_as(CLAIMS, batch) for batch in claims))
-    write_index_file(os.path.join(folder, FILE), SCHEMA, [_as(SCHEMA, props)])
-    return PagePropsReport(reading.n_invalid, reading.n_not_articles, conflicts, claims_path)
+    conflicts: list[Conflict] = []
+    with (
+        SortedRuns(os.path.join(scratch, "stated"), _STATED, by="page_id") as stated,
+        SortedRuns(os.path.join(scratch, "contended"), _STATED, by="qid") as contended,
+        SortedRuns(os.path.join(scratch, "won"), _WON, by="page_id") as won,
+        SortedRuns(os.path.join(scratch, "props"), SCHEMA, by="page_id") as props,
+    ):
+        reading = _Reading(stated, is_article)
+        for row in rows:
+            reading.add(*row)
+        reading.flush()
+        for links in sitelinks:
+            stated.add(*_halves(links)[::-1], np.full(len(links), _SITELINK, np.uint8))
+        for pages in stated.ranges():
+            page_ids, qids, kinds = (column.to_numpy() for column in stated.read(pages).columns)
+            is_linked = np.isin(page_ids, page_ids[kinds == _SITELINK])
+            contends = (kinds == _SITELINK) | ((kinds == _ITEM) & ~is_linked)
+            contended.add(page_ids[contends], qids[contends], kinds[contends])
+        for items in contended.ranges():
+            conflicts += _decide(contended.read(items), won)
 
+        def claims() -> Iterator[pa.RecordBatch]:
+            for pages in stated.ranges():
+                page_ids, qids, kinds = (column.to_numpy() for column in stated.read(pages).columns)
+                winners = [column.to_numpy() for column in won.read(pages).columns]
+                having, marked = np.unique(winners[0]), np.unique(page_ids[kinds == _MARK])
+                known = np.union1d(having, marked)
+                props.add(known, _lowest(known, *winners), np.isin(known, marked).astype(np.uint8))
+                claiming = np.unique(page_ids[kinds != _MARK])
+                own = [(page_ids[kinds == kind], qids[kinds == kind]) for kind in (_SITELINK, _ITEM)]
+                columns = [claiming, *(_lowest(claiming, *one) for one in (winners, *own))]
+                yield pa.RecordBatch.from_arrays(columns, schema=CLAIMS)
 
-def _as(schema: pa.Schema, rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
-    """Rows of one batch, by what their columns are called."""
-    columns = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in rows.columns)
-    return pa.RecordBatch.from_arrays([*columns], schema=schema)
+        write_index_file(claims_path, CLAIMS, claims())
+        _write_whole(props, os.path.join(folder, FILE), scratch)
+    conflicts.sort(key=lambda record: (int(record.qid[1:]), record.page_id, record.refused_page_id))
+    return PagePropsReport(reading.n_invalid, reading.n_not_articles, tuple(conflicts), claims_path)
 
 
 class _Reading:
-    """Rows of page_props as what they state, counted once all were read."""
+    """Rows of page_props on their way to what is stated."""
 
     def __init__(
-        self,
-        rows: Iterable[tuple[int, str, str]],
-        is_article: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]] | None,
+        self, stated: SortedRuns, is_article: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]] | None
     ) -> None:
-        self._rows, self._is_article = iter(rows), is_article
+        self._stated, self._is_article = stated, is_article
+        self._pending = array("Q")
         self.n_invalid = self.n_not_articles = 0
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        while group := list(islice(self._rows, _ROWS_AT_ONCE)):
-            qids, page_ids = _halves(np.fromiter(self._stated(group), np.uint64))
-            if self._is_article is not None:
-                counts = self._is_article(page_ids.astype(np.int64))
-                self.n_not_articles += int(np.count_nonzero(~counts))
-                qids, page_ids = qids[counts], page_ids[counts]
-            kinds = np.where(qids, _ITEM, _MARK).astype(np.uint8)
-            yield pa.RecordBatch.from_arrays([page_ids, qids, kinds], schema=_STATED)
+    def add(self, page_id: int, name: str, value: str) -> None:
+        if name == "disambiguation":
+            self._pending.append(_checked(page_id))
+        elif name == "wikibase_item":
+            match = _QID.fullmatch(value)
+            if match is None or int(match[1]) > _MAX:
+                self.n_invalid += 1
+            else:
+                self._pending.append(int(match[1]) << 32 | _checked(page_id))
+        if len(self._pending) >= _ROWS_AT_ONCE:
+            self.flush()
 
-    def _stated(self, rows: Iterable[tuple[int, str, str]]) -> Iterator[int]:
-        for page_id, name, value in rows:
-            if name == "disambiguation":
-                yield _checked(page_id)
-            elif name == "wikibase_item":
-                match = _QID.fullmatch(value)
-                if match is None or int(match[1]) > _MAX:
-                    self.n_invalid += 1
-                else:
-                    yield int(match[1]) << 32 | _checked(page_id)
+    def flush(self) -> None:
+        qids, page_ids = _halves(np.array(self._pending, np.uint64))
+        self._pending = array("Q")
+        if self._is_article is not None:
+            counts = self._is_article(page_ids.astype(np.int64))
+            self.n_not_articles += int(np.count_nonzero(~counts))
+            qids, page_ids = qids[counts], page_ids[counts]
+        self._stated.add(page_ids, qids, np.where(qids, _ITEM, _MARK).astype(np.uint8))
 
 
 def _halves(claims: npt.NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
@@ -179,9 +175,43 @@ def _halves(claims: npt.NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
     return (claims >> _HALF).astype(np.uint32), (claims & _LOW).astype(np.uint32)
 
 
-def _linked(sitelinks: npt.NDArray[np.uint64]) -> pa.RecordBatch:
-    qids, page_ids = _halves(sitelinks)
-    return pa.RecordBatch.from_arrays([page_ids, qids, np.full(len(qids), _SITELINK, np.uint8)], schema=_STATED)
+def _decide(rows: pa.RecordBatch, won: SortedRuns) -> list[Conflict]:
+    """Gives every item to the lowest page that a sitelink names, or else page_props; gives the other pages named."""
+    page_ids, qids, kinds = (column.to_numpy() for column in rows.columns)
+    order = np.lexsort((page_ids, kinds, qids))
+    page_ids, qids, kinds = page_ids[order], qids[order], kinds[order]
+    _, first, claim = np.unique(qids, return_index=True, return_inverse=True)
+    won.add(page_ids[first], qids[first])
+    keepers = first[claim]
+    is_refused = (kinds == kinds[keepers]) & (page_ids != page_ids[keepers])
+    is_refused[1:] &= (page_ids[1:] != page_ids[:-1]) | (qids[1:] != qids[:-1])
+    columns = (qids[is_refused], page_ids[keepers[is_refused]], page_ids[is_refused])
+    found = zip(*(column.tolist() for column in columns), strict=True)
+    return [Conflict(f"Q{qid}", keeper, refused) for qid, keeper, refused in found]
+
+
+def _lowest(wanted: Numbers, page_ids: Numbers, qids: Numbers) -> Numbers:
+    """The lowest item of each wanted page, 0 for none; ``page_ids`` are all among the wanted."""
+    order = np.lexsort((qids, page_ids))
+    found, first = np.unique(page_ids[order], return_index=True)
+    lowest = np.zeros(len(wanted), np.uint32)
+    lowest[np.searchsorted(wanted, found)] = qids[order][first]
+    return lowest
+
+
+def _write_whole(rows: SortedRuns, path: str, scratch: str) -> None:
+    """Writes rows by key as one batch, out of mapped scratch files."""
+    paths = [os.path.join(scratch, f"{name}.bin") for name in SCHEMA.names]
+    with ExitStack() as stack:
+        files = [stack.enter_context(open(one, "wb")) for one in paths]
+        for batch in rows.read_sorted(_ROWS_AT_ONCE):
+            for column, file in zip(batch.columns, files, strict=True):
+                column.to_numpy().tofile(file)
+    types = (np.uint32, np.uint32, np.uint8)
+    columns = [np.memmap(*one, "r") if rows.n_rows else np.empty(0) for one in zip(paths, types, strict=True)]
+    write_index_file(path, SCHEMA, [pa.RecordBatch.from_arrays(columns, schema=SCHEMA)])
+    for one in paths:
+        os.remove(one)
 
 
 def _checked(page_id: int) -> int:

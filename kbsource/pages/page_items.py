@@ -1,6 +1,7 @@
 """Items of Wikidata joined to the pages of a wiki: who has which item, and what the item is called.
 
-Nothing holds Wikidata: its tables pass through a row group at a time, and what is not of the wiki's pages is left out.
+Nothing holds Wikidata: its tables pass through a row group at a time; the numbers of the pages' own items lie in mapped
+scratch files, 8 bytes a page.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +19,13 @@ import pyarrow.compute as pc
 
 from kbsource.columns import schema_of
 from kbsource.errors import SetupError
-from kbsource.index.mapped_files import read_index_file
+from kbsource.index.mapped_files import read_index_file, write_index_file
 from kbsource.index.page_props import CLAIMS
 from kbsource.index.title_index import TitleIndex
 from kbsource.records import PageItem
 from kbsource.release.manifest import FileEntry
-from kbsource.release.pages.locations import PAGES_SCHEMA
 from kbsource.release.writer import write_small_table
-from kbsource.runtime.database import connected, insert
+from kbsource.runtime.sorted_runs import KeyRange, SortedRuns, rebatched
 from kbsource.site import Site
 from kbsource.titles import normalise_title
 from kbsource.wikidata.entity import shown_term
@@ -33,14 +34,7 @@ from kbsource.wikidata.records import Item, Term
 
 _TERMS = ("label", "descriptions", "aliases")
 _ROWS_AT_ONCE = 1 << 14
-_MEMORY_MB = 500
-_PAGE_IDS = pa.schema([PAGES_SCHEMA.field("page_id")])
-_ITEMS = pa.schema([pa.field("qid", pa.uint32()), *(schema_of(Item).field(name) for name in _TERMS)])
-_JOINED = """
-select page_id, case when qid > 0 then 'Q' || qid end, case when wikidata > 0 then 'Q' || wikidata end,
-    case when page_props > 0 then 'Q' || page_props end, label, descriptions, aliases
-from claims semi join pages using (page_id) left join items using (qid) order by page_id
-"""
+_PLACED = pa.schema([pa.field("page_id", pa.uint32()), *(schema_of(Item).field(name) for name in _TERMS)])
 
 
 def check_site(tables: WikidataTables, site: Site) -> None:
@@ -95,52 +89,80 @@ def write_page_items(
     """
     counts: Counter[str] = Counter()
     os.makedirs(scratch, exist_ok=True)
-    languages = tables.manifest.options["languages"]
-    with connected(memory_mb=_MEMORY_MB, scratch=scratch) as db:
-        insert(db, "claims", read_index_file(claims_path), CLAIMS)
-        insert(db, "pages", (batch.select(["page_id"]) for batch in read_index_file(pages_path)), _PAGE_IDS)
-        qids = db.sql("select distinct qid from claims where qid > 0 order by qid").to_arrow_table()["qid"]
-        insert(db, "items", _items(tables, qids.to_numpy()), _ITEMS)
+    kept_path = os.path.join(scratch, "claims-kept.arrow")
+    kept = rebatched(_released(read_index_file(claims_path), read_index_file(pages_path)), _ROWS_AT_ONCE)
+    write_index_file(kept_path, CLAIMS, kept)
 
-        def rows() -> Iterator[PageItem]:
-            for batch in db.sql(_JOINED).to_arrow_reader(_ROWS_AT_ONCE):
-                for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                    row = _page_item(*values, languages=languages)
-                    counts[row.agreement] += 1
-                    yield row
+    def counted() -> Iterator[PageItem]:
+        for row in _page_item_rows(kept_path, tables, scratch):
+            counts[row.agreement] += 1
+            yield row
 
-        entries = write_small_table(rows(), PageItem, output, "page_items")
+    entries = write_small_table(counted(), PageItem, output, "page_items")
+    os.remove(kept_path)
     return entries, dict(sorted(counts.items()))
 
 
-def _items(tables: WikidataTables, qids: npt.NDArray[np.uint32]) -> Iterator[pa.RecordBatch]:
-    """What the items with these numbers, which ascend, are called."""
-    for batch in tables.batches("items", ["item_id", *_TERMS]) if len(qids) else ():
-        numbers = pc.utf8_slice_codeunits(batch["item_id"], 1).cast(pa.uint32())
-        at = np.minimum(np.searchsorted(qids, numbers), len(qids) - 1)
-        is_wanted = pa.array(qids[at] == numbers.to_numpy(zero_copy_only=False))
-        columns = (column.filter(is_wanted) for column in (numbers, *(batch[name] for name in _TERMS)))
-        yield pa.RecordBatch.from_arrays([*columns], schema=_ITEMS)
+def _released(claims: Iterator[pa.RecordBatch], pages: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The claims of pages that are there; both by page id."""
+    ids = np.empty(0, np.int64)
+    for batch in claims:
+        own = batch["page_id"].to_numpy()
+        while len(own) and (not len(ids) or ids[-1] < own[-1]) and (page := next(pages, None)) is not None:
+            ids = np.append(ids, page["page_id"].to_numpy())
+        yield batch.filter(pa.array(np.isin(own, ids)))
+        ids = ids[np.searchsorted(ids, own[-1:].max(initial=0)) :]
 
 
-def _page_item(
-    page_id: int,
-    qid: str | None,
-    wikidata: str | None,
-    page_props: str | None,
-    label: str | None,
-    descriptions: Sequence[dict[str, str]] | None,
-    aliases: Sequence[dict[str, str]] | None,
-    *,
-    languages: Sequence[str],
-) -> PageItem:
+def _page_item_rows(claims_path: str, tables: WikidataTables, scratch: str) -> Iterator[PageItem]:
+    """The rows by page id: terms of the pages' items are sorted by page, then joined some pages at a time."""
+    languages = tables.manifest.options["languages"]
+    qids_path, ids_path = (os.path.join(scratch, name) for name in ("items.bin", "items-pages.bin"))
+    with (
+        SortedRuns(os.path.join(scratch, "claims"), CLAIMS, by="qid") as by_qid,
+        SortedRuns(os.path.join(scratch, "terms"), _PLACED, by="page_id") as terms,
+    ):
+        for claims in read_index_file(claims_path):
+            by_qid.add(*claims.filter(pc.greater(claims["qid"], 0)).columns)
+        if by_qid.n_rows:
+            with open(qids_path, "wb") as qids_file, open(ids_path, "wb") as ids_file:
+                for claims in by_qid.read_sorted(_ROWS_AT_ONCE):
+                    claims["qid"].to_numpy().tofile(qids_file)
+                    claims["page_id"].to_numpy().tofile(ids_file)
+            qids, page_ids = np.memmap(qids_path, np.uint32, "r"), np.memmap(ids_path, np.uint32, "r")
+            for batch in tables.batches("items", ["item_id", *_TERMS]):
+                numbers = pc.utf8_slice_codeunits(batch["item_id"], 1).cast(pa.uint32()).to_numpy(zero_copy_only=False)
+                at = np.minimum(np.searchsorted(qids, numbers), len(qids) - 1)
+                is_wanted = qids[at] == numbers
+                wanted = batch.filter(pa.array(is_wanted))
+                terms.add(page_ids[at[is_wanted]], *(wanted[name] for name in _TERMS))
+            os.remove(qids_path)
+            os.remove(ids_path)
+        for claims in read_index_file(claims_path):
+            rows = claims.to_pylist()
+            found = terms.read(KeyRange(rows[0]["page_id"], rows[-1]["page_id"] + 1)).to_pylist()
+            by_page = {item["page_id"]: item for item in found}
+            for row in rows:
+                yield _page_item(row, by_page.get(row["page_id"]), languages)
+
+
+def _page_item(claim: dict[str, int], terms: dict[str, Any] | None, languages: Sequence[str]) -> PageItem:
+    qid, wikidata, page_props = (f"Q{claim[name]}" if claim[name] else None for name in CLAIMS.names[1:])
     if wikidata == page_props:
         agreement = "same"
     elif wikidata and page_props:
         agreement = "differ"
     else:
         agreement = "only_wikidata" if wikidata else "only_page_props"
-    description = shown_term([Term(term["language"], term["text"]) for term in descriptions or ()], languages)
-    said = description.text if description is not None else None
-    names = tuple(dict.fromkeys(alias["text"] for alias in aliases or ()))
-    return PageItem(page_id, qid, wikidata, page_props, agreement, label, said, names)
+    terms = terms or {"label": None, "descriptions": [], "aliases": []}
+    description = shown_term([Term(term["language"], term["text"]) for term in terms["descriptions"]], languages)
+    return PageItem(
+        claim["page_id"],
+        qid,
+        wikidata,
+        page_props,
+        agreement,
+        terms["label"],
+        description.text if description is not None else None,
+        tuple(dict.fromkeys(alias["text"] for alias in terms["aliases"])),
+    )

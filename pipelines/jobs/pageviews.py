@@ -1,6 +1,7 @@
 """The release of page views: files of views become one table of sums, by one pipeline.
 
-The files are read in ranges, each of which is summed; one worker sums these sums, and writes the manifest, last of all.
+The files are read in ranges, each of which is summed; the sums are put together in groups of titles and summed again;
+one worker merges the groups and writes the manifest, last of all.
 """
 
 from __future__ import annotations
@@ -21,22 +22,26 @@ from kbsource.dump.siteinfo import language_of_dbname
 from kbsource.errors import DataError, SetupError
 from kbsource.files import join
 from kbsource.pageviews import (
+    MERGED_ROWS,
     PAGEVIEWS_RELEASE,
     LineCounts,
     PageviewsManifest,
     TitleViews,
     line_counts,
+    merge_groups,
     projects_of,
+    sum_group,
     sum_range,
-    summed,
 )
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.writer import write_batches, write_rejected
-from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, keep_chunk, read_chunk_report, read_stored, write_chunk
+from kbsource.release.writer import write_rejected, write_rows
+from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, keep_chunk, read_batches, read_chunk_report, write_chunk
+from kbsource.runtime.regroup import ByText
 from kbsource.site import Site
 from pipelines.jobs.shared_inputs import MadeRelease, check_lines, line_files
 from pipelines.options import PageviewsOptions
+from pipelines.primitives.group_map import By, GroupMap, GroupWork
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
 from pipelines.runners.counters import count
@@ -45,6 +50,8 @@ from pipelines.runners.workers import do
 
 READ = "read"
 """Folder in the staging folder for the sums of the ranges."""
+_BYTES_OF_GROUP = 32 << 20
+"""Of the files, for each group of titles: a million rows where the wiki has most of the lines."""
 _AGENT = re.compile(r"-(automated|spider)\b")
 _TIME = re.compile(r"\d{6,8}")
 
@@ -71,16 +78,22 @@ def make_pageviews(
     )
     output, hashed, ranges, inputs = given
     with ReleaseFolder(output, kind=PAGEVIEWS_RELEASE, job=given.job(options.data_options())) as out:
+        n_bytes = sum(file.bytes for file in inputs)
+        groups = ByText("title", 1 + n_bytes // _BYTES_OF_GROUP)
         site = Site(language_of_dbname(options.site), options.site)
         projects = projects_of(site.edition, all_access=options.all_access)
-        _ = (
+        sums = (
             pipeline
             | "ranges" >> beam.Create(ranges, reshuffle=False)
             | "spread" >> beam.Reshuffle()
             | "sum" >> do(_sum_range, hashed=hashed, projects=projects, site=site, folder=join(out.staging, READ))
-            | "ranges in order" >> CollectSorted()
-            | "release" >> do(_commit, options=options, inputs=inputs, output=output)
         )
+        summed = {"rows": sums} | "by title" >> GroupMap(
+            _sum_group, join(out.staging, "sums"), outputs={"pageviews": schema_of(TitleViews)}, by={"rows": By(groups)}
+        )
+        reports = beam.pvalue.AsSingleton(sums | "reports" >> CollectSorted())
+        finish = do(_commit, reports, options=options, inputs=inputs, output=output)
+        _ = summed["pageviews"] | "groups" >> CollectSorted() | "release" >> finish
         sizes = [part.end - part.start for part in ranges]
         with progress.stage("views", chunks_done(out.staging, join(out.staging, READ), sizes)):
             steps = run_pipeline(pipeline, "pageviews")
@@ -120,12 +133,21 @@ def _sum_range(
     yield key, stored
 
 
+def _sum_group(work: GroupWork) -> None:
+    for batch in sum_group(work.table("rows", schema_of(TitleViews))).to_batches(max_chunksize=MERGED_ROWS):
+        work.write("pageviews", batch)
+
+
 def _commit(
-    element: list[tuple[ChunkKey, BatchRef]], *, options: PageviewsOptions, inputs: Sequence[InputFile], output: str
+    element: list[tuple[ChunkKey, BatchRef]],
+    ranges: list[tuple[ChunkKey, BatchRef]],
+    *,
+    options: PageviewsOptions,
+    inputs: Sequence[InputFile],
+    output: str,
 ) -> Iterator[str]:
-    """Writes the sums and the manifest, last of all."""
-    ranges = [BatchRef(*stored) for _, stored in element]
-    reports = [read_chunk_report(stored.path)[1] for stored in ranges]
+    """Merges the groups and writes the manifest, last of all."""
+    reports = [read_chunk_report(BatchRef(*stored).path)[1] for _, stored in ranges]
     counts: dict[str, LineCounts] = {input_.name: LineCounts() for input_ in inputs}
     for report in reports:
         file = report.facts["file"]
@@ -135,8 +157,8 @@ def _commit(
     if not totals.used:
         rest = "" if options.all_access else " --all-access takes what older files call by other names, such as en."
         raise DataError(f"No line has views of an article of {options.site}. Check --site and --input.{rest}")
-    sums = summed(chain.from_iterable(map(read_stored, ranges)))
-    entry = write_batches(sums, "pageviews", schema_of(TitleViews), output=output)
+    rows = merge_groups(read_batches(stored) for _, stored in element)
+    entry = write_rows(rows, "pageviews", schema_of(TitleViews), output=output)
     rejected = chain.from_iterable(report.rejected for report in reports)
     manifest = PageviewsManifest(
         code=code_facts(),

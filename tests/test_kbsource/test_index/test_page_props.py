@@ -5,14 +5,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
 from kbsource.index.mapped_files import read_index_file
-from kbsource.index.page_props import CLAIMS, PageProps, build_page_props
+from kbsource.index.page_props import PageProps, build_page_props
 
 
 def test_items_and_marks_are_found_by_page(tmp_path: Path) -> None:
@@ -130,7 +129,7 @@ def test_no_item_has_two_pages_and_claims_tell_who_said_what(
     with TemporaryDirectory() as folder:
         rows = [(page_id, "wikibase_item", f"Q{qid}") for qid, page_id in props]
         report = build_page_props(rows, folder, scratch=folder, sitelinks=[links(*sitelinks)])
-        claims = pa.Table.from_batches(read_index_file(report.claims_path), CLAIMS)
+        (claims,) = read_index_file(report.claims_path)
         found = PageProps.open(folder)
     settled = settle(sitelinks)
     linked_qids, linked_pages = ({one[place] for one in sitelinks} for place in (0, 1))

@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 
 import pipelines.jobs.pageviews as job
-from kbsource.columns import schema_of
 from kbsource.errors import DataError, SetupError
-from kbsource.pageviews import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest, TitleViews, summed
+from kbsource.pageviews import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest, merge_groups
 from kbsource.release.verify import verify
-from kbsource.runtime.chunks import rows_batch
 from pipelines.cli import main
 from pipelines.jobs.pageviews import check_views_files, make_pageviews
 from pipelines.jobs.shared_inputs import MadeRelease
@@ -103,10 +101,10 @@ def test_every_line_of_the_wiki_is_accounted_for(made: MadeRelease[PageviewsMani
 
 
 @pytest.mark.slow
-def test_the_same_bytes_however_the_sums_are_cut(
+def test_the_same_bytes_whatever_the_groups(
     made: MadeRelease[PageviewsManifest], views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kbsource.pageviews._SUMS_AT_ONCE", 2)
+    monkeypatch.setattr(job, "_BYTES_OF_GROUP", 100)
     make(views / "page*", tmp_path / "again", range_bytes=50)
     assert contents(tmp_path / "again") == contents(Path(made.output))
 
@@ -158,8 +156,7 @@ def test_files_that_must_not_be_summed_are_refused() -> None:
 )
 def test_verify_finds_rows_that_break_a_law(broken: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "views.txt").write_text("en.z A 8\n")
-    rows = [rows_batch(broken, schema_of(TitleViews))]
-    monkeypatch.setattr(job, "summed", lambda batches: (list(summed(batches)), rows)[1])
+    monkeypatch.setattr(job, "merge_groups", lambda groups: (list(merge_groups(groups)), broken)[1])
     made = make(tmp_path / "views.txt", tmp_path / "views")
     assert {one.rule for one in verify(made.output, [PAGEVIEWS_RELEASE]).findings} & {"views_law", "counts"}
 
