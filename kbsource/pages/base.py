@@ -30,7 +30,6 @@ from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, Locations, i
 from kbsource.release.pages.reading import PagesReader
 from kbsource.release.pages.writing import Placed
 from kbsource.release.reader import row_groups
-from kbsource.runtime.database import connected, insert
 from kbsource.wikitext.asked import GENERATOR, source_name
 from kbsource.wikitext.reference_rows import NotedPage
 
@@ -45,16 +44,7 @@ class TracedPage(NotedPage):
     trace: Trace
 
 
-_MEANINGS = pa.schema(
-    [("title", pa.string()), ("page_id", pa.int64()), ("target_title", pa.string()), ("fragment", pa.string())]
-)
-# Redirects to what has changed have changed too, and redirects to those.
-_CHANGED = """
-with recursive moved as ((from old except from new) union (from new except from old)), changed(title) as (
-    select title from moved union select new.title from new join changed on new.target_title = changed.title
-)
-from changed order by title
-"""
+_WINDOW_ROWS = 1 << 16
 _DEFINITION = np.dtype([("key", np.uint64), ("text_hash", np.uint64)])
 _Keys = npt.NDArray[np.uint64]
 _Flags = npt.NDArray[np.bool_]
@@ -64,7 +54,7 @@ def write_changes(folder: str, base: str, *, definitions: str | None, generator:
     """Writes beside a title index what has changed since a release: titles that lead elsewhere, came or went, and
     definitions.
 
-    Memory: that of ``kbsource.runtime.database``, 16 bytes a definition of both, and what has changed.
+    Memory: 16 bytes a title and a definition of both, and what has changed.
 
     Args:
         folder: local folder of the index.
@@ -73,7 +63,7 @@ def write_changes(folder: str, base: str, *, definitions: str | None, generator:
         generator: what wrote the dump.
     """
     manifest = PAGES_RELEASE.read(base)
-    titles = _changed_titles(folder, index_folder(base, manifest, files=[TITLES_FILE]))
+    titles = sorted(_changed_titles(folder, index_folder(base, manifest, files=[TITLES_FILE])))
     others = [_changed_definitions(base, manifest, definitions)]
     if generator != manifest.site.generator:
         others.append(np.array([title_hash(GENERATOR)], np.uint64))
@@ -84,19 +74,39 @@ def write_changes(folder: str, base: str, *, definitions: str | None, generator:
     write_index_file(os.path.join(folder, CHANGES_FILE), CHANGES_SCHEMA, [batch])
 
 
-def _changed_titles(folder: str, base_folder: str) -> list[str]:
-    with connected() as db:
-        for table, of in (("old", base_folder), ("new", folder)):
-            batches = MappedFile(os.path.join(of, TITLES_FILE), TITLES_SCHEMA).whole()
-            insert(db, table, map(_meanings, batches), _MEANINGS)
-        return [title for (title,) in db.execute(_CHANGED).fetchall()]
+def _changed_titles(folder: str, base_folder: str) -> set[str]:
+    tables = [
+        pa.Table.from_batches(MappedFile(os.path.join(one, TITLES_FILE), TITLES_SCHEMA).whole(), TITLES_SCHEMA)
+        for one in (base_folder, folder)
+    ]
+    keys: list[_Keys] = [table["key"].to_numpy() for table in tables]
+    n_windows = max(map(len, tables)) // _WINDOW_ROWS + 1
+    bounds = [np.uint64(number * ((1 << 64) // n_windows)) for number in range(n_windows)]
+    places = [[*np.searchsorted(own, bounds).tolist(), len(own)] for own in keys]
+    changed: set[str] = set()
+    for number in range(n_windows):
+        old, new = (
+            _meanings(table.slice(at[number], at[number + 1] - at[number]))
+            for table, at in zip(tables, places, strict=True)
+        )
+        changed.update(str(title) for title, *_ in old ^ new)
+    # Redirects to what has changed have changed too, and redirects to those.
+    more = changed
+    while more:
+        wanted = pa.array(sorted(more), pa.string())
+        found: set[str] = set()
+        for batch in tables[1].to_batches():
+            found.update(batch["title"].filter(pc.is_in(batch["target_title"], wanted)).to_pylist())
+        more = found - changed
+        changed |= more
+    return changed
 
 
-def _meanings(titles: pa.RecordBatch) -> pa.RecordBatch:
+def _meanings(titles: pa.Table) -> set[tuple[object, ...]]:
     """What titles mean by themselves: articles by their ids, redirects by what they name."""
     page_id = pc.if_else(pc.equal(titles["status"], ARTICLE), titles["page_id"], None)
-    columns = [titles["title"], page_id, titles["target_title"], titles["fragment"]]
-    return pa.RecordBatch.from_arrays(columns, schema=_MEANINGS)
+    columns = titles["title"], page_id, titles["target_title"], titles["fragment"]
+    return set(zip(*(column.to_pylist() for column in columns), strict=True))
 
 
 def _changed_definitions(base: str, manifest: PagesManifest, folder: str | None) -> _Keys:
