@@ -103,6 +103,14 @@ class RecordError(Exception):
         self.detail = detail  #: what exactly was seen, for a person
 
 
+def shown_value(value: object) -> str:
+    """A value that an input has, to be told in an error: its first 80 characters."""
+    try:
+        return repr(str(value)[:80])
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a number of thousands of digits"
+
+
 def counted(n: int, things: str) -> str:
     """A number with what it is a number of, which is given in the plural.
 

@@ -25,7 +25,6 @@ from typing import Any
 from kbsource.errors import SetupError, told_fault
 from kbsource.runtime.beat import Beat
 
-_CHILD = "kbsource.runtime.guarded"
 _TAIL_BYTES = 4000
 _LONGEST_POLL_S = 1.0
 MEMORY_EXIT_CODE = 70

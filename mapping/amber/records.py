@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from kbsource.errors import SetupError
+from kbsource.errors import SetupError, shown_value
 from kbsource.files import Folder
 from kbsource.rows import Columns, Row
 from mapping.options import Checked, Language
@@ -340,8 +340,6 @@ class _Reader:
         return tuple(data)
 
     def _fail(self, place: str, expected: str, found: Any) -> None:
-        try:
-            shown = str(found)[:80]
-        except ValueError:  # Python writes no number of more than 4,300 digits
-            shown = "a number of thousands of digits"
-        raise SetupError(f"{self._path}: {place or 'top level'}: expected {expected}; found {shown!r}. {_REMEDY}")
+        raise SetupError(
+            f"{self._path}: {place or 'top level'}: expected {expected}; found {shown_value(found)}. {_REMEDY}"
+        )

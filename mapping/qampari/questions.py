@@ -18,7 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from kbsource.errors import SetupError
+from kbsource.errors import SetupError, shown_value
 from kbsource.files import Folder
 from mapping.qampari.records import QueryRow, Question, QuestionAnswer, QuestionEntity
 
@@ -212,7 +212,7 @@ class _Reader:
         return value if isinstance(value, dict) else self._fail(place, "a table", value)
 
     def _fail(self, place: str, expected: str, found: Any) -> NoReturn:
-        raise SetupError(f"{self._file}: {place or 'top level'}: expected {expected}; found {str(found)[:80]!r}.")
+        raise SetupError(f"{self._file}: {place or 'top level'}: expected {expected}; found {shown_value(found)}.")
 
 
 SIMPLE, COMPOSITION, INTERSECTION = "wikidata_simple", "wikidata_comp", "wikidata_intersection"

@@ -338,6 +338,11 @@ def test_names_are_taken_as_they_are(relations: Relations, name: str, entity: st
         ('"were written by {entity}"', '"were written by"', "simple.P50.predicate: expected {entity} once"),
         ('"were written by {entity}"', '"by {entity} {enitty}"', "simple.P50.predicate: expected {entity} once"),
         ('of_many = "work for {entity}"', 'of_many = "work"', "simple.P108.of_many: expected {entity} once"),
+        (
+            'noun = "books"',
+            f"noun = 0x1{'0' * 4000}",
+            "simple.P50.noun: expected a text; found a number of thousands of digits",
+        ),
         ('claim = "was written by {entity}"', "enabled = 1", "simple.P50.enabled: expected true or false"),
         ("{value} is {entity}'s father", "{value}'s father", "expected {entity} once and {value} once"),
         ('"children of", ask = "Who", ', '"children of", ', "composition.P40.ask: expected a text"),
