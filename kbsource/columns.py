@@ -154,6 +154,22 @@ def numbers(array: pa.Array) -> memoryview:
     return data[array.offset * width :][: len(array) * width].cast(_FORMATS[array.type])
 
 
+def rebatched(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of batches of one schema in batches of exactly so many rows, the last one shorter."""
+    pending: list[pa.RecordBatch] = []
+    room = n_rows
+    for batch in batches:
+        while batch.num_rows:
+            pending.append(batch.slice(0, room))
+            batch = batch.slice(room)
+            room -= pending[-1].num_rows
+            if not room:
+                yield pa.concat_batches(pending)
+                pending, room = [], n_rows
+    if pending:
+        yield pa.concat_batches(pending)
+
+
 def _transposed(values: Sequence[Any], of: type[Row] | int, *, is_optional: bool = False) -> list[Sequence[Any]]:
     """The columns of rows, or of tuples of so many values; None, where that may be, is null in all of them."""
     fields = () if isinstance(of, int) else _fields(of)

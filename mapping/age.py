@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import pyarrow as pa
 
-from kbsource.columns import schema_of
+from kbsource.columns import rebatched, schema_of
 from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
 from kbsource.release.laws import Law, counts_law
@@ -29,7 +29,6 @@ from kbsource.release.output import commit
 from kbsource.release.sql import add_tables, connected
 from kbsource.release.writer import write_batches, write_rejected
 from kbsource.rows import Columns, Int32, Row
-from kbsource.runtime.sorted_runs import rebatched
 from mapping.records import Alignment, PageKey, Span
 from mapping.write.kind import REPORT, write_report
 

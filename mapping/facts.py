@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 from msgspec.structs import replace
 
-from kbsource.columns import rows_of, schema_of
+from kbsource.columns import rebatched, rows_of, schema_of
 from kbsource.errors import SetupError
 from kbsource.files import Folder
 from kbsource.release.kind import ListingKind, MadeFrom
@@ -30,7 +30,6 @@ from kbsource.release.output import commit
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.writer import write_batches, write_lines
 from kbsource.rows import Int32, Row
-from kbsource.runtime.sorted_runs import rebatched
 from mapping.amber.records import ANY, load_collections
 from mapping.qampari.kind import proof_law
 from mapping.qampari.questions import load_relations

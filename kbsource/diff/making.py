@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kbsource.columns import rows_of, schema_of
+from kbsource.columns import rebatched, rows_of, schema_of
 from kbsource.diff.kind import (
     PAGE_OUTCOMES,
     REDIRECT_OUTCOMES,
@@ -43,7 +43,6 @@ from kbsource.release.writer import GROUP_ROWS, write_batches, write_lines
 from kbsource.rows import Int32, Row
 from kbsource.runtime.chunks import rows_batch
 from kbsource.runtime.database import insert
-from kbsource.runtime.sorted_runs import rebatched
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kbsource.columns import rebatched
 from kbsource.errors import SetupError
 from kbsource.index.mapped_files import read_index_file, title_keys, write_index_file
 from kbsource.index.title_index import (
@@ -33,7 +34,7 @@ from kbsource.index.title_index import (
     TITLES_FILE,
     TITLES_SCHEMA,
 )
-from kbsource.runtime.sorted_runs import KeyRange, SortedRuns, rebatched
+from kbsource.runtime.sorted_runs import KeyRange, SortedRuns
 
 MAX_ROWS = (1 << 31) - 1
 """Row numbers are stored as 32-bit integers; the largest wiki has 18 million titles (2026)."""

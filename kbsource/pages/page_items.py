@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.columns import schema_of
+from kbsource.columns import rebatched, schema_of
 from kbsource.errors import SetupError
 from kbsource.index.mapped_files import read_index_file, write_index_file
 from kbsource.index.page_props import CLAIMS
@@ -25,7 +25,7 @@ from kbsource.index.title_index import TitleIndex
 from kbsource.records import PageItem
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import write_small_table
-from kbsource.runtime.sorted_runs import KeyRange, SortedRuns, rebatched
+from kbsource.runtime.sorted_runs import KeyRange, SortedRuns
 from kbsource.site import Site
 from kbsource.titles import normalise_title
 from kbsource.wikidata.entity import shown_term

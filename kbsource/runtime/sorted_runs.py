@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kbsource.columns import rebatched
 from kbsource.runtime.chunks import BatchRef, Report, read_stored, write_chunk
 
 RUN_BYTES = 8 << 20
@@ -115,19 +116,3 @@ class SortedRuns:
 def _place(keys: npt.NDArray[np.integer], key: int) -> int:
     """How many of sorted keys lie before one; compared as what they are, not as floating-point numbers."""
     return int(np.searchsorted(keys, keys.dtype.type(key)))
-
-
-def rebatched(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows of batches of one schema in batches of exactly so many rows, the last one shorter."""
-    pending: list[pa.RecordBatch] = []
-    room = n_rows
-    for batch in batches:
-        while batch.num_rows:
-            pending.append(batch.slice(0, room))
-            batch = batch.slice(room)
-            room -= pending[-1].num_rows
-            if not room:
-                yield pa.concat_batches(pending)
-                pending, room = [], n_rows
-    if pending:
-        yield pa.concat_batches(pending)

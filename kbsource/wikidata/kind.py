@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from kbsource.columns import rebatched
 from kbsource.files import join
 from kbsource.release.kind import Kind
 from kbsource.release.laws import Checking, Law, counts_law
@@ -200,7 +201,6 @@ union select value[2:]::uinteger as class, class from statements where property_
 
 def check_classes(checking: Checking[WikidataManifest]) -> Mapping[str, int]:
     """Works the class closure out again. Memory: what ``classes`` says."""
-    from kbsource.runtime.sorted_runs import rebatched
     from kbsource.wikidata.assemble import BLOCK_CLASSES, class_closure  # need numpy
 
     if checking.given.issuperset(("classes", "statements")):

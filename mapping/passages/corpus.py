@@ -16,7 +16,7 @@ from itertools import starmap
 
 import pyarrow as pa
 
-from kbsource.columns import batch_of, rows_of, schema_of
+from kbsource.columns import batch_of, rebatched, rows_of, schema_of
 from kbsource.dump.digests import CheckedFiles, hash_file
 from kbsource.errors import DataError, RecordError, SetupError
 from kbsource.files import Folder, join
@@ -28,7 +28,6 @@ from kbsource.release.pages.reading import pages_of
 from kbsource.release.reader import row_groups
 from kbsource.release.writer import LinesFile, write_batches, write_lines
 from kbsource.runtime.chunks import BatchRef, Work, read_stored
-from kbsource.runtime.sorted_runs import rebatched
 from mapping.passages.cut import TITLE_KINDS, CutOptions, PageText, Passage, check_passages
 from mapping.passages.forms import KiltPages, LineForm, line_forms
 

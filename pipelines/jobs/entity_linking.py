@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kbsource.columns import rebatched
 from kbsource.errors import named_faults
 from kbsource.files import Folder, join
 from kbsource.lookup import KnowledgeSource
@@ -31,7 +32,6 @@ from kbsource.release.reader import parquet_file, row_groups
 from kbsource.release.writer import LinesFile, write_batches, write_rejected
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
 from kbsource.runtime.regroup import ByNumber
-from kbsource.runtime.sorted_runs import rebatched
 from mapping.entity_linking.aliases import alias_rows, mention_groups, prefixes
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.entity_linking.links import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kbsource.columns import schema_of
+from kbsource.columns import rebatched, schema_of
 from kbsource.errors import SetupError
 from kbsource.files import join
 from kbsource.index.mapped_files import CHECKSUMS_FILE
@@ -522,8 +522,6 @@ def check_locations(checking: Checking[PagesManifest]) -> Mapping[str, int]:
 
 
 def _compare_locations(checking: Checking[PagesManifest], locations: Locations) -> None:
-    from kbsource.runtime.sorted_runs import rebatched
-
     for file, stored, query, schema in (
         (
             PAGES_FILE,
