@@ -13,6 +13,7 @@ import random
 import shutil
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,16 @@ def pages(snapshot: int) -> Iterator[Page]:
         title = Element("title", 1, None, "", (), f"Page {page}")
         texts = (f"{' '.join(_paragraph(page, number, snapshot)).capitalize()}." for number in range(N_PARAGRAPHS))
         elements = (title, *(Element("paragraph", 0, None, "", (), text) for text in texts))
-        facts = (page + 1, f"Page {page}", None, False, 7, None, "2019-07-19T20:25:53Z", "https://en.wikipedia.org/")
+        facts = (
+            page + 1,
+            f"Page {page}",
+            None,
+            False,
+            7,
+            None,
+            datetime(2019, 7, 19, tzinfo=UTC),
+            "https://en.wikipedia.org/",
+        )
         yield Page(*facts, elements, (), (), (), (), (), (), (), (), "ok")
 
 

@@ -14,6 +14,7 @@ import random
 import shutil
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ class MadeUp:
             False,
             number + 1,
             None,
-            "2019-07-19T20:25:53Z",
+            datetime(2019, 7, 19, tzinfo=UTC),
             "https://e.org",
         )
         return Page(*facts, elements, (), (), (), (), (), (), (), (), "ok")
