@@ -139,6 +139,23 @@ def test_the_inspector_shows_marks_at_their_places_and_what_they_cite(built: Pat
     assert shown.index('<li id="r0"') < shown.index("Deeds.", shown.index('<li id="r0"'))
 
 
+def test_the_inspector_links_addresses_of_the_web_alone(built: Path, tmp_path: Path) -> None:
+    release = Release(shutil.copytree(built / "with", tmp_path / "with"))
+
+    def change(read: pa.Table) -> pa.Table:
+        urls = {"url": "javascript:alert(1)", "archive_url": "https://archive.example/n"}
+        for name, url in urls.items():
+            place = read.schema.get_field_index(name)
+            read = read.set_column(place, read.schema.field(place), pa.array([url] * len(read), pa.string()))
+        return read
+
+    release.spoil_table("refs/refs-00000-of-00001.parquet", change)
+    with opened_release(str(tmp_path / "with")) as opened:
+        shown = client_of(opened).get("/r/with/page/7").text
+    assert '<a href="https://archive.example/n" rel="noreferrer">copy in an archive</a>' in shown
+    assert "javascript:" not in shown
+
+
 def test_the_report_counts_references_addresses_and_paragraphs_without_one(
     built: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
