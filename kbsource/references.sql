@@ -43,27 +43,3 @@ create or replace macro kb_uncited_paragraphs(kb) as table
     anti join (from read_parquet(kb || '/ref_uses/*.parquet') where ref is not null) as use
         on use.page_id = page.page_id and use.element = page.element.index
     where element.kind = 'paragraph';
-
--- A row a question to a model: does what the source says of itself, its title and the words that are quoted of it, support
--- the sentence that it stands behind? Nothing is fetched. For `kbsource nli --input`: premise, hypothesis, and as id page,
--- reference, element and offset.
-create or replace macro kb_source_pairs(kb) as table
-    select distinct concat_ws(':', use.page_id, use.ref, use.element, use."offset") as id,
-        concat_ws(' ', regexp_replace(coalesce(source.title, own.title), '[^.!?…。]$', '\0.'),
-            coalesce(source.quote, own.quote)) as premise,
-        substring(page.elements[use.element + 1].text, use.sentence_start + 1, use.sentence_end - use.sentence_start)
-            as hypothesis
-    from read_parquet(kb || '/ref_uses/*.parquet') as use
-    join read_parquet(kb || '/pages/*.parquet') as page using (page_id)
-    join read_parquet(kb || '/refs/*.parquet') as own using (page_id, ref)
-    left join read_parquet(kb || '/refs/*.parquet') as source on source.page_id = own.page_id and source.ref = own.source
-    where use.sentence_start is not null
-        and coalesce(source.title, source.quote, own.title, own.quote) is not null;
-
--- What the model said, a row a question: null where it was not asked, with `refusal` where it could not judge.
-create or replace macro kb_source_verdicts(kb, verdicts) as table
-    select split_part(id, ':', 1)::bigint as page_id, split_part(id, ':', 2)::integer as ref,
-        split_part(id, ':', 3)::integer as element, split_part(id, ':', 4)::integer as "offset",
-        premise, hypothesis, entailment, neutral, contradiction, refusal
-    from kb_source_pairs(kb) left join read_json(verdicts, format = 'newline_delimited', columns = {id: 'varchar',
-        entailment: 'double', neutral: 'double', contradiction: 'double', refusal: 'varchar'}) using (id);

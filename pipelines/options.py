@@ -147,7 +147,7 @@ class BuildOptions(Checked):
     """What shows a template that no rule knows: its own definition in the dump, that with the Lua modules that it calls
     (needs kbsource[lua]), or nothing."""
     references: bool = False
-    """Tables of references and of their places in the text; parsing takes about three times as long."""
+    """Tables of references and of their places in the text; a build takes about 1.6 times as long."""
     traces: bool = False
     """Tables of what each page was made from, so that the release can be the base of a later build."""
     base: Release | None = None
@@ -491,6 +491,18 @@ class VectorsOptions(Checked):
     The same bytes come, in less time."""
     base_passages: Release | None = None
     """The passages that these are of."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSourcesOptions(Checked):
+    """Whose sources are judged, and by which model."""
+
+    kb: Release
+    """Release of pages, built with --references."""
+    _: KW_ONLY
+    output: File
+    """JSON Lines, an object a use of a reference; appears when it is complete."""
+    model: Annotated[UsualModelOptions, FLAT] = UsualModelOptions()
 
 
 @dataclass(frozen=True, slots=True)

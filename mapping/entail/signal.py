@@ -85,6 +85,13 @@ class Refused(NamedTuple):
     detail: str  # what was seen
 
 
+def answer_values(answer: Verdict | Refused) -> dict[str, Any]:
+    """An answer as JSON values: ``label`` and the probabilities, or ``refusal`` and ``detail``."""
+    if isinstance(answer, Refused):
+        return {"refusal": answer.reason, "detail": answer.detail}
+    return {"label": answer.label, **answer._asdict()}
+
+
 class EntailmentModel(Protocol):
     """Anything that judges pairs."""
 

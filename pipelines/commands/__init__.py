@@ -40,6 +40,12 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command(
             "nli", "commands.align:nli", "Ask an NLI model whether a text says what a sentence claims.", "nli-onnx"
         ),
+        Command(
+            "check-sources",
+            "commands.align:check_sources",
+            "Ask an NLI model whether sources support the sentences that cite them.",
+            "nli-onnx",
+        ),
     ),
     "Look": (
         Command("info", "commands.look:info", "Say what a release is and how to open it.", ""),

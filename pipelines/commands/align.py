@@ -16,9 +16,12 @@ from cyclopts import Parameter
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder
-from mapping.entail.signal import UsualModelOptions
+from mapping.entail.signal import UsualModelOptions, answer_values
 from mapping.options import FLAT, AtLeast1, Bleu, File, FileOrPipe, FolderPath, Release, Text, Title
 from mapping.search.numbering import Numbering
+from pipelines.commands.dumps import Run
+from pipelines.options import CheckSourcesOptions, RunOptions
+from pipelines.progress import Progress
 from pipelines.terminal import Row, Summary, command_line, facts_table, text_width
 
 if TYPE_CHECKING:
@@ -342,8 +345,29 @@ def nli(
         raise SetupError("give --premise and --hypothesis, or --input FILE.")
     judge = open_model(model)
     answer = judge.judge([Pair(premise, hypothesis)])[0]
-    values = _verdict(answer)
+    values = answer_values(answer)
     return Summary(text=_verdict_text(answer, judge.device), values=values, is_ok="refusal" not in values)
+
+
+def check_sources(options: Annotated[CheckSourcesOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
+    """Ask an NLI model whether sources support the sentences that cite them.
+
+    Has a model judge whether what a reference says of its source, the title and the quoted words, supports the sentence
+    that it stands behind, and writes a line for each use of a reference: its place, what was asked, the probabilities.
+    It is a signal and no more: nothing is fetched. The model is run on every runner by RunInference; a run that was
+    killed goes on where it was. Any option that is not listed here is passed to Beam as it is. Needs kbsource[nli].
+
+    Examples:
+        kbsource check-sources releases/enwiki-20261001 --model models/nli --output verdicts.jsonl --runner local-multi
+    """
+    from pipelines.jobs.check_sources import check_sources
+
+    counts = check_sources(options, flags=run.flags(), progress=Progress())
+    return Summary(
+        rows=[("uses of references", counts.total()), *((f"  {label}", n) for label, n in sorted(counts.items()))],
+        values={"output": options.output, "uses": counts.total(), **counts},
+        next=f"duckdb -c \"from '{options.output}' order by entailment\"",
+    )
 
 
 def _judged(path: str, model: CrossEncoder, faults: list[str]) -> Iterator[str]:
@@ -352,7 +376,7 @@ def _judged(path: str, model: CrossEncoder, faults: list[str]) -> Iterator[str]:
     while group := list(islice(lines, _JUDGED_TOGETHER)):
         for (number, record_id, _), answer in zip(group, model.judge([pair for *_, pair in group]), strict=True):
             named = {} if record_id is None else {"id": record_id}
-            yield json.dumps({"line": number, **named, **_verdict(answer)}, ensure_ascii=False)
+            yield json.dumps({"line": number, **named, **answer_values(answer)}, ensure_ascii=False)
 
 
 def _pairs(path: str, faults: list[str]) -> Iterator[tuple[int, Any, Pair]]:
@@ -377,14 +401,6 @@ def _pair(line: str) -> tuple[Any, Pair]:
     else:
         hypothesis = state_answer(text_at(record, "question"), text_at(record, "answer"))
     return record.get("id"), Pair(text_at(record, "premise"), hypothesis)
-
-
-def _verdict(answer: Verdict | Refused) -> dict[str, Any]:
-    from mapping.entail.signal import Refused
-
-    if isinstance(answer, Refused):
-        return {"refusal": answer.reason, "detail": answer.detail}
-    return {"label": answer.label, **answer._asdict()}
 
 
 def _verdict_text(answer: Verdict | Refused, device: str) -> str:

@@ -38,7 +38,7 @@ from pipelines.runners.running import NotRunError, check_paths, new_pipeline, ru
 from pipelines.transforms.tables import ReadTable
 from pipelines.transforms.verify_entailment import ListHandler, RunModel
 
-Answer = Callable[[Any, Sequence[Query]], Iterable[bytes | RecordError]]
+Answer = Callable[[Any, Sequence[Any]], Iterable[bytes | RecordError]]
 """What a model makes of questions: a line of each, or why there is none; importable where workers run, and pickled."""
 
 
@@ -48,9 +48,10 @@ class _Outcome(Row):
 
 
 def through_model(
-    questions: Iterable[Query],
+    questions: Iterable[Any],
     output: str,
     *,
+    row: type[Row] = Query,
     source: str,
     name: str,
     together: int,
@@ -66,6 +67,7 @@ def through_model(
 
     Args:
         output: file; appears when it is complete.
+        row: what they are, with a ``query_id``.
         source: file of the questions.
         name: of the job.
         together: questions that a worker takes at once: what the model says depends on nothing else.
@@ -78,9 +80,9 @@ def through_model(
     staging = Folder.of(f"{absolute(output)}.{stable_sha256(*decides, repr(code_facts()))[:16]}.partial")
     path, folder = str(staging / "asked.parquet"), str(staging / "answers")
     # Also where they are there: lines that cannot be used are told by every run.
-    n_questions = _write(path, questions, together)
+    n_questions = _write(path, questions, row, together)
 
-    ask = partial(_ask, answer=answer, stage=name, file=base_name(source), folder=folder)
+    ask = partial(_ask, row=row, answer=answer, stage=name, file=base_name(source), folder=folder)
 
     def seen() -> Done:
         n_done = min(len(glob(join(folder, "*.arrow"))) * together, n_questions)
@@ -106,24 +108,31 @@ def through_model(
     return n_questions, refused
 
 
-def _write(path: str, questions: Iterable[Query], together: int) -> int:
+def _write(path: str, questions: Iterable[Any], row: type[Row], together: int) -> int:
     """Writes so many questions to a row group; gives their number."""
     n_questions, source = 0, iter(questions)
-    with Folder.of(path).create() as sink, pq.ParquetWriter(sink, schema_of(Query)) as target:
+    with Folder.of(path).create() as sink, pq.ParquetWriter(sink, schema_of(row)) as target:
         while group := list(islice(source, together)):
             n_questions += len(group)
-            target.write_batch(batch_of(group, Query))
+            target.write_batch(batch_of(group, row))
     return n_questions
 
 
 def _ask(
-    model: Any, element: tuple[ChunkKey, pa.RecordBatch], *, answer: Answer, stage: str, file: str, folder: str
+    model: Any,
+    element: tuple[ChunkKey, pa.RecordBatch],
+    *,
+    row: type[Any],
+    answer: Answer,
+    stage: str,
+    file: str,
+    folder: str,
 ) -> int:
     """The answers to a row group, in a file of the folder, which is made unless it is there."""
     path = chunk_path(folder, ChunkKey(*element[0]))
 
     def make() -> None:
-        questions = list(rows_of(element[1], Query))
+        questions = list(rows_of(element[1], row))
         found = [
             _Outcome(one)
             if isinstance(one, bytes)

@@ -16,6 +16,7 @@ from kbsource.columns import schema_of
 from kbsource.errors import DataError
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from pipelines.cli import main
+from tests.support.alignments import read_lines
 from tests.support.builds import build_mini, contents, open_release
 from tests.support.dumps import dump_xml, page_xml
 from tests.support.inspected import client_of, opened_release
@@ -236,8 +237,9 @@ def test_passages_and_evidence_are_joined_to_the_references_that_stand_on_them(
     assert db.execute(asked, [kb, aligned]).fetchall() == [("q", "Four of them."), ("q", "Lee 1901, p. 7")]
 
 
+@pytest.mark.parametrize("runner", ["local", "DirectRunner"])
 def test_a_model_says_whether_title_and_quote_of_a_source_support_the_sentence(
-    tmp_path: Path, db: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], runner: str
 ) -> None:
     for library in ("onnxruntime", "onnx", "transformers"):
         pytest.importorskip(library, reason="needs kbsource[nli]")
@@ -248,19 +250,30 @@ def test_a_model_says_whether_title_and_quote_of_a_source_support_the_sentence(
     text += "<ref>{{cite web|title=!}}</ref>"
     (tmp_path / "xwiki-20260101-pages-articles.xml").write_bytes(dump_xml([page_xml(7, "House", text)]))
     build_mini(tmp_path / "kb", references=True, dump=tmp_path / "xwiki-20260101-pages-articles.xml", page_props=None)
-    kb, pairs, verdicts = (str(tmp_path / name) for name in ("kb", "pairs.jsonl", "verdicts.jsonl"))
-    db.execute(f"copy (from kb_source_pairs('{kb}') order by id) to '{pairs}' (format json, array false)")
-    model = str(overlap_model(tmp_path / "model"))
+    (tmp_path / "out").mkdir()
+    output = tmp_path / "out" / "verdicts.jsonl"
+    given = ["--model", str(overlap_model(tmp_path / "model")), "--backend", "onnx", "--runner", runner, "--json"]
     capsys.readouterr()
-    assert main(["nli", "--model", model, "--backend", "onnx", "--input", pairs]) == 0
-    Path(verdicts).write_text(capsys.readouterr().out)
 
-    asked = 'select ref, "offset", premise, hypothesis, entailment > 0.9 from kb_source_verdicts(?, ?) order by all'
-    assert db.execute(asked, [kb, verdicts]).fetchall() == [
-        (0, 17, "Deeds. The house is red.", "The house is red.", True),
-        (1, 31, "Deeds. The house is red.", "It has gates.", False),
-        (3, 31, "!", "It has gates.", False),
+    assert main(["check-sources", str(tmp_path / "kb"), *given, "--output", str(output)]) == 0
+
+    lines = read_lines(output)
+    assert [(one["ref"], one["offset"], one["premise"], one["hypothesis"], one["label"]) for one in lines] == [
+        (0, 17, "Deeds. The house is red.", "The house is red.", "entailment"),
+        (1, 31, "Deeds. The house is red.", "It has gates.", "neutral"),
+        (3, 31, "!", "It has gates.", "neutral"),
     ]
-    Path(verdicts).write_text("")
-    unjudged = "select count(*), count(entailment) from kb_source_verdicts(?, ?)"
-    assert db.execute(unjudged, [kb, verdicts]).fetchall() == [(3, 0)]
+    assert {(one["page_id"], one["element"]) for one in lines} == {(7, 1)}
+    assert [one["entailment"] > 0.9 for one in lines] == [True, False, False]
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["uses"] == 3
+    assert summary["entailment"] == 1
+    assert list(output.parent.iterdir()) == [output]
+
+
+def test_sources_are_judged_of_releases_with_references_alone(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--model", str(tmp_path), "--output", str(tmp_path / "verdicts.jsonl")]
+    assert main(["check-sources", str(built / "without"), *given]) == 2
+    assert "build it with --references" in capsys.readouterr().err

@@ -38,6 +38,7 @@ MOST_TRANSFORMS = {
     "facts": 97,
     "rerank": 11,
     "read": 11,
+    "check-sources": 11,
 }
 """Of each job's graph: what it takes to start grows with it, on every runner."""
 CLOUD = (
@@ -61,7 +62,7 @@ def inputs(google: FakeGoogle, tmp_path_factory: pytest.TempPathFactory) -> dict
     """What each job is given, in the bucket."""
     made = tmp_path_factory.mktemp("made")
     make(mini_wikidata.DUMP, output=made / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
-    build_mini(made / "kb", wikidata=str(made / "wikidata"))
+    build_mini(made / "kb", wikidata=str(made / "wikidata"), references=True)
     args = ["--site", mini_wikidata.SITE, "--output", str(made / "views")]
     assert main(["pageviews", str(mini_wiki.VIEWS), *args]) == 0
     dump, props = write_edited(made)
@@ -70,14 +71,15 @@ def inputs(google: FakeGoogle, tmp_path_factory: pytest.TempPathFactory) -> dict
     texts = ["Where does the river rise?"]
     tiny_encoder(made / "encoder", texts=texts)
     overlap_model(made / "ranker", texts=texts, is_ranker=True)
+    overlap_model(made / "nli")
     found = {
         "id": "1",
         "input": "?",
         "output": [{"answer": "yes", "provenance": [{"wikipedia_id": "5", "title": "T"}]}],
     }
     put("gs://wiki/found.jsonl", json.dumps(found).encode())
-    names = ("kb", "later", "wikidata", "views", "passages", "encoder", "ranker")
-    kb, later, wikidata, views, passages, encoder, ranker = (
+    names = ("kb", "later", "wikidata", "views", "passages", "encoder", "ranker", "nli")
+    kb, later, wikidata, views, passages, encoder, ranker, nli = (
         put_folder(f"gs://wiki/{name}", made / name) for name in names
     )
     records, found_file = "gs://wiki/records.jsonl", "gs://wiki/found.jsonl"
@@ -97,6 +99,7 @@ def inputs(google: FakeGoogle, tmp_path_factory: pytest.TempPathFactory) -> dict
         "facts": [kb, later, "--wikidata", wikidata, wikidata],
         "age": [kb, later, "--input", found_file, "--from-kb", kb],
         "rerank": [passages, found_file, "--model", ranker, "--queries", records, "--index", str(made / "index")],
+        "check-sources": [kb, "--model", nli, "--backend", "onnx"],
         "read": [records, "--retrieved", found_file, "--model", FUSING, "--form", "fid"],
     }
 
