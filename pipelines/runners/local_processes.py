@@ -18,7 +18,11 @@ import grpc
 from apache_beam.metrics.monitoring_infos import consolidate
 from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.runners.portability.fn_api_runner.fn_runner import BundleManager, FnApiRunner, ParallelBundleManager
-from apache_beam.runners.portability.fn_api_runner.worker_handlers import GrpcWorkerHandler, WorkerHandler
+from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
+    BeamFnControlServicer,
+    GrpcWorkerHandler,
+    WorkerHandler,
+)
 from apache_beam.transforms.environments import Environment
 from apache_beam.utils.thread_pool_executor import shared_unbounded_instance
 from google.protobuf import text_format
@@ -139,6 +143,8 @@ class _ProcessHandler(GrpcWorkerHandler):  # type: ignore[misc]  # Beam is untyp
         self.worker_thread.start()
 
     def close(self) -> None:
+        # Beam tells it only a worker that has connected: one that does so later would wait for work, and this for it.
+        self._push(BeamFnControlServicer._DONE_MARKER)
         try:
             super().close()
         except grpc.RpcError:  # the channel of a worker that is gone

@@ -53,6 +53,28 @@ def test_what_is_asked_of_a_worker_that_is_gone_is_answered_by_an_error(monkeypa
     assert ended == [-9]
 
 
+def test_a_worker_that_connects_when_all_is_over_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    over, told = threading.Event(), []
+
+    class Late:
+        def run(self, _: Any) -> int:
+            assert over.wait(10)
+            handler.control_conn.set_input(iter(()))
+            told.append(handler.control_conn._push_queue.get(timeout=10))
+            return 0
+
+    monkeypatch.setattr(local_processes, "fork_server", Late)
+    data = SimpleNamespace(get_conn_by_worker_id=lambda _: SimpleNamespace(close=over.set))
+    control = SimpleNamespace(get_conn_by_worker_id=_connection)
+    server = SimpleNamespace(control_handler=control, data_plane_handler=data, control_port=0)
+    handler = local_processes._ProcessHandler(b"", None, None, server)
+    handler.start_worker()
+
+    handler.close()
+
+    assert told == [BeamFnControlServicer._DONE_MARKER]
+
+
 def test_a_worker_takes_what_is_left_while_the_other_one_is_long_at_its_first(tmp_path: Path) -> None:
     n_elements = 9
     pipeline = new_pipeline(beam_flags("local-multi", workers=2, beam_args=()))
