@@ -4,16 +4,16 @@
 -- A row a mark: the page, the sentence that it stands in or behind, and the reference with its source; a mark of doubt has
 -- no reference. A shortened note has the address of the source that it names.
 create or replace macro kb_cited_sentences(kb) as table
-    select page_id, page.title as page, use.element, use."offset", use.section, use.doubt, use.pages, use.ref,
-        substring(page.elements[use.element + 1].text, use.sentence_start + 1, use.sentence_end - use.sentence_start)
-            as sentence,
+    select use.page_id, page.title as page, use.element, use."offset", use.section, use.doubt, use.pages, use.ref,
+        substring(page.element.text, use.sentence_start + 1, use.sentence_end - use.sentence_start) as sentence,
         own.text as reference, coalesce(source.kind, own.kind) as kind, coalesce(source.url, own.url) as url,
         coalesce(source.doi, own.doi) as doi
     from read_parquet(kb || '/ref_uses/*.parquet') as use
-    join read_parquet(kb || '/pages/*.parquet') as page using (page_id)
-    left join read_parquet(kb || '/refs/*.parquet') as own using (page_id, ref)
-    left join read_parquet(kb || '/refs/*.parquet') as source on source.page_id = own.page_id and source.ref = own.source
-    where use.element is not null;
+    join (select page_id, title, unnest(elements) as element from read_parquet(kb || '/pages/*.parquet')) as page
+        on page.page_id = use.page_id and page.element.index = use.element
+    left join read_parquet(kb || '/refs/*.parquet') as own on own.page_id = use.page_id and own.ref = use.ref
+    left join read_parquet(kb || '/refs/*.parquet') as source
+        on source.page_id = own.page_id and source.ref = own.source;
 
 -- A row a passage of `kbsource passages` and a mark that stands in it.
 create or replace macro kb_passage_references(kb, passages) as table

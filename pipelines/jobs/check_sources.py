@@ -26,16 +26,21 @@ _TABLES = ("pages", "refs", "ref_uses")
 _ROWS = 1024  # that are fetched at once
 
 # A title ends in a full stop, unless in another mark; a shortened note has the title and the quote of what it names.
+# Elements are joined one by one: a row with all those of its page would take a gigabyte for some thousand uses.
 _PAIRS = """
+    with source as (
+        select own.page_id, own.ref,
+            coalesce(named.title, own.title) as title, coalesce(named.quote, own.quote) as quote
+        from refs as own left join refs as named on named.page_id = own.page_id and named.ref = own.source
+    )
     select distinct use.page_id, use.ref, use.element, use."offset",
-        concat_ws(' ', regexp_replace(coalesce(source.title, own.title), '[^.!?…。]$', '\\0.'),
-            coalesce(source.quote, own.quote)) as premise,
-        substring(page.elements[use.element + 1].text, use.sentence_start + 1, use.sentence_end - use.sentence_start)
-            as hypothesis
-    from ref_uses as use join pages as page using (page_id) join refs as own using (page_id, ref)
-    left join refs as source on source.page_id = own.page_id and source.ref = own.source
-    where use.sentence_start is not null
-        and coalesce(source.title, source.quote, own.title, own.quote) is not null
+        concat_ws(' ', regexp_replace(source.title, '[^.!?…。]$', '\\0.'), source.quote) as premise,
+        substring(page.element.text, use.sentence_start + 1, use.sentence_end - use.sentence_start) as hypothesis
+    from ref_uses as use
+    join (select page_id, unnest(elements) as element from pages) as page
+        on page.page_id = use.page_id and page.element.index = use.element
+    join source on source.page_id = use.page_id and source.ref = use.ref
+    where use.sentence_start is not null and coalesce(source.title, source.quote) is not null
     order by all
 """
 

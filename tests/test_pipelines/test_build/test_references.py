@@ -14,6 +14,7 @@ import pytest
 
 from kbsource.columns import schema_of
 from kbsource.errors import DataError
+from kbsource.runtime.database import connected
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from pipelines.cli import main
 from tests.support.alignments import read_lines
@@ -212,6 +213,16 @@ def test_sentences_are_asked_for_with_their_sources(built: Path, db: duckdb.Duck
     ]
     uncited = "select title, text from kb_uncited_paragraphs(?)"
     assert db.execute(uncited, [str(built / "with")]).fetchall() == [("Red", "A colour.")]
+
+
+def test_sentences_of_a_long_page_are_asked_for_in_little_memory(tmp_path: Path) -> None:
+    text = "\n\n".join(f"The house of number {number} is red.<ref>Map {number}.</ref>" for number in range(2500))
+    (tmp_path / "xwiki-20260101-pages-articles.xml").write_bytes(dump_xml([page_xml(7, "House", text)]))
+    build_mini(tmp_path / "kb", references=True, dump=tmp_path / "xwiki-20260101-pages-articles.xml", page_props=None)
+    with connected(memory_mb=200) as db:
+        db.execute(resources.files("kbsource").joinpath("references.sql").read_text("utf-8"))
+        asked = "select count(*), count(distinct sentence) from kb_cited_sentences(?)"
+        assert db.execute(asked, [str(tmp_path / "kb")]).fetchall() == [(2500, 2500)]
 
 
 def test_passages_and_evidence_are_joined_to_the_references_that_stand_on_them(
