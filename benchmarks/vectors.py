@@ -86,7 +86,7 @@ def search(folder: Path) -> dict[str, float]:
 
 def graph(folder: Path) -> dict[str, float]:
     """Makes the graph of the vectors in this process, and searches it."""
-    from mapping.retrieval.neighbours import Neighbours, make_neighbours, recall_of
+    from mapping.retrieval.vectors import Neighbours, make_neighbours, recall_of
 
     vectors, made = str(folder / "float16"), folder / "graph"
     shutil.rmtree(made, ignore_errors=True)

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kbsource.errors import SetupError
 from kbsource.files import Folder, base_name, join
 from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.layout import MANIFEST
@@ -187,17 +186,11 @@ class Published(NamedTuple):
 
 @cache
 def published() -> Mapping[tuple[str, str], tuple[Published, ...]]:
-    """The figures of ``published.toml`` by dataset and metric.
-
-    Raises:
-        SetupError: a system has another number of figures than there are datasets.
-    """
+    """The figures of ``published.toml`` by dataset and metric."""
     text = (resources.files("mapping.retrieval") / "published.toml").read_text("utf-8")
     found: defaultdict[tuple[str, str], list[Published]] = defaultdict(list)
     for table in tomllib.loads(text)["table"]:
         for system, figures in table["systems"].items():
-            if len(figures) != len(table["datasets"]):
-                raise SetupError(f"published.toml: {system} of {table['source']} has {len(figures)} figures.")
             for dataset, figure in zip(table["datasets"], figures, strict=True):
                 if not isnan(figure):
                     found[dataset, table["metric"]].append(Published(system, figure, table["source"]))

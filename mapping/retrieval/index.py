@@ -12,23 +12,23 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from itertools import pairwise
-from operator import attrgetter
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-import numpy as np
-import pyarrow as pa
+from msgspec.structs import astuple
 
+from kbsource.columns import rows_of
 from kbsource.errors import DataError, SetupError
 from kbsource.files import is_local, join
 from kbsource.release.layout import MANIFEST, is_in, stored_files
 from kbsource.release.manifest import FileEntry, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes, row_groups
-from mapping.passages.cut import PassageSpan, passage_id
+from mapping.passages.cut import Passage, PassageSpan, passage_id
 from mapping.passages.kind import ENGINE, PASSAGES_CORPUS, PASSAGES_INDEX
+from mapping.retrieval.queries import Hit
 
 if TYPE_CHECKING:
     import tantivy
@@ -52,31 +52,11 @@ _SNOWBALL = {
 _LONGEST_WORD = 255
 
 
-class Hit(NamedTuple):
-    """A passage that was found, or a page."""
-
-    passage_id: str  # empty for a page
-    page_id: int
-    title: str
-    text: str  # likewise
-    score: float
-    spans: tuple[PassageSpan, ...] = ()  # where it stands in the page; empty where there is no text
-
-    @property
-    def document(self) -> str:
-        """The id of the passage, or that of the page."""
-        return self.passage_id or str(self.page_id)
-
-    def as_page(self) -> Hit:
-        """The page of the passage."""
-        return self._replace(passage_id="", text="", spans=())
-
-
 class OnPage(Protocol):
     """A passage of a page."""
 
     @property
-    def page_id(self) -> int: ...
+    def page_id(self) -> int | str: ...
 
 
 P = TypeVar("P", bound=OnPage)
@@ -86,7 +66,7 @@ def best_of_pages(search: Callable[[int], Sequence[P]], n_pages: int, *, n_first
     """The best passages of the best pages, by a search for so many passages, which is asked for four times as many
     until there are enough pages, or no more passages."""
     while True:
-        pages: dict[int, P] = {}
+        pages: dict[int | str, P] = {}
         found = search(n_first)
         for one in found:
             pages.setdefault(one.page_id, one)
@@ -163,28 +143,17 @@ def _write(paths: Sequence[str], folder: str, words: tantivy.TextAnalyzer) -> in
     n_passages = 0
     for path in paths:
         for group in row_groups(path, ("page_id", "number", "title", "text", "spans")):
-            columns = (group[name].to_pylist() for name in ("page_id", "number", "title", "text"))
-            for page_id, number, title, text, spans in zip(*columns, _stored_spans(group["spans"]), strict=True):
+            for passage in rows_of(group, Passage):
                 document = tantivy.Document()
-                document.add_text(_TEXT, f"{title}\n{text}")
-                document.add_bytes(_SPANS, spans)
-                for name, value in zip(_PLACE, (n_passages, page_id, number), strict=True):
+                document.add_text(_TEXT, f"{passage.title}\n{passage.text}")
+                document.add_bytes(_SPANS, b"".join(_SPAN.pack(*astuple(span)) for span in passage.spans))
+                for name, value in zip(_PLACE, (n_passages, passage.page_id, passage.number), strict=True):
                     document.add_unsigned(name, value)
                 writer.add_document(document)
                 n_passages += 1
     writer.commit()
     writer.wait_merging_threads()
     return n_passages
-
-
-def _stored_spans(column: pa.ChunkedArray) -> Iterator[bytes]:
-    """The spans of each passage as they are stored."""
-    for chunk in column.chunks:
-        offsets, flat = chunk.offsets.to_pylist(), chunk.flatten()
-        numbers = np.column_stack([flat.field(name).to_numpy() for name in PassageSpan.__struct_fields__])
-        stored = numbers.astype("<i4").tobytes()
-        for start, end in pairwise(_SPAN.size * (offset - offsets[0]) for offset in offsets):
-            yield stored[start:end]
 
 
 class PassageIndex:
@@ -250,7 +219,7 @@ class PassageIndex:
     def passage(self, page_id: int, number: int, *, with_texts: bool = True) -> Hit:
         """A passage by its place; without texts, and title, nothing is looked up."""
         name = passage_id(page_id, number)
-        found = self.find(page_id, number) if with_texts else Hit(name, page_id, "", "", 0.0)
+        found = self.find(page_id, number) if with_texts else Hit(name, str(page_id), "", "")
         if found is None:
             raise DataError(f"There is no passage {name} in the index; make it again.")
         return found
@@ -274,33 +243,27 @@ class PassageIndex:
             n_asked *= 4
         addresses = [address for _, address in hits]
         places = (self._searcher.fast_field_values(name, addresses) for name in _PLACE)
-        scored = (
+        scored = [
             _Scored(score, address, row, page_id, number)
             for (score, address), row, page_id, number in zip(hits, *places, strict=True)
-        )
+        ]
         return in_order(scored)[:n_passages]
 
     def _hit(self, found: _Scored, with_texts: bool) -> Hit:
-        name = passage_id(found.page_id, found.number)
+        name, page = passage_id(found.page_id, found.number), str(found.page_id)
         if not with_texts:
-            return Hit(name, found.page_id, "", "", found.score)
+            return Hit(name, page, "", "", found.score)
         stored = self._searcher.doc(found.address)
         title, _, text = stored[_TEXT][0].partition("\n")
         spans = tuple(PassageSpan(*span) for span in _SPAN.iter_unpack(bytes(stored[_SPANS][0])))
-        return Hit(name, found.page_id, title, text, found.score, spans)
+        return Hit(name, page, title, text, found.score, spans)
 
 
 def _are_tied(score: float, lower: float) -> bool:
     return score - lower <= TIE * score
 
 
-def in_order(scored: Iterable[_Scored]) -> list[_Scored]:
+def in_order(scored: Sequence[_Scored]) -> list[_Scored]:
     """Passages whose scores fall in the order in which they rank: those of one score by their rows."""
-    ranked: list[_Scored] = []
-    tied: list[_Scored] = []
-    for one in scored:
-        if tied and not _are_tied(tied[-1].score, one.score):
-            ranked += sorted(tied, key=attrgetter("row"))
-            tied = []
-        tied.append(one)
-    return ranked + sorted(tied, key=attrgetter("row"))
+    ranks = accumulate((not _are_tied(higher.score, lower.score) for higher, lower in pairwise(scored)), initial=0)
+    return [one for _, one in sorted(zip(ranks, scored, strict=False), key=lambda ranked: (ranked[0], ranked[1].row))]

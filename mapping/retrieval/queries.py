@@ -11,10 +11,13 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Literal
 
+from msgspec.structs import replace
+
 from kbsource.errors import RecordError, SetupError
 from kbsource.rows import Row
 from mapping.metrics.qampari import qid_of, strings_at
 from mapping.metrics.ranks import title_form
+from mapping.passages.cut import PassageSpan
 from mapping.sources.raw_records import (
     Json,
     digits_or_text,
@@ -31,13 +34,24 @@ _MARKS = re.compile(r"\[(?:START_ENT|END_ENT|SEP)\]")
 _SUBJECT = re.compile(r"\[START_ENT\](.*?)\[END_ENT\]|\A(.*?)\[SEP\]", re.DOTALL)
 
 
-class Context(Row):
-    """A passage for a reader."""
+class Hit(Row):
+    """A passage that was found, or a page."""
 
-    document: str  # its id, or that of its page
-    page_id: str  # empty where the id does not say it
+    document: str  # its id; of a page that of the page
+    page_id: str
     title: str
     text: str
+    score: float = 0.0
+    spans: tuple[PassageSpan, ...] = ()  # where it stands in the page; empty where that is not known
+
+    @property
+    def passage_id(self) -> str:
+        """The id of the passage; empty for a page."""
+        return "" if self.document == self.page_id else self.document
+
+    def as_page(self) -> Hit:
+        """The page of the passage."""
+        return replace(self, document=self.page_id, text="", spans=())
 
 
 class Query(Row):
@@ -51,11 +65,11 @@ class Query(Row):
     benchmark: str = "kilt"  # of ``Benchmark``: whose form its record has
     subject: str = ""  # the words that marks set apart; empty where there are none
     is_mention: bool = False  # whether they are to be linked: the title of their page is the answer
-    contexts: tuple[Context, ...] = ()  # what a model reads beside it, best first
+    contexts: tuple[Hit, ...] = ()  # what a model reads beside it, best first
 
-    def has_gold(self, page_id: int, title: str) -> bool:
-        """Whether a page is one of its gold pages."""
-        return str(page_id) in self.pages or title_form(title) in self.titles
+    def has_gold(self, hit: Hit) -> bool:
+        """Whether a page, or that of a passage, is one of its gold pages."""
+        return hit.page_id in self.pages or title_form(hit.title) in self.titles
 
 
 def benchmark_of(record: Json) -> Benchmark:

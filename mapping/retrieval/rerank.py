@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from mapping.entail.signal import Pair, read_labels
-from mapping.retrieval.index import Hit
+from mapping.retrieval.queries import Hit
 from mapping.retrieval.system_options import RerankerOptions
 
 DECIMALS = 5
@@ -62,14 +63,14 @@ def reordered(hits: Sequence[Hit], scores: Sequence[float | None]) -> list[Hit]:
     """Documents in the order of their scores, those of one score as they were, and behind them those without: these
     have falling scores below the least, for trec_eval looks at no ranks.
 
-    >>> hits = [Hit("", page_id, "", "", 1.0) for page_id in (1, 2, 3, 4)]
+    >>> hits = [Hit(page_id, page_id, "", "", 1.0) for page_id in "1234"]
     >>> [(hit.page_id, hit.score) for hit in reordered(hits, [0.5, None, 0.75])]
-    [(3, 0.75), (1, 0.5), (2, -0.5), (4, -1.5)]
+    [('3', 0.75), ('1', 0.5), ('2', -0.5), ('4', -1.5)]
     """
     known = list(zip(hits, scores, strict=False))
     scored = sorted(
-        [hit._replace(score=score) for hit, score in known if score is not None], key=lambda hit: -hit.score
+        [replace(hit, score=score) for hit, score in known if score is not None], key=lambda hit: -hit.score
     )
     others = [hit for hit, score in known if score is None] + list(hits[len(known) :])
     least = scored[-1].score if scored else 0.0
-    return scored + [hit._replace(score=least - number) for number, hit in enumerate(others, start=1)]
+    return scored + [replace(hit, score=least - number) for number, hit in enumerate(others, start=1)]

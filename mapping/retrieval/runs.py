@@ -17,8 +17,7 @@ from mapping.contexts.gold import RankedPassage, Reject
 from mapping.metrics.qampari import qid_of
 from mapping.options import FoundForm
 from mapping.passages.forms import json_line
-from mapping.retrieval.index import Hit
-from mapping.retrieval.queries import Query, queries_of
+from mapping.retrieval.queries import Hit, Query, queries_of
 from mapping.sources.raw_records import (
     Json,
     RawRecord,
@@ -52,21 +51,24 @@ class _RunLine(NamedTuple):
     found: RankedDocument
 
 
-def prediction_line(query: Query, hits: Sequence[Hit]) -> bytes:
-    """What was found as a prediction of KILT's form; for AmbER sets with one output in place of a list of one, as their
-    released script reads it. A mention is answered by the title of the first page, as KILT's entity linkers do."""
+def prediction_line(query: Query, hits: Sequence[Hit], answer: str | None = None) -> bytes:
+    """What was found as a prediction of KILT's form, or without scores what was read for an answer; for AmbER sets with
+    one output in place of a list of one, as their released script reads it. A mention that nobody read about is
+    answered by the title of the first page, as KILT's entity linkers do."""
+    is_read = answer is not None
     provenance = [
         {
-            "wikipedia_id": str(hit.page_id),
+            "wikipedia_id": hit.page_id,
             "title": hit.title,
-            **({"text": hit.text} if hit.passage_id else {}),
-            "score": f"{hit.score:.6f}",
+            **({"text": hit.text} if hit.passage_id or is_read else {}),
+            **({} if is_read else {"score": f"{hit.score:.6f}"}),
             **({"passage_id": hit.passage_id} if hit.passage_id else {}),
         }
         for hit in hits
     ]
-    answer = {"answer": hits[0].title if hits else ""} if query.is_mention else {}
-    output = {**answer, "provenance": provenance}
+    if query.is_mention and not is_read:
+        answer = hits[0].title if hits else ""
+    output = {**({} if answer is None else {"answer": answer}), "provenance": provenance}
     is_one = query.benchmark == "amber"
     return json_line({"id": query.query_id, "input": query.text, "output": output if is_one else [output]})
 
@@ -104,10 +106,7 @@ def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> byt
     """
     if not query.pages and not query.titles:
         raise RecordError("missing_field", "provenance, or answers with proofs, which say what is no negative")
-    ranked = [
-        (query.has_gold(hit.page_id, hit.title), RankedPassage(hit.passage_id, hit.title, hit.text, hit.score))
-        for hit in hits
-    ]
+    ranked = [(query.has_gold(hit), RankedPassage(hit.document, hit.title, hit.text, hit.score)) for hit in hits]
     others = [one for is_gold, one in ranked if not is_gold]
     negatives = hard_negatives(others, NameFinder(query.answers), gold_ids=(), most=n_negatives)
     return json_line(
@@ -236,21 +235,21 @@ def is_run(path: str) -> bool:
     return first is None or not first.data.lstrip().startswith(b"{")
 
 
-def asked_queries(
-    path: str, reject: Reject, *, see: Callable[[Sequence[Query]], None], n_records: int = 1024
-) -> Iterator[tuple[RawRecord, str, Query]]:
-    """Where each query of a file stands, its id, and the query; records that ask nothing are told. Those of so many
-    records are shown to ``see`` before the first of them comes."""
+def searched_queries(
+    path: str, reject: Reject, *, search: Callable[[Sequence[Query]], Iterable[list[Hit]]], n_records: int = 1024
+) -> Iterator[tuple[RawRecord, str, tuple[Query, list[Hit]]]]:
+    """Where each query of a file stands, its id, and the query with what is found for it; records that ask nothing are
+    told. Those of so many records are searched for together."""
     records = iter_lines(path)
     while group := list(islice(records, n_records)):
-        asked: list[tuple[RawRecord, str, Query]] = []
+        asked: list[tuple[RawRecord, Query]] = []
         for raw in group:
             try:
-                asked += [(raw, query.query_id, query) for query in queries_of(raw.parse())]
+                asked += [(raw, query) for query in queries_of(raw.parse())]
             except RecordError as error:
                 reject(raw.bad(error))
-        see([query for _, _, query in asked])
-        yield from asked
+        for (raw, query), hits in zip(asked, search([query for _, query in asked]), strict=True):
+            yield raw, query.query_id, (query, hits)
 
 
 def of_queries(queries: Iterable[tuple[RawRecord, str, Q]], reject: Reject, make: Callable[[str, Q], T]) -> Iterator[T]:

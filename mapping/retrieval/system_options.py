@@ -25,7 +25,7 @@ DEPTH = 100
 Pooling = Literal["cls", "mean"]
 ReadForm = Literal["closed", "read", "fid", "pig"]
 """How a model reads: the question alone; passages one behind the other; Fusion-in-Decoder; each passage by itself."""
-GENERATOR = "mapping.retrieval.generation:Generator"
+GENERATOR = "mapping.retrieval.reader:Generator"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,23 @@
-"""Vectors of passages, and exact search in them.
+"""Vectors of passages: how they are stored and taken over from an earlier corpus, exact search, and search by a graph.
 
-Search goes through all vectors, a row group at a time, and multiplies it with all queries at once, so that memory
-stays the same however many there are.
+Exact search goes through all vectors, a row group at a time, and multiplies it with all queries at once, so that memory
+stays the same however many there are. In a graph on disk the nearest are found without a look at all of them; not
+always those. The library is usearch: its file is mapped into memory, so that a search reads the part of it that it goes
+through. One thread makes it, so that the same vectors give the same bytes.
+
+Source: Malkov and Yashunin, Efficient and robust approximate nearest neighbor search using hierarchical navigable small
+world graphs (2020).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from importlib.metadata import version
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +25,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.errors import SetupError
-from kbsource.files import join
+from kbsource.files import is_local, join
 from kbsource.release.laws import Checking
-from kbsource.release.manifest import ListingManifest
-from kbsource.release.reader import check_sizes, row_groups
+from kbsource.release.layout import MANIFEST
+from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.reader import check_hashes, check_sizes, row_groups
+from kbsource.release.sql import add_release, connected
+from mapping.entail.signal import load_library
 from mapping.options import Level
+from mapping.passages.corpus import TABLE as CORPUS_TABLE
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.encoder import Encoder, open_encoder
+from mapping.retrieval.index import best_of_pages
 from mapping.retrieval.system_options import EncoderOptions
-from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, VectorPrecision, vector_bytes
-
-if TYPE_CHECKING:
-    from mapping.retrieval.known_vectors import KnownVectors
-    from mapping.retrieval.neighbours import Neighbours
+from mapping.retrieval.vector_kind import (
+    GRAPH,
+    PASSAGE_VECTORS,
+    TABLE,
+    VECTORS,
+    VECTORS_GRAPH,
+    VectorPrecision,
+    vector_bytes,
+)
 
 COLUMNS = ("page_id", "number", "title", "text")
 """What of the table ``passages`` is needed."""
@@ -37,6 +56,14 @@ DECIMALS = 5
 """Of scores: the last digits of a product of float32 depend on how many queries it is of."""
 _LENGTH = 0.01
 """By which a vector of length 1 may be off in float16."""
+_PAGE_BITS, _NUMBER_BITS = 40, 24
+"""Of a key of the graph: a page, and behind it the number of a passage in it."""
+_MEMORY_MB = 500
+"""Of the database in which vectors that are known already are looked up."""
+N_SAMPLED, N_NEAREST = 100, 10
+"""Passages, less than twice as many, whose nearest ones are looked for to say how many the graph finds."""
+_FILE = f"{GRAPH}/vectors.usearch"
+_TYPES = {"float16": "f16", "int8": "i8"}
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
@@ -99,18 +126,69 @@ def check_precision(precision: VectorPrecision, encoder: Mapping[str, Any]) -> N
         raise SetupError(f"--precision bits packs 8 numbers; {encoder['name']} gives {encoder['dimension']}.")
 
 
-class EncodedBatch(NamedTuple):
-    """Passages as rows of ``VECTORS``."""
+def check_known(vectors: str, passages: str, facts: Mapping[str, Any]) -> None:
+    """Finds out whether vectors may be taken over.
 
-    batch: pa.RecordBatch
-    n_cut: int  # of them were longer than the encoder takes
-    n_known: int  # of their vectors were taken over
+    Args:
+        vectors: release that they are taken from.
+        passages: corpus that these are of.
+        facts: of the vectors to be made, as for their manifest.
+
+    Raises:
+        SetupError: the vectors may be others than the encoder would make, or are of another corpus.
+    """
+    known, corpus = PASSAGE_VECTORS.read(vectors), PASSAGES_CORPUS.read(passages)
+    if known.facts["passages"]["manifest_sha256"] != corpus.sha256:
+        raise SetupError(f"{vectors} are vectors of other passages than {passages}; name theirs with --base-passages.")
+    if facts["computed"]["texts_at_once"] != 1:
+        raise SetupError(
+            "A GPU computes passages together, so that the last digits of a vector depend on its neighbours; leave out "
+            "--base, or run it with --device cpu."
+        )
+    for name in ("encoder", "precision", "computed"):
+        if (old := known.facts.get(name)) != facts[name]:
+            raise SetupError(
+                f"{vectors} were made with another {name} ({old!r}, here {facts[name]!r}), so their numbers may be "
+                "others than this run would make; leave out --base."
+            )
+    for folder, manifest, table in ((vectors, known, TABLE), (passages, corpus, CORPUS_TABLE)):
+        check_hashes(folder, manifest.tables[table])
+
+
+class KnownVectors:
+    """Looks up vectors. Memory: a few row groups, and ``_MEMORY_MB`` at most.
+
+    Args:
+        vectors: release of vectors.
+        passages: corpus that they are of.
+    """
+
+    def __init__(self, vectors: str, passages: str) -> None:
+        #: some passages there were longer than the encoder takes
+        self.has_cut = PASSAGE_VECTORS.read(vectors).facts["counts"]["cut"] > 0
+        self._open = ExitStack()
+        self._db = self._open.enter_context(connected(memory_mb=_MEMORY_MB, threads=1))
+        add_release(self._db, PASSAGE_VECTORS, vectors)
+        add_release(self._db, PASSAGES_CORPUS, passages)
+
+    def find(self, page_ids: pa.Array, pairs: Sequence[tuple[str, str]]) -> list[bytes | None]:
+        """The vectors of passages, of these pages and with these titles and texts, that have one; else None."""
+        least, most = (one.as_py() for one in pc.min_max(page_ids).values())
+        found = self._db.cursor().execute(
+            # Row groups without these pages are not read.
+            "select title, text, vector from passages join vectors using (page_id, number) "
+            f"where page_id between {least} and {most} and page_id in (select unnest(?))",
+            [page_ids.unique().to_pylist()],
+        )
+        known = {(title, text): vector for title, text, vector in found.fetchall()}
+        return [known.get(pair) for pair in pairs]
 
 
 def encode_batch(
     passages: pa.RecordBatch, encoder: Encoder, precision: VectorPrecision, known: KnownVectors | None = None
-) -> EncodedBatch:
-    """The vectors of passages, of ``COLUMNS``; those that are known already are not computed."""
+) -> tuple[pa.RecordBatch, int, int]:
+    """The vectors of passages, of ``COLUMNS``, as rows of ``VECTORS``; how many passages were longer than the encoder
+    takes; and how many vectors were taken over, for those that are known already are not computed."""
     pairs = list(zip(*(passages[name].to_pylist() for name in ("title", "text")), strict=True))
     cells: list[bytes | None] = [None] * len(pairs) if known is None else known.find(passages["page_id"], pairs)
     new = [pair for pair, cell in zip(pairs, cells, strict=True) if cell is None]
@@ -122,7 +200,7 @@ def encode_batch(
     if known is not None and known.has_cut:
         n_cut = encoder.count_cut(pairs)
     columns = [passages["page_id"], passages["number"], pa.array(cells, pa.binary())]
-    return EncodedBatch(pa.RecordBatch.from_arrays(columns, schema=VECTORS), n_cut, len(pairs) - len(new))
+    return pa.RecordBatch.from_arrays(columns, schema=VECTORS), n_cut, len(pairs) - len(new)
 
 
 def _stored(rows: pa.RecordBatch | pa.Table, n_bytes: int) -> Bytes:
@@ -224,25 +302,12 @@ class VectorIndex(StoredVectors):
                 raise SetupError(
                     f"{model} is not {made['name']}, which made {vectors}: its {name} is another; name that."
                 )
-        self._found: dict[tuple[str, int, Level], list[ScoredPassage]] = {}
 
-    def prepare(self, queries: Sequence[str], asked: Sequence[tuple[int, Level]]) -> None:
-        """Searches for many queries at once, so many passages or pages as is asked each time, so that ``search`` has
-        them at hand; what was found before is dropped."""
-        self._found = {}
-        distinct = list(dict.fromkeys(queries))
-        for start in range(0, len(distinct), QUERIES_AT_ONCE):
-            together = distinct[start : start + QUERIES_AT_ONCE]
-            encoded = self._encoder.encode_queries(together)
-            for n_best, level in asked:
-                found = self._nearest(encoded, n_best, level)
-                self._found |= {(text, n_best, level): own for text, own in zip(together, found, strict=True)}
-
-    def search(self, query: str, n_best: int, level: Level) -> list[ScoredPassage]:
-        """The best passages for a query, as ``best`` has them."""
-        if (query, n_best, level) not in self._found:
-            self.prepare([query], [(n_best, level)])
-        return self._found[query, n_best, level]
+    def search(self, queries: Sequence[str], n_best: int, level: Level) -> Iterator[list[ScoredPassage]]:
+        """The best passages for each query, as ``best`` has them, ``QUERIES_AT_ONCE`` at a time."""
+        for start in range(0, len(queries), QUERIES_AT_ONCE):
+            encoded = self._encoder.encode_queries(queries[start : start + QUERIES_AT_ONCE])
+            yield from self._nearest(encoded, n_best, level)
 
 
 class _Best:
@@ -272,14 +337,10 @@ class _Best:
     def _shrink(self) -> tuple[npt.NDArray[Any], ...]:
         """Keeps the best, by query and rank; from then on a score must be above the last of them."""
         queries, scores, pages, numbers = map(np.concatenate, zip(*self._held, strict=True))
-        order = np.argsort(-scores, kind="stable")
+        order = np.lexsort((-scores, queries))  # equal ones stay in their order
         if self._level == "page":  # the best passage of each
-            by_page = order[np.argsort(pages[order], kind="stable")]
-            by_page = by_page[np.argsort(queries[by_page], kind="stable")]
-            is_again = np.zeros(len(order), bool)
-            is_again[by_page[1:]] = (np.diff(pages[by_page]) == 0) & (queries[by_page][1:] == queries[by_page][:-1])
-            order = order[~is_again[order]]
-        order = order[np.argsort(queries[order], kind="stable")]
+            of_page = queries[order].astype(np.int64) << _PAGE_BITS | pages[order]
+            order = order[np.sort(np.unique(of_page, return_index=True)[1])]
         own = queries[order]
         rank = np.arange(len(order)) - np.searchsorted(own, own)
         last = order[rank == self._n_best - 1]
@@ -298,3 +359,101 @@ class _Best:
         every = list(map(ScoredPassage, pages, numbers, scores))
         ends = np.searchsorted(queries, np.arange(len(self._least) + 1))
         return [every[start:end] for start, end in pairwise(ends)]
+
+
+def make_neighbours(vectors: str, folder: str) -> dict[str, Any]:
+    """Makes the graph of vectors; gives its recall as the manifest has it: of how many passages how many nearest ones
+    were looked for, and the share of these that it finds. Memory: that of the graph.
+
+    Raises:
+        SetupError: the vectors are not as they were written, or bits; or the graph has a place that it cannot have.
+    """
+    if not is_local(folder):
+        raise SetupError(f"{folder}: a graph is mapped into memory; name vectors on a local disk.")
+    stored = StoredVectors(vectors)
+    facts = stored.manifest.facts
+    check_hashes(vectors, stored.manifest.entries())
+    with ReleaseFolder(os.path.abspath(folder), kind=VECTORS_GRAPH) as out:
+        graph = _graph(facts)
+        places = range(0, facts["counts"]["passages"], max(facts["counts"]["passages"] // N_SAMPLED, 1))
+        sampled, n_before = [], 0
+        for pages, numbers, block in stored.blocks():
+            keys = (pages.astype(np.uint64) << np.uint64(_NUMBER_BITS)) | numbers.astype(np.uint64)
+            graph.add(keys, block.view("<f2" if facts["precision"] == "float16" else np.int8), threads=1)
+            chosen = [place - n_before for place in places if n_before <= place < n_before + len(block)]
+            sampled.append(stored.form.unpack(block[chosen]) * stored.form.scale)
+            n_before += len(block)
+        path = join(out.folder, _FILE)
+        os.makedirs(os.path.dirname(path))
+        graph.save(path)
+        queries: Floats = np.concatenate(sampled).astype(np.float32)
+        exact, found = stored.best(queries, N_NEAREST, "passage"), _nearest(graph, facts, queries, N_NEAREST)
+        recall = {"nearest": N_NEAREST, "sampled": len(queries), "found": recall_of(exact, found)}
+        made = {
+            "vectors": {"manifest": MANIFEST, "manifest_sha256": stored.manifest.sha256},
+            "counts": {"vectors": n_before},
+            "recall": recall,
+            "code": {**code_facts(), GRAPH: version(GRAPH)},
+        }
+        commit(VECTORS_GRAPH, VECTORS_GRAPH.listing([FileEntry.of(out.folder, _FILE)], made), out.folder)
+    return recall
+
+
+def recall_of(exact: list[list[ScoredPassage]], found: list[list[ScoredPassage]]) -> float:
+    """The share of the passages of exact search that were found."""
+    n_found = sum(
+        len({one[:2] for one in own}.intersection(two[:2] for two in other))
+        for own, other in zip(exact, found, strict=True)
+    )
+    return round(n_found / max(sum(map(len, exact)), 1), 4)
+
+
+def _graph(facts: dict[str, Any], path: str | None = None) -> Any:
+    """An empty graph for vectors, or one that is mapped."""
+    index = load_library("usearch.index", purpose="--approximate")
+    if (precision := facts["precision"]) not in _TYPES:
+        raise SetupError(f"--approximate is for vectors of {' or '.join(_TYPES)}, not for {precision}; leave it out.")
+    # Both give 1 less the score.
+    metric = "cos" if facts["encoder"]["normalisation"] == "l2" else "ip"
+    given = {"ndim": facts["encoder"]["dimension"], "metric": metric, "dtype": _TYPES[precision]}
+    return index.Index(**given) if path is None else index.Index(**given, path=path, view=True)
+
+
+def _nearest(graph: Any, facts: dict[str, Any], queries: Floats, n_best: int) -> list[list[ScoredPassage]]:
+    packed = FORMS[facts["precision"]].pack(queries)
+    found = graph.search(packed.reshape(len(queries), -1), min(n_best, len(graph)))
+    keys, distances = found.keys.reshape(len(queries), -1), found.distances.reshape(len(queries), -1)
+    counts = np.atleast_1d(getattr(found, "counts", keys.shape[1]))
+    ranked = []
+    for own, far, n_found in zip(keys.tolist(), np.round(1 - distances, DECIMALS).tolist(), counts, strict=True):
+        hits = [
+            ScoredPassage(key >> _NUMBER_BITS, key & ((1 << _NUMBER_BITS) - 1), score)
+            for key, score in zip(own[:n_found], far[:n_found], strict=True)
+        ]
+        ranked.append(sorted(hits, key=lambda hit: (-hit.score, hit.page_id, hit.number)))
+    return ranked
+
+
+class Neighbours:
+    """A graph of vectors that is searched, compared with its hash first.
+
+    Raises:
+        SetupError: it is not there, not as it was written, or of other vectors.
+    """
+
+    def __init__(self, vectors: str, folder: str) -> None:
+        manifest, made = VECTORS_GRAPH.read(folder), PASSAGE_VECTORS.read(vectors)
+        if manifest.facts["vectors"]["manifest_sha256"] != made.sha256:
+            raise SetupError(f"{folder} is the graph of other vectors than {vectors}; remove it, and it is made anew.")
+        check_hashes(folder, manifest.entries())
+        self._facts, self._graph = made.facts, _graph(made.facts, join(folder, _FILE))
+
+    def best(self, queries: Floats, n_best: int, level: Level) -> list[list[ScoredPassage]]:
+        """What ``StoredVectors.best`` gives, or most of it; those of one score by page."""
+        if level == "passage":
+            return _nearest(self._graph, self._facts, queries, n_best)
+
+        def nearest(n_passages: int, query: Floats) -> list[ScoredPassage]:
+            return _nearest(self._graph, self._facts, query[None], n_passages)[0]
+
+        return [best_of_pages(partial(nearest, query=query), n_best, n_first=4 * n_best) for query in queries]

@@ -28,9 +28,8 @@ from kbsource.records import Anchor, Element, Page, instant_text
 from mapping.inspector.finder import PageFinder
 from mapping.options import LARGEST
 from mapping.passages.kind import PASSAGES_CORPUS
-from mapping.retrieval.index import Hit, PassageIndex
-from mapping.retrieval.queries import Query
-from mapping.retrieval.systems import Search as Find
+from mapping.retrieval.queries import Hit, Query
+from mapping.retrieval.systems import SearchSystem
 from mapping.search.page_search import align_evidence, is_blank
 from mapping.search.tokenised_page import TokenisedPage
 from mapping.search.tokens import Tokeniser
@@ -58,7 +57,6 @@ _Number = Annotated[int, Meta(ge=0, lt=1 << 31)]
 ElementNumber = Annotated[_Number, Meta(description="number of an element of the page")]
 StartChar = Annotated[_Number, Meta(description="first code point in the element's text")]
 EndChar = Annotated[_Number, Meta(description="one past the last code point in the element's text")]
-_NO_PASSAGES = ("no_passages", "the server was started without --passages")
 _ITEM = re.compile(r"(?:wikidata:)?(Q[1-9]\d{0,17})", re.IGNORECASE | re.ASCII)
 _PASSAGE = re.compile(r"(\d{1,18})__(\d{1,9})", re.ASCII)
 
@@ -68,8 +66,7 @@ class Served:
 
     def __init__(self, source: KnowledgeSource, finder: PageFinder) -> None:
         self.source, self.finder, self.sha256 = source, finder, source.manifest.sha256
-        self.index: PassageIndex | None = None
-        self.find: Find | None = None
+        self.system: SearchSystem | None = None
         self._find_turn: AbstractContextManager[Any] = nullcontext()
         self._turn = Lock()  # a tokeniser has caches
         rows = source.to_arrow(columns=("page_id", "revision_id")).sort_by("page_id")  # 16 bytes a page
@@ -82,12 +79,19 @@ class Served:
         with KnowledgeSource.open(path) as source, closing(PageFinder(path, source.manifest, source)) as finder:
             yield cls(source, finder)
 
-    def search_in(self, passages: str, index: PassageIndex, find: Find, *, is_alone: bool = False) -> None:
-        """Has searches answered from passages, one after the other where ``find`` must be alone; raises SetupError: the
-        passages are of another release."""
+    def search_in(self, passages: str, system: SearchSystem) -> None:
+        """Has searches answered from passages, one after the other but by bm25; raises SetupError: the passages are of
+        another release."""
         if PASSAGES_CORPUS.read(passages).made_from() != self.sha256:
             raise SetupError(f"{passages} is made from another release than the one that is served; name that one.")
-        self.index, self.find, self._find_turn = index, find, Lock() if is_alone else nullcontext()
+        self.system, self._find_turn = system, nullcontext() if system.name == "bm25" else Lock()
+
+    @property
+    def searched(self) -> SearchSystem:
+        """What searches passages; raises RecordError: ``no_passages``."""
+        if self.system is None:
+            raise RecordError("no_passages", "the server was started without --passages")
+        return self.system
 
     def revision(self, page_id: int | None) -> int | None:
         """The revision of a page; None where there is no such page."""
@@ -96,14 +100,11 @@ class Served:
 
     def resolve(self, page: str | int) -> Found:
         """How a page is found."""
-        item = _ITEM.fullmatch(page) if isinstance(page, str) else None
         found = self.source.resolve(page)
-        if item is None or found.page_id is not None:
+        item = _ITEM.fullmatch(page) if found.page_id is None and isinstance(page, str) else None
+        if item is None or (named := self.source.by_qid(qid := item[1].upper())) is None:
             return found
-        named = self.source.by_qid(item[1].upper())
-        return (
-            found if named is None else Found("item", item[1].upper(), named.title, named.page_id, None, 0, "article")
-        )
+        return Found("item", qid, named.title, named.page_id, None, 0, "article")
 
     def page(self, name: str | int) -> Page:
         """A page; raises RecordError: ``unknown_page``."""
@@ -115,15 +116,14 @@ class Served:
 
     def hits(self, query: str, k: int) -> list[Json]:
         """The best passages for a question; raises RecordError: ``no_passages``."""
-        if self.find is None:
-            raise RecordError(*_NO_PASSAGES)
         with self._find_turn:
-            found = self.find(Query("", query), k)
+            (found,) = self.searched.search([Query("", query)], k)
         return [{"rank": rank, "score": hit.score, **self.passage(hit)} for rank, hit in enumerate(found, start=1)]
 
     def passage(self, hit: Hit) -> Json:
         """A passage as it is answered."""
-        page = {"page_id": hit.page_id, "title": hit.title, "revision_id": self.revision(hit.page_id)}
+        page_id = int(hit.page_id)
+        page = {"page_id": page_id, "title": hit.title, "revision_id": self.revision(page_id)}
         return {"passage_id": hit.passage_id, **page, "text": hit.text, "spans": hit.spans}
 
     def head(self, page: Page) -> Json:
@@ -188,10 +188,8 @@ class Passage(Request, frozen=True):
     passage_id: Annotated[str, Meta(max_length=40, description="as a search gives it, 12__0")]
 
     def answer(self, served: Served) -> Json:
-        if served.index is None:
-            raise RecordError(*_NO_PASSAGES)
-        parts = _PASSAGE.fullmatch(self.passage_id)
-        hit = None if parts is None else served.index.find(int(parts[1]), int(parts[2]))
+        index, parts = served.searched.index, _PASSAGE.fullmatch(self.passage_id)
+        hit = None if parts is None else index.find(int(parts[1]), int(parts[2]))
         if hit is None:
             raise RecordError("unknown_passage", self.passage_id)
         return {"release": served.sha256, **served.passage(hit)}

@@ -147,7 +147,7 @@ def _say_unknown(request: HttpRequest, error: Exception) -> Response:
 
 def mcp_server(served: Served, answering: Answering) -> Server[Any]:
     """A server with a tool for each operation that the release can answer."""
-    offered = {name: one for name, one in OPERATIONS.items() if served.index is not None or not one.of_passages}
+    offered = {name: one for name, one in OPERATIONS.items() if served.system is not None or not one.of_passages}
 
     async def list_tools(*_: Any) -> ListToolsResult:
         return ListToolsResult(tools=[_tool(name, operation) for name, operation in offered.items()])

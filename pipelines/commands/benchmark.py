@@ -92,11 +92,11 @@ def benchmark(
         planned += given.systems
     _check_names("dataset", [one.name for one in found], "Name a file of questions, or a release that has some.")
     _check_names("system", [one.name for one in planned], "Name one, such as --system bm25.")
-    made = make_benchmark(
+    scores, costs, rejected = make_benchmark(
         passages, found, planned, absolute(output.rstrip("/") or "/"), resamples=resamples, progress=Progress()
     )
     systems_named = [one.name for one in planned]
-    rows = list(score_rows(found, systems_named, made.scores))
+    rows = list(score_rows(found, systems_named, scores))
     return Summary(
         title=f"It is in {output}, predictions, values and costs too.",
         text=table_text(
@@ -105,15 +105,15 @@ def benchmark(
         ),
         values={
             "output": output,
-            "scores": to_builtins(made.scores),
-            "costs": to_builtins(made.costs),
+            "scores": to_builtins(scores),
+            "costs": to_builtins(costs),
             "published": [
                 {"dataset": one.dataset, "metric": one.metric, **figure._asdict()}
                 for one in rows
                 for figure in one.published
             ],
         },
-        faults=made.rejected,
+        faults=rejected,
         next=command_line("inspect", output),
     )
 

@@ -72,42 +72,38 @@ def search(
             --top 200 --output bm25-dev.jsonl
     """
     from mapping.retrieval.queries import Query
-    from mapping.retrieval.runs import asked_queries, found_line, training_line
-    from mapping.retrieval.systems import make_system, open_sources
+    from mapping.retrieval.runs import found_line, searched_queries, training_line
+    from mapping.retrieval.systems import open_system
 
-    _check_asked(query, queries, output)
+    if (query is None) == (queries is None) or (queries is None) != (output is None):
+        raise SetupError("Give a QUERY, or --queries FILE with --output FILE.")
+    if query is not None and not query.strip():
+        raise SetupError("The QUERY is empty.")
     if negatives is not None and (queries is None or form is not None or level == "page"):
         raise SetupError(
             "--negatives makes lines of passages in a form of their own out of --queries; leave out --form, --level "
             "page and QUERY."
         )
-    with open_sources(passages, [system], options, note=Progress().note) as sources:
-        find = make_system(system, sources, level=level, with_texts=form != "trec")
+    note, with_texts = Progress().note, form != "trec"
+    with open_system(passages, system, options, level=level, with_texts=with_texts, note=note) as opened:
         if query is not None:
-            hits = find(Query("", query), top or _SHOWN)
+            (hits,) = opened.search([Query("", query)], top or _SHOWN)
             return Summary(
-                text="\n".join(f"{one.score:8.3f}  {one.document}  {one.title}{_below(one.text)}" for one in hits),
+                text="\n".join(
+                    f"{one.score:8.3f}  {one.document}  {one.title}" + (f"\n          {one.text}" if one.text else "")
+                    for one in hits
+                ),
                 values=[
                     {"score": one.score, "document": one.document, "title": one.title, "text": one.text} for one in hits
                 ],
                 next=command_line("search", passages, "--queries", "FILE", "--output", "PREDICTIONS"),
             )
-
-        def see(asked: Sequence[Query]) -> None:
-            sources.prepare(system, [one.text for one in asked], top or TOP, level)
-
-        def line_of(_: str, asked: Query) -> bytes:
-            hits = find(asked, top or TOP)
-            return (
-                found_line(asked, hits, form)
-                if negatives is None
-                else training_line(asked, hits, n_negatives=negatives)
-            )
-
         assert queries is not None
         assert output is not None
-        then = "" if negatives else _evaluated(queries, output, form)
-        return _converted(partial(asked_queries, queries, see=see), line_of, output, then)
+        found = partial(searched_queries, queries, search=partial(opened.search, n_documents=top or TOP))
+        then = _evaluated(queries, output, form) if negatives is None else ""
+        line = partial(found_line, form=form) if negatives is None else partial(training_line, n_negatives=negatives)
+        return _converted(found, lambda _, one: line(*one), output, then)
 
 
 def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
@@ -123,7 +119,7 @@ def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) 
             --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev-reranked.jsonl --runner local-multi
     """
     from mapping.retrieval.systems import open_index
-    from pipelines.jobs.rerank import rerank_run
+    from pipelines.jobs.read import rerank_run
 
     index = open_index(options.passages, options.index, Progress().note)
     n_queries, faults = rerank_run(options, index, flags=run.flags(), progress=Progress())
@@ -148,18 +144,14 @@ def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> S
     """
     from pipelines.jobs.read import read_questions
 
-    made = read_questions(options, flags=run.flags(), progress=Progress())
+    n_questions, n_bare, n_too_long, faults = read_questions(options, flags=run.flags(), progress=Progress())
     then = _evaluated(options.questions, options.output, None, role="--predictions")
-    summary = _written(made.n_questions - made.n_too_long, options.output, made.faults, then)
-    values = {**summary.values, "questions": made.n_questions, "without_passages": made.n_without_passages}
-    rows = [("questions", made.n_questions)]
+    summary = _written(n_questions - n_too_long, options.output, faults, then)
+    values = {**summary.values, "questions": n_questions, "without_passages": n_bare}
+    rows = [("questions", n_questions)]
     if options.form != "closed":
-        rows.append(("  without passages", made.n_without_passages))
+        rows.append(("  without passages", n_bare))
     return replace(summary, rows=rows, values=values)
-
-
-def _below(text: str) -> str:
-    return text and f"\n          {text}"
 
 
 def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, FLAT] = LinkerOptions()) -> Summary:
@@ -251,13 +243,6 @@ def trec(file: File, /, *, output: File, queries: File | None = None) -> Summary
     texts = {} if queries is None else {query.query_id: query.text for query in read_queries(queries)}
     evaluated = command_line("evaluate", "kilt", queries or "GOLD", output)
     return _converted(ranked, partial(run_prediction_line, texts=texts), output, evaluated)
-
-
-def _check_asked(text: str | None, queries: str | None, output: str | None) -> None:
-    if (text is None) == (queries is None) or (queries is None) != (output is None):
-        raise SetupError("Give a QUERY, or --queries FILE with --output FILE.")
-    if text is not None and not text.strip():
-        raise SetupError("The QUERY is empty.")
 
 
 def _evaluated(queries: str, output: str, form: FoundForm | None, *, role: str = "--retrieved") -> str:

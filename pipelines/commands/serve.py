@@ -92,16 +92,14 @@ def serve(
         kbsource serve releases/enwiki-20261001 --passages passages/enwiki-20261001 --system aliases+bm25 \\
             --linking linking/enwiki-20261001 --stdio
     """
-    from mapping.retrieval.systems import make_system, open_sources
+    from mapping.retrieval.systems import open_system
     from mapping.serving.operations import Served
     from mapping.serving.server import Answering, answer_stdio, make_app, mcp_app, mcp_server
 
     with ExitStack() as stack:
         served = stack.enter_context(Served.open(release))
         if passages is not None:
-            sources = stack.enter_context(open_sources(passages, [system], options))
-            find = make_system(system, sources, level="passage")
-            served.search_in(passages, sources.index, find, is_alone=system != "bm25")
+            served.search_in(passages, stack.enter_context(open_system(passages, system, options)))
         elif system != "bm25" or options != SystemOptions():
             raise SetupError("--passages is missing: the other options say how they are searched. Name the passages.")
         answering = Answering(served)

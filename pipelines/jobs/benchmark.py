@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from typing import Any, NamedTuple
@@ -48,14 +48,6 @@ class _Run(Row):
     rejected: tuple[BadRecord, ...]
 
 
-class MadeBenchmark(NamedTuple):
-    """What systems score, what each run took, and lines that could not be used, each once."""
-
-    scores: list[Score]
-    costs: list[Cost]
-    rejected: list[BadRecord]
-
-
 def make_benchmark(
     passages: str,
     datasets: Sequence[Dataset],
@@ -64,8 +56,9 @@ def make_benchmark(
     *,
     resamples: int,
     progress: Progress,
-) -> MadeBenchmark:
-    """Has every system answer every dataset; what a run that was killed has made of it stays.
+) -> tuple[list[Score], list[Cost], list[BadRecord]]:
+    """Has every system answer every dataset; what a run that was killed has made of it stays. Gives what systems score,
+    what each run took, and lines that could not be used, each once.
 
     Raises:
         SetupError: the folder holds something else, or a system cannot be opened.
@@ -113,22 +106,21 @@ def make_benchmark(
         ]
         facts |= {"counts": {"runs": len(runs), "rejected": len(rejected)}, "code": code_facts()}
         commit(BENCHMARK, BENCHMARK.listing(entries, facts), out.folder)
-    return MadeBenchmark(scores, costs, list(rejected))
+    return scores, costs, list(rejected)
 
 
 def _run(dataset: Dataset, system: PlannedSystem, path: str) -> _Run:
     """Has a system answer."""
     started = time.monotonic()
-    with _peak_memory() as peak:
-        found = system.answer(queries=dataset.path, output=path)
+    peak = _peak_memory()
+    found = system.answer(queries=dataset.path, output=path)
     seconds = round(time.monotonic() - started, 3)
     cost = Cost(dataset.name, system.name, found.values["queries"], seconds, peak())
     return _Run(cost, tuple(bad for bad in found.faults if isinstance(bad, BadRecord)))
 
 
-@contextmanager
-def _peak_memory() -> Iterator[Callable[[], int | None]]:
-    """What gives the most memory that this process held since the context began, in bytes; None where Linux is not."""
+def _peak_memory() -> Callable[[], int | None]:
+    """What gives the most memory that this process held since now, in bytes; None where Linux is not."""
     with suppress(OSError), open("/proc/self/clear_refs", "w") as file:
         file.write("5")
 
@@ -138,4 +130,4 @@ def _peak_memory() -> Iterator[Callable[[], int | None]]:
             return None if kilobytes is None else int(kilobytes) << 10
         return None
 
-    yield peak
+    return peak

@@ -1,79 +1,141 @@
-"""Questions and passages through a reader, some at a time, by one pipeline; what it answers, as predictions."""
+"""What was found for questions through a model, some questions at a time, by one pipeline: put in the order of a
+cross-encoder, or read by a generating model, whose answers are predictions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import Any
 
-import orjson
+import msgspec
 from msgspec.structs import replace
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder
 from kbsource.records import BadRecord
 from mapping.contexts.gold import Reject
-from mapping.retrieval.queries import Context, Query, queries_of
+from mapping.entail.signal import model_folder, model_sha256
+from mapping.options import FoundForm
+from mapping.passages.cut import passage_id
+from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.retrieval.index import PassageIndex
+from mapping.retrieval.queries import Hit, Query, queries_of, read_queries
 from mapping.retrieval.reader import Prompt, answered, contexts_of, read_prompt
-from mapping.retrieval.runs import found_id
+from mapping.retrieval.rerank import Reranker
+from mapping.retrieval.runs import RankedDocument, found_id, found_line, of_queries, place_of, ranked_queries
 from mapping.sources.raw_records import iter_lines
 from mapping.sources.scratch import Joined
 from pipelines.jobs.through_model import through_model
-from pipelines.options import ReadOptions
+from pipelines.options import ReadOptions, RerankOptions
 from pipelines.progress import Progress
 from pipelines.runners.counters import count
 
+QUERIES_TOGETHER = 8
+"""That a worker reranks at once: of a hundred passages each some seconds of work for a small model on a core."""
 QUESTIONS_TOGETHER = 16
-"""That a worker takes at once; batches are made of these alone, so that the answers depend on nothing else."""
+"""That a worker reads at once; batches are made of these alone, so that the answers depend on nothing else."""
 _FOUND = "found"
 
 
-class Answers(NamedTuple):
-    """What became of questions."""
+def rerank_run(
+    options: RerankOptions, index: PassageIndex, *, flags: Sequence[str], progress: Progress
+) -> tuple[int, list[BadRecord]]:
+    """Writes a run in a new order; how many queries it has, and what cannot be used.
 
-    n_questions: int
-    n_without_passages: int
-    n_too_long: int  # that the model cannot take
-    faults: list[BadRecord]  # lines that cannot be used, questions that cannot be asked
+    Raises:
+        SetupError: a file, the model or the index is wrong.
+    """
+    Reranker(options.reranker)  # so that what is wrong with it is said at once
+    queries = {query.query_id: query for query in read_queries(options.queries)}
+    faults: list[BadRecord] = []
+    model = options.reranker.model_options()
+
+    def found(query_id: str, documents: Sequence[RankedDocument]) -> Query:
+        if (query := queries.get(query_id)) is None:
+            raise RecordError("unknown_question", query_id)
+        return replace(query, contexts=tuple(_context(one.document, query, index) for one in documents))
+
+    n_queries, refused = through_model(
+        of_queries(ranked_queries(options.ranked, faults.append), faults.append, found),
+        options.output,
+        source=options.queries,
+        name="rerank",
+        together=QUERIES_TOGETHER,
+        decides=(
+            *(Folder.of(path).sha256() for path in (options.ranked, options.queries)),
+            PASSAGES_CORPUS.read(options.passages).sha256,
+            model_sha256(model_folder(model), model.backend),
+            f"{options.reranker.depth} {options.form}",
+        ),
+        model=options.reranker,
+        open_model=partial(Reranker, options.reranker),
+        answer=partial(_reranked, form=options.form),
+        flags=flags,
+        progress=progress,
+    )
+    return n_queries - len(refused), [*faults, *refused]
 
 
-def read_questions(options: ReadOptions, *, flags: Sequence[str], progress: Progress) -> Answers:
-    """Writes predictions.
+def _context(document: str, query: Query, index: PassageIndex) -> Hit:
+    """A passage, or a page with the text of its best passage; of one without passages there is none."""
+    page_id, number = place_of(document)
+    name = str(page_id) if number is None else passage_id(page_id, number)
+    hit = index.best_of_page(page_id, query.text) if number is None else index.find(page_id, number)
+    if hit is None and number is not None:
+        raise RecordError("unknown_passage", name)
+    return Hit(name, str(page_id), *(("", "") if hit is None else (hit.title, hit.text)))
+
+
+def _reranked(
+    reranker: Reranker, questions: Sequence[Query], *, form: FoundForm | None
+) -> Iterator[bytes | RecordError]:
+    for asked in questions:
+        count({"model_calls": 1, "model_pairs": min(len(asked.contexts), reranker.depth)})
+        try:
+            yield found_line(asked, reranker.rerank(asked.text, asked.contexts), form)
+        except RecordError as error:
+            yield error
+
+
+def read_questions(
+    options: ReadOptions, *, flags: Sequence[str], progress: Progress
+) -> tuple[int, int, int, list[BadRecord]]:
+    """Writes predictions; how many questions there are, without passages, and too long for the model, and lines that
+    cannot be used and questions that cannot be asked.
 
     Raises:
         SetupError: a file, the prompt or the model is wrong, or the model has no encoder for ``fid``.
     """
-    prompt, opener = read_prompt(options.prompt, options.form), resolve_name(options.reader.generator)
+    reader, form = options.reader, options.form
+    prompt, opener = read_prompt(options.prompt, form), resolve_name(reader.generator)
     faults, n_bare = list[BadRecord](), 0
 
     def asked() -> Iterator[Query]:
         nonlocal n_bare
         for one in _asked(options, faults.append):
-            n_bare += options.form != "closed" and not one.contexts
+            n_bare += form != "closed" and not one.contexts
             yield one
 
+    given = (form, options.passages_key, options.top, reader.precision, reader.max_tokens, reader.new_tokens)
     n_questions, refused = through_model(
         asked(),
         options.output,
         source=options.questions,
         name="read",
         together=QUESTIONS_TOGETHER,
-        decides=_decides(options, prompt, opener.sha256(options.reader)),
-        model=options.reader,
-        open_model=partial(opener, options.reader),
+        decides=(
+            *(Folder.of(path).sha256() for path in (options.questions, options.retrieved) if path is not None),
+            *(repr(given), repr(prompt), str(reader.batch_tokens), opener.sha256(reader), reader.device),
+        ),
+        model=reader,
+        open_model=partial(opener, reader),
         answer=partial(_answers, options=options, prompt=prompt),
         flags=flags,
         progress=progress,
     )
-    return Answers(n_questions, n_bare, len(refused), [*faults, *refused])
-
-
-def _decides(options: ReadOptions, prompt: Prompt, model: str) -> Iterator[str]:
-    yield from (Folder.of(path).sha256() for path in (options.questions, options.retrieved) if path is not None)
-    reader = options.reader
-    given = (options.form, options.passages_key, options.top, reader.precision, reader.max_tokens, reader.new_tokens)
-    yield from (repr(given), repr(prompt), str(reader.batch_tokens), model, reader.device)
+    return n_questions, n_bare, len(refused), [*faults, *refused]
 
 
 def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
@@ -82,8 +144,8 @@ def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
         for raw in iter_lines(options.retrieved) if options.retrieved else ():
             try:
                 record = raw.parse()
-                own = [(one.document, one.page_id, one.title, one.text) for one in contexts_of(record)]
-                joined.put(_FOUND, found_id(record), raw, orjson.dumps(own))
+                own = contexts_of(record)
+                joined.put(_FOUND, found_id(record), raw, msgspec.json.encode(own))
             except RecordError as error:
                 reject(raw.bad(error))
         n_questions = 0
@@ -93,10 +155,10 @@ def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
                 given = contexts_of(record, options.passages_key) if options.passages_key in record else []
                 for query in queries_of(record):
                     joined.open_question(query.query_id)
-                    content = joined.get(_FOUND, query.query_id)
-                    found = given if content is None else [Context(*one) for one in orjson.loads(content)]
+                    found = joined.get(_FOUND, query.query_id)
+                    contexts = given if found is None else msgspec.json.decode(found, type=list[Hit])
                     n_questions += 1
-                    yield replace(query, contexts=tuple(found))
+                    yield replace(query, contexts=tuple(contexts))
             except RecordError as error:
                 reject(raw.bad(error))
         for query_id, raw in joined.without_question(_FOUND):

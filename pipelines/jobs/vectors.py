@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Any
 
@@ -25,9 +25,8 @@ from kbsource.release.reader import check_hashes
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, once, read_chunk_report, write_chunk
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.encoder import Encoder, open_encoder
-from mapping.retrieval.known_vectors import check_known, known_vectors
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, VectorPrecision
-from mapping.retrieval.vectors import COLUMNS, check_precision, encode_batch
+from mapping.retrieval.vectors import COLUMNS, KnownVectors, check_known, check_precision, encode_batch
 from pipelines.jobs.shared_inputs import MadeRelease, output_folder
 from pipelines.options import VectorsOptions
 from pipelines.primitives.shuffle import CollectSorted
@@ -38,8 +37,7 @@ from pipelines.runners.workers import do
 from pipelines.transforms.tables import ReadTable, WriteTable, by_name
 from pipelines.transforms.verify_entailment import ListHandler, RunModel
 
-Encoded = tuple[ChunkKey, BatchRef, int]
-"""Place of a row group, its vectors, and how many passages were cut."""
+_known_vectors = lru_cache(maxsize=1)(KnownVectors)  # opened once in a process
 
 
 def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Progress) -> MadeRelease[ListingManifest]:
@@ -89,7 +87,7 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
         n_cut = encoded | "cut" >> beam.Map(itemgetter(2)) | "all cut" >> beam.CombineGlobally(sum)
         _ = (
             encoded
-            | "vectors" >> beam.Map(_vectors)
+            | "vectors" >> beam.Map(itemgetter(0, 1))
             | "write" >> WriteTable(TABLE, output, kind=PASSAGE_VECTORS)
             | "by name" >> beam.Map(by_name)
             | "written" >> CollectSorted()
@@ -110,12 +108,13 @@ def _encode(
     precision: VectorPrecision,
     folder: str,
     base: tuple[str, str] | None,
-) -> Encoded:
-    """The vectors of a row group, in a file of the folder, which is made unless it is there."""
+) -> tuple[ChunkKey, BatchRef, int]:
+    """The place of a row group, its vectors, in a file of the folder, which is made unless it is there, and how many
+    passages were cut."""
     key, passages = ChunkKey(*element[0]), element[1]
 
     def make() -> None:
-        known = None if base is None else known_vectors(*base)
+        known = None if base is None else _known_vectors(*base)
         batch, n_cut, n_known = encode_batch(passages, encoder, precision, known)
         n_new = passages.num_rows - n_known
         count({"model_calls": int(n_new > 0), "model_passages": n_new, "taken_over": n_known})
@@ -125,10 +124,6 @@ def _encode(
 
     stored, report = once(chunk_path(folder, key), make, read_chunk_report)
     return key, stored, report.counts["cut"]
-
-
-def _vectors(encoded: Encoded) -> tuple[ChunkKey, BatchRef]:
-    return ChunkKey(*encoded[0]), BatchRef(*encoded[1])
 
 
 def _commit(

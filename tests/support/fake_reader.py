@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from mapping.retrieval.reader import Generator
 from mapping.retrieval.system_options import ReaderOptions
 
 OPENER = f"{__name__}:FakeGenerator"
@@ -12,8 +13,8 @@ FUSING = "fusing"
 """Name of a model that has an encoder."""
 
 
-class FakeGenerator:
-    """A ``TextGenerator``."""
+class FakeGenerator(Generator):
+    """It, without a model."""
 
     def __init__(self, options: ReaderOptions) -> None:
         self.max_tokens, self.can_fuse = options.max_tokens, options.model == FUSING

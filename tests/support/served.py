@@ -12,12 +12,11 @@ from msgspec.structs import replace
 from kbsource.records import Anchor, Page
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_rows
-from mapping.entity_linking.records import LinkerOptions
 from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import CutOptions, PageText
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.index import PassageIndex, make_index
-from mapping.retrieval.systems import Sources, make_system
+from mapping.retrieval.systems import SearchSystem
 from mapping.serving.operations import Served
 from tests.support.passages import page
 from tests.support.releases import TitleRow, redirect_to, write_release
@@ -83,7 +82,6 @@ def write_served(folder: Path) -> tuple[str, str]:
 def opened_served(release: str, corpus: str) -> Iterator[Served]:
     """Opens both, and counts what links to each page."""
     with Served.open(release) as served:
-        index = PassageIndex(corpus, f"{corpus}-bm25")
-        served.search_in(corpus, index, make_system("bm25", Sources(index, None, LinkerOptions()), level="passage"))
+        served.search_in(corpus, SearchSystem("bm25", PassageIndex(corpus, f"{corpus}-bm25")))
         served.finder.backlinks.wait()
         yield served

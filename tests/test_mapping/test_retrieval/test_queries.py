@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kbsource.errors import RecordError, SetupError
-from mapping.retrieval.queries import Query, benchmark_of_file, queries_of, read_queries
+from mapping.retrieval.queries import Hit, Query, benchmark_of_file, queries_of, read_queries
 
 URL = "https://en.wikipedia.org/wiki/"
 OUTPUT = {"answer": ["guitar", "guitarist"], "provenance": [{"wikipedia_id": "7", "title": "Sorn"}], "meta": {}}
@@ -92,9 +92,9 @@ def test_a_record_that_asks_nothing_is_told(record: Any) -> None:
 
 def test_gold_pages_are_known_by_id_or_by_the_title_of_a_proof() -> None:
     (asked,) = queries_of(QUESTION)
-    assert asked.has_gold(1, "River Sorn")
-    assert not asked.has_gold(1, "Tey")
-    assert queries_of(SET)[0].has_gold(7, "x")
+    assert asked.has_gold(Hit("1__0", "1", "River Sorn", ""))
+    assert not asked.has_gold(Hit("1__0", "1", "Tey", ""))
+    assert queries_of(SET)[0].has_gold(Hit("7", "7", "x", ""))
 
 
 def test_files_are_read_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.retrieval.queries import Context, Query
+from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.reader import Prompt, answered, contexts_of, read_prompt
 from mapping.retrieval.runs import found_id
 from mapping.retrieval.system_options import ReaderOptions, ReadForm
 from tests.support.fake_reader import FUSING, FakeGenerator
 
 BARE = Prompt("{passages}{question}", "{title} {text} ")
-SORN = Context("3__0", "3", "Sorn", "rises in <<Brack>>")
-TEY = Context("5__1", "5", "Tey", "knows <<the Brack>>")
-ULLANE = Context("7", "7", "Ullane", "<<Miravel#Tey>> and more")
-NOTHING = Context("9__0", "9", "Nil", "<<no answer>>")
+SORN = Hit("3__0", "3", "Sorn", "rises in <<Brack>>")
+TEY = Hit("5__1", "5", "Tey", "knows <<the Brack>>")
+ULLANE = Hit("7", "7", "Ullane", "<<Miravel#Tey>> and more")
+NOTHING = Hit("9__0", "9", "Nil", "<<no answer>>")
 
 
 def _answered(
-    *contexts: Context, form: ReadForm = "read", benchmark: str = "kilt", most: int = 100, top: int = 9, text: str = "?"
+    *contexts: Hit, form: ReadForm = "read", benchmark: str = "kilt", most: int = 100, top: int = 9, text: str = "?"
 ) -> Any:
     model = FakeGenerator(ReaderOptions(FUSING))
     model.max_tokens = most
@@ -85,8 +85,8 @@ def test_a_question_that_is_too_long_is_refused() -> None:
 @pytest.mark.parametrize(
     ("record", "expected"),
     [
-        ({"qid": "a", "ctxs": [{"id": "3__0", "title": "Sorn", "text": "x"}]}, [Context("3__0", "3", "Sorn", "x")]),
-        ({"id": 7, "ctxs": [{"id": 12, "text": "x"}]}, [Context("12", "12", "", "x")]),
+        ({"qid": "a", "ctxs": [{"id": "3__0", "title": "Sorn", "text": "x"}]}, [Hit("3__0", "3", "Sorn", "x")]),
+        ({"id": 7, "ctxs": [{"id": 12, "text": "x"}]}, [Hit("12", "12", "", "x")]),
         (
             {
                 "id": "a",
@@ -94,24 +94,24 @@ def test_a_question_that_is_too_long_is_refused() -> None:
                     {"provenance": [{"wikipedia_id": 3, "text": "x", "passage_id": "3__1"}, {"wikipedia_id": 4}]}
                 ],
             },
-            [Context("3__1", "3", "", "x")],
+            [Hit("3__1", "3", "", "x")],
         ),
-        ({"id": "a", "output": {"provenance": [{"wikipedia_id": "3", "text": "x"}]}}, [Context("3", "3", "", "x")]),
+        ({"id": "a", "output": {"provenance": [{"wikipedia_id": "3", "text": "x"}]}}, [Hit("3", "3", "", "x")]),
     ],
 )
-def test_passages_of_every_form_are_read(record: Any, expected: list[Context]) -> None:
+def test_passages_of_every_form_are_read(record: Any, expected: list[Hit]) -> None:
     assert contexts_of(record) == expected
     assert found_id(record) == str(record.get("qid", record.get("id")))
 
 
 def test_what_is_filled_in_is_no_prompt() -> None:
-    context = Context("1", "1", "{question}", "{text}")
+    context = Hit("1", "1", "{question}", "{text}")
     assert BARE.text("{title}", [context]) == "{question} {text} {title}"
 
 
 @pytest.mark.parametrize("form", ["closed", "read", "fid", "pig"])
 def test_every_form_has_a_prompt(form: ReadForm) -> None:
-    text = read_prompt(None, form).text("Who?", [Context("1", "1", "Sorn", "It is.")])
+    text = read_prompt(None, form).text("Who?", [Hit("1", "1", "Sorn", "It is.")])
     assert "Who?" in text
     assert ("It is." in text) == (form != "closed")
 

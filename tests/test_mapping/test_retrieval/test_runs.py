@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,9 @@ import pytest
 from kbsource.errors import RecordError
 from kbsource.records import BadRecord
 from mapping.contexts.gold import Reject
-from mapping.retrieval.index import Hit
-from mapping.retrieval.queries import Query
+from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.runs import (
     RankedDocument,
-    asked_queries,
     found_id,
     found_line,
     found_of,
@@ -25,15 +23,16 @@ from mapping.retrieval.runs import (
     prediction_line,
     ranked_queries,
     run_prediction_line,
+    searched_queries,
     training_line,
     trec_lines,
 )
 
 HITS = [
-    Hit("7__0", 7, "Sorn", "The Sorn rises in Brack.", 3.5),
-    Hit("9__2", 9, "Tey", "The Tey rises in Brak.", 2.0),
-    Hit("9__1", 9, "Tey", "It has goats.", 1.0),
-    Hit("7__4", 7, "Sorn", "Its fish are old.", 0.5),
+    Hit("7__0", "7", "Sorn", "The Sorn rises in Brack.", 3.5),
+    Hit("9__2", "9", "Tey", "The Tey rises in Brak.", 2.0),
+    Hit("9__1", "9", "Tey", "It has goats.", 1.0),
+    Hit("7__4", "7", "Sorn", "Its fish are old.", 0.5),
 ]
 
 
@@ -59,7 +58,7 @@ def test_a_prediction_has_one_output_of_places() -> None:
     assert line == {"id": "q", "input": "where?", "output": [{"provenance": [place]}]}
 
 
-PAGE = Hit("", 9, "Tey", "", 0.25)
+PAGE = Hit("9", "9", "Tey", "", 0.25)
 SORN = {"id": "7__0", "title": "Sorn", "text": HITS[0].text, "score": 3.5}
 TEY = {"id": "9", "title": "Tey", "text": "", "score": 0.25}
 
@@ -149,12 +148,15 @@ def test_lines_that_cannot_be_used_are_told(tmp_path: Path) -> None:
     ]
     bad.clear()
     records: list[str | dict[str, Any]] = [{"id": "a", "input": "?"}, "{", {"id": "a", "input": "?"}, {"input": "?"}]
-    seen: list[str] = []
-    queries = asked_queries(
-        _written(tmp_path, records), bad.append, see=lambda own: seen.extend(one.query_id for one in own)
-    )
-    assert list(of_queries(queries, bad.append, lambda _, query: query.text)) == ["?"]
-    assert seen == ["a", "a"]
+    searched: list[str] = []
+
+    def search(queries: Sequence[Query]) -> list[list[Hit]]:
+        searched.extend(query.query_id for query in queries)
+        return [[PAGE] for _ in queries]
+
+    queries = searched_queries(_written(tmp_path, records), bad.append, search=search)
+    assert list(of_queries(queries, bad.append, lambda _, found: found)) == [(Query("a", "?"), [PAGE])]
+    assert searched == ["a", "a"]
     assert [one.reason for one in bad] == ["malformed_json", "missing_field", "duplicate_question"]
 
 

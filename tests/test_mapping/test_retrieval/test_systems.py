@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -11,11 +12,11 @@ pytest.importorskip("tantivy")
 
 from mapping.entity_linking.aliases import AliasTable
 from mapping.entity_linking.records import Alias
-from mapping.retrieval.index import Hit, PassageIndex, make_index
-from mapping.retrieval.queries import Query
+from mapping.retrieval.index import PassageIndex, make_index
+from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.rerank import Reranker, reordered
 from mapping.retrieval.system_options import RerankerOptions
-from mapping.retrieval.systems import FUSION_K, Sources, make_system
+from mapping.retrieval.systems import FUSION_K, SearchSystem
 from tests.support.tiny_nli import overlap_model
 from tests.test_mapping.test_retrieval.test_index import passage, write_corpus
 
@@ -49,71 +50,74 @@ class _Aliases(AliasTable):
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
+def opened(tmp_path_factory: pytest.TempPathFactory) -> SearchSystem:
+    """With all that any system needs; a test says which one it is."""
     corpus = write_corpus(tmp_path_factory.mktemp("systems") / "corpus", PASSAGES)
     make_index(str(corpus), f"{corpus}-bm25")
     pytest.importorskip("onnxruntime")
     texts = [f"{one.title} {one.text}" for one in PASSAGES]
     model = overlap_model(corpus.parent / "ranker", texts=texts, is_ranker=True)
-    return Sources(
+    return SearchSystem(
+        "bm25",
         PassageIndex(str(corpus), f"{corpus}-bm25"),
-        _Aliases(),
+        table=_Aliases(),
         reranker=Reranker(RerankerOptions(str(model), depth=3)),
     )
 
 
-def _found(sources: Sources, system: str, query: str, level: str = "passage", *, subject: str = "") -> list[str]:
-    find = make_system(system, sources, level=level)  # type: ignore[arg-type]
-    return [hit.document for hit in find(Query("q", query, subject=subject), 10)]
+def _hits(opened: SearchSystem, system: str, query: Query, level: str = "passage", n_documents: int = 10) -> list[Hit]:
+    (hits,) = replace(opened, name=system, level=level).search([query], n_documents)  # type: ignore[arg-type]
+    return hits
 
 
-def test_a_page_that_aliases_find_comes_by_its_best_passage(sources: Sources) -> None:
-    assert _found(sources, "aliases", "Lantern stairs?") == ["2__0", "1__1"]
-    assert _found(sources, "aliases", "Lantern of the sound?") == ["2__0", "1__0"]
-    assert _found(sources, "aliases", "Lantern stairs?", "page") == ["2", "1", "9"]
-    assert _found(sources, "aliases", "lantern") == []
+def _found(opened: SearchSystem, system: str, query: str, level: str = "passage", *, subject: str = "") -> list[str]:
+    return [hit.document for hit in _hits(opened, system, Query("q", query, subject=subject), level)]
 
 
-def test_a_page_of_the_subject_stands_before_others(sources: Sources) -> None:
-    assert _found(sources, "aliases", "Lantern Stairs", "page") == ["3", "2", "1", "9"]
-    assert _found(sources, "aliases", "Lantern Stairs", "page", subject="Lantern") == ["2", "1", "9", "3"]
-    scores = [
-        hit.score for hit in make_system("aliases", sources, level="page")(Query("", "Stairs", subject="Lantern"), 10)
-    ]
+def test_a_page_that_aliases_find_comes_by_its_best_passage(opened: SearchSystem) -> None:
+    assert _found(opened, "aliases", "Lantern stairs?") == ["2__0", "1__1"]
+    assert _found(opened, "aliases", "Lantern of the sound?") == ["2__0", "1__0"]
+    assert _found(opened, "aliases", "Lantern stairs?", "page") == ["2", "1", "9"]
+    assert _found(opened, "aliases", "lantern") == []
+
+
+def test_a_page_of_the_subject_stands_before_others(opened: SearchSystem) -> None:
+    assert _found(opened, "aliases", "Lantern Stairs", "page") == ["3", "2", "1", "9"]
+    assert _found(opened, "aliases", "Lantern Stairs", "page", subject="Lantern") == ["2", "1", "9", "3"]
+    scores = [hit.score for hit in _hits(opened, "aliases", Query("", "Stairs", subject="Lantern"), "page")]
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_page_of_bm25_has_the_place_of_its_best_passage(sources: Sources) -> None:
-    passages = _found(sources, "bm25", "lantern stairs")
-    assert _found(sources, "bm25", "lantern stairs", "page") == list(
+def test_a_page_of_bm25_has_the_place_of_its_best_passage(opened: SearchSystem) -> None:
+    passages = _found(opened, "bm25", "lantern stairs")
+    assert _found(opened, "bm25", "lantern stairs", "page") == list(
         dict.fromkeys(one.partition("__")[0] for one in passages)
     )
-    two = make_system("bm25", sources, level="page")(Query("", "lantern"), 2)
+    two = _hits(opened, "bm25", Query("", "lantern"), "page", 2)
     assert len(two) == 2  # more passages are asked for where those of a page come together
     assert {(hit.passage_id, hit.text) for hit in two} == {("", "")}
 
 
 @pytest.mark.parametrize("level", ["passage", "page"])
-def test_systems_are_put_in_order_and_fused(sources: Sources, level: str) -> None:
+def test_systems_are_put_in_order_and_fused(opened: SearchSystem, level: str) -> None:
     query = "Lantern stairs lit on the sound"
-    first, second = (_found(sources, name, query, level) for name in ("aliases", "bm25"))
+    first, second = (_found(opened, name, query, level) for name in ("aliases", "bm25"))
     assert first != second
-    assert _found(sources, "aliases+bm25", query, level) == list(dict.fromkeys(first + second))
+    assert _found(opened, "aliases+bm25", query, level) == list(dict.fromkeys(first + second))
     scores = {
         one: sum(1 / (FUSION_K + run.index(one) + 1) for run in (first, second) if one in run) for one in first + second
     }
-    find = make_system("aliases,bm25", sources, level=level)  # type: ignore[arg-type]
-    hits = find(Query("q", query), 10)
+    hits = _hits(opened, "aliases,bm25", Query("q", query), level)
     assert {hit.document: hit.score for hit in hits} == pytest.approx(scores)
     assert [hit.score for hit in hits] == sorted(scores.values(), reverse=True)
     # A comma binds closer than a plus.
     fused = [hit.document for hit in hits]
-    assert _found(sources, "bm25+aliases,bm25", query, level) == list(dict.fromkeys(second + fused))
+    assert _found(opened, "bm25+aliases,bm25", query, level) == list(dict.fromkeys(second + fused))
 
 
-def test_a_cross_encoder_reorders_the_first_passages(sources: Sources) -> None:
+def test_a_cross_encoder_reorders_the_first_passages(opened: SearchSystem) -> None:
     query = "a book by lantern on her stairs of night"
-    before, after = (_found(sources, system, query) for system in ("bm25", "bm25:rerank"))
+    before, after = (_found(opened, system, query) for system in ("bm25", "bm25:rerank"))
     assert sorted(before[:3]) == sorted(after[:3])
     assert before[3:] == after[3:] != []
     texts = {one.passage_id: f"{one.title} {one.text}" for one in PASSAGES}
@@ -122,28 +126,27 @@ def test_a_cross_encoder_reorders_the_first_passages(sources: Sources) -> None:
     assert len({*shared.values()}) > 1
     assert after[:3] == sorted(before[:3], key=lambda name: -shared[name]) != before[:3]
     # Pages by their best passages, and behind them those that have none of the first.
-    pages = _found(sources, "bm25:rerank", query, "page")
+    pages = _found(opened, "bm25:rerank", query, "page")
     read = dict.fromkeys(name.partition("__")[0] for name in after[:3])
     assert pages[: len(read)] == list(read)
-    assert sorted(pages) == sorted(_found(sources, "bm25", query, "page"))
+    assert sorted(pages) == sorted(_found(opened, "bm25", query, "page"))
 
 
-def test_what_no_model_reads_stays_behind(sources: Sources) -> None:
-    assert sources.reranker is not None
+def test_what_no_model_reads_stays_behind(opened: SearchSystem) -> None:
+    assert opened.reranker is not None
     passages = [("", ""), ("Stairs", "stairs lit")]
-    assert [score is None for score in sources.reranker.scores("lit stairs", passages)] == [True, False]
-    assert sources.reranker.scores(" ", passages) == [None, None]
-    assert sources.reranker.scores("lit", []) == []
-    hits = make_system("bm25", sources, level="passage")(Query("", "lantern stairs"), 4)
+    assert [score is None for score in opened.reranker.scores("lit stairs", passages)] == [True, False]
+    assert opened.reranker.scores(" ", passages) == [None, None]
+    assert opened.reranker.scores("lit", []) == []
+    hits = _hits(opened, "bm25", Query("", "lantern stairs"), "passage", 4)
     unread = reordered(hits, [None] * 3)
     assert [hit.document for hit in unread] == [hit.document for hit in hits]
     assert [hit.score for hit in unread] == [-1, -2, -3, -4][: len(hits)]
     # A longer list gives the same numbers: they depend on the pair alone.
-    alone = sources.reranker.scores("lit stairs", passages[1:])
-    assert sources.reranker.scores("lit stairs", [("One", "lantern " * 40), *passages])[-1:] == alone
+    alone = opened.reranker.scores("lit stairs", passages[1:])
+    assert opened.reranker.scores("lit stairs", [("One", "lantern " * 40), *passages])[-1:] == alone
 
 
-def test_no_more_is_found_than_asked_for(sources: Sources) -> None:
+def test_no_more_is_found_than_asked_for(opened: SearchSystem) -> None:
     for system in ("bm25", "aliases", "aliases+bm25", "aliases,bm25", "bm25:rerank"):
-        hits: list[Hit] = make_system(system, sources, level="passage")(Query("", "Lantern Stairs"), 1)
-        assert len(hits) == 1
+        assert len(_hits(opened, system, Query("", "Lantern Stairs"), "passage", 1)) == 1

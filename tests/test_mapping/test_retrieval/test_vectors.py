@@ -11,13 +11,13 @@ import pytest
 
 pytest.importorskip("onnxruntime")
 
+
 from kbsource.errors import SetupError
 from mapping.options import Level
 from mapping.retrieval import vectors as searched
 from mapping.retrieval.encoder import unit
-from mapping.retrieval.neighbours import Neighbours, make_neighbours
 from mapping.retrieval.vector_kind import VECTORS_GRAPH
-from mapping.retrieval.vectors import FORMS, ScoredPassage, VectorIndex
+from mapping.retrieval.vectors import FORMS, Neighbours, ScoredPassage, VectorIndex, make_neighbours
 from tests.support.builds import contents
 from tests.support.tiny_encoder import encode_corpus, tiny_encoder
 from tests.support.verified import verified
@@ -72,9 +72,8 @@ def test_the_ranking_is_that_of_all_scores(
 def test_queries_are_found_alike_alone_and_together(index: VectorIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searched, "QUERIES_AT_ONCE", 2)
     queries = [f"{one} lives" for one in WORDS]
-    index.prepare(queries, [(20, "passage")])
-    together = [index.search(query, 20, "passage") for query in queries]
-    assert together == [index.search(query, 20, "passage") for query in reversed(queries)][::-1]
+    together = list(index.search(queries, 20, "passage"))
+    assert together == [found for query in queries for found in index.search([query], 20, "passage")]
     assert {len(own) for own in together} == {20}
 
 
@@ -131,7 +130,7 @@ def test_a_graph_finds_most_of_the_nearest(tmp_path: Path, folder: Path, precisi
         assert {len(own) for own in found} == {7}
         assert all(len({one.page_id for one in own}) == 7 for own in found if level == "page")
         assert _shared(index.best(queries, 7, level), found) > 0.8  # type: ignore[arg-type]
-    assert index.search("ada lives", 7, "passage") == graph.best(queries[:1], 7, "passage")[0]
+    assert list(index.search(["ada lives"], 7, "passage")) == graph.best(queries[:1], 7, "passage")
     everything = graph.best(queries[:1], N_PASSAGES + 1, "page")[0]
     assert len(everything) == len({one.page_id for one in everything}) > 0.9 * N_PASSAGES / 4
 
@@ -149,7 +148,8 @@ def test_pages_are_looked_for_behind_the_many_passages_of_one(tmp_path: Path) ->
     make_neighbours(str(tmp_path / "corpus-vectors"), str(tmp_path / "graph"))
     graph = Neighbours(str(tmp_path / "corpus-vectors"), str(tmp_path / "graph"))
     index = VectorIndex(str(corpus), str(tmp_path / "corpus-vectors"), str(model), graph)
-    assert [hit.page_id for hit in index.search("ada ada", 2, "page")] == [1, 2]
+    (found,) = index.search(["ada ada"], 2, "page")
+    assert [hit.page_id for hit in found] == [1, 2]
 
 
 def test_a_graph_belongs_to_its_vectors(tmp_path: Path, folder: Path) -> None:

@@ -87,7 +87,7 @@ def test_vectors_of_fewer_bits_are_made_searched_and_verified(
     assert {len(vector) for vector in stored} == {n_bytes}
     vectors = FORMS[precision].unpack(np.frombuffer(b"".join(stored), np.uint8).reshape(-1, n_bytes))
     scores = open_encoder(EncoderOptions(str(model))).encode_queries(["the river"]) @ vectors.T
-    found = VectorIndex(str(corpus), str(output), str(model)).search("the river", 8, "passage")
+    (found,) = VectorIndex(str(corpus), str(output), str(model)).search(["the river"], 8, "passage")
     assert [one.score for one in found] == pytest.approx(sorted(scores[0], reverse=True), abs=1e-4)
     assert verified(output, passages=corpus).is_sound
 

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from kbsource.errors import SetupError
+from kbsource.records import BadRecord
 from mapping.retrieval.system_options import ReaderOptions
 from pipelines.cli import main
 from pipelines.jobs import read as job
-from pipelines.jobs.read import Answers, read_questions
+from pipelines.jobs.read import read_questions
 from pipelines.options import ReadOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
@@ -34,7 +35,7 @@ FOUND = [
 
 def _read(
     folder: Path, questions: list[Any], found: list[Any] | None = None, *, runner: str = "local", **given: Any
-) -> tuple[Answers, list[dict[str, Any]]]:
+) -> tuple[tuple[int, int, int, list[BadRecord]], list[dict[str, Any]]]:
     retrieved = None if found is None else str(write_records(folder / "found.jsonl", found))
     reader = ReaderOptions(given.pop("model", FUSING), generator=OPENER, max_tokens=given.pop("max_tokens", 100))
     path = write_records(folder / "questions.jsonl", questions)
@@ -70,7 +71,7 @@ def test_predictions_of_lists_are_evaluated_with_their_passages(
     question = {"qid": "1__wikidata_simple__dev", "question_text": "Which?", "answer_list": answers, "ctxs": ctxs}
     gold = {**question, "positive_ctxs": [{"chunk_id": "7__0", "title": "Tey", "text": "<<Tey>>", "pid": "p"}]}
     made, (line,) = _read(tmp_path, [gold], form="pig")
-    assert (line["predictions"], made.faults) == (["Brack", "Sorn"], [])
+    assert (line["predictions"], made[3]) == (["Brack", "Sorn"], [])
     _, (of_gold,) = _read(tmp_path, [gold], form="fid", passages_key="positive_ctxs", output="oracle.jsonl")
     assert (of_gold["predictions"], of_gold["ctxs"][0]["id"]) == (["Tey"], "7__0")
     path, gold_path = str(tmp_path / "out.jsonl"), write_records(tmp_path / "gold.jsonl", [question])
@@ -85,7 +86,7 @@ def test_what_cannot_be_used_is_told_and_the_others_are_answered(tmp_path: Path)
     made, lines = _read(tmp_path, [*QUESTIONS[:2], long, "[]", QUESTIONS[0]], found, max_tokens=9)
     assert [one["id"] for one in lines] == ["q0", "q1"]
     reasons = ["malformed_json", "duplicate_question", "wrong_type", "duplicate_question", "unknown_question"]
-    assert [one.reason for one in made.faults] == [*reasons, "prompt_too_long"]
+    assert [one.reason for one in made[3]] == [*reasons, "prompt_too_long"]
     assert made[:3] == (3, 2, 1)
 
 

@@ -15,7 +15,7 @@ from kbsource.errors import SetupError
 from mapping.passages.corpus import read_passages
 from mapping.retrieval.rerank import Reranker
 from pipelines.cli import main
-from pipelines.jobs import rerank as job
+from pipelines.jobs import read as job
 from tests.support.alignments import read_lines, write_records
 from tests.support.passages import cut_release, page, write_kb
 from tests.support.tiny_nli import overlap_model
