@@ -55,8 +55,8 @@ _JOB_MANAGER = {
     "heartbeat.interval": "1000",
     "heartbeat.timeout": "10000",
     "restart-strategy.type": "fixed-delay",
-    "restart-strategy.fixed-delay.attempts": "60",
-    "restart-strategy.fixed-delay.delay": "1 s",
+    "restart-strategy.fixed-delay.attempts": "6",
+    "restart-strategy.fixed-delay.delay": "4 s",
 }
 
 
