@@ -101,13 +101,6 @@ def _read(source: Source[Any]) -> Reading:
     return Reading(examples, rejected, tally, tally.left_out)
 
 
-def write_lines(path: Path, rows: Iterable[Any]) -> Path:
-    """Writes rows as JSON Lines; a string is a line as it stands."""
-    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return path
-
-
 def texts_of(example: Example) -> list[list[str | None]]:
     """The evidence texts of an example, by output."""
     return [[one.text for one in output.evidence] for output in example.outputs]

@@ -13,7 +13,7 @@ import pytest
 from kbsource.errors import RecordError
 from mapping.metrics.amber import answer_f1, gap_bin, parse_prediction, parse_set
 from pipelines.cli import main
-from tests.support.dataset_sources import write_lines
+from tests.support.alignments import write_records
 
 Record = dict[str, Any]
 
@@ -61,7 +61,7 @@ PREDICTED: list[Record] = [
 @pytest.fixture
 def evaluate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     def run(gold: list[Record], predicted: list[Record], *flags: str, code: int = 0) -> Any:
-        paths = write_lines(tmp_path / "gold.jsonl", gold), write_lines(tmp_path / "predicted.jsonl", predicted)
+        paths = write_records(tmp_path / "gold.jsonl", gold), write_records(tmp_path / "predicted.jsonl", predicted)
         argv = ["evaluate", "amber", *map(str, paths), *flags]
         assert main([*argv, "--json"]) == code
         return json.loads(capsys.readouterr().out)
@@ -214,6 +214,6 @@ def test_a_set_of_another_form_is_rejected() -> None:
 
 
 def test_the_scores_are_printed_for_reading(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    paths = write_lines(tmp_path / "g", GOLD), write_lines(tmp_path / "p", PREDICTED)
+    paths = write_records(tmp_path / "g", GOLD), write_records(tmp_path / "p", PREDICTED)
     assert main(["evaluate", "amber", *map(str, paths)]) == 0
     assert "metrics@1 accuracy" in capsys.readouterr().out

@@ -22,7 +22,7 @@ from mapping.metrics.evaluation import KiltEvaluation, KiltFiles
 from mapping.metrics.kilt import Crosswalk, KiltScores, evaluate_kilt, evaluate_tasks, leaderboard_text, scores_text
 from mapping.schema import CROSSWALK
 from mapping.write.kind import ALIGNMENT
-from tests.support.dataset_sources import write_lines
+from tests.support.alignments import write_records
 
 Record = dict[str, Any]
 
@@ -258,8 +258,8 @@ def evaluated(
 ) -> tuple[KiltScores, list[BadRecord]]:
     rejected: list[BadRecord] = []
     given = KiltFiles(
-        str(write_lines(folder / "gold.jsonl", gold)),
-        str(write_lines(folder / "guess.jsonl", guesses)),
+        str(write_records(folder / "gold.jsonl", gold)),
+        str(write_records(folder / "guess.jsonl", guesses)),
         **(files or {}),
     )
     scores = evaluate_kilt(given, KiltEvaluation(**options), reject=rejected.append)
@@ -413,7 +413,7 @@ def test_two_systems_are_compared(tmp_path: Path) -> None:
         [{"id": f"{number}", "output": [{"answer": "x" if number >= first else "y"}]} for number in range(40)]
         for first in (20, 0)
     ]
-    second = {"compare": str(write_lines(tmp_path / "second.jsonl", right))}
+    second = {"compare": str(write_records(tmp_path / "second.jsonl", right))}
     scores, _ = evaluated(tmp_path, records, wrong, files=second, resamples=2000)
     low, high = scores.first.intervals["accuracy"]
     assert 0.3 < low < 0.4
@@ -431,10 +431,10 @@ def test_the_leaderboard(tmp_path: Path) -> None:
     for folder in ("gold", "guess"):
         (tmp_path / folder).mkdir()
     for task in ("nq", "fever", "wow"):
-        write_lines(tmp_path / "gold" / f"{task}-dev-kilt.jsonl", [gold("a", pages("1", answer="The Ullane"))])
+        write_records(tmp_path / "gold" / f"{task}-dev-kilt.jsonl", [gold("a", pages("1", answer="The Ullane"))])
     for task in ("nq", "fever"):
         guess = {"id": "a", "output": [pages("1", answer="Ullane")]}
-        write_lines(tmp_path / "guess" / f"{task}-dev-kilt.jsonl", [guess])
+        write_records(tmp_path / "guess" / f"{task}-dev-kilt.jsonl", [guess])
     files = KiltFiles(str(tmp_path / "gold"), str(tmp_path / "guess"), all_tasks=True)
     scores, missing = evaluate_tasks(files, KiltEvaluation(), reject=lambda _: None)
     assert missing == ["wow-dev-kilt.jsonl"]

@@ -15,7 +15,7 @@ from kbsource.errors import SetupError
 from kbsource.records import BadRecord
 from mapping.metrics.evaluation import QAMPARI_QUIRKS, QampariEvaluation, QampariFiles
 from mapping.metrics.qampari import REASONS, QampariScores, evaluate_qampari, scores_text, share_within
-from tests.support.dataset_sources import write_lines
+from tests.support.alignments import write_records
 from tests.support.real_data import ROOT
 
 URL = "https://en.wikipedia.org/wiki/"
@@ -72,7 +72,7 @@ def _evaluate(
 ) -> tuple[QampariScores, list[BadRecord]]:
     given = {"gold": gold, "predictions": predictions, "retrieved": retrieved, "extended": extended}
     files = QampariFiles(
-        **{name: str(write_lines(folder / f"{name}.jsonl", rows)) for name, rows in given.items() if rows is not None}
+        **{name: str(write_records(folder / f"{name}.jsonl", rows)) for name, rows in given.items() if rows is not None}
     )
     rejected: list[BadRecord] = []
     scores = evaluate_qampari(files, QampariEvaluation(**options), reject=rejected.append)

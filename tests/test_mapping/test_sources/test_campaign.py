@@ -17,7 +17,7 @@ from mapping.records import Evidence, PageKey
 from mapping.sources.campaign import CampaignFindings, check_campaign, findings, keep_campaign
 from mapping.sources.scratch import Scratch
 from mapping.sources.source import Tally
-from tests.support.dataset_sources import write_lines
+from tests.support.alignments import write_records
 from tests.support.real_data import real_path
 
 PASSAGES: list[dict[str, Any]] = [
@@ -48,8 +48,8 @@ def _read(*paths: Path, questions: tuple[str, ...] = ("q",)) -> tuple[list[Campa
 def _judged(folder: Path, *rows: Any) -> tuple[CampaignFindings | None, list[str]]:
     """What judgements lead to, with a good one of another question in front."""
     first = _judgement("w", "no", question_id="other")
-    judgements = write_lines(folder / "judgements.jsonl", [first, *rows])
-    found, reasons, _ = _read(judgements, write_lines(folder / "passages.jsonl", PASSAGES))
+    judgements = write_records(folder / "judgements.jsonl", [first, *rows])
+    found, reasons, _ = _read(judgements, write_records(folder / "passages.jsonl", PASSAGES))
     return found[0], reasons
 
 
@@ -113,7 +113,7 @@ def test_a_bad_judgement_is_rejected_and_the_others_count(tmp_path: Path, bad: A
 
 
 def test_a_passage_that_comes_again_is_rejected(tmp_path: Path) -> None:
-    passages = write_lines(tmp_path / "p.jsonl", [*PASSAGES, PASSAGES[0] | {"text": "other"}, {"passage_id": "p3"}])
+    passages = write_records(tmp_path / "p.jsonl", [*PASSAGES, PASSAGES[0] | {"text": "other"}, {"passage_id": "p3"}])
     _, reasons, tally = _read(passages)
     assert reasons == ["duplicate_id", "missing_field"]
     assert tally.references == 4
@@ -121,13 +121,13 @@ def test_a_passage_that_comes_again_is_rejected(tmp_path: Path) -> None:
 
 def test_judgements_as_csv_are_the_same_as_lines(tmp_path: Path) -> None:
     rows = [_judgement("w1", "yes", 'a "quoted"\nline, with commas', free_text="é"), _judgement("w2", "yes")]
-    lines = write_lines(tmp_path / "judgements.jsonl", rows)
+    lines = write_records(tmp_path / "judgements.jsonl", rows)
     table = tmp_path / "judgements.csv"
     with table.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.DictWriter(file, HEAD)
         writer.writeheader()
         writer.writerows(rows)
-    passages = write_lines(tmp_path / "passages.jsonl", PASSAGES)
+    passages = write_records(tmp_path / "passages.jsonl", PASSAGES)
 
     wanted = _read(passages, lines)
     assert wanted[0][0] is not None
@@ -137,7 +137,7 @@ def test_judgements_as_csv_are_the_same_as_lines(tmp_path: Path) -> None:
 def test_a_row_of_a_csv_with_too_few_columns_is_rejected(tmp_path: Path) -> None:
     table = tmp_path / "judgements.csv"
     table.write_text(",".join(HEAD) + "\nq,p1,w1,yes,,\nq,p1,w2\n\nq,p1,w3,yes,,\n", "utf-8")
-    found, reasons, tally = _read(table, write_lines(tmp_path / "passages.jsonl", PASSAGES))
+    found, reasons, tally = _read(table, write_records(tmp_path / "passages.jsonl", PASSAGES))
     assert reasons == ["wrong_type"]
     assert tally.references == 3 + len(PASSAGES)
     assert found[0] is not None
@@ -166,7 +166,7 @@ def test_a_kilt_file_gives_its_highlighted_spans_and_nothing_else(tmp_path: Path
         {"id": "s", "output": [{"answer": "a"}, {"provenance": [span("Lake Miravel", start_character=3)]}]},
         {"id": "t", "output": [{"provenance": [span("Lake Miravel", meta={"annotation_id": 1 << 64})]}]},
     ]
-    path = write_lines(tmp_path / "eli5-dev-kilt.jsonl", records)
+    path = write_records(tmp_path / "eli5-dev-kilt.jsonl", records)
     found, reasons, _ = _read(path, questions=("q", "7", "r", "s", "t"))
     assert reasons == ["duplicate_id", "wrong_type", "no_highlight"]
     assert found[1:] == [None] * 4
@@ -210,8 +210,8 @@ def test_findings_are_what_counting_by_hand_gives_and_no_row_is_lost(
         for question, passage, worker, label in rows
     ]
     first = _judgement("w", "no", question_id="other")
-    judgements = write_lines(folder / "j.jsonl", [first, *written])
-    found, reasons, tally = _read(judgements, write_lines(folder / "p.jsonl", PASSAGES), questions=("a", "b"))
+    judgements = write_records(folder / "j.jsonl", [first, *written])
+    found, reasons, tally = _read(judgements, write_records(folder / "p.jsonl", PASSAGES), questions=("a", "b"))
 
     said: dict[tuple[str, str, str], str] = {}
     n_conflicts = 0

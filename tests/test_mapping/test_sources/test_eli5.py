@@ -19,7 +19,8 @@ from mapping.records import PARTIAL, Evidence, Example, Output, PageKey, Place, 
 from mapping.sources import all_sources
 from mapping.write.kilt import kilt_example
 from tests.support.aligned import aligned
-from tests.support.dataset_sources import read_source, write_lines
+from tests.support.alignments import write_records
+from tests.support.dataset_sources import read_source
 from tests.support.real_data import ROOT, real_path
 
 DEMO = ROOT / "kbsource" / "demo" / "datasets" / "eli5"
@@ -33,7 +34,7 @@ def _thread(q_id: str = "a", *texts: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_test_questions_need_no_answers(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "t.jsonl", [{"q_id": "a", "title": "Why?"}, _thread("b", answers=None)])
+    path = write_records(tmp_path / "t.jsonl", [{"q_id": "a", "title": "Why?"}, _thread("b", answers=None)])
     assert [one.outputs for one in read_source("eli5", path, split="test").examples] == [(), ()]
 
 
@@ -45,7 +46,7 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
 
 def test_lines_arrays_and_parquet_are_read_alike(tmp_path: Path) -> None:
     rows = [_thread(f"q{number}", f"answer {number}", "é—\u2028 other") for number in range(600)]
-    lines = write_lines(tmp_path / "a.jsonl", rows)
+    lines = write_records(tmp_path / "a.jsonl", rows)
     wanted = [(one.example_id, one.input, one.outputs) for one in read_source("eli5", lines).examples]
     assert len(wanted) == 600
     array = tmp_path / "a.json"
@@ -94,14 +95,14 @@ def test_no_thread_is_lost_without_a_reason(
         else _thread(one[0], answers={"text": [text for text, _ in one[1]], "score": [score for _, score in one[1]]})
         for one in threads
     ]
-    records = write_lines(folder / "dev.jsonl", [_thread("first"), *written])
+    records = write_records(folder / "dev.jsonl", [_thread("first"), *written])
     judged = [
         {"question_id": question, "passage_id": "p", "worker_id": worker, "label": "yes" if worker < n_yes else "no"}
         for question, n_yes in [("first", 3), *shown.items()]
         for worker in range(3)
     ]
-    passages = write_lines(folder / "p.jsonl", [{"passage_id": "p", "wikipedia_title": "T", "text": "x"}])
-    campaign = (passages, write_lines(folder / "j.jsonl", judged)) if has_campaign else ()
+    passages = write_records(folder / "p.jsonl", [{"passage_id": "p", "wikipedia_title": "T", "text": "x"}])
+    campaign = (passages, write_records(folder / "j.jsonl", judged)) if has_campaign else ()
     reading = read_source("eli5", records, *campaign)  # asserts that the counts add up
 
     assert reading.tally.records == len(threads) + 1
@@ -241,6 +242,6 @@ def test_real_questions_and_answers_in_the_form_of_the_dumps(tmp_path: Path) -> 
         {"q_id": name, "title": one["question"], "selftext": "", "answers": {"text": [one["human_answer"]]}}
         for name, one in real.items()
     ]
-    reading = read_source("eli5", write_lines(tmp_path / "train.jsonl", threads), split="train")
+    reading = read_source("eli5", write_records(tmp_path / "train.jsonl", threads), split="train")
     assert (reading.tally.records, reading.tally.examples) == (10, 10)
     assert [one.outputs[0].answer for one in reading.examples] == [one["human_answer"] for one in real.values()]

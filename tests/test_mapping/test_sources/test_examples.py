@@ -19,7 +19,8 @@ from mapping.sources.examples import Labels
 from mapping.sources.raw_records import RawRecord, text_at
 from mapping.sources.source import SPLITS, LabelForm, Tally
 from pipelines.options import MapOptions
-from tests.support.dataset_sources import read_source, write_lines
+from tests.support.alignments import write_records
+from tests.support.dataset_sources import read_source
 
 LABELS = [
     {"id": 1, "label": "SUPPORTS", "evidence": [[[1, 2, "Lake", 0]]]},
@@ -31,11 +32,11 @@ PAGE = {"id": "Lake", "text": "", "lines": "0\tA lake ."}
 
 
 def _read(tmp_path: Path, labels: list[Any], *, form: str = "lines") -> tuple[list[Example], Tally, list[Any]]:
-    claims = write_lines(tmp_path / "test.jsonl", CLAIMS)
+    claims = write_records(tmp_path / "test.jsonl", CLAIMS)
     (tmp_path / "wiki").mkdir(exist_ok=True)
-    write_lines(tmp_path / "wiki" / "wiki-001.jsonl", [PAGE])
+    write_records(tmp_path / "wiki" / "wiki-001.jsonl", [PAGE])
     if form == "lines":
-        path = write_lines(tmp_path / "labels.jsonl", labels)
+        path = write_records(tmp_path / "labels.jsonl", labels)
     else:
         path = tmp_path / "labels.json"
         path.write_text(json.dumps(labels, indent=1), "utf-8")
@@ -62,7 +63,7 @@ def test_labels_that_cannot_be_used_are_references_that_are_rejected(tmp_path: P
 
 
 def test_a_file_without_label_fields_is_refused_at_once(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "labels.jsonl", CLAIMS)
+    path = write_records(tmp_path / "labels.jsonl", CLAIMS)
     with pytest.raises(SetupError, match=r"labels of FEVER's test claims.*id, label, evidence"):
         read_source("fever", path, split="test", labels=[path])
 

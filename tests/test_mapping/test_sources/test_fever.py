@@ -11,7 +11,8 @@ import pytest
 
 from kbsource.errors import SetupError
 from mapping.sources.fever import sentences, undo_escapes
-from tests.support.dataset_sources import DATA, read_source, texts_of, write_lines
+from tests.support.alignments import write_records
+from tests.support.dataset_sources import DATA, read_source, texts_of
 from tests.support.real_data import real_path
 
 FOLDER = DATA / "fever"
@@ -23,27 +24,27 @@ def _claim(**fields: object) -> dict[str, object]:
 
 
 def test_the_same_claims_twice_are_duplicates_and_not_a_second_version(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "dev.jsonl", [_claim()])
+    path = write_records(tmp_path / "dev.jsonl", [_claim()])
     reading = read_source("fever", [path, path], WIKI)
     assert reading.reasons == [("source", "1", "duplicate_id")]
 
 
 def test_a_set_that_names_no_page_is_dropped_and_reported(tmp_path: Path) -> None:
     sets = [[[1, 2, None, None], [1, 2, "River_Ullane", 0]], [[1, 2, "River_Ullane", 1]]]
-    reading = read_source("fever", write_lines(tmp_path / "dev.jsonl", [_claim(evidence=sets)]), WIKI)
+    reading = read_source("fever", write_records(tmp_path / "dev.jsonl", [_claim(evidence=sets)]), WIKI)
     assert [len(output.evidence) for output in reading.examples[0].outputs] == [1]
     assert reading.reasons == [("evidence", "1", "null_page")]
 
 
 def test_a_claim_with_no_set_at_all_is_left_out_and_counted(tmp_path: Path) -> None:
-    reading = read_source("fever", write_lines(tmp_path / "dev.jsonl", [_claim(evidence=[])]), WIKI)
+    reading = read_source("fever", write_records(tmp_path / "dev.jsonl", [_claim(evidence=[])]), WIKI)
     assert reading.tally.excluded == Counter(no_evidence=1)
 
 
 def test_a_malformed_page_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
     lines = (WIKI / "wiki-001.jsonl").read_text().splitlines()
-    write_lines(tmp_path / "wiki-001.jsonl", [lines[0], '{"id": "X", "li', '{"id": "Y"}', *lines[1:]])
-    reading = read_source("fever", write_lines(tmp_path / "dev.jsonl", [_claim()]), tmp_path)
+    write_records(tmp_path / "wiki-001.jsonl", [lines[0], '{"id": "X", "li', '{"id": "Y"}', *lines[1:]])
+    reading = read_source("fever", write_records(tmp_path / "dev.jsonl", [_claim()]), tmp_path)
     assert texts_of(reading.examples[0]) == [["The River Ullane is the longest river of the Halvane Isles ."]]
     assert reading.reasons == [("reference", "line 2", "malformed_json"), ("reference", "line 3", "missing_field")]
 

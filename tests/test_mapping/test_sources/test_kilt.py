@@ -27,7 +27,8 @@ from mapping.sources import all_sources, source_of_file
 from mapping.sources.kilt import KiltOptions, fallback_page, without_marker
 from mapping.write.kilt import kilt_example, kilt_line, without_answers
 from tests.support.aligned import aligned
-from tests.support.dataset_sources import DATA, Reading, read_source, texts_of, write_lines
+from tests.support.alignments import write_records
+from tests.support.dataset_sources import DATA, Reading, read_source, texts_of
 from tests.support.pages import synthetic_pages
 from tests.support.real_data import real_path
 from tests.support.releases import TitleRow, write_release
@@ -119,13 +120,13 @@ def test_what_is_not_known_is_carried_over(tmp_path: Path) -> None:
     row = {"extra": [1], **ROWS[1]}
     row["output"] = [{"weight": 2, **row["output"][0]}]
     row["output"][0]["provenance"] = [{"rank": 1, **row["output"][0]["provenance"][0]}]
-    (example,) = _released(read_source("kilt", write_lines(tmp_path / "x.jsonl", [row]), OLD))
+    (example,) = _released(read_source("kilt", write_records(tmp_path / "x.jsonl", [row]), OLD))
     assert _written(example, _unmoved(example), "nq") == kilt_line(row)
 
 
 def test_test_files_without_answers_stay_as_they_are(tmp_path: Path) -> None:
     row = {"id": "1", "input": "q", "meta": {"template_questions": ["x"]}}
-    path = write_lines(tmp_path / "x.jsonl", [row])
+    path = write_records(tmp_path / "x.jsonl", [row])
     (example,) = _released(read_source("kilt", path, split="test"))
     assert example.outputs == ()
     policy = all_sources()["nq"].policies["test"]
@@ -154,7 +155,7 @@ def _span(**fields: object) -> dict[str, Any]:
 def test_evidence_that_does_not_exist_is_reported_and_stays_with_empty_text(
     tmp_path: Path, bad: dict[str, Any], reason: str
 ) -> None:
-    reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [bad]), OLD, options=ANY_FIT)
+    reading = read_source("kilt", write_records(tmp_path / "x.jsonl", [bad]), OLD, options=ANY_FIT)
     assert reading.reasons == [("evidence", "b", reason)]
     assert texts_of(reading.examples[0]) == [[""]]
 
@@ -174,9 +175,9 @@ def test_spans_that_do_not_fit_the_old_knowledge_source_are_borne_up_to_a_share(
     tmp_path: Path, bad: dict[str, Any], told: str
 ) -> None:
     rows = [_span() | {"id": str(number)} for number in range(19)]
-    read_source("kilt", write_lines(tmp_path / "x.jsonl", [*rows, _span(**bad)]), OLD)
+    read_source("kilt", write_records(tmp_path / "x.jsonl", [*rows, _span(**bad)]), OLD)
     with pytest.raises(SetupError, match=rf"knowledgesource.jsonl: 2 of 21 spans do not fit it \(2 {told}"):
-        read_source("kilt", write_lines(tmp_path / "x.jsonl", [*rows, _span(**bad), _span(**bad) | {"id": "c"}]), OLD)
+        read_source("kilt", write_records(tmp_path / "x.jsonl", [*rows, _span(**bad), _span(**bad) | {"id": "c"}]), OLD)
 
 
 def test_spans_across_paragraphs_and_whole_paragraphs_are_read(tmp_path: Path) -> None:
@@ -187,7 +188,7 @@ def test_spans_across_paragraphs_and_whole_paragraphs_are_read(tmp_path: Path) -
     whole = _span(**river, start_paragraph_id=4, end_paragraph_id=4, section="Section::::Course.\n") | {"id": "c"}
     for key in ("start_character", "end_character", "bleu_score"):
         del whole["output"][0]["provenance"][0][key]
-    reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [across, whole]), OLD)
+    reading = read_source("kilt", write_records(tmp_path / "x.jsonl", [across, whole]), OLD)
     assert [texts_of(one) for one in reading.examples] == [
         [["sea. Its water"]],
         [["From the lake the river runs south."]],
@@ -196,7 +197,7 @@ def test_spans_across_paragraphs_and_whole_paragraphs_are_read(tmp_path: Path) -
 
 def test_a_title_stands_in_for_a_missing_page_id(tmp_path: Path) -> None:
     row = _span(wikipedia_id=None)
-    reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [row]), OLD)
+    reading = read_source("kilt", write_records(tmp_path / "x.jsonl", [row]), OLD)
     assert reading.examples[0].outputs[0].evidence[0].page == PageKey("title", "Port Sellick")
     assert reading.reasons == [("evidence", "b", "unknown_page")]
 
@@ -205,7 +206,7 @@ def test_a_title_stands_in_for_a_missing_page_id(tmp_path: Path) -> None:
 def test_a_release_gives_the_same_texts_as_its_export(tmp_path: Path, numbering: Any) -> None:
     pages = list(synthetic_pages(6))
     write_release(tmp_path, pages, titles=[TitleRow(one.page_id, one.title) for one in pages])
-    export = write_lines(tmp_path / "old.jsonl", map(kilt_record, pages))
+    export = write_records(tmp_path / "old.jsonl", map(kilt_record, pages))
     rows, expected = [], []
     for page in pages:
         texts = kilt_record(page)["text"] if numbering == "kilt" else [one.text for one in page.elements]
@@ -214,7 +215,7 @@ def test_a_release_gives_the_same_texts_as_its_export(tmp_path: Path, numbering:
         span |= {"start_character": 3, "end_paragraph_id": last, "end_character": 20}
         rows.append({"id": page.title, "input": "q", "output": [{"answer": "x", "provenance": [span]}]})
         expected.append([[texts[last][3:20].strip()]])
-    path = write_lines(tmp_path / "x.jsonl", rows)
+    path = write_records(tmp_path / "x.jsonl", rows)
     options = KiltOptions(numbering=numbering)
     moved = read_source("kilt", path, tmp_path / "release", options=options)
     assert [texts_of(one) for one in moved.examples] == expected
@@ -225,7 +226,7 @@ def test_a_release_gives_the_same_texts_as_its_export(tmp_path: Path, numbering:
 
 
 def test_entity_linking_needs_no_old_knowledge_source(tmp_path: Path) -> None:
-    assert not read_source("kilt", write_lines(tmp_path / "x.jsonl", [ROWS[2]])).rejected
+    assert not read_source("kilt", write_records(tmp_path / "x.jsonl", [ROWS[2]])).rejected
 
 
 @pytest.mark.parametrize("stem", ["fever", "nq", "hotpotqa", "aidayago2"])
@@ -235,7 +236,7 @@ def test_real_files_written_back_unmoved_have_the_same_bytes(tmp_path: Path, ste
     ids = {span["wikipedia_id"] for row in rows for one in row["output"] for span in one.get("provenance", [])}
     ids |= {span["wikipedia_id"] for row in rows for span in row.get("meta", {}).get("partial_evidence", [])}
     old = [{"_id": one, "wikipedia_id": one, "text": ["text " * 2000] * 200} for one in sorted(ids)]
-    reading = read_source("kilt", path, write_lines(tmp_path / "old.jsonl", old), options=ANY_FIT)
+    reading = read_source("kilt", path, write_records(tmp_path / "old.jsonl", old), options=ANY_FIT)
     assert not reading.rejected
     dataset = source_of_file(path.name).name
     assert dataset == stem
@@ -248,7 +249,7 @@ def test_real_knowledge_source_is_read(tmp_path: Path) -> None:
     old = real_path("kilt/knowledgesource_A.jsonl")
     row = _span(wikipedia_id="290", title="A", start_paragraph_id=1, start_character=66, end_paragraph_id=1)
     row["output"][0]["provenance"][0]["end_character"] = 72
-    reading = read_source("kilt", write_lines(tmp_path / "x.jsonl", [row]), old)
+    reading = read_source("kilt", write_records(tmp_path / "x.jsonl", [row]), old)
     assert texts_of(reading.examples[0]) == [["letter"]]
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kbsource.errors import RecordError
 from mapping.sources.nq import MAX_ANSWER_TOKENS, NqDocument
-from tests.support.alignments import read_lines
-from tests.support.dataset_sources import read_parsed, read_source, write_lines
+from tests.support.alignments import read_lines, write_records
+from tests.support.dataset_sources import read_parsed, read_source
 from tests.support.mini_wiki import FOLDER
 from tests.support.real_data import ROOT, real_path
 
@@ -96,11 +96,11 @@ def _simplified(record: dict[str, Any]) -> dict[str, Any]:
 def test_the_full_and_the_simplified_form_give_the_same(tmp_path: Path) -> None:
     # One token of the demo looks like a tag and is none, which only the full form can say.
     lines = [line for line in DEV.read_text("utf-8").splitlines() if "<Depth>" not in line]
-    path = write_lines(
+    path = write_records(
         tmp_path / "dev.jsonl",
         [json.dumps(_simplified(json.loads(line))) if line.endswith("}") else line for line in lines],
     )
-    full, simplified = read_source("nq", write_lines(tmp_path / "full.jsonl", lines)), read_source("nq", path)
+    full, simplified = read_source("nq", write_records(tmp_path / "full.jsonl", lines)), read_source("nq", path)
     assert [(one.example_id, one.outputs) for one in full.examples] == [
         (one.example_id, one.outputs) for one in simplified.examples
     ]
@@ -125,7 +125,7 @@ def test_pieces_of_a_token_of_the_full_form_are_what_it_is() -> None:
 def test_published_campaign_spans_come_back_as_they_are(tmp_path: Path) -> None:
     published = real_path("kilt/nq-dev-kilt.jsonl")
     records = read_lines(published)
-    path = write_lines(
+    path = write_records(
         tmp_path / "dev.jsonl", [nq_question(nq_annotation((1, 2)), example_id=int(one["id"])) for one in records]
     )
     for example, record in zip(read_source("nq", path, published).examples, records, strict=True):
