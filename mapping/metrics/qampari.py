@@ -125,7 +125,7 @@ def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = Fal
     listed = objects_at(record, "answer_list")
     if not listed:
         raise RecordError("no_answers", "answer_list is empty")
-    answers = _names(listed)
+    answers = gold_names(listed)
     owners: dict[str, int] = {}
     for number, one in enumerate(listed):
         aid = optional_text(one, "aid")
@@ -144,7 +144,8 @@ def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = Fal
     return GoldQuestion(answers, tuple(GoldEvidence(one, tuple(sorted(numbers))) for one, numbers in passages.items()))
 
 
-def _names(listed: list[Json]) -> tuple[GoldNames, ...]:
+def gold_names(listed: list[Json]) -> tuple[GoldNames, ...]:
+    """What each answer of an ``answer_list`` is called; raises as ``strings_at``."""
     return tuple(
         GoldNames(text_at(answer, "answer_text"), strings_at(answer, "aliases") if "aliases" in answer else ())
         for answer in listed
@@ -215,7 +216,7 @@ def pack_predictions(record: Json) -> bytes:
 
 def pack_answers(record: Json) -> bytes:
     """The answers of a record in the form in which they are kept; raises as ``strings_at``."""
-    return orjson.dumps([tuple(one) for one in _names(objects_at(record, "answer_list"))])
+    return orjson.dumps([tuple(one) for one in gold_names(objects_at(record, "answer_list"))])
 
 
 def pack_passages(record: Json, n_kept: int, *, with_ids: bool) -> bytes:

@@ -47,7 +47,7 @@ QAMPARI_KS = (10, 25, 50, 100)
 _PLACES = ("Rprec", "recall@1", "recall@5", "recall@20", "answer_in_context@5", "answer_in_context@20")
 _DOWNSTREAM, _KILT_DOWNSTREAM = "downstream", "KILT-downstream"
 _GOLD: Mapping[Kind[Any], str] = {
-    ALIGNMENT: r".*-[^-_]+-kilt\.jsonl",
+    **dict.fromkeys((ALIGNMENTS, ALIGNMENT), r".*-[^-_]+-kilt\.jsonl"),
     QAMPARI_RELEASE: r"(dev|test)_data\.jsonl",
     AMBER_SETS: r"amber_sets\.jsonl",
     ENTITY_LINKING: r"blink-dev.*\.jsonl",
@@ -75,8 +75,11 @@ def datasets_of(path: str, name: str = "") -> Iterator[Dataset]:
     if not Folder.of(join(path, MANIFEST)).exists():
         yield _dataset(path, name or _stem(path))
         return
-    kind = kind_of(read_content(path), path, (ALIGNMENTS, *_GOLD))
-    for file in _gold_files(kind, kind.read(path), path):
+    kind = kind_of(read_content(path), path, tuple(_GOLD))
+    manifest = kind.read(path)
+    inner = [(part.folder, ALIGNMENT.read(join(path, part.folder))) for part in manifest.parts]
+    files = (join(folder, entry.file) for folder, own in inner or [("", manifest)] for entry in own.files if entry.rows)
+    for file in (file for file in files if re.fullmatch(_GOLD[kind], base_name(file))):
         stem = file.rpartition("/")[0] if kind in (ALIGNMENTS, AMBER_SETS) else _stem(file)
         if kind in (AMBER_SETS, QAMPARI_RELEASE):
             stem = f"{'amber' if kind is AMBER_SETS else 'qampari'}/{stem}"
@@ -91,16 +94,6 @@ def _stem(path: str) -> str:
     ('nq-dev', 'dev')
     """
     return base_name(path).partition(".")[0].removesuffix("-kilt").removesuffix("_data")
-
-
-def _gold_files(kind: Kind[Any], manifest: Any, path: str) -> Iterator[str]:
-    if kind is ALIGNMENTS:
-        for part in manifest.parts:
-            inner = ALIGNMENT.read(join(path, part.folder))
-            yield from (join(part.folder, file) for file in _gold_files(ALIGNMENT, inner, ""))
-    else:
-        files = (entry.file for entry in manifest.files if entry.rows)
-        yield from (file for file in files if re.fullmatch(_GOLD[kind], base_name(file)))
 
 
 def _dataset(path: str, name: str) -> Dataset:

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import astuple
 
@@ -32,6 +32,8 @@ from mapping.retrieval.queries import Hit
 
 if TYPE_CHECKING:
     import tantivy
+
+    from mapping.retrieval.vectors import ScoredPassage
 
 HEAP_BYTES = 256 << 20
 """Postings that are held before they are written."""
@@ -52,14 +54,7 @@ _SNOWBALL = {
 _LONGEST_WORD = 255
 
 
-class OnPage(Protocol):
-    """A passage of a page."""
-
-    @property
-    def page_id(self) -> int | str: ...
-
-
-P = TypeVar("P", bound=OnPage)
+P = TypeVar("P", Hit, "ScoredPassage")
 
 
 def best_of_pages(search: Callable[[int], Sequence[P]], n_pages: int, *, n_first: int) -> list[P]:
@@ -186,7 +181,7 @@ class PassageIndex:
             engine = tantivy.Index.open(join(index, ENGINE))
         except ValueError as error:  # of the file in which it names its own, which no manifest lists
             raise DataError(f"{index} cannot be read ({error}); remove it and make it again.") from error
-        self._schema, self._searcher = engine.schema, engine.searcher()
+        self._tantivy, self._schema, self._searcher = tantivy, engine.schema, engine.searcher()
         if self._searcher.num_docs != manifest.facts["counts"]["passages"]:
             raise DataError(f"{index}: it has {self._searcher.num_docs} passages; remove it and make it again.")
 
@@ -201,19 +196,17 @@ class PassageIndex:
     def best_of_page(self, page_id: int, query: str) -> Hit | None:
         """The passage of a page that is best for a query, its first where none has a word of it; None where the page
         has no passage."""
-        from tantivy import Occur, Query
-
-        page = Query.const_score_query(Query.term_query(self._schema, _PAGE, page_id), 0.0)
-        found = self._ranked([(Occur.Must, page), *self._terms(query)], 1)
+        queries, must = self._tantivy.Query, self._tantivy.Occur.Must
+        page = queries.const_score_query(queries.term_query(self._schema, _PAGE, page_id), 0.0)
+        found = self._ranked([(must, page), *self._terms(query)], 1)
         return self._hit(found[0], with_texts=True) if found else None
 
     def find(self, page_id: int, number: int) -> Hit | None:
         """A passage by its page and its place among the passages of that page; None where there is none."""
-        from tantivy import FieldType, Occur, Query
-
-        page = Query.term_query(self._schema, _PAGE, page_id)
-        place = Query.range_query(self._schema, _NUMBER, FieldType.Unsigned, number, number)
-        found = self._ranked([(Occur.Must, page), (Occur.Must, place)], 1)
+        queries, must = self._tantivy.Query, self._tantivy.Occur.Must
+        page = queries.term_query(self._schema, _PAGE, page_id)
+        place = queries.range_query(self._schema, _NUMBER, self._tantivy.FieldType.Unsigned, number, number)
+        found = self._ranked([(must, page), (must, place)], 1)
         return self._hit(found[0], with_texts=True) if found else None
 
     def passage(self, page_id: int, number: int, *, with_texts: bool = True) -> Hit:
@@ -225,17 +218,12 @@ class PassageIndex:
         return found
 
     def _terms(self, query: str) -> list[tuple[tantivy.Occur, tantivy.Query]]:
-        from tantivy import Occur, Query
-
-        return [
-            (Occur.Should, Query.term_query(self._schema, _TEXT, word, index_option="freq"))
-            for word in self._words.analyze(query)
-        ]
+        queries, should = self._tantivy.Query, self._tantivy.Occur.Should
+        words = self._words.analyze(query)
+        return [(should, queries.term_query(self._schema, _TEXT, word, index_option="freq")) for word in words]
 
     def _ranked(self, terms: Sequence[tuple[tantivy.Occur, tantivy.Query]], n_passages: int) -> list[_Scored]:
-        from tantivy import Query
-
-        query, n_asked = Query.boolean_query(terms), n_passages + SLACK
+        query, n_asked = self._tantivy.Query.boolean_query(terms), n_passages + SLACK
         while True:
             hits = self._searcher.search(query, limit=n_asked, count=False).hits
             if len(hits) < n_asked or not _are_tied(hits[n_passages - 1][0], hits[-1][0]):

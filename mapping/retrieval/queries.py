@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.rows import Row
-from mapping.metrics.qampari import qid_of, strings_at
+from mapping.metrics.qampari import gold_names, qid_of, strings_at
 from mapping.metrics.ranks import title_form
 from mapping.passages.cut import PassageSpan
 from mapping.sources.raw_records import (
@@ -118,10 +118,7 @@ def _answers(output: Json) -> Iterable[str]:
 
 def _question(record: Json) -> Query:
     listed = optional_objects(record, "answer_list")
-    names = chain.from_iterable(
-        (text_at(answer, "answer_text"), *(strings_at(answer, "aliases") if "aliases" in answer else ()))
-        for answer in listed
-    )
+    names = chain.from_iterable((answer.text, *answer.aliases) for answer in gold_names(listed))
     single = strings_at(record, "answers") if not listed and "answers" in record else ()
     proofs = (proof for answer in listed for proof in optional_objects(answer, "proof"))
     return Query(

@@ -63,21 +63,13 @@ def contexts_of(record: Json, key: str = "ctxs") -> list[Hit]:
         RecordError: ``missing_field`` or ``wrong_type``.
     """
     names = ("id", "chunk_id") if key in record else ("passage_id", "wikipedia_id")
-    found = [(_document(one, *names), one) for one in provenance_of(record, key)]
-    return [
-        Hit(
-            document,
-            str(one.get("wikipedia_id") or document.partition("__")[0]),
-            str(one.get("title", "")),
-            str(one["text"]),
-        )
-        for document, one in found
-        if one.get("text")
-    ]
-
-
-def _document(one: Json, *names: str) -> str:
-    return digits_or_text(one, next((name for name in names if name in one), names[-1]))
+    contexts = []
+    for one in provenance_of(record, key):
+        document = digits_or_text(one, next((name for name in names if name in one), names[-1]))
+        if one.get("text"):
+            page_id = str(one.get("wikipedia_id") or document.partition("__")[0])
+            contexts.append(Hit(document, page_id, str(one.get("title", "")), str(one["text"])))
+    return contexts
 
 
 class Prompt(NamedTuple):

@@ -37,15 +37,11 @@ _PASSAGE_ID = re.compile(r"([0-9]{1,18})(?:__([0-9]{1,18}))?")
 _TREC_COLUMNS = 6
 
 
-class RankedDocument(NamedTuple):
-    """A document of a run."""
-
-    document: str  # id of a passage or of a page
-    score: float  # as the system gave it; without one, 1 over the rank
+RankedDocument = tuple[str, float]
+"""A document of a run, by the id of a passage or of a page, and its score; without one, 1 over the rank."""
 
 
 class _RunLine(NamedTuple):
-    raw: RawRecord
     query_id: str
     rank: int
     found: RankedDocument
@@ -92,7 +88,7 @@ def found_line(query: Query, hits: Sequence[Hit], form: FoundForm | None) -> byt
         case "ctxs":
             return contexts_line(query, hits)
         case "trec":
-            return trec_lines(query.query_id, (RankedDocument(hit.document, hit.score) for hit in hits))
+            return trec_lines(query.query_id, ((hit.document, hit.score) for hit in hits))
         case _:
             return prediction_line(query, hits)
 
@@ -163,10 +159,7 @@ def found_of(record: Json) -> list[RankedDocument]:
     places = provenance_of(record)
     is_passages = places and all("passage_id" in place for place in places)
     name = "id" if "ctxs" in record else "passage_id" if is_passages else "wikipedia_id"
-    return [
-        RankedDocument(digits_or_text(one, name), _score(one.get("score", 1 / rank)))
-        for rank, one in enumerate(places, start=1)
-    ]
+    return [(digits_or_text(one, name), _score(one.get("score", 1 / rank))) for rank, one in enumerate(places, start=1)]
 
 
 def run_prediction_line(query_id: str, found: Iterable[RankedDocument], texts: Mapping[str, str]) -> bytes:
@@ -217,16 +210,12 @@ Ranked = tuple[RawRecord, str, list[RankedDocument]]
 def ranked_queries(path: str, reject: Reject) -> Iterator[Ranked]:
     """The queries of a run of TREC, or of predictions or questions with ``ctxs``; lines that are none are told."""
     if is_run(path):
-        for query_id, lines in groupby(_run_lines(path, reject), key=lambda line: line.query_id):
-            ranked = sorted(lines, key=lambda line: line.rank)
-            yield ranked[0].raw, query_id, [line.found for line in ranked]
+        for query_id, lines in groupby(_parsed(path, reject, _run_line), key=lambda placed: placed[1].query_id):
+            ranked = sorted(lines, key=lambda placed: placed[1].rank)
+            yield ranked[0][0], query_id, [line.found for _, line in ranked]
         return
-    for raw in iter_lines(path):
-        try:
-            record = raw.parse()
-            yield raw, found_id(record), found_of(record)
-        except RecordError as error:
-            reject(raw.bad(error))
+    for raw, (query_id, found) in _parsed(path, reject, lambda raw: (found_id(one := raw.parse()), found_of(one))):
+        yield raw, query_id, found
 
 
 def is_run(path: str) -> bool:
@@ -236,19 +225,14 @@ def is_run(path: str) -> bool:
 
 
 def searched_queries(
-    path: str, reject: Reject, *, search: Callable[[Sequence[Query]], Iterable[list[Hit]]], n_records: int = 1024
+    path: str, reject: Reject, *, search: Callable[[Sequence[Query]], Iterable[list[Hit]]], n_queries: int = 1024
 ) -> Iterator[tuple[RawRecord, str, tuple[Query, list[Hit]]]]:
     """Where each query of a file stands, its id, and the query with what is found for it; records that ask nothing are
-    told. Those of so many records are searched for together."""
-    records = iter_lines(path)
-    while group := list(islice(records, n_records)):
-        asked: list[tuple[RawRecord, Query]] = []
-        for raw in group:
-            try:
-                asked += [(raw, query) for query in queries_of(raw.parse())]
-            except RecordError as error:
-                reject(raw.bad(error))
-        for (raw, query), hits in zip(asked, search([query for _, query in asked]), strict=True):
+    told. So many are searched for together."""
+    records = _parsed(path, reject, lambda raw: queries_of(raw.parse()))
+    asked = ((raw, query) for raw, queries in records for query in queries)
+    while group := list(islice(asked, n_queries)):
+        for (raw, query), hits in zip(group, search([query for _, query in group]), strict=True):
             yield raw, query.query_id, (query, hits)
 
 
@@ -267,13 +251,19 @@ def of_queries(queries: Iterable[tuple[RawRecord, str, Q]], reject: Reject, make
             yield made
 
 
-def _run_lines(path: str, reject: Reject) -> Iterator[_RunLine]:
+def _parsed(path: str, reject: Reject, parse: Callable[[RawRecord], T]) -> Iterator[tuple[RawRecord, T]]:
+    """What the lines of a file say; those that say nothing are told."""
     for raw in iter_lines(path):
         try:
-            columns = (line := raw.text()).split()
-            if len(columns) != _TREC_COLUMNS or not columns[3].isdecimal():
-                said = f"expected query, Q0, document, rank, score and run, found {line[:80]!r}"
-                raise RecordError("wrong_type", said)
-            yield _RunLine(raw, columns[0], int(columns[3]), RankedDocument(columns[2], _score(columns[4])))
+            said = parse(raw)
         except RecordError as error:
             reject(raw.bad(error))
+        else:
+            yield raw, said
+
+
+def _run_line(raw: RawRecord) -> _RunLine:
+    columns = (line := raw.text()).split()
+    if len(columns) != _TREC_COLUMNS or not columns[3].isdecimal():
+        raise RecordError("wrong_type", f"expected query, Q0, document, rank, score and run, found {line[:80]!r}")
+    return _RunLine(columns[0], int(columns[3]), (columns[2], _score(columns[4])))

@@ -7,7 +7,14 @@ find them. A comma binds closer. ``aliases+bm25:rerank`` is what stands before t
 ``bm25`` ranks the passages of a corpus by words, ``dense`` by vectors; ``aliases`` the pages that the mentions of a
 question may mean. ``oracle`` knows the gold pages, and gives those of a question in the order of their ids.
 
-Source: Cormack, Clarke and Büttcher, Reciprocal rank fusion (2009).
+A cross-encoder reads each passage beside the query. It is opened and run as those that judge entailment are
+(``mapping.entail.model``): Hugging Face's folders, safetensors by PyTorch or ``model.onnx`` by ONNX Runtime, query
+first, passages cut at their end. A passage's score is the one output of models that rank, such as those of MS MARCO and
+BGE; of two outputs the second less the first, as monoBERT has them; of an NLI model the output for entailment less the
+likelier of the others.
+
+Sources: Cormack, Clarke and Büttcher, Reciprocal rank fusion (2009); Nogueira and Cho, Passage re-ranking with BERT
+(2019).
 """
 
 from __future__ import annotations
@@ -19,11 +26,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import structs
 
 from kbsource.errors import SetupError
 from kbsource.files import Folder
 from kbsource.release.layout import MANIFEST
+from mapping.entail.signal import Pair, read_labels
 from mapping.entity_linking.aliases import AliasTable, rank_pages
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.entity_linking.records import LinkerOptions
@@ -31,7 +40,6 @@ from mapping.options import Level
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.index import PassageIndex, best_of_pages, make_index
 from mapping.retrieval.queries import Hit, Query
-from mapping.retrieval.rerank import Reranker
 from mapping.retrieval.system_options import DEPTH, RerankerOptions, SystemOptions
 from mapping.retrieval.vector_kind import GRAPH
 
@@ -41,6 +49,8 @@ if TYPE_CHECKING:
 FUSION_K = 60
 RERANK = ":rerank"
 """What a system's name ends with whose passages a cross-encoder reads."""
+DECIMALS = 5
+"""Of its scores: the last digits of a product of float32 depend on the backend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +158,59 @@ def _fused(runs: Sequence[list[Hit]]) -> list[Hit]:
             scores[hit.document] += 1 / (FUSION_K + rank)
     hits = [structs.replace(hit, score=scores[hit.document]) for hit in _in_order(runs)]
     return sorted(hits, key=lambda hit: -hit.score)
+
+
+class Reranker:
+    """Scores passages for a query.
+
+    Raises:
+        SetupError: the model cannot be opened, or its outputs do not say how well a passage fits.
+    """
+
+    def __init__(self, options: RerankerOptions) -> None:
+        from mapping.entail.model import open_pair_model  # takes a while
+
+        self.depth = options.depth
+        self._model, names = open_pair_model(options.model_options())
+        self._place = len(names) - 1 if len(names) <= 2 else read_labels(names, None, model=options.model).entailment
+
+    def scores(self, query: str, passages: Sequence[tuple[str, str]]) -> list[float | None]:
+        """A score a passage, each a title and a text; None for what no model reads: nothing at all, or beside a query
+        that leaves no room.
+
+        They depend on query and passages alone, whatever else is asked. Memory: these and a batch.
+        """
+        pairs = [Pair(f"{title}\n{text}", query) for title, text in passages]
+        outputs, refused = self._model.outputs(pairs)
+        if len(refused) == len(pairs):
+            return [None] * len(pairs)
+        found = outputs[:, self._place].astype(np.float64)
+        if outputs.shape[1] > 1:
+            found -= np.delete(outputs, self._place, axis=1).max(axis=1)
+        rounded = np.round(found, DECIMALS).tolist()
+        return [None if place in refused else score for place, score in enumerate(rounded)]
+
+    def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        """What was found for a query in the order of its scores, see ``reordered``."""
+        first = hits[: self.depth]
+        return reordered(hits, self.scores(query, [(hit.title, hit.text) for hit in first]))
+
+
+def reordered(hits: Sequence[Hit], scores: Sequence[float | None]) -> list[Hit]:
+    """Documents in the order of their scores, those of one score as they were, and behind them those without: these
+    have falling scores below the least, for trec_eval looks at no ranks.
+
+    >>> hits = [Hit(page_id, page_id, "", "", 1.0) for page_id in "1234"]
+    >>> [(hit.page_id, hit.score) for hit in reordered(hits, [0.5, None, 0.75])]
+    [('3', 0.75), ('1', 0.5), ('2', -0.5), ('4', -1.5)]
+    """
+    known = list(zip(hits, scores, strict=False))
+    scored = sorted(
+        [structs.replace(hit, score=score) for hit, score in known if score is not None], key=lambda hit: -hit.score
+    )
+    others = [hit for hit, score in known if score is None] + list(hits[len(known) :])
+    least = scored[-1].score if scored else 0.0
+    return scored + [structs.replace(hit, score=least - number) for number, hit in enumerate(others, start=1)]
 
 
 @contextmanager

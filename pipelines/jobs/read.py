@@ -23,8 +23,8 @@ from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.index import PassageIndex
 from mapping.retrieval.queries import Hit, Query, queries_of, read_queries
 from mapping.retrieval.reader import Prompt, answered, contexts_of, read_prompt
-from mapping.retrieval.rerank import Reranker
 from mapping.retrieval.runs import RankedDocument, found_id, found_line, of_queries, place_of, ranked_queries
+from mapping.retrieval.systems import Reranker
 from mapping.sources.raw_records import iter_lines
 from mapping.sources.scratch import Joined
 from pipelines.jobs.through_model import through_model
@@ -55,7 +55,7 @@ def rerank_run(
     def found(query_id: str, documents: Sequence[RankedDocument]) -> Query:
         if (query := queries.get(query_id)) is None:
             raise RecordError("unknown_question", query_id)
-        return replace(query, contexts=tuple(_context(one.document, query, index) for one in documents))
+        return replace(query, contexts=tuple(_context(document, query, index) for document, _ in documents))
 
     n_queries, refused = through_model(
         of_queries(ranked_queries(options.ranked, faults.append), faults.append, found),

@@ -7,7 +7,7 @@ answers that are there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -26,7 +26,7 @@ from kbsource.runtime.chunks import (
     ChunkKey,
     Report,
     chunk_path,
-    once,
+    keep_chunk,
     read_chunk_report,
     read_rows,
     write_chunk,
@@ -101,9 +101,10 @@ def through_model(
         raise
     refused: list[BadRecord] = []
     with Folder.of(absolute(output)).create() as target:
-        for one in _outcomes(folder, -(-n_questions // together)):
-            target.write(one.line)
-            refused += one.refused
+        for number in range(-(-n_questions // together)):
+            for one in read_rows(read_chunk_report(chunk_path(folder, ChunkKey(0, number)))[0], _Outcome):
+                target.write(one.line)
+                refused += one.refused
     staging.delete()
     return n_questions, refused
 
@@ -129,9 +130,8 @@ def _ask(
     folder: str,
 ) -> int:
     """The answers to a row group, in a file of the folder, which is made unless it is there."""
-    path = chunk_path(folder, ChunkKey(*element[0]))
 
-    def make() -> None:
+    def make(path: str) -> None:
         questions = list(rows_of(element[1], row))
         found = [
             _Outcome(one)
@@ -141,9 +141,4 @@ def _ask(
         ]
         write_chunk([batch_of(found, _Outcome)], schema_of(_Outcome), Report(), path=path)
 
-    return once(path, make, read_chunk_report)[0].n_rows
-
-
-def _outcomes(folder: str, n_groups: int) -> Iterator[_Outcome]:
-    for number in range(n_groups):
-        yield from read_rows(read_chunk_report(chunk_path(folder, ChunkKey(0, number)))[0], _Outcome)
+    return keep_chunk(folder, ChunkKey(*element[0]), make).n_rows

@@ -15,7 +15,6 @@ from kbsource.records import BadRecord
 from mapping.contexts.gold import Reject
 from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.runs import (
-    RankedDocument,
     found_id,
     found_line,
     found_of,
@@ -130,7 +129,7 @@ def test_pages_that_are_found_twice_are_one_document() -> None:
     record = {"id": "q", "output": [{"answer": "x"}, {"provenance": spans}]}
     assert _run_line(record) == b"q Q0 7 1 1.000000 kbsource\nq Q0 9 2 0.400000 kbsource\n"
     with pytest.raises(RecordError, match="wrong_type"):
-        trec_lines("q 1", [RankedDocument("7", 1.0)])
+        trec_lines("q 1", [("7", 1.0)])
 
 
 def test_lines_that_cannot_be_used_are_told(tmp_path: Path) -> None:
@@ -162,6 +161,6 @@ def test_lines_that_cannot_be_used_are_told(tmp_path: Path) -> None:
 
 def test_a_run_is_read_by_ranx(tmp_path: Path) -> None:
     ranx = pytest.importorskip("ranx")
-    (tmp_path / "run.trec").write_bytes(trec_lines("q", [RankedDocument("7__0", 3.5), RankedDocument("9__1", 1.0)]))
+    (tmp_path / "run.trec").write_bytes(trec_lines("q", [("7__0", 3.5), ("9__1", 1.0)]))
     run = ranx.Run.from_file(str(tmp_path / "run.trec"), kind="trec")
     assert run.to_dict() == {"q": {"7__0": 3.5, "9__1": 1.0}}

@@ -14,9 +14,8 @@ from mapping.entity_linking.aliases import AliasTable
 from mapping.entity_linking.records import Alias
 from mapping.retrieval.index import PassageIndex, make_index
 from mapping.retrieval.queries import Hit, Query
-from mapping.retrieval.rerank import Reranker, reordered
 from mapping.retrieval.system_options import RerankerOptions
-from mapping.retrieval.systems import FUSION_K, SearchSystem
+from mapping.retrieval.systems import FUSION_K, Reranker, SearchSystem, reordered
 from tests.support.tiny_nli import overlap_model
 from tests.test_mapping.test_retrieval.test_index import passage, write_corpus
 

@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 
 from kbsource.errors import SetupError
 from mapping.passages.corpus import read_passages
-from mapping.retrieval.rerank import Reranker
+from mapping.retrieval.systems import Reranker
 from pipelines.cli import main
 from pipelines.jobs import read as job
 from tests.support.alignments import read_lines, write_records
