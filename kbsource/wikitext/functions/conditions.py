@@ -14,7 +14,7 @@ from typing import Any
 
 from kbsource.numerals import read_int, unescape
 from kbsource.site import CANONICAL_NAMESPACES, Site
-from kbsource.titles import split_namespace, upper_first
+from kbsource.titles import split_namespace
 from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
 from kbsource.wikitext.functions.inflection import inflect, plural_form
 from kbsource.wikitext.functions.numbers import evaluate, number_text
@@ -107,21 +107,22 @@ def _default_words() -> frozenset[str]:
 def switch(first: str, parts: Parts, read: Read) -> str:
     """The value of the case that equals the first argument, falling through cases without a value."""
     is_found = is_default = False
+    default_words = _default_words()
     default: Any = None
     last = ""
     for key, value in parts:
         if key is None:
             last = read(value).strip()
             is_found = is_found or is_same(last, first)
-            is_default = is_default or last.casefold() in _default_words()
+            is_default = is_default or last.casefold() in default_words
             continue
         name = read(key).strip()
         if is_found or is_same(name, first):
             return read(value).strip()
-        if is_default or name.casefold() in _default_words():
+        if is_default or name.casefold() in default_words:
             default = value
             is_default = False
-    if parts and parts[-1][0] is None and last.casefold() not in _default_words():
+    if parts and parts[-1][0] is None and last.casefold() not in default_words:
         return last
     return read(default).strip() if default is not None else ""
 
@@ -159,27 +160,6 @@ def expression(template: Template, page: PageFacts) -> str:
     text = template.argument(1)
     value = evaluate(text)
     return number_text(value) if value is not None else ERROR if text else ""
-
-
-def lower(template: Template, page: PageFacts) -> str:
-    """The argument in lower case."""
-    return template.argument(1).lower()
-
-
-def upper(template: Template, page: PageFacts) -> str:
-    """The argument in upper case."""
-    return template.argument(1).upper()
-
-
-def first_lower(template: Template, page: PageFacts) -> str:
-    """The argument with its first letter in lower case."""
-    text = template.argument(1)
-    return text[:1].lower() + text[1:]
-
-
-def first_upper(template: Template, page: PageFacts) -> str:
-    """The argument with its first letter in upper case."""
-    return upper_first(template.argument(1), page.lang)
 
 
 def pad(template: Template, page: PageFacts, *, left: bool) -> str:
@@ -276,11 +256,6 @@ def fact_of_site(template: Template, page: PageFacts, *, fact: str) -> str:
     return {"name": site.name or "Wikipedia", "server": server, "host": site.host, "lang": page.lang}[fact]
 
 
-def anchor_encoded(template: Template, page: PageFacts) -> str:
-    """The name of a section as the part of an address behind ``#``."""
-    return "_".join(template.argument(1).replace("_", " ").split())
-
-
 def page_address(template: Template, page: PageFacts, *, is_local: bool = False) -> str:
     """The address of a page with its query, ``{{fullurl:X|action=edit}}``; a local one begins behind the host."""
     values = template.padded(2)
@@ -296,11 +271,6 @@ def url_encoded(template: Template, page: PageFacts) -> str:
     if style == "WIKI":
         return _encoded(text)
     return urllib.parse.quote(text, safe="") if style == "PATH" else urllib.parse.quote_plus(text)
-
-
-def length(template: Template, page: PageFacts) -> str:
-    """The number of characters of the argument."""
-    return str(len(template.argument(1)))
 
 
 def replaced(template: Template, page: PageFacts) -> str:
@@ -354,22 +324,12 @@ def _searched(template: Template) -> tuple[str, str, int | None]:
     return text, wanted or " ", read_int(number or "0")
 
 
-def url_decoded(template: Template, page: PageFacts) -> str:
-    """The argument with what its percent escapes stand for."""
-    return without_marks(urllib.parse.unquote_plus(template.argument(1)))
-
-
 def title_parts(template: Template, page: PageFacts) -> str:
     """Some of the parts of a title between its slashes: ``{{#titleparts:A/B/C|2|1}}``; the last may hold slashes."""
     values = template.padded(3)
     parts = values[0].split("/", _MOST_PARTS - 1)
     count, first = (read_int(value) or 0 for value in values[1:3])
     return "/".join(parts[first - (first > 0) :][: count or None])
-
-
-def message(template: Template, page: PageFacts) -> str:
-    """The first argument as it is: interface messages and their kin are not known here."""
-    return template.argument(1)
 
 
 def grammar(template: Template, page: PageFacts) -> str:

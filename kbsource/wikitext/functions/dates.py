@@ -6,7 +6,7 @@ import datetime
 import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kbsource.numerals import read_int
 from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, read_rules
@@ -54,16 +54,10 @@ class DateForms:
 
 
 @cache
-def _calendars() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Forms of dates by language, and names of months and days."""
-    return read_rules("dates"), read_rules("calendar_names")
-
-
-@cache
 def date_forms(lang: str) -> DateForms:
     """The words of a language; where it has no data dates are written in numbers."""
     base = "en" if lang == "simple" else lang.split("-", 1)[0]
-    forms, names = (data.get(lang) or data.get(base) or {} for data in _calendars())
+    forms, names = (data.get(lang) or data.get(base) or {} for data in map(read_rules, ("dates", "calendar_names")))
     entry = {**(_NAMED if names else _NUMBERS), **names, **forms}
     months = tuple(entry.get("months", ()))
     alone = tuple(entry.get("alone", months))
@@ -239,7 +233,7 @@ def _ago(start: Date, page: PageFacts) -> str:
     return f"; {years}{NBSP}year{'' if years == '1' else 's'} ago"
 
 
-def text_date(template: Template, page: PageFacts, *, ago: bool = False, age: bool = False) -> str:
+def text_date(template: Template, page: PageFacts, *, age: bool = False) -> str:
     """A date written out in the first argument as it is: ``{{birth-date and age|2 January 1990}}``."""
     text = template.argument(1)
     parsed = read_date(text, page.lang)
@@ -250,8 +244,6 @@ def text_date(template: Template, page: PageFacts, *, ago: bool = False, age: bo
     if age and parsed is not None and page.date is not None:
         years = age_between(parsed, Date(*page.date))
         return (second or text) + write_age(years, page.lang)
-    if ago and parsed is not None:
-        return text + _ago(parsed, page)
     return second or text
 
 
@@ -327,13 +319,10 @@ def _two_days(template: Template, page: PageFacts) -> tuple[Date, Date] | None:
     return (start, end) if start is not None and end is not None and start.day and end.day else None
 
 
-def age_in_days(template: Template, page: PageFacts, *, unit: str = "") -> str:
+def age_in_days(template: Template, page: PageFacts) -> str:
     """The number of days between two dates, or from one to the revision."""
     found = _two_days(template, page)
-    if found is None:
-        return ""
-    days = group_digits(str(abs(_days_between(*found))), page.lang)
-    return f"{days}{NBSP}{unit}" if unit else days
+    return "" if found is None else group_digits(str(abs(_days_between(*found))), page.lang)
 
 
 def age_in_years_and_days(template: Template, page: PageFacts) -> str:
@@ -413,12 +402,6 @@ def old_style_date(template: Template, page: PageFacts, *, form: str = "{new} [O
     """``3 May [O.S. 22 April] 1469``."""
     new, year, old = template.padded(3)[:3]
     return form.format(new=new, old=old, year=year).strip() if old else f"{new} {year}".strip()
-
-
-def old_style_date_with_year(template: Template, page: PageFacts) -> str:
-    """``11 February [O.S. 31 January 1731] 1732`` and its kin: the last argument is the whole old date."""
-    values = template.padded(3)
-    return f"{values[0]} {values[1]} [O.S. {values[2]}]".strip() if values[2] else f"{values[0]} {values[1]}".strip()
 
 
 def film_dates(template: Template, page: PageFacts) -> str:

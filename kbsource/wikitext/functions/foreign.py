@@ -22,11 +22,11 @@ def language_names(lang: str) -> dict[str, str]:
     return data.get("en" if lang == "simple" else lang) or data.get(lang.partition("-")[0], {})
 
 
-def lang(template: Template, page: PageFacts, *, position: int = 2) -> str:
+def lang(template: Template, page: PageFacts) -> str:
     """The text of ``{{lang|fr|texte}}``, in italics where the script is Latin as the template sets it."""
     values = template.positional
     code = template.argument(1, "code").lower()
-    text = values[position - 1].strip("\n") if len(values) >= position else template.argument(0, "text", "texte", "1")
+    text = values[1].strip("\n") if len(values) > 1 else template.argument(0, "text", "texte", "1")
     text = text if text.strip() else template.argument(0, "text", "texte")
     translit = template.named.get("translit", "")
     meaning = template.named.get("lit", "")
@@ -112,10 +112,9 @@ def native_name(template: Template, page: PageFacts) -> str:
     return f"{text} ({link_to_language(name, page.lang)})"
 
 
-def language_tag(template: Template, page: PageFacts, *, code: str) -> str:
-    """The name of a language in brackets, as ``{{in lang|fr}}`` and ``{{fr icon}}`` do."""
-    codes = template.filled() if code == "" else [code]
-    names = [language_names(page.lang).get(one.lower()) or autonym(one) for one in codes]
+def language_tag(template: Template, page: PageFacts) -> str:
+    """The names of languages in brackets, as ``{{in lang|fr}}`` does."""
+    names = [language_names(page.lang).get(code.lower()) or autonym(code) for code in template.filled()]
     return f"(in {' and '.join(names)})" if page.lang in ("en", "simple") else f"({', '.join(names)})"
 
 
@@ -209,12 +208,6 @@ def chinese(template: Template, page: PageFacts) -> str:
     return "; ".join(pieces) or template.shown()
 
 
-def chinese_link(template: Template, page: PageFacts, *, target: int = 1, foreign: int = 2, label: int = 3) -> str:
-    """The local title of ``{{tsl|en|Foreign|本地}}``, ``{{link-en|本地|Foreign|显示}}`` as a link."""
-    local = template.argument(target) or template.argument(foreign)
-    return link(local, template.argument(label, default=local)) if local else template.shown()
-
-
 def korean(template: Template, page: PageFacts) -> str:
     """``{{korean|hangul=한글|hanja=漢字|rr=…|mr=…}}`` as labelled pieces."""
     named = template.named
@@ -230,15 +223,9 @@ _IPA_LEADS = dict.fromkeys(("lang", "alsouk", "ipa", "uklang", "uslang"), "") | 
 }  # fmt: skip
 
 
-@cache
-def _diaphonemes() -> dict[str, str]:
-    """The IPA of every key of {{IPAc-en}}: "sh" -> "ʃ"; keys that are IPA already stand for themselves."""
-    return dict(read_rules("ipa")["keys"])
-
-
 def english_ipa(template: Template, page: PageFacts) -> str:
     """``/ˌæləˈbæmə/``. Source: https://en.wikipedia.org/wiki/Template:IPAc-en"""
-    keys = _diaphonemes()
+    keys = read_rules("ipa")["keys"]  # those that are not there are IPA already
     lead = ""
     sounds: list[str] = []
     for value in template.positional:
@@ -251,11 +238,10 @@ def english_ipa(template: Template, page: PageFacts) -> str:
     return f"{lead}/{text}/" if text else lead.strip()
 
 
-def foreign_ipa(template: Template, page: PageFacts, *, code: str = "") -> str:
+def foreign_ipa(template: Template, page: PageFacts) -> str:
     """``French pronunciation: [alɛ̃ kɔn]`` from ``{{IPA-fr|alɛ̃ kɔn}}``, or with the lead that is asked for."""
     values = template.stripped()
-    code = code or template.name.partition("-")[2]
-    name = language_names(page.lang).get(code.lower(), "")
+    name = language_names(page.lang).get(template.name.partition("-")[2].lower(), "")
     text = values[0] if values else ""
     if not text:
         return ""
@@ -294,23 +280,9 @@ def pronunciation(template: Template, page: PageFacts) -> str:
     return text if not text.lower().endswith((".ogg", ".oga", ".wav", ".mp3")) else ""
 
 
-def bracketed(template: Template, page: PageFacts, *, opening: str, closing: str) -> str:
-    """All arguments one behind the other between brackets: ``⟨a⟩``, ``[a]``, ``/a/``."""
-    text = "".join(template.stripped())
-    return f"{opening}{text}{closing}" if text else ""
-
-
-def pronounced(template: Template, page: PageFacts) -> str:
-    """``pronounced [x]`` of one argument."""
-    text = template.argument(1)
-    return f"pronounced{NBSP}[{text}]" if text else ""
-
-
-def own_name(template: Template, page: PageFacts, *, lower: bool = False, after: str = "") -> str:
+def own_name(template: Template, page: PageFacts) -> str:
     """The name of the template itself, with the arguments behind it: ``{{1er|mai}}``, ``{{XIXe siècle}}``."""
-    name = template.name[:1].lower() + template.name[1:] if lower else template.name
-    values = template.filled()
-    return NBSP.join([name + after, *values])
+    return NBSP.join([template.name, *template.filled()])
 
 
 def french_century(template: Template, page: PageFacts, *, word: str = "siècle", before_christ: bool = False) -> str:
@@ -339,13 +311,6 @@ def french_century(template: Template, page: PageFacts, *, word: str = "siècle"
     ending = "s" if joints else ""
     christ = f" av.{NBSP}J.-C." if before_christ else ""
     return f"{text}{NBSP}{word}{ending}{christ}" if text else ""
-
-
-def century(template: Template, page: PageFacts, *, before: str = "", after: str = "", linked: bool = False) -> str:
-    """``siglo XIX``, ``século XIX``, ``XIX век`` from the number."""
-    value = template.argument(1)
-    text = f"{before}{value}{after}"
-    return link(text) if linked and value else text if value else ""
 
 
 def spanish_century(template: Template, page: PageFacts) -> str:
@@ -394,9 +359,9 @@ def in_language(template: Template, page: PageFacts, *, code: str = "", word: st
     return f"{word}{name}{separator}{shown_text}{f' ‚{meaning}‘' if meaning else ''}"
 
 
-def language_by_own_name(template: Template, page: PageFacts, *, word: str = "", cut: int = 1) -> str:
+def language_by_own_name(template: Template, page: PageFacts) -> str:
     """A language's name and a text where the template's name is the code with a mark: ``{{enS|water}}``."""
-    return in_language(template, page, code=template.name[: len(template.name) - cut].lower(), word=word)
+    return in_language(template, page, code=template.name[:-1].lower(), word="")
 
 
 def work(template: Template, page: PageFacts) -> str:
@@ -407,13 +372,6 @@ def work(template: Template, page: PageFacts) -> str:
     text = f"{year} : {title}" if year and title else title or year
     comment = named.get("commentaire", "")
     return f"{text}. {comment}" if comment else text
-
-
-def french_link(template: Template, page: PageFacts) -> str:
-    """``{{lien|langue=en|trad=Foreign|fr=Title|texte=shown}}`` as a link."""
-    title = template.argument(0, "fr") or template.argument(1) or template.argument(0, "trad")
-    label = template.argument(0, "texte") or template.argument(2, default=title)
-    return link(title, label) if title else template.shown()
 
 
 def temperature(template: Template, page: PageFacts) -> str:
@@ -437,33 +395,6 @@ def elevation(template: Template, page: PageFacts) -> str:
     return f"{text}{NBSP}m{words.get(level) or words.get(level.partition('-')[0], '')}"
 
 
-def arabic_with_transcription(template: Template, page: PageFacts) -> str:
-    """A word with its transcription and meaning: ``{{arF|كتاب|d=kitāb|b=Buch}}``."""
-    word, reading, meaning = template.argument(1), template.argument(0, "d", "w"), template.argument(0, "b")
-    return ", ".join(filter(None, (word, f"''{reading}''" if reading else "", f"‚{meaning}‘" if meaning else "")))
-
-
-def paragraph_of_law(template: Template, page: PageFacts, *, sign: str = "§") -> str:
-    """``§ 1 BGB``."""
-    values = template.filled()
-    return f"{sign}{NBSP}{' '.join(values[:2])}" if values else sign
-
-
 def invisible(template: Template, page: PageFacts) -> str | None:
     """Nothing: figures that only align numbers in a column."""
     return None
-
-
-def russian_link(template: Template, page: PageFacts) -> str:
-    """``{{нп5|Название|текст|en|Foreign}}`` as a link."""
-    title = template.argument(1, "есть")
-    return link(title, template.argument(2, "текст", default=title)) if title else template.shown()
-
-
-def with_words(template: Template, page: PageFacts, *, before: str = "", after: str = "", digits: bool = False) -> str:
-    """The first argument between fixed words: ``nº 82``, ``120 p.``."""
-    values = template.filled()
-    if not values:
-        return (before + after).strip()
-    value = format_number(values[0], page.lang) if digits else values[0]
-    return f"{before}{value}{after}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from urllib.parse import unquote_plus
 
 from kbsource.languages import language_codes
 from kbsource.numerals import read_int
+from kbsource.titles import upper_first
 from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, link
-from kbsource.wikitext.functions.numbers import NBSP, raise_text
-from kbsource.wikitext.markers import literal
+from kbsource.wikitext.functions.numbers import MINUS, NBSP, format_number, plain_minus, raise_text
+from kbsource.wikitext.markers import literal, without_marks
 
 _LONGEST_TITLE = 255  # MediaWiki's limit, in bytes; here in characters
 
@@ -46,6 +49,64 @@ def nth(
     return value.strip("\n")
 
 
+_SLOT = re.compile(r"\{([^{}:]+)(?::(\w+))?\}")
+_CHANGES: dict[str, Callable[[str, PageFacts], str]] = {
+    "lower": lambda text, page: text.lower(),
+    "upper": lambda text, page: text.upper(),
+    "first_lower": lambda text, page: text[:1].lower() + text[1:],
+    "first_upper": lambda text, page: upper_first(text, page.lang),
+    "length": lambda text, page: str(len(text)),
+    "anchor": lambda text, page: "_".join(text.replace("_", " ").split()),  # behind # in an address
+    "url_decoded": lambda text, page: without_marks(unquote_plus(text)),
+    "number": lambda text, page: format_number(text, page.lang),
+    "raised": lambda text, page: raise_text(text),
+    "exponent": lambda text, page: raise_text(plain_minus(text).strip()),
+    "minus": lambda text, page: plain_minus(text).replace("-", MINUS),
+    "overlined": lambda text, page: "\u0305".join((*text, "")) if text.isalnum() and len(text) <= 8 else text,
+}
+
+
+def pieces(
+    template: Template,
+    page: PageFacts,
+    *,
+    show: str | tuple[str, ...],
+    between: str = "",
+    default: str = "",
+    filled: bool = False,
+) -> str:
+    """Pieces of text with arguments in them, ``["{1}", "/{2}", " stars"]``; the default where none of those is there.
+
+    ``{2|name}`` is the second argument or, where that is empty, the one of that name; ``{*}`` all without a name;
+    ``{0}`` the template's own name; ``{1:raised}`` is changed as ``_CHANGES`` has it. A piece goes whose arguments are
+    all empty. ``filled``: numbers count what is not empty.
+    """
+    places = [template.name, *(template.filled() if filled else template.stripped())]
+    taken: list[str] = []
+
+    def take(slot: re.Match[str]) -> str:
+        value = ""
+        for key in slot[1].split("|"):
+            if key.isdecimal():
+                value = places[int(key)] if int(key) < len(places) else ""
+            else:
+                value = template.shown() if key == "*" else template.named.get(key, "")
+            if value:
+                break
+        taken.append(value)
+        return _CHANGES[slot[2]](value, page) if slot[2] else value
+
+    texts: list[str] = []
+    is_there = False
+    for piece in (show,) if isinstance(show, str) else show:
+        taken.clear()
+        text = _SLOT.sub(take, piece)
+        is_there = is_there or any(taken)
+        if any(taken) or not taken:
+            texts.append(text)
+    return between.join(texts) if is_there else _SLOT.sub(take, default)
+
+
 def last(template: Template, page: PageFacts) -> str | None:
     """The last argument that is not empty."""
     values = template.filled()
@@ -53,24 +114,24 @@ def last(template: Template, page: PageFacts) -> str | None:
 
 
 def joined(
-    template: Template, page: PageFacts, *, separator: str = "", before: str = "", after: str = "", default: str = ""
-) -> str | None:
-    """The arguments with a separator between them, or the default where there are none."""
-    values = template.filled()
-    return f"{before}{separator.join(values)}{after}" if values else default
-
-
-def prefixed(
-    template: Template, page: PageFacts, *, word: str, separator: str = " ", names: tuple[str, ...] = ()
+    template: Template,
+    page: PageFacts,
+    *,
+    separator: str = "",
+    before: str = "",
+    after: str = "",
+    default: str = "",
+    most: int | None = None,
+    named: bool = False,
 ) -> str:
-    """A fixed word with the arguments behind it: ``{{vol.|2}}``; the word alone without any."""
-    values = template.filled() or [value for name in names if (value := template.named.get(name, ""))]
-    return f"{word}{separator}{', '.join(values)}" if values else word
+    """The arguments, or the first ``most`` of them, with a separator between them; the default where there are none.
 
-
-def minor_planet(template: Template, page: PageFacts) -> str:
-    """A provisional designation: ``{{mp|2000 QW|7}}`` -> 2000 QW7; what is lowered stays on the line."""
-    return "".join(template.stripped())
+    ``named``: an argument with a name serves where there is none without.
+    """
+    values = template.filled()[:most]
+    if named and not values:
+        values = [value for value in template.named.values() if value][:1]
+    return f"{before}{separator.join(values)}{after}" if values else default
 
 
 def code_point(template: Template, page: PageFacts) -> str:
@@ -84,50 +145,10 @@ def code_point(template: Template, page: PageFacts) -> str:
     return " ".join(filter(None, (f"U+{code.upper()}", sign, name.upper())))
 
 
-def counted_unit(template: Template, page: PageFacts, *, unit: str) -> str:
-    """A number with a unit behind it, or the unit alone: ``{{solar mass|3}}`` -> 3 M☉."""
-    return f"{template.argument(1)}{NBSP}{unit}" if template.argument(1) else unit
-
-
-def span_of_years(template: Template, page: PageFacts, *, word: str) -> str:
-    """``r. 1509–1547`` from one year or two."""
-    values = template.filled()
-    if not values:
-        return word
-    return f"{word}{NBSP}{values[0]}{'–' + values[1] if len(values) > 1 else ''}"
-
-
-def circa(template: Template, page: PageFacts) -> str:
-    """``c. 1500`` or ``c. 1500 – c. 1550``."""
-    values = template.filled()
-    if not values:
-        return "c."
-    return f"{NBSP}– ".join(f"c.{NBSP}{value}" for value in values[:2])
-
-
-def counted(template: Template, page: PageFacts, *, text: str = NBSP) -> str:
-    """A text as often as the first argument says, at most 100 times: ``{{spaces|3}}``."""
+def spaces(template: Template, page: PageFacts) -> str:
+    """As many no-break spaces as the first argument says, at most 100: ``{{spaces|3}}``."""
     count = read_int(template.argument(1, default="1"))
-    return text if count is None or count < 0 else text * min(count, 100)
-
-
-def raised(template: Template, page: PageFacts, *, default: str = "") -> str:
-    """The argument in superscript characters where there are such, else as it is; the default without one."""
-    return raise_text(template.argument(1, "sup")) or default
-
-
-def base_with_scripts(template: Template, page: PageFacts) -> str:
-    """``{{su|p=…|b=…}}``, ``{{subsup|base|low|high}}`` and their kin."""
-    values = template.padded(3)
-    low = template.argument(0, "b", "sub", default=values[1])
-    high = template.argument(0, "p", "sup", default=values[2])
-    return values[0] + raise_text(high) + low
-
-
-def abbreviation(template: Template, page: PageFacts, *, position: int = 1) -> str:
-    """The visible short form of ``{{abbr|short|long}}``; the long one is only a hover text."""
-    values = template.padded(2)
-    return values[position - 1] or values[0] or values[1]
+    return NBSP if count is None or count < 0 else NBSP * min(count, 100)
 
 
 def abbreviation_link(template: Template, page: PageFacts) -> str:
@@ -140,32 +161,29 @@ def interlanguage_link(
     template: Template,
     page: PageFacts,
     *,
-    target: int = 1,
     label: tuple[int, ...] = (),
     target_names: tuple[str, ...] = (),
     label_names: tuple[str, ...] = ("lt", "display"),
 ) -> str:
     """A red link with a hint to another language as a plain link: ``{{ill|Jane Doe|de|lt=Doe}}``.
 
-    ``target`` is the position of the title, ``label`` those of the shown text: the first filled one counts.
+    ``label`` are the positions of the shown text: the first filled one counts.
     """
     values = template.filled()
-    if target == 1 and len(values) > 1 and values[0] in language_codes() and values[1] not in language_codes():
+    if len(values) > 1 and values[0] in language_codes() and values[1] not in language_codes():
         template = template._replace(positional=(*values[1:2], "", "", *values[3:]))  # the order used until 2015
         label = (4,)
-    title = template.argument(0, *target_names) or template.argument(target)
+    title = template.argument(0, *target_names) or template.argument(1)
     text = template.argument(0, *label_names)
     if not text:
         text = next((value for position in label if (value := template.argument(position))), "")
     return link(title, text) if title else text or template.shown()
 
 
-def page_link(
-    template: Template, page: PageFacts, *, position: int = 1, label: int = 2, before: str = "", after: str = ""
-) -> str:
-    """A link to a page named by an argument, with fixed text around the name: ``{{lw|…}}``."""
-    title = template.argument(position)
-    return link(f"{before}{title}{after}", template.argument(label, default=title)) if title else template.shown()
+def page_link(template: Template, page: PageFacts, *, target: str = "{1}", label: str = "{2}") -> str:
+    """A link to a page with a label; both are pieces as of ``pieces``."""
+    title = pieces(template, page, show=target)
+    return link(title, pieces(template, page, show=label)) if title else template.shown()
 
 
 def section_link(template: Template, page: PageFacts) -> str:
@@ -194,32 +212,10 @@ def sort_name(template: Template, page: PageFacts) -> str:
     return link(values[2] or (f"{name} ({dab})" if dab else name), name)
 
 
-def sort_key(template: Template, page: PageFacts, *, position: int = 2) -> str:
-    """The visible part of ``{{sort|key|text}}``; the key alone is shown where there is no text."""
-    return template.argument(position) or (template.argument(1) if position == 2 else "")
-
-
-def marked(template: Template, page: PageFacts, *, mark: str, space: str = " ") -> str:
-    """A sign with the text behind it: ``▲ 3.5%``."""
-    value = template.argument(1)
-    return f"{mark}{space}{value}" if value else mark
-
-
-def cell(template: Template, page: PageFacts, *, word: str) -> str:
-    """A coloured table cell's text, or the word it stands for: ``{{yes}}``, ``{{n/a}}``."""
-    return template.argument(1, default=word)
-
-
 def keys(template: Template, page: PageFacts) -> str:
     """Keys of a keyboard: ``Ctrl+C``; a named chain sign is put between."""
     chain = template.named.get("chain", "+")
     return (chain or "+").join(template.filled())
-
-
-def identifier(template: Template, page: PageFacts, *, word: str) -> str:
-    """A labelled number: ``ISBN 978-…``, several separated by commas."""
-    values = template.filled() or [value for value in template.named.values() if value][:1]
-    return f"{word} {', '.join(values)}" if values else word
 
 
 def address(template: Template, page: PageFacts) -> str:
@@ -233,54 +229,12 @@ def address(template: Template, page: PageFacts) -> str:
     return target.rstrip("/")
 
 
-def ruby(template: Template, page: PageFacts) -> str:
-    """A text with the reading over it in brackets."""
-    values = template.filled()
-    return f"{values[0]} ({values[1]})" if len(values) > 1 else template.shown()
-
-
 def sic(template: Template, page: PageFacts) -> str:
     """A wrong word as it is, with ``[sic]`` behind it unless that is hidden."""
     text = " ".join(template.filled())
     if is_true(template.named.get("hide", "")):
         return text
     return f"{text} &#91;sic&#93;".strip()
-
-
-def chosen(template: Template, page: PageFacts) -> str:
-    """What ``{{main other|article text|other text}}`` shows on an article: the first text."""
-    return template.argument(1)
-
-
-def rating(template: Template, page: PageFacts) -> str:
-    """``3.5/5 stars`` from a rating and its highest value."""
-    values = template.filled()
-    if not values:
-        return ""
-    return f"{values[0]}/{values[1]} stars" if len(values) > 1 else f"{values[0]} stars"
-
-
-def quoted(template: Template, page: PageFacts, *, opening: str = "“", closing: str = "”") -> str:
-    """The first argument in quotation marks, with the author behind it where one is given."""
-    text = template.argument(1, "quote", "text", "texte", "Text", "texto", "citaat", "tekst")
-    return f"{opening}{text}{closing}" if text else ""
-
-
-def share_bar(template: Template, page: PageFacts) -> str:
-    """The label and the share of ``{{bar percent|label|colour|12.5}}``."""
-    values = template.padded(3)
-    return f"{values[0]} {values[2]}%" if values[2] else values[0]
-
-
-def amount_bar(template: Template, page: PageFacts) -> str:
-    """The amount with its unit of ``{{bartable|amount|unit|scale|…}}``; only the bar is drawn besides."""
-    values = template.padded(2)
-    return f"{values[0]}{values[1]}"
-
-
-def legend(template: Template, page: PageFacts) -> str:
-    """The text beside a coloured box."""
-    return template.argument(2, "text")
 
 
 _ENDS_OF_MARRIAGE = {
@@ -317,16 +271,6 @@ def decade(template: Template, page: PageFacts) -> str:
     return link(f"{value[:-1]}0s" if value.isdecimal() else value)
 
 
-def linked_words(template: Template, page: PageFacts) -> str:
-    """The words of ``{{linktext|a|b}}`` as plain text: their links lead to a dictionary."""
-    return "".join(template.stripped())
-
-
-def named_or_first(template: Template, page: PageFacts, *, names: tuple[str, ...]) -> str:
-    """The first named argument that is filled, else the first positional one."""
-    return template.argument(0, *names) or template.argument(1)
-
-
 def verse(template: Template, page: PageFacts, *, book: str = "", mark: str = ":") -> str:
     """A reference to a holy book as shown: ``Genesis 1:2–3``; an edition behind it is left out."""
     values = [book, *template.filled()] if book else template.filled()
@@ -341,25 +285,21 @@ _BULLET = re.compile(r"(?m)^[*#:]+[ \t]*")
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
-def items(template: Template, page: PageFacts, *, mark: str = "*") -> str:
-    """The arguments as lines of a list: ``{{unbulleted list|a|b}}``."""
-    return "\n".join(f"{mark} {_one_line(value)}" for value in template.filled())
+def items(template: Template, page: PageFacts, *, mark: str = "*", titles: tuple[str, ...] = ()) -> str:
+    """The arguments as lines of a list: ``{{unbulleted list|a|b}}``, behind a title that has one of these names."""
+    lines = [f"{mark} {_one_line(value)}" for value in template.filled()]
+    return "\n".join(filter(None, (template.argument(0, *titles), *lines)))
 
 
 def _one_line(value: str) -> str:
     return value if "\n*" in value or "\n#" in value else value.replace("\n", " ")
 
 
-def in_a_row(template: Template, page: PageFacts, *, separator: str = " · ") -> str:
-    """``{{hlist|a|b}}`` as running text with dots between the items."""
-    return separator.join(template.filled())
-
-
-def flat(template: Template, page: PageFacts, *, separator: str = " · ") -> str:
+def flat(template: Template, page: PageFacts) -> str:
     """The lines of a bulleted list inside ``{{flatlist}}`` as running text."""
     text = template.argument(1) or "\n".join(template.filled())
     lines = [_BULLET.sub("", line).strip() for line in text.split("\n")]
-    return separator.join(line for line in lines if line)
+    return " · ".join(filter(None, lines))
 
 
 def content(template: Template, page: PageFacts, *, names: tuple[str, ...] = ()) -> str:
@@ -415,18 +355,6 @@ def poem(template: Template, page: PageFacts) -> str:
 def _lines(text: str) -> str:
     text = _BREAK.sub("\n", text)
     return "<br>\n".join(line.strip() for line in text.split("\n") if line.strip())
-
-
-def numbered(template: Template, page: PageFacts) -> str:
-    """The arguments as a numbered list."""
-    return "\n".join(f"# {_one_line(value)}" for value in template.filled())
-
-
-def collapsible(template: Template, page: PageFacts) -> str:
-    """The title and the items of a list that can be folded."""
-    title = template.argument(0, "title")
-    values = [f"* {_one_line(value)}" for value in template.stripped() if value]
-    return "\n".join(([title] if title else []) + values)
 
 
 def tree(template: Template, page: PageFacts) -> str:

@@ -13,10 +13,12 @@ _DURATIONS = ("seconds", "minutes", "hours", "days", "weeks", "years", "decades"
 def _messages() -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, str]]]:
     """Languages that stand in for one; and by key and language, messages."""
     data = read_rules("messages")
-    chains = {code: tuple(chain.split()) for chain, codes in data.pop("fallback").items() for code in codes.split()}
-    forms = data.pop("duration")
+    chains = {code: tuple(chain.split()) for chain, codes in data["fallback"].items() for code in codes.split()}
+    forms = data["duration"]
     messages = {
-        key: {code: text for text, codes in rows.items() for code in codes.split()} for key, rows in data.items()
+        key: {code: text for text, codes in rows.items() for code in codes.split()}
+        for key, rows in data.items()
+        if key not in ("fallback", "duration")
     }
     messages |= {f"duration-{name}": {code: forms[code][i] for code in forms} for i, name in enumerate(_DURATIONS)}
     return chains, messages

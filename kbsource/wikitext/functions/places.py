@@ -59,12 +59,12 @@ def flag_text(template: Template, page: PageFacts, *, position: int = 2) -> str:
     return template.argument(position) or _country(template.argument(1))[1]
 
 
-def country_by_name(template: Template, page: PageFacts, *, code: str = "") -> str | None:
+def country_by_name(template: Template, page: PageFacts) -> str | None:
     """The country that the template's own name stands for: ``{{GBR}}``, ``{{BE-VLAG}}``.
 
     In other languages than English it is the name alone, without a link; ``{{DEU|#}}`` is the flag alone.
     """
-    name = code or template.name
+    name = template.name
     if page.lang not in ("en", "simple"):
         label = template.argument(1)
         return None if label == "#" else label or country_name(name, page.lang)
@@ -80,12 +80,12 @@ def region_flag(template: Template, page: PageFacts) -> str:
     return values[0] if len(values) > 1 else link(values[0])
 
 
-def team(template: Template, page: PageFacts, *, before: str = "", after: str = "") -> str:
+def team(template: Template, page: PageFacts, *, after: str = "") -> str:
     """A national team's link: ``{{fb|FRA}}`` -> ``[[France national football team|France]]``."""
     title, label = _country(template.argument(1))
     if page.lang not in ("en", "simple"):
         return title
-    return link(f"{before}{title}{after}", label if after.endswith("team") else "") if title else ""
+    return link(f"{title}{after}", label if after.endswith("team") else "") if title else ""
 
 
 def ship(template: Template, page: PageFacts, *, prefix: str = "") -> str:
@@ -182,11 +182,6 @@ def named_coordinates(template: Template, page: PageFacts) -> str | None:
         parts = [*north.split("/"), *east.split("/")]
         return angles(parts)
     return angles([north, east]) if north and east else template.shown()
-
-
-def named_after_country(template: Template, page: PageFacts) -> str:
-    """The country that has the template's own name, as flag templates of many editions do: ``{{France}}``."""
-    return link(template.name)
 
 
 Value = Callable[..., str]

@@ -44,9 +44,9 @@ def formatnum(template: Template, page: PageFacts) -> str:
     return format_number(value, page.lang)
 
 
-def plain_number(template: Template, page: PageFacts, *, position: int = 1) -> str:
+def plain_number(template: Template, page: PageFacts) -> str:
     """``{{nts|1234}}`` and ``{{number|…}}``: the number with digit groups, other text as it is."""
-    text = template.argument(position)
+    text = template.argument(1)
     number = parse_number(text, page.lang)
     before, after = template.named.get("prefix", ""), template.named.get("suffix", "")
     return f"{before}{number.shown if number is not None else text}{after}"
@@ -169,11 +169,6 @@ def _unit_symbol(code: str) -> str:
     return _UNIT_POWER.sub(lambda found: raise_text(plain_minus(found.group(1))), code)
 
 
-def scientific(template: Template, page: PageFacts) -> str:
-    """``×10¹⁸``: ``{{e|18}}``."""
-    return power_of_ten(template.argument(1, default="0"))
-
-
 def times_ten(template: Template, page: PageFacts) -> str:
     """``5.1×10⁹`` of value and exponent, with a unit where given: ``{{esp|5.1|9}}``."""
     values = template.filled()
@@ -213,13 +208,6 @@ def scaled_currency(template: Template, page: PageFacts, *, symbol: str) -> str:
     scale = table("currency_scales").get(template.argument(2).lower(), "")
     amount = currency(template, page, symbol=symbol)
     return f"{amount}{NBSP}{scale}" if scale else amount
-
-
-def old_pounds(template: Template, page: PageFacts) -> str:
-    """``£5 3s 2d`` of ``{{£sd|l=5|s=3|d=2}}``. Source: https://en.wikipedia.org/wiki/Template:%C2%A3sd"""
-    signs = {"l": ("£", ""), "s": ("", "s"), "d": ("", "d")}
-    values = ((template.named.get(key, ""), *around) for key, around in signs.items())
-    return NBSP.join(f"{before}{value}{after}" for value, before, after in values if value) or template.shown()
 
 
 def money(template: Template, page: PageFacts) -> str:
@@ -323,10 +311,10 @@ _CHARGE = re.compile(r"([0-9]*)([+\-−–])")
 _CHEM2_CHARGE = re.compile(r"(?:\((\d*[+-])\)|(?<=[A-Za-z\d\])])(\d?[+-]))(?=$|[\s\])])")
 
 
-@cache
 def _symbols(kind: str) -> dict[str, str]:
     """Symbols by name: of ``elements``, ``other_elements``, ``particles`` or ``music``."""
-    return dict(read_rules("symbols")[kind])
+    found: dict[str, str] = read_rules("symbols")[kind]
+    return found
 
 
 @cache
@@ -368,14 +356,12 @@ def linear_formula(template: Template, page: PageFacts) -> str:
     return _CHEM2_CHARGE.sub(lambda found: raise_text(found.group(1) or found.group(2)), text)
 
 
-def isotope(template: Template, page: PageFacts, *, order: str = "name") -> str:
+def isotope(template: Template, page: PageFacts) -> str:
     """``⁷Li`` of an element by name or symbol and its mass number."""
     values = template.filled()
     if not values:
         return ""
     charge = raise_text(plain_minus(template.named.get("charge", "")))
-    if order == "mass" and len(values) > 1:
-        values = [values[1], values[0], *values[2:]]
     element = _element(values[0])
     mass = raise_text(values[1]) if len(values) > 1 else ""
     text = f"{mass}{element}{charge}"
@@ -426,18 +412,6 @@ def fossil_range(template: Template, page: PageFacts) -> str:
     return f"{text}{NBSP}Ma{note}" if numeric else f"{text}{note}"
 
 
-def million_years(template: Template, page: PageFacts, *, word: str = "million years ago") -> str:
-    """``65.5 million years ago``, two values as a span."""
-    values = template.filled()
-    return f"{'–'.join(values[:2])} {word}" if values else word
-
-
-def disease_code(template: Template, page: PageFacts) -> str:
-    """``F84.0`` of letter, number and decimal: ``{{ICD10|F|84|0|f|80}}``; the rest is only a target."""
-    values = template.padded(3)
-    return f"{values[0]}{values[1]}{'.' + values[2] if values[2] else ''}"
-
-
 def square_root(template: Template, page: PageFacts) -> str:
     """``√2``, ``³√2``."""
     values = template.padded(2)
@@ -445,37 +419,6 @@ def square_root(template: Template, page: PageFacts) -> str:
     return f"{raise_text(values[1])}√{value}"
 
 
-def overlined(template: Template, page: PageFacts) -> str:
-    """The argument with a line over each of its letters where it is short, else as it is."""
-    text = template.argument(1)
-    return "".join(character + "\u0305" for character in text) if text.isalnum() and len(text) <= 8 else text
-
-
 def formula_text(template: Template, page: PageFacts) -> str:
     """The content of ``{{math|…}}``; an argument ``1=`` serves where the formula has an equals sign."""
     return "".join(value.strip("\n") for value in template.positional) or template.argument(0, "1", "big")
-
-
-def function_limits(template: Template, page: PageFacts, *, sign: str) -> str:
-    """``∫`` or ``∑`` with its limits."""
-    values = template.padded(3)
-    low = template.named.get("from", "") or template.named.get("sub", "")
-    high = template.named.get("to", "") or template.named.get("sup", "")
-    bounds = f"{low}{raise_text(high)}"
-    return f"{sign}{bounds}{values[0]}"
-
-
-def right_ascension(template: Template, page: PageFacts) -> str:
-    """``12ʰ 34ᵐ 56.7ˢ`` as ``12h 34m 56.7s``."""
-    return " ".join(f"{value}{mark}" for value, mark in zip(template.filled(), ("h", "m", "s"), strict=False))
-
-
-def declination(template: Template, page: PageFacts) -> str:
-    """``−16° 42′ 58″``."""
-    pieces = (f"{value}{mark}" for value, mark in zip(template.filled(), ("°", "′", "″"), strict=False))
-    return plain_minus(" ".join(pieces)).replace("-", "\u2212")
-
-
-def dental_formula(template: Template, page: PageFacts) -> str:
-    """``0.0.2-3.3/0.0.2.3``: the teeth of the upper and the lower jaw."""
-    return f"{template.named.get('upper', '')}/{template.named.get('lower', '')}"
