@@ -1,37 +1,295 @@
-"""Uses that no rule knows -> what their definitions show on the page, remembered where it is the same everywhere."""
+"""Uses that no rule knows -> what their definitions show on the page, remembered where it is the same everywhere.
+
+Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions and ParserFunctions.php of the extension.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kbsource.site import CATEGORY, TEMPLATE, Site
 from kbsource.titles import split_namespace
 from kbsource.wikitext.asked import Asked
-from kbsource.wikitext.frames import (
-    MAX_LOOK_UPS,
-    MAX_PIECES,
-    BoundError,
-    Cost,
-    Definitions,
-    Engine,
-    Frame,
-    Invoke,
-    Wiki,
-    transcluded,
+from kbsource.wikitext.functions.arguments import PageFacts, Template
+from kbsource.wikitext.functions.conditions import CHOICES, nth
+from kbsource.wikitext.markers import CURRENCY, CUT, LINE, NUMBER, as_expanded, unmark_separators
+from kbsource.wikitext.templates import (
+    TemplateRule,
+    find_function,
+    is_number,
+    magic,
+    normalise_template_name,
+    numbered_in_place,
+    split_arguments,
 )
-from kbsource.wikitext.functions.arguments import PageFacts
-from kbsource.wikitext.markers import CUT, LINE, unmark_separators
-from kbsource.wikitext.templates import TemplateRule, normalise_template_name, split_arguments
-from kbsource.wikitext.tree import Text, Use, count_pieces, read_boxes, read_tree, without_insides
+from kbsource.wikitext.tree import (
+    Parameter,
+    Text,
+    Use,
+    count_pieces,
+    read_boxes,
+    read_tree,
+    transcluded,
+    without_insides,
+)
 
+
+class Definitions(Protocol):
+    """The templates and modules of one dump, looked up by their names in normal form, without namespace."""
+
+    def source(self, name: str) -> str | None:
+        """The wikitext of a template, redirects already followed; None where the dump has none."""
+
+    def module(self, name: str) -> str | None:
+        """The source of a Lua module; None where the dump has none."""
+
+
+class BoundError(Exception):
+    """A template went over a limit of MediaWiki's, or over what one page may cost; never leaves this package."""
+
+
+MAX_DEPTH = 100
+"""Expansions within expansions: $wgMaxPPExpandDepth; it was 40 until MediaWiki 1.24."""
+MAX_WORK = 500_000
+"""Units of work on a page: nodes visited, of which MediaWiki allows 1,000,000 with all its templates in one."""
+MAX_CHARS = 2 << 20
+"""Characters that templates and arguments may give on a page, counted at each level: $wgMaxArticleSize."""
+MAX_PIECES = 100_000
+"""Pieces of one definition: braces, pipes, equals signs and links. The longest lists of cases have some thousands."""
+PIECES_A_UNIT = 16
+"""Pieces of a definition that are a unit of work each time that it is used."""
+MAX_LOOK_UPS = 500
+"""Pages asked for by ``#ifexist``: $wgExpensiveParserFunctionLimit."""
+_CHARS_A_UNIT = 128
+
+
+Parts = tuple[tuple["Text | None", Text], ...]
+
+
+INFOBOX = '<table class="infobox"></table>'
+"""What an infobox within a definition leaves, so that the box around it is known for one."""
+_BLOCK_STARTS = ("*", "#", ":", ";", "{|")
+
+
+class WatchedPage:
+    """PageFacts that know whether they were asked for what other pages have otherwise."""
+
+    __slots__ = ("_facts", "is_asked", "lang", "site")
+    title: str
+    timestamp: str
+
+    def __init__(self, facts: PageFacts) -> None:
+        self._facts = facts
+        self.lang = facts.lang
+        self.site = facts.site
+        self.is_asked = False
+
+    def __getattr__(self, name: str) -> Any:
+        self.is_asked = True
+        return getattr(self._facts, name)
+
+
+class Frame:
+    """A template or module at work, or the page itself: what ``frame`` is to a Lua module.
+
+    Arguments are worked out when asked for.
+    """
+
+    __slots__ = ("_arguments", "engine", "names", "parent", "title")
+
+    def __init__(
+        self,
+        engine: PageExpander,
+        title: str,
+        *,
+        names: tuple[str, ...] = (),
+        arguments: dict[str, Argument] | None = None,
+        parent: Frame | None = None,
+    ) -> None:
+        self.engine = engine
+        self.title = title  #: full name of the template or module, ``Template:Age``; of the page for what stands on it
+        self.names = names  #: the templates at work, outermost first, this one included
+        self.parent = parent  #: the template that invokes a module; None for a template
+        self._arguments = arguments or {}
+
+    @property
+    def arguments(self) -> Mapping[str, str]:
+        """Values by name, numbers as text; those without a name keep the white space around them."""
+        return {name: self._argument(name) or "" for name in self._arguments}
+
+    @property
+    def page_title(self) -> str:
+        """Title of the page, with spaces; a result that asks for it, or for the time, holds on this page only."""
+        return self.engine.page.title
+
+    @property
+    def timestamp(self) -> str:
+        """ISO time of the page's revision."""
+        return self.engine.page.timestamp
+
+    def preprocess(self, wikitext: str) -> str:
+        """Wikitext with its templates and ``{{{parameters}}}`` expanded in this frame.
+
+        Raises:
+            BoundError: it has more pieces than a definition may have, or the page has spent all that it may.
+        """
+        n_pieces = count_pieces(wikitext)
+        if n_pieces > MAX_PIECES:
+            raise BoundError("pieces")
+        self.spend(n_pieces + wikitext.count("<"))
+        return self.read(read_tree(transcluded(wikitext, self.engine.page.lang, Counter())))
+
+    def expand(self, name: str, arguments: Mapping[str, str]) -> str:
+        """The expansion of a template or parser function (``#if``, ``lc:``) with these arguments."""
+        numbers = sorted((name for name in arguments if name.isdecimal()), key=lambda name: (len(name), name))
+        parts: list[tuple[Text | None, Text]] = [((number,), (arguments[number],)) for number in numbers]
+        parts += [((key,), (value,)) for key, value in arguments.items() if not key.isdecimal()]
+        if name.rstrip(":").casefold() not in magic().functions:
+            return self.use(Use((name,), tuple(parts), True))
+        first, *others = [value for _, value in parts] or [("",)]
+        return self.use(Use((f"{name.rstrip(':')}:", *first), tuple((None, value) for value in others), True))
+
+    def spend(self, work: int) -> None:
+        """Charges units of work to the page; a BoundError must pass through."""
+        self.engine.spend(work)
+
+    def read(self, text: Text) -> str:
+        """A text with all its braces worked out.
+
+        Raises:
+            BoundError: it goes too deep, or the page has spent all that it may.
+        """
+        engine = self.engine
+        engine.spend(1 + len(text))
+        if engine.depth >= MAX_DEPTH:
+            raise BoundError("depth")
+        engine.depth += 1
+        out: list[str] = []
+        for node in text:
+            if isinstance(node, str):
+                engine.work += len(node) // _CHARS_A_UNIT
+                out.append(node)
+            elif isinstance(node, Parameter):
+                out.append(self._parameter(node))
+            else:
+                shown = self.use(node)
+                out.append(NUMBER if shown == CUT and out and out[-1][-1:] in CURRENCY else shown)
+        engine.depth -= 1
+        return out[0] if len(out) == 1 else "".join(out)
+
+    def _argument(self, name: str) -> str | None:
+        value = self._arguments.get(name)
+        if value is None or isinstance(value, str):
+            return value
+        text, frame, is_stripped = value
+        found = frame.read(text)
+        self._arguments[name] = found = found.strip() if is_stripped else found
+        return found
+
+    def _parameter(self, node: Parameter) -> str:
+        name = self.read(node.name).strip()
+        value = self._argument(name)
+        if value is not None:
+            return self.engine.give(value)
+        return f"{{{{{{{name}}}}}}}" if node.default is None else self.read(node.default)
+
+    def use(self, node: Use, *, is_by_rule: bool = True) -> str:
+        """What stands for one use, by a rule where there is one and it may be."""
+        engine, wiki = self.engine, self.engine.wiki
+        head = self.read(node.head)
+        if ":" in head and (found := find_function(head)):
+            return self._function(*found, node.parts)
+        if not node.parts and (variable := magic().variables.get(head.strip())):
+            return engine.by_rule(wiki.find_rule(variable), Template(variable, (), {}))
+        name = wiki.name_template(head)
+        if not name or head.lstrip().startswith(":"):
+            return engine.unknown()
+        rule = wiki.find_rule(name)
+        text = None
+        if rule.outcome == "unknown" or not is_by_rule:
+            text = self._defined(node, name)
+        elif rule.yields and name not in self.names:
+            partial, n_modules, n_refs = engine.is_partial, engine.n_modules, engine.n_refs
+            text = self._defined(node, name)
+            if not any(map(str.isalnum, text)):
+                text, engine.is_partial, engine.n_modules, engine.n_refs = None, partial, n_modules, n_refs
+        if text is None:
+            named = dict(self._with(node.parts, "", ()).arguments) if rule.function else {}
+            numbered = {int(key): named.pop(key) for key in list(named) if is_number(key)}
+            text = engine.by_rule(rule, numbered_in_place(name, [], named, numbered))
+        return f"\n{text}" if not node.begins_line and text.startswith(_BLOCK_STARTS) else text
+
+    def _defined(self, node: Use, name: str) -> str:
+        """What a template's definition makes of a use.
+
+        Raises:
+            BoundError: it goes round in a loop, or the page has spent all that it may.
+        """
+        engine = self.engine
+        tree, n_pieces, n_refs = engine.wiki.find_tree(name)
+        if name in self.names or n_pieces > MAX_PIECES:
+            raise BoundError("loop" if name in self.names else "pieces")
+        if tree is None:
+            return engine.unknown()
+        engine.spend(n_pieces // PIECES_A_UNIT)
+        engine.n_refs += n_refs
+        return engine.give(self._with(node.parts, f"Template:{name}", (*self.names, name)).read(tree))
+
+    def _with(self, parts: Parts, title: str, names: tuple[str, ...], parent: Frame | None = None) -> Frame:
+        """The frame of what is used with these arguments."""
+        self.engine.spend(len(parts))
+        arguments: dict[str, Argument] = {}
+        number = 0
+        for key, value in parts:
+            if key is None:
+                number += 1
+                arguments[str(number)] = (value, self, False)
+            else:
+                arguments[self.read(key).strip()] = (value, self, True)
+        return Frame(self.engine, title, names=names, arguments=arguments, parent=parent)
+
+    def _function(self, name: str, first: str, parts: Parts) -> str:
+        engine, wiki = self.engine, self.engine.wiki
+        if name in CHOICES:
+            return CHOICES[name](first.strip(), parts, self.read)
+        if name == "#ifexist":
+            title = first.strip()
+            is_there = bool(title) and engine.look_up() and wiki.exists(title)
+            return nth(parts, 0 if is_there else 1, self.read)
+        if name == "#invoke":
+            return self._invoke(first.strip(), parts)
+        values = (first, *(nth(parts, number, self.read) for number in range(len(parts))))
+        if name == "#tag":
+            name, values = f"#tag:{first.strip().lower()}", values[1:]
+        return engine.by_rule(wiki.find_rule(name), Template(name, values, {}))
+
+    def _invoke(self, module: str, parts: Parts) -> str:
+        engine = self.engine
+        invoke = engine.wiki.invoke
+        if invoke is None or not parts:
+            engine.n_modules += 1
+            return engine.unknown()
+        frame = self._with(parts[1:], f"Module:{module}", self.names, parent=self)
+        text = invoke(module, nth(parts, 0, self.read), frame)
+        if text is None:
+            engine.n_modules += 1
+            return engine.unknown()
+        engine.is_invoked = True
+        return engine.give(as_expanded(text))
+
+
+Invoke = Callable[[str, str, Frame], "str | None"]
+"""Runs a function of a module: (module name, function name, frame with the arguments of ``#invoke``) -> its wikitext;
+None where it cannot be run, which leaves a gap as an unknown template does."""
+Argument = str | tuple[Text, Frame, bool]
+"""A value, or what it is worked out from: the text, the frame that it stands in, and whether it is stripped."""
 MAX_REMEMBERED_CHARS = 64 << 20
 """Characters of definitions, and likewise of uses with what they show, that a process remembers."""
 _CHARS_A_PIECE = 64  # a piece of a tree takes the room of so many
 _CHARS_A_NAME = 64  # as does a name that was asked for
-_LINE_STARTS = ("*", "#", ":", ";", "{|")
 _TAG_REF = re.compile(r"\{\{\s*#tag:\s*ref\b", re.IGNORECASE)
 _NO_VALUE = re.compile(r"\{{3}[^{}]*\}{3}")
 _DOUBLED = re.compile(r"\{(?=\{)|(?<=\})\}")
@@ -90,8 +348,10 @@ class Expander:
         self._definitions = definitions
         self._site = site
         self._trees: _Memory[tuple[Text | None, int, int]] = _Memory()
-        self._wiki = Wiki(find_rule, self._find_tree, self.name_template, invoke, exists or (lambda title: False))
-        self.known: _Memory[tuple[Expanded, Cost, frozenset[str]]] = _Memory()
+        self.known: _Memory[tuple[Expanded, tuple[int, int, int], frozenset[str]]] = _Memory()
+        self.find_rule = find_rule
+        self.invoke = invoke
+        self.exists = exists or (lambda title: False)
 
     def name_template(self, head: str) -> str:
         """The normal form of a template's name, without the wiki's own prefix for templates."""
@@ -103,13 +363,14 @@ class Expander:
 
     def on_page(self, page: PageFacts) -> PageExpander:
         """What expands the uses on a page."""
-        return PageExpander(self, self._wiki, page)
+        return PageExpander(self, page)
 
     def is_category(self, prefix: str) -> bool:
         """Whether links with this prefix put a page into a category."""
         return split_namespace(f"{prefix}:x", self._site)[0] == CATEGORY
 
-    def _find_tree(self, name: str) -> tuple[Text | None, int, int]:
+    def find_tree(self, name: str) -> tuple[Text | None, int, int]:
+        """The definition of a template by its name, None where there is none, its pieces, and references in it."""
         self.asked.template(name)
         found = self._trees.get(name)
         if found is None:
@@ -125,53 +386,124 @@ class Expander:
 
 
 class PageExpander:
-    """Expands the uses on one page, which share what they may cost."""
+    """Expands the uses on one page, which share what they may cost: what has been spent is in its numbers."""
 
-    __slots__ = ("_engine", "_expander", "_title", "cost")
+    __slots__ = (
+        "_title",
+        "depth",
+        "is_invoked",
+        "is_partial",
+        "n_chars",
+        "n_look_ups",
+        "n_modules",
+        "n_refs",
+        "page",
+        "wiki",
+        "work",
+    )
 
-    def __init__(self, expander: Expander, wiki: Wiki, page: PageFacts) -> None:
-        self._expander = expander
+    def __init__(self, wiki: Expander, page: PageFacts) -> None:
+        self.wiki = wiki
+        self.page = WatchedPage(page)
         self._title = page.title
-        self._engine = Engine(wiki, page)
-        self.cost = self._engine.cost
+        self.work = self.n_chars = self.n_look_ups = 0
+        self._start()
+
+    def _start(self) -> None:
+        """Begins a use that stands on the page itself."""
+        self.depth = 0  #: texts at work, each within the one before
+        self.n_modules = 0  #: calls of modules that were not run, or failed
+        self.n_refs = 0  #: references that stand in the definitions that took part
+        self.is_partial = False  #: something was left out that nobody knows
+        self.page.is_asked = self.is_invoked = False
+
+    def spend(self, work: int) -> None:
+        """Adds units of work.
+
+        Raises:
+            BoundError: the page has none left.
+        """
+        self.work += work
+        if self.work > MAX_WORK:
+            raise BoundError("work")
+
+    def give(self, text: str) -> str:
+        """A text that a template or an argument came to, and counts it.
+
+        Raises:
+            BoundError: the page has more than it may have.
+        """
+        self.n_chars += len(text)
+        if self.n_chars > MAX_CHARS:
+            raise BoundError("size")
+        return text
+
+    def look_up(self) -> bool:
+        """Counts a page that is asked for; says whether it may be."""
+        self.n_look_ups += 1
+        return self.n_look_ups <= MAX_LOOK_UPS
+
+    def _pay(self, work: int, n_chars: int, n_look_ups: int) -> bool:
+        """Adds the cost of what is known already where the page can pay it, as if it were new, and says whether."""
+        work, n_chars, n_look_ups = self.work + work, self.n_chars + n_chars, self.n_look_ups + n_look_ups
+        if work > MAX_WORK or n_chars > MAX_CHARS or n_look_ups > MAX_LOOK_UPS:
+            return False
+        self.work, self.n_chars, self.n_look_ups = work, n_chars, n_look_ups
+        return True
+
+    def unknown(self) -> str:
+        """What stands for what nobody knows."""
+        self.is_partial = True
+        return CUT
+
+    def by_rule(self, rule: TemplateRule, template: Template) -> str:
+        """What a rule makes of a use."""
+        text = rule.function(template, self.page, **rule.parameters) if rule.function else None
+        if rule.outcome == "infobox":
+            return INFOBOX + (text or "")
+        if rule.outcome == "unknown":
+            return self.unknown()
+        if text is None:
+            return CUT
+        text = as_expanded(text)
+        return self.give(f"\n\n{text}\n\n" if rule.is_block else text)
 
     def expand(self, inner: str, name: str) -> Expanded:
         """What a use shows by what stands between its braces, templates worked out; ``name`` in normal form."""
-        engine, known, asked = self._engine, self._expander.known, self._expander.asked
+        known, asked = self.wiki.known, self.wiki.asked
         remembered = known.get(inner)
         # What the page cannot pay is worked out as far as it goes, as if nobody remembered it.
-        if remembered is not None and engine.cost.add(remembered[1]):
+        if remembered is not None and self._pay(*remembered[1]):
             asked.names |= remembered[2]
             return remembered[0]
-        engine.start()
-        before = engine.cost.counts()
+        self._start()
+        work, n_chars, n_look_ups = self.work, self.n_chars, self.n_look_ups
         try:
             text, names = asked.apart(lambda: self._worked_out(inner))
         except BoundError:
             return _BOUND
         expanded = self._seen(text)
-        if not engine.page.is_asked and engine.cost.n_look_ups <= MAX_LOOK_UPS:
-            n_chars = len(text) + _CHARS_A_NAME * len(names)
-            known.add(inner, (expanded, engine.cost.since(*before), names), n_chars)
+        if not self.page.is_asked and self.n_look_ups <= MAX_LOOK_UPS:
+            spent = self.work - work, self.n_chars - n_chars, self.n_look_ups - n_look_ups
+            known.add(inner, (expanded, spent, names), len(text) + _CHARS_A_NAME * len(names))
         return expanded
 
     def _worked_out(self, inner: str) -> str:
         """What the use comes to; raises BoundError."""
-        self._engine.cost.spend(inner.count("|"))
+        self.spend(inner.count("|"))
         parts = [
             (None if name is None else (unmark_separators(name),), (unmark_separators(value),))
             for name, value in split_arguments(inner)
         ]
-        return Frame(self._engine, self._title).use(Use(parts[0][1], tuple(parts[1:]), True), is_by_rule=False)
+        return Frame(self, self._title).use(Use(parts[0][1], tuple(parts[1:]), True), is_by_rule=False)
 
     def _seen(self, text: str) -> Expanded:
-        engine = self._engine
         if "{{" in text or "}}" in text:  # parameters without a value, and what has no partner
             text = _DOUBLED.sub("", _NO_VALUE.sub(CUT, text))
-        text, kinds = read_boxes(text, self._expander.is_category)
-        if engine.is_partial and not kinds and not any(map(str.isalnum, text)):
-            return Expanded("unknown", n_modules=engine.n_modules, n_refs=engine.n_refs)
-        if text.startswith(_LINE_STARTS):
+        text, kinds = read_boxes(text, self.wiki.is_category)
+        if self.is_partial and not kinds and not any(map(str.isalnum, text)):
+            return Expanded("unknown", n_modules=self.n_modules, n_refs=self.n_refs)
+        if text.startswith(_BLOCK_STARTS):
             text = LINE + text
-        outcome = "invoked" if engine.is_invoked else "expanded"
-        return Expanded(outcome, text, "infobox" in kinds, engine.n_modules, engine.n_refs)
+        outcome = "invoked" if self.is_invoked else "expanded"
+        return Expanded(outcome, text, "infobox" in kinds, self.n_modules, self.n_refs)

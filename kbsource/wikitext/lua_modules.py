@@ -19,7 +19,7 @@ from kbsource.numerals import unescape
 from kbsource.site import CANONICAL_NAMESPACES, TEMPLATE, Site
 from kbsource.titles import clean_title, is_valid_title, normalise_title, split_namespace, upper_first
 from kbsource.wikitext.asked import GENERATOR, MODULE, Asked
-from kbsource.wikitext.frames import Argument, BoundError, Definitions, Frame
+from kbsource.wikitext.expander import Argument, BoundError, Definitions, Frame
 from kbsource.wikitext.functions import foreign
 from kbsource.wikitext.functions.arguments import PageFacts
 from kbsource.wikitext.functions.clock import read_moment, write_moment

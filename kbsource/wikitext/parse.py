@@ -23,8 +23,7 @@ from kbsource.site import Site
 from kbsource.titles import TargetParser
 from kbsource.wikitext.asked import Asked
 from kbsource.wikitext.blocks import RawAnchor, RawTable, TextCell, build_blocks, build_cells, cut_tables
-from kbsource.wikitext.expander import Expander
-from kbsource.wikitext.frames import Definitions, Invoke
+from kbsource.wikitext.expander import Definitions, Expander, Invoke
 from kbsource.wikitext.functions import inline
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.functions.conditions import ERROR

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kbsource.wikitext.asked import Asked
 from kbsource.wikitext.citations import find_note, is_citation, note_names, read_citation, read_link, read_text
-from kbsource.wikitext.frames import Definitions
+from kbsource.wikitext.expander import Definitions
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.identifiers import SCHEMES
 from kbsource.wikitext.markers import CUT, EQUALS, PIPE, literal, unmark_separators, without_marks

@@ -13,7 +13,9 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from kbsource.wikitext.functions.arguments import read_rules
-from kbsource.wikitext.markers import CUT, TEMPLATE_LINK
+from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants
+from kbsource.wikitext.markers import CUT, TEMPLATE_LINK, as_read
+from kbsource.wikitext.tags import find_closer, strip_extensions
 
 _TOKEN = re.compile(r"(\{\{+|\}\}+|\[\[|\]\]|\||=)")
 
@@ -34,6 +36,78 @@ class Parameter(NamedTuple):
 
 
 Text = tuple[str | Use | Parameter, ...]
+
+
+MAX_SOURCE_CHARS = 2 << 20
+"""Longer sources are no pages: $wgMaxArticleSize of MediaWiki, in bytes there."""
+
+_OPAQUE = "nowiki|pre|syntaxhighlight|source|math|templatedata"
+_PART = re.compile(rf"<(?:!--|(noinclude|includeonly|onlyinclude|{_OPAQUE})(\s[^<>]*)?(/?)>)", re.IGNORECASE)
+_CLOSERS = re.compile(r"</?(?:noinclude|includeonly|onlyinclude)(?:\s[^<>]*)?/?>", re.IGNORECASE)
+
+
+def transcluded(source: str, lang: str, losses: Counter[str]) -> str:
+    """What stands on a page for a template's source, before its braces are read.
+
+    Comments are left out, and extension tags as on pages, which are counted in ``losses``. Links are marked as those of
+    a template.
+
+    >>> source = "a<noinclude>b</noinclude><!-- c -->[[d]]<includeonly>e</includeonly>"
+    >>> transcluded(source, "en", Counter()).replace("\\x1c", "")
+    'a[[d]]e'
+    """
+    if len(source) > MAX_SOURCE_CHARS:
+        return ""
+    source, _ = as_read(source)
+    if "<" in source:
+        if "<onlyinclude>" in source and "</onlyinclude>" in source:
+            source = "".join(_only(source))
+        source = strip_extensions(_included(source), losses)
+    if lang in VARIANT_LANGS:
+        source = choose_variants(source)
+    return source.replace("[[", f"[[{TEMPLATE_LINK}")
+
+
+def _only(source: str) -> Iterator[str]:
+    """What stands between ``<onlyinclude>`` and its closer."""
+    position = 0
+    while (start := source.find("<onlyinclude>", position)) >= 0:
+        position = source.find("</onlyinclude>", start)
+        if position < 0:
+            return
+        yield source[start + len("<onlyinclude>") : position]
+
+
+def _included(source: str) -> str:
+    """The source without what only the template's own page shows; what no tag closes goes to the end."""
+    out: list[str] = []
+    position = 0
+    unclosed: set[str] = set()
+    while match := _PART.search(source, position):
+        out.append(_CLOSERS.sub("", source[position : match.start()]))
+        position = match.end()
+        tag = (match[1] or "!--").lower()
+        if tag in ("includeonly", "onlyinclude") or (match[3] and tag == "noinclude"):
+            continue
+        if match[3] or tag in unclosed:
+            out.append(match[0])
+            continue
+        if tag == "!--":
+            end = source.find("-->", position)
+            position = end + 3 if end >= 0 else len(source)
+            if end >= 0:  # whether its line goes with it is decided with the tags
+                out.append(source[match.start() : position])
+        elif tag == "noinclude":
+            closer = find_closer(tag, source, position)
+            position = closer.end() if closer else len(source)
+        elif closer := find_closer(tag, source, position):
+            position = closer.end()
+            out.append(source[match.start() : position])
+        else:
+            unclosed.add(tag)
+            out.append(match[0])
+    out.append(_CLOSERS.sub("", source[position:]))
+    return "".join(out)
 
 
 def count_pieces(source: str) -> int:

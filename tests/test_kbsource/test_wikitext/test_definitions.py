@@ -15,8 +15,7 @@ from msgspec.structs import astuple
 
 from kbsource.site import Site
 from kbsource.wikitext import expander
-from kbsource.wikitext.expander import Expander
-from kbsource.wikitext.frames import MAX_CHARS, MAX_LOOK_UPS, MAX_WORK, Frame, Invoke
+from kbsource.wikitext.expander import MAX_CHARS, MAX_LOOK_UPS, MAX_WORK, Expander, Frame, Invoke
 from kbsource.wikitext.functions.arguments import PageFacts
 from kbsource.wikitext.markers import CUT
 from kbsource.wikitext.parse import ParsedText, WikitextParser
@@ -125,8 +124,8 @@ def test_work_is_counted_and_bounded(name: str) -> None:
     page = Expander(Dictionary(definitions), SITE, find_rule("ltg")).on_page(PageFacts("ltg", "T"))
     for call in use.removeprefix("{{").removesuffix("}}").split("}}{{"):
         page.expand(call, call.partition("|")[0])
-    assert page.cost.work <= MAX_WORK + len(use)
-    assert page.cost.n_chars <= 2 * MAX_CHARS  # the last text may be as long as all before it
+    assert page.work <= MAX_WORK + len(use)
+    assert page.n_chars <= 2 * MAX_CHARS  # the last text may be as long as all before it
 
 
 @pytest.mark.parametrize(
@@ -240,7 +239,7 @@ def test_a_box_costs_the_same_whatever_it_holds() -> None:
         definitions = {"Box": f'{{{{#if:x|<div class="ambox">{inside}</div>}}}}', "Ask": "{{PAGENAME}}" * 99}
         page = Expander(Dictionary(definitions), SITE, find_rule("ltg")).on_page(PageFacts("ltg", "T"))
         assert page.expand("Box|a", "Box").wikitext.strip(CUT) == ""
-        costs.append(page.cost.work)
+        costs.append(page.work)
     assert costs[0] == costs[1]
 
 
