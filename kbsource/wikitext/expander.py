@@ -361,10 +361,6 @@ class Expander:
             name = normalise_template_name(rest, self._site.lang) if namespace == TEMPLATE else name
         return name
 
-    def on_page(self, page: PageFacts) -> PageExpander:
-        """What expands the uses on a page."""
-        return PageExpander(self, page)
-
     def is_category(self, prefix: str) -> bool:
         """Whether links with this prefix put a page into a category."""
         return split_namespace(f"{prefix}:x", self._site)[0] == CATEGORY

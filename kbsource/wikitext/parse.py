@@ -11,21 +11,20 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from kbsource.languages import Language
 from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
 from kbsource.titles import TargetParser
 from kbsource.wikitext.asked import Asked
 from kbsource.wikitext.blocks import RawAnchor, RawTable, TextCell, build_blocks, build_cells, cut_tables
-from kbsource.wikitext.expander import Definitions, Expander, Invoke
+from kbsource.wikitext.expander import Definitions, Expander, Invoke, PageExpander
 from kbsource.wikitext.functions import inline
-from kbsource.wikitext.functions.arguments import Template
+from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import ERROR
 from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants, mark_lines, remove_switches, strip_quotes, tidy
 from kbsource.wikitext.markers import (
@@ -56,12 +55,13 @@ from kbsource.wikitext.tags import decode_references, replace_tags, strip_extens
 from kbsource.wikitext.templates import (
     WORDS_ALONE,
     LostText,
-    TemplateRenderer,
     find_rule,
+    fixed_outcomes,
     is_in_sentence,
     lost_text,
     mark_links,
     normalise_template_name,
+    render,
     split_at_pipes,
     split_template,
     visible_chars,
@@ -119,17 +119,18 @@ class PagePreparation:
 
     def __init__(
         self,
-        renderer: TemplateRenderer,
-        facts: Language,
+        page: PageFacts,
         expander: Expander | None,
         references: References | None = None,
     ) -> None:
-        self._renderer = renderer
-        self.title = renderer.page.title
+        self._page = page
+        self.title = page.title
+        self._fixed_outcome = fixed_outcomes(page.lang)
+        self._find_rule = find_rule(page.lang)
         self._references = references
         self._expander = expander
-        self._facts = facts
-        self._expansion = expander.on_page(renderer.page) if expander is not None else None
+        self._facts = page.site.language_facts
+        self._expansion = PageExpander(expander, page) if expander is not None else None
         self.losses: Counter[str] = Counter()
         self.templates: Counter[tuple[str, str]] = Counter()
         self.lost: dict[tuple[str, str], LostText] = {}
@@ -218,13 +219,13 @@ class PagePreparation:
 
     def _worked_out_again(self, inner: str, depth: int) -> str:
         """What ``_on_template`` gives; nothing is counted, and no other use has less left that it may cost."""
-        again = PagePreparation(self._renderer, self._facts, self._expander)
+        again = PagePreparation(self._page, self._expander)
         again._infoboxes = self._infoboxes[:]
         return again._on_template(inner, depth)
 
     def _on_template(self, inner: str, depth: int) -> str:
         is_listed = inner[:1] == CUT  # see _LISTED_WORK
-        fixed = None if is_listed else self._renderer.fixed_outcome(inner.partition("|")[0])
+        fixed = None if is_listed else self._fixed_outcome(inner.partition("|")[0])
         if fixed is not None:
             if fixed[1] == "unknown":
                 if self._expansion is not None and (text := self._expand(inner, fixed[0], depth)) is not None:
@@ -245,11 +246,11 @@ class PagePreparation:
         if is_listed and (work := inline.whole(template)):
             self.templates[template.name, "rendered"] += 1
             return _as_argument(work) if depth else work
-        if self._expansion is not None and self._renderer.yields(template.name):
+        if self._expansion is not None and self._find_rule(template.name).yields:
             expanded = self._expand(inner, template.name, depth, has_rule=True)
             if expanded is not None:
                 return expanded
-        rendering = self._renderer.render(template)
+        rendering = render(template, self._page)
         if rendering.outcome == "infobox":
             if _HEADING_IN_TEMPLATE.search(inner):
                 return self._leave_out(inner, template.name, "infobox")
@@ -470,15 +471,14 @@ class WikitextParser:
         has_references: bool = False,
         asked: Asked | None = None,
     ) -> None:
-        self._language: Language = site.language_facts
         self._asked = asked or Asked(site)
         self._read_reference: ReferenceReader | None = None
         if has_references:
             self._note_kind = NoteKinds(site.lang, definitions, self._asked)
             self._read_reference = ReferenceReader(site.lang, self.plain, self._note_kind, self._asked)
-        self._trail = self._language.link_trail_pattern()
+        self._trail = site.language_facts.link_trail_pattern()
         self._targets = TargetParser(site)
-        self._renderer = TemplateRenderer(site.lang, site=site, exists=exists)
+        self._page = PageFacts(site.lang, site=site, exists=exists)
         self._is_direct = is_direct
         self._expander: Expander | None = None
         if definitions is not None:
@@ -492,9 +492,9 @@ class WikitextParser:
         when the revision was saved, ISO 8601: what ``{{age}}`` and its kin take as now.
         """
         self._asked.names.clear()
-        renderer = self._renderer.with_page(title, timestamp)
+        page = replace(self._page, title=title, timestamp=timestamp)
         references = References(self._note_kind) if self._read_reference is not None else None
-        work = PagePreparation(renderer, self._language, self._expander, references)
+        work = PagePreparation(page, self._expander, references)
         if not is_from_xml:
             wikitext = work.without_controls(wikitext)
         return self._parse(wikitext, work, references)
@@ -516,7 +516,7 @@ class WikitextParser:
 
     def plain_structure(self, wikitext: str) -> str:
         """What ``plain`` gives, by all the steps that a page takes."""
-        parsed = self._parse(wikitext, PagePreparation(self._renderer, self._language, None))
+        parsed = self._parse(wikitext, PagePreparation(self._page, None))
         return " ".join(element.text for element in parsed.elements[1:])
 
     def _parse(self, wikitext: str, work: PagePreparation, references: References | None = None) -> ParsedText:

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from kbsource.errors import SetupError
 from kbsource.languages import language
 from kbsource.numerals import unescape
-from kbsource.site import Site
 from kbsource.titles import clean_title, upper_first
 from kbsource.wikitext.functions import clock, conditions, convert, dates, foreign, inline, places, quantities
 from kbsource.wikitext.functions.arguments import Function, PageFacts, Template, read_rules
@@ -280,52 +279,19 @@ def is_in_sentence(use: re.Match[str]) -> bool:
 _FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", "infobox")}
 
 
-class TemplateRenderer:
-    """Renders the template uses of one page. Cheap to make: the rules of a language are read once a process."""
-
-    __slots__ = ("_find", "fixed_outcome", "page")
-
-    def __init__(
-        self,
-        lang: str,
-        *,
-        page_title: str = "",
-        timestamp: str = "",
-        site: Site | None = None,
-        exists: Callable[[str], bool] | None = None,
-    ) -> None:
-        """A language without rules of its own has those of English that hold elsewhere."""
-        self._find = find_rule(lang)
-        #: name and outcome, ``dropped`` or ``unknown``, of a use whose arguments do not matter, by what stands
-        #: before its first pipe; None for all others: parser functions, variables, what can be no template
-        self.fixed_outcome = _fixed_outcomes(lang)
-        self.page = PageFacts(lang, page_title, timestamp, site or Site(lang=lang), exists)
-
-    def with_page(self, page_title: str, timestamp: str) -> TemplateRenderer:
-        """A renderer for another page of the same wiki."""
-        page = self.page
-        return TemplateRenderer(
-            page.lang, page_title=page_title, timestamp=timestamp, site=page.site, exists=page.exists
-        )
-
-    def yields(self, name: str) -> bool:
-        """Whether the wiki's own definition of a template comes before its rule."""
-        return self._find(name).yields
-
-    def render(self, template: Template) -> Rendering:
-        """What stands for the use; never fails on wrong or missing arguments."""
-        rule = self._find(template.name)
-        if rule.function is None:
-            return _FIXED[rule.outcome]
-        text = rule.function(template, self.page, **rule.parameters)
-        if text is None:
-            return _FIXED["dropped"]
-        return Rendering(rule.outcome, text, rule.is_block)
+def render(template: Template, page: PageFacts) -> Rendering:
+    """What stands for the use by the rules of the page's language; never fails on wrong or missing arguments."""
+    rule = find_rule(page.lang)(template.name)
+    if rule.function is None:
+        return _FIXED[rule.outcome]
+    text = rule.function(template, page, **rule.parameters)
+    return _FIXED["dropped"] if text is None else Rendering(rule.outcome, text, rule.is_block)
 
 
 @cache
-def _fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str] | None]:
-    """What gives name and outcome of a use whose arguments do not matter; it remembers what it has seen."""
+def fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str] | None]:
+    """What gives name and outcome, ``dropped`` or ``unknown``, of a use whose arguments do not matter, by what stands
+    before its first pipe; None for all others: parser functions, variables, what can be no template."""
     find = find_rule(lang)
 
     @lru_cache(maxsize=1 << 14)
@@ -379,9 +345,11 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
     parts = split_at_pipes(inner)
     head = parts[0]
     if ":" in head:
-        found = _parser_function(head, parts)
-        if found is not None:
-            return found
+        if (found := find_function(head)) is not None:
+            function, first = found
+            if function == "#tag":
+                return Template(f"#tag:{first.strip().lower()}", tuple(parts[1:]), {})
+            return Template(function, (first, *parts[1:]), {})
     elif len(parts) == 1:
         variable = magic().variables.get(head.strip())
         if variable is not None:
@@ -419,17 +387,6 @@ def _outside_links(tokens: re.Pattern[str], text: str) -> list[int]:
     return places
 
 
-def _parser_function(head: str, parts: list[str]) -> Template | None:
-    """The use of a parser function; None when the word before the colon names none."""
-    found = find_function(head)
-    if found is None:
-        return None
-    name, first = found
-    if name == "#tag":
-        return Template(f"#tag:{first.strip().lower()}", tuple(parts[1:]), {})
-    return Template(name, (first, *parts[1:]), {})
-
-
 def find_function(head: str) -> tuple[str, str] | None:
     """The canonical name of the parser function that is used, and what follows its colon; None for none."""
     facts = magic()
@@ -444,9 +401,16 @@ def split_arguments(inner: str) -> Iterator[tuple[str | None, str]]:
     """What stands before the first pipe, without a name, then every argument with its name or None."""
     parts = split_at_pipes(inner)
     yield None, parts[0]
-    for part in parts[1:]:
-        name, equals, value = _partition_outside_links(part) if "=" in part else (part, "", "")
-        yield (name, value) if equals else (None, part)
+    yield from map(_split_name, parts[1:])
+
+
+def _split_name(part: str) -> tuple[str | None, str]:
+    """An argument's name, None where it has none, and its value; equals signs in a closed ``[[…]]`` do not count."""
+    key, equals, value = part.partition("=")
+    if "[[" in key and equals:
+        sign = next(iter(_outside_links(_BRACKET_OR_EQUALS, part)), -1)
+        return (None, part) if sign < 0 else (part[:sign], part[sign + 1 :])
+    return (key, value) if equals else (None, part)
 
 
 def _with_arguments(name: str, parts: list[str]) -> Template:
@@ -454,17 +418,10 @@ def _with_arguments(name: str, parts: list[str]) -> Template:
     named: dict[str, str] = {}
     numbered: dict[int, str] = {}
     for part in parts[1:]:
-        if "=" not in part:
-            positional.append(part)
-            continue
-        key, equals, value = part.partition("=")
-        if "[[" in key:
-            key, equals, value = _partition_outside_links(part)
-            if not equals:
-                positional.append(part)
-                continue
-        key = key.strip()
-        if is_number(key):
+        key, value = _split_name(part) if "=" in part else (None, part)
+        if key is None:
+            positional.append(value)
+        elif is_number(key := key.strip()):
             numbered[int(key)] = value.strip()
         else:
             named[key] = value.strip()
@@ -486,9 +443,3 @@ def numbered_in_place(name: str, positional: list[str], named: dict[str, str], n
         positional.extend([""] * missing)
         positional[number - 1] = numbered[number]
     return Template(name, tuple(positional), named)
-
-
-def _partition_outside_links(part: str) -> tuple[str, str, str]:
-    """What stands before and behind the first equals sign that is not inside of a closed ``[[…]]``."""
-    signs = _outside_links(_BRACKET_OR_EQUALS, part)
-    return (part[: signs[0]], "=", part[signs[0] + 1 :]) if signs else (part, "", "")

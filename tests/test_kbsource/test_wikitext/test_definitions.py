@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 
 from kbsource.site import Site
 from kbsource.wikitext import expander
-from kbsource.wikitext.expander import MAX_CHARS, MAX_LOOK_UPS, MAX_WORK, Expander, Frame, Invoke
+from kbsource.wikitext.expander import MAX_CHARS, MAX_LOOK_UPS, MAX_WORK, Expander, Frame, Invoke, PageExpander
 from kbsource.wikitext.functions.arguments import PageFacts
 from kbsource.wikitext.markers import CUT
 from kbsource.wikitext.parse import ParsedText, WikitextParser
@@ -121,7 +121,7 @@ def test_hostile_definitions_cost_their_page_and_no_more(name: str) -> None:
 @pytest.mark.parametrize("name", ["doubled output", "doubled arguments", "doubled emptiness", "a million arguments"])
 def test_work_is_counted_and_bounded(name: str) -> None:
     definitions, use = HOSTILE[name]
-    page = Expander(Dictionary(definitions), SITE, find_rule("ltg")).on_page(PageFacts("ltg", "T"))
+    page = PageExpander(Expander(Dictionary(definitions), SITE, find_rule("ltg")), PageFacts("ltg", "T"))
     for call in use.removeprefix("{{").removesuffix("}}").split("}}{{"):
         page.expand(call, call.partition("|")[0])
     assert page.work <= MAX_WORK + len(use)
@@ -237,7 +237,7 @@ def test_a_box_costs_the_same_whatever_it_holds() -> None:
     costs = []
     for inside in ("", "x{{Ask}}{{{1}}}{{Ask}}y"):
         definitions = {"Box": f'{{{{#if:x|<div class="ambox">{inside}</div>}}}}', "Ask": "{{PAGENAME}}" * 99}
-        page = Expander(Dictionary(definitions), SITE, find_rule("ltg")).on_page(PageFacts("ltg", "T"))
+        page = PageExpander(Expander(Dictionary(definitions), SITE, find_rule("ltg")), PageFacts("ltg", "T"))
         assert page.expand("Box|a", "Box").wikitext.strip(CUT) == ""
         costs.append(page.work)
     assert costs[0] == costs[1]

@@ -10,14 +10,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
+from kbsource.site import Site
 from kbsource.wikitext import templates
-from kbsource.wikitext.functions.arguments import Template, read_rules
+from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
 from kbsource.wikitext.markers import unliteral
 from kbsource.wikitext.templates import (
     Rendering,
-    TemplateRenderer,
     magic,
     normalise_template_name,
+    render,
     rule_book,
     split_template,
 )
@@ -42,9 +43,8 @@ WITHOUT_RULES = (
     "th",
     "uk",
 )
-RENDERERS = {
-    lang: TemplateRenderer(lang, page_title="Test page", timestamp="2016-02-19T12:00:00Z")
-    for lang in (*LANGUAGES, *WITHOUT_RULES)
+PAGES = {
+    lang: PageFacts(lang, "Test page", "2016-02-19T12:00:00Z", Site(lang=lang)) for lang in (*LANGUAGES, *WITHOUT_RULES)
 }
 _USE = re.compile(r"\{\{(.*)\}\}", re.DOTALL)
 
@@ -65,7 +65,7 @@ def _render(lang: str, wikitext: str) -> Rendering:
     assert match is not None
     template = split_template(match.group(1), lang)
     assert template is not None
-    outcome, text, is_block = RENDERERS[lang].render(template)
+    outcome, text, is_block = render(template, PAGES[lang])
     around = wikitext[: match.start()] + unliteral(text) + wikitext[match.end() :]
     return Rendering(outcome, around if text else "", is_block)
 
@@ -125,10 +125,8 @@ def test_names_are_upper_by_the_rules_of_the_language() -> None:
 def test_the_revision_is_now() -> None:
     template = split_template("age|1990|1|2")
     assert template is not None
-    renderer = RENDERERS["en"]
-    assert renderer.with_page("A", "2020-01-01T00:00:00Z").render(template).wikitext == "29"
-    assert renderer.with_page("A", "2020-01-02T00:00:00Z").render(template).wikitext == "30"
-    assert renderer.with_page("A", "").render(template).wikitext == ""
+    for timestamp, age in (("2020-01-01T00:00:00Z", "29"), ("2020-01-02T00:00:00Z", "30"), ("", "")):
+        assert render(template, PageFacts("en", "A", timestamp)).wikitext == age
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
@@ -187,7 +185,7 @@ _NAMES = st.sampled_from(
 @example(["2000", LONG, f"{LONG}-01-01"], {})
 def test_no_arguments_make_a_function_fail(positional: list[str], named: dict[str, str]) -> None:
     for lang, name in _all_functions():
-        rendering = RENDERERS[lang].render(Template(name, tuple(positional), named))
+        rendering = render(Template(name, tuple(positional), named), PAGES[lang])
         assert rendering.outcome in ("rendered", "dropped", "infobox")
 
 
@@ -223,7 +221,7 @@ def test_hostile_input_gives_no_more_than_it_takes(wikitext: str) -> None:
     template = split_template(wikitext[2:-2])
     assert template is not None
     assert len(template.positional) <= wikitext.count("|") + 1
-    assert len(RENDERERS["en"].render(template).wikitext) <= 2 * len(wikitext) + 1000
+    assert len(render(template, PAGES["en"]).wikitext) <= 2 * len(wikitext) + 1000
 
 
 def test_magic_words_name_one_thing() -> None:

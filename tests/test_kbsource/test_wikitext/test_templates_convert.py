@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.numbers import parse_number, plain_minus, round_digits
 from kbsource.wikitext.functions.units import find_unit, output_units, subunits_in
-from kbsource.wikitext.templates import Template, TemplateRenderer, split_template
+from kbsource.wikitext.templates import render, split_template
 from tests.support.real_data import real_path
 
 _TEXT = re.compile(rb"<text[^>]*>(.*?)</text>", re.DOTALL)
@@ -97,7 +98,7 @@ def test_rounding_is_never_off_by_more_than_half_a_place(value: float, precision
 def test_a_measure_says_its_input_and_the_right_output(value: float, units: tuple[str, str], decimals: int) -> None:
     written = f"{value:.3f}"
     template = Template("Convert", (written, *units, str(decimals)), {"abbr": "on", "comma": "off"})
-    text = plain_minus(TemplateRenderer("en").render(template).wikitext)
+    text = plain_minus(render(template, PageFacts("en")).wikitext)
     match = re.fullmatch(r"(-?[\d.]+) (\S+) \((-?[\d.]+) (\S+)\)", text.replace("\u00a0", " "))
     assert match is not None, text
     assert float(match.group(1)) == float(written)
@@ -120,7 +121,7 @@ def test_no_number_of_a_real_convert_vanishes() -> None:
     import html
 
     path = real_path("dumps/gensim_enwiki-p10p30302-shortened.xml.bz2")
-    renderer = TemplateRenderer("en", timestamp="2016-02-19T12:00:00Z")
+    page = PageFacts("en", timestamp="2016-02-19T12:00:00Z")
     n_uses = 0
     for match in _TEXT.finditer(bz2.decompress(path.read_bytes())):
         for use in _USE.findall(html.unescape(match.group(1).decode("utf-8"))):
@@ -129,7 +130,7 @@ def test_no_number_of_a_real_convert_vanishes() -> None:
             if template.named.get("disp") in _OUTPUT_ONLY:
                 continue
             n_uses += 1
-            rendering = renderer.render(template)
+            rendering = render(template, page)
             said = _numbers(rendering.wikitext)
             assert rendering.outcome == "rendered"
             for argument in template.positional:
