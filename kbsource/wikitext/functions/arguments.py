@@ -16,16 +16,16 @@ from kbsource.site import Site
 _FALSE_WORDS = frozenset({"", "no", "n", "false", "f", "off", "0", "none"})
 
 
-@cache
 def read_rules(name: str) -> dict[str, Any]:
     """What stands in ``rules/NAME.toml``; nothing where there is no such file."""
     source = resources.files("kbsource.wikitext").joinpath(f"rules/{name}.toml")
     return tomllib.loads(source.read_text("utf-8")) if source.is_file() else {}
 
 
-def table(name: str) -> dict[str, Any]:
-    """One of the small tables of ``rules/tables.toml``."""
-    found: dict[str, Any] = read_rules("tables")[name]
+@cache
+def table(name: str, file: str = "tables") -> dict[str, Any]:
+    """One of the small tables of ``rules/tables.toml`` or another file."""
+    found: dict[str, Any] = read_rules(file)[name]
     return found
 
 

@@ -6,7 +6,7 @@ import datetime
 import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kbsource.numerals import read_int
 from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, read_rules
@@ -54,10 +54,16 @@ class DateForms:
 
 
 @cache
+def _calendars() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Forms of dates by language, and names of months and days."""
+    return read_rules("dates"), read_rules("calendar_names")
+
+
+@cache
 def date_forms(lang: str) -> DateForms:
     """The words of a language; where it has no data dates are written in numbers."""
     base = "en" if lang == "simple" else lang.split("-", 1)[0]
-    forms, names = (data.get(lang) or data.get(base) or {} for data in map(read_rules, ("dates", "calendar_names")))
+    forms, names = (data.get(lang) or data.get(base) or {} for data in _calendars())
     entry = {**(_NAMED if names else _NUMBERS), **names, **forms}
     months = tuple(entry.get("months", ()))
     alone = tuple(entry.get("alone", months))

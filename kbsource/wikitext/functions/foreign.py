@@ -225,7 +225,7 @@ _IPA_LEADS = dict.fromkeys(("lang", "alsouk", "ipa", "uklang", "uslang"), "") | 
 
 def english_ipa(template: Template, page: PageFacts) -> str:
     """``/ˌæləˈbæmə/``. Source: https://en.wikipedia.org/wiki/Template:IPAc-en"""
-    keys = read_rules("ipa")["keys"]  # those that are not there are IPA already
+    keys = table("keys", "ipa")  # those that are not there are IPA already
     lead = ""
     sounds: list[str] = []
     for value in template.positional:

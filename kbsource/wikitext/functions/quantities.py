@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from kbsource.numerals import read_int
-from kbsource.wikitext.functions.arguments import PageFacts, Template, link, read_rules, table
+from kbsource.wikitext.functions.arguments import PageFacts, Template, link, table
 from kbsource.wikitext.functions.numbers import (
     MINUS,
     NBSP,
@@ -311,21 +311,15 @@ _CHARGE = re.compile(r"([0-9]*)([+\-−–])")
 _CHEM2_CHARGE = re.compile(r"(?:\((\d*[+-])\)|(?<=[A-Za-z\d\])])(\d?[+-]))(?=$|[\s\])])")
 
 
-def _symbols(kind: str) -> dict[str, str]:
-    """Symbols by name: of ``elements``, ``other_elements``, ``particles`` or ``music``."""
-    found: dict[str, str] = read_rules("symbols")[kind]
-    return found
-
-
 @cache
 def _atomic_numbers() -> dict[str, int]:
-    return {symbol: number for number, symbol in enumerate(_symbols("elements").values(), 1)}
+    return {symbol: number for number, symbol in enumerate(table("elements", "symbols").values(), 1)}
 
 
 def _element(name: str) -> str:
     """The symbol of an element by its English name; another text as it is."""
     folded = name.lower()
-    return _symbols("elements").get(folded) or _symbols("other_elements").get(folded, name)
+    return table("elements", "symbols").get(folded) or table("other_elements", "symbols").get(folded, name)
 
 
 def formula(template: Template, page: PageFacts) -> str:
@@ -385,7 +379,7 @@ def element_symbol(template: Template, page: PageFacts) -> str:
 def particle(template: Template, page: PageFacts) -> str:
     """The sign of a particle: ``{{subatomic particle|electron}}`` -> e⁻."""
     name = template.argument(1)
-    text = _symbols("particles").get(name.lower(), name)
+    text = table("particles", "symbols").get(name.lower(), name)
     return link(name.rstrip("+-0").capitalize(), text) if template.named.get("link", "") in ("y", "yes") else text
 
 
@@ -398,7 +392,7 @@ def music(template: Template, page: PageFacts) -> str:
         return f"{values[1]}/{values[2]}"
     if values[0] in ("chord", "scale") and len(values) > 1:
         return values[1]
-    return _symbols("music").get(values[0].lower().replace("-", ""), values[0]) + "".join(values[1:])
+    return table("music", "symbols").get(values[0].lower().replace("-", ""), values[0]) + "".join(values[1:])
 
 
 def fossil_range(template: Template, page: PageFacts) -> str:
