@@ -318,8 +318,8 @@ def _atomic_numbers() -> dict[str, int]:
 
 def _element(name: str) -> str:
     """The symbol of an element by its English name; another text as it is."""
-    folded = name.lower()
-    return table("elements", "symbols").get(folded) or table("other_elements", "symbols").get(folded, name)
+    symbols: dict[str, str] = table("other_elements", "symbols") | table("elements", "symbols")
+    return symbols.get(name.lower(), name)
 
 
 def formula(template: Template, page: PageFacts) -> str:
@@ -392,7 +392,8 @@ def music(template: Template, page: PageFacts) -> str:
         return f"{values[1]}/{values[2]}"
     if values[0] in ("chord", "scale") and len(values) > 1:
         return values[1]
-    return table("music", "symbols").get(values[0].lower().replace("-", ""), values[0]) + "".join(values[1:])
+    sign: str = table("music", "symbols").get(values[0].lower().replace("-", ""), values[0])
+    return sign + "".join(values[1:])
 
 
 def fossil_range(template: Template, page: PageFacts) -> str:
