@@ -227,15 +227,6 @@ class Host:
         texts = [text.encode("utf-8", "replace") for key in numbers + others for text in (key, arguments[key])]
         return b"".join(b"%d:%s" % (len(text), text) for text in texts)
 
-    def _has_parent(self) -> bool:
-        return self._frame.parent is not None
-
-    def _frame_title(self, number: int) -> str:
-        return self._frame_of(number).title
-
-    def _preprocess(self, number: int, wikitext: str) -> str:
-        return self._frame_of(number).preprocess(wikitext)
-
     def _expand(self, number: int, name: str, *flat: str) -> str:
         arguments: Mapping[str, str] = dict(zip(flat[::2], flat[1::2], strict=True))
         return self._frame_of(number).expand(name, arguments)
@@ -263,9 +254,6 @@ class Host:
 
     def _namespace(self, name: str) -> int | None:
         return 0 if not name else self._site.namespace_by_name.get(clean_title(name).casefold())
-
-    def _title(self, written: str, namespace: int) -> tuple[Value, ...]:
-        return self._split(written, int(namespace)) or (None, None, None, None)
 
     def _split(self, written: str, namespace: int = 0) -> tuple[int, str, str, str] | None:
         """Namespace, title without its prefix, fragment, interwiki prefix.
@@ -314,9 +302,6 @@ class Host:
             f"{prefix}\t{url}\t{'+' if _is_of_wikimedia(url) else '-'}{'+' if prefix in own else '-'}\n"
             for prefix, url in rows
         )
-
-    def _page_title(self) -> str:
-        return self._frame.page_title
 
     def _there(self, title: str) -> bool:
         self._frame.spend(_UNITS_A_LOOK_UP)
@@ -393,24 +378,11 @@ class Host:
 
 
 # Names as PHP has them. Source: hash_algos of PHP 8.1.
-_HASHES = (
-    "md5",
-    "sha1",
-    "sha224",
-    "sha256",
-    "sha384",
-    "sha512",
-    "sha3-224",
-    "sha3-256",
-    "sha3-384",
-    "sha3-512",
-    "adler32",
-    "crc32b",
-)
+_HASHES = "md5 sha1 sha224 sha256 sha384 sha512 sha3-224 sha3-256 sha3-384 sha3-512 adler32 crc32b"
 
 
 def _digest(name: str, text: str) -> str | None:
-    if name not in _HASHES:
+    if name not in _HASHES.split():
         return None
     data = text.encode("utf-8", "replace")
     if name in ("adler32", "crc32b"):
@@ -421,17 +393,17 @@ def _digest(name: str, text: str) -> str | None:
 _QUESTIONS = {
     "spend": Question("n", Host._spend),
     "arguments": Question("n", Host._arguments),
-    "has_parent": Question("", Host._has_parent),
-    "frame_title": Question("n", Host._frame_title),
+    "has_parent": Question("", lambda host: host._frame.parent is not None),
+    "frame_title": Question("n", lambda host, number: host._frame_of(number).title),
     "child": Question("nss*", Host._child, 64),
-    "preprocess": Question("ns", Host._preprocess, 64),
+    "preprocess": Question("ns", lambda host, number, wikitext: host._frame_of(number).preprocess(wikitext), 64),
     "expand": Question("nss*", Host._expand, 64),
     "module": Question("s", Host._module, 64),
     "library": Question("s", lambda host, name: host._modules.library(name)),
     "namespaces": Question("", Host._namespaces),
     "namespace": Question("s", Host._namespace, 64),
-    "title": Question("sn", Host._title, 8),
-    "page_title": Question("", Host._page_title),
+    "title": Question("sn", lambda host, written, space: host._split(written, int(space)) or (None,) * 4, 8),
+    "page_title": Question("", lambda host: host._frame.page_title),
     "exists": Question("s", Host._there, 64),
     "content": Question("s", Host._content, 64),
     "url": Question("sss", Host._url, 8),
@@ -451,7 +423,7 @@ _QUESTIONS = {
     "wiki_id": Question("", lambda host: host._site.dbname),
     "version": Question("", Host._version),
     "code": Question("", lambda host: host._site.lang),
-    "hash_names": Question("", lambda host: " ".join(_HASHES)),
+    "hash_names": Question("", lambda host: _HASHES),
     "hash": Question("ss", lambda host, name, text: _digest(name, text), 128),
     "message": Question("ss", lambda host, key, lang: message(key, lang), 64),
     "fallbacks": Question("s", lambda host, lang: " ".join(fallbacks(lang)), 64),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from kbsource.site import Site
 
@@ -89,17 +89,6 @@ class PageFacts:
             return int(self.timestamp[:4]), int(self.timestamp[5:7]), int(self.timestamp[8:10])
         except ValueError:
             return None
-
-
-class Moment(Protocol):
-    """What functions of time ask of a page; ``PageFacts`` is one."""
-
-    @property
-    def lang(self) -> str: ...
-    @property
-    def timestamp(self) -> str: ...
-    @property
-    def date(self) -> tuple[int, int, int] | None: ...
 
 
 # A function gives the wikitext that stands for the use, or None when the use shows nothing.

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import Any
 
-from kbsource.wikitext.functions.arguments import Moment, PageFacts, Template, read_rules
+from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
 from kbsource.wikitext.functions.conditions import ERROR
 from kbsource.wikitext.functions.dates import Date, date_forms, read_date, write_date
 from kbsource.wikitext.functions.numbers import local_digits, roman_numeral
@@ -53,7 +53,7 @@ _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
 _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)")
 
 
-def time(template: Template, page: Moment) -> str:
+def time(template: Template, page: PageFacts) -> str:
     """``{{#time:j F Y|1969-07-16|de}}``; without a date, of the revision; an error where there is none.
 
     A date whose month or day is unknown is given in the usual form of the language where the format asks for it.
@@ -62,7 +62,7 @@ def time(template: Template, page: Moment) -> str:
     return write_moment(written_form, written, page, lang or page.lang)
 
 
-def time_in_form(template: Template, page: Moment) -> str:
+def time_in_form(template: Template, page: PageFacts) -> str:
     """``{{#timef:1969-07-16|date}}``: a moment, its ``date``, ``time`` or short date as the language has them."""
     written, kind, lang = template.padded(3)[:3]
     form = _forms_of_moments().get(lang or page.lang, {}).get(kind or "both") or _ENGLISH_FORMS.get(kind or "both")
@@ -77,7 +77,7 @@ def _forms_of_moments() -> dict[str, dict[str, str]]:
     return {lang: row for row in read_rules("moments")["form"] for lang in row["langs"].split()}
 
 
-def write_moment(form: str, written: str, page: Moment, lang: str) -> str:
+def write_moment(form: str, written: str, page: PageFacts, lang: str) -> str:
     """A moment as it is written, in the letters of ``{{#time:}}`` and the words of a language."""
     if "BC" in written:
         return written
@@ -111,7 +111,7 @@ def write_moment(form: str, written: str, page: Moment, lang: str) -> str:
     return "".join(pieces).strip()
 
 
-def read_moment(written: str, page: Moment) -> tuple[Date, datetime.datetime] | None:
+def read_moment(written: str, page: PageFacts) -> tuple[Date, datetime.datetime] | None:
     """The date that is meant, and the moment, of which month and day may be made up; None where there is none.
 
     ``1969-07-16 13:32``, ``16 July 1969 + 3 days``, ``next month``, ``@0``; empty for the time of the revision.
@@ -266,7 +266,7 @@ def _name(names: tuple[str, ...], number: int) -> str | None:
     return names[number] if names and number >= 0 else None
 
 
-def part_of_now(template: Template, page: Moment, *, part: str) -> str:
+def part_of_now(template: Template, page: PageFacts, *, part: str) -> str:
     """A part of the time of the revision: ``{{CURRENTYEAR}}``, ``{{CURRENTMONTHNAME}}``.
 
     Of a month whose name is not known it is the number.

@@ -68,15 +68,11 @@ def read_options(named: dict[str, str], lang: str, abbr: str) -> Options:
     options = Options(lang=lang)
     if abbr:
         options.abbr, options.has_abbr = abbr, True
-    if not named:
-        if lang != "en" and lang != "simple":
-            options.abbr, options.has_abbr = "on", True
-        return options
     given = named.get("abbr", "")
     if given == "values":
         options.has_values_only = True
     elif given:
-        options.abbr, options.has_abbr = {"unit": "on", "~": "on", "h0": "on"}.get(given, given), True
+        options.abbr, options.has_abbr = {"unit": "on", "~": "on", "h0": "on", "mos": "on"}.get(given, given), True
     if lang != "en" and lang != "simple":
         options.abbr, options.has_abbr = "on", True
     display = named.get("disp", "")
@@ -97,13 +93,10 @@ def read_options(named: dict[str, str], lang: str, abbr: str) -> Options:
     options.is_adjective = adjective in ("on", "mid", "1") or named.get("sing", "") == "on"
     if adjective in ("mid", "pre") or adjective.endswith("pre"):
         options.separators.append(adjective)
-    if named.get("abbr") == "mos":
-        options.abbr = "on"
     options.is_american = named.get("sp", "").lower() == "us"
     if significant := read_int(named.get("sigfig", "")):
         options.significant = min(max(significant, 0), 15)
-    rounding = named.get("round", "")
-    if rounding:
+    if rounding := named.get("round", ""):
         options.round_to = {"5": 5.0, "10": 10.0, "25": 25.0, "50": 50.0, "half": 0.5, "0.5": 0.5}.get(rounding, 0.0)
     if fraction := read_int(named.get("frac", "")):
         options.fraction = min(max(fraction, 0), 1000)
@@ -118,16 +111,12 @@ def read_input(arguments: list[str], lang: str) -> tuple[Measure, list[str]] | N
     numbers: list[Number] = []
     position = 0
     while True:
-        if position >= len(arguments):
-            return None
-        found = _values(arguments[position], lang)
+        found = _values(arguments[position], lang) if position + 1 < len(arguments) else None
         if found is None:
             return None
         numbers.extend(found[0])
         words.extend(found[1])
         position += 1
-        if position >= len(arguments):
-            return None
         word = plain_minus(arguments[position]).strip()
         if word in table("ranges") and position + 1 < len(arguments) and _values(arguments[position + 1], lang):
             words.append(word)
@@ -370,7 +359,7 @@ def _output(measure: Measure, units: tuple[Unit, ...], options: Options, *, by_n
         return joined
     values = [_rounded(result, precision, options) for result in results]
     if options.spell in ("on", "On", "out"):
-        values = [spell_number(float(value)) or value for value in values if value.isdecimal()] or values
+        values = [spell_number(float(value)) or value if value.isdecimal() else value for value in values]
     one = values[-1] == "1" or values[-1].rstrip("0") == "1."
     shown_values = [_signed(result, value, options) for result, value in zip(results, values, strict=True)]
     return _with_unit(shown_values, measure.words, smallest, options, by_name=by_name, one=one, output=True)

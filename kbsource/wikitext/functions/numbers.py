@@ -306,13 +306,11 @@ def _round(value: float, digits: int) -> float:
 def evaluate(text: str) -> float | None:
     """The value of an expression; None when it is none or has no finite value."""
     tokens = _tokens(plain_minus(text).lower())
-    if tokens is None or not tokens:
-        return None
     try:
-        value = _run(tokens)
-    except (ZeroDivisionError, OverflowError, ValueError):
+        value = _run(tokens) if tokens else math.nan
+    except (ArithmeticError, LookupError, ValueError):
         return None
-    return value if value is not None and math.isfinite(value) else None
+    return value if math.isfinite(value) else None
 
 
 def _tokens(text: str) -> list[str | float] | None:
@@ -333,59 +331,44 @@ def _tokens(text: str) -> list[str | float] | None:
     return tokens
 
 
-def _run(tokens: list[str | float]) -> float | None:
-    """Runs Dijkstra's shunting yard; None when operands and operators do not fit together."""
+def _run(tokens: list[str | float]) -> float:
+    """Runs Dijkstra's shunting yard.
+
+    Raises:
+        LookupError, ValueError: operands and operators do not fit together.
+    """
     values: list[float] = []
     waiting: list[tuple[int, str]] = []  # (rank, operator); unary ones have _UNARY_RANK, brackets 0
 
-    def reduce() -> bool:
+    def reduce() -> None:
         rank, name = waiting.pop()
-        if rank == _UNARY_RANK:
-            if not values:
-                return False
-            values.append(_UNARY[name](values.pop()))
-            return True
-        if len(values) < 2:
-            return False
-        right = values.pop()
-        values.append(_BINARY[name][1](values.pop(), right))
-        return True
+        last = values.pop()
+        values.append(_UNARY[name](last) if rank == _UNARY_RANK else _BINARY[name][1](values.pop(), last))
 
     expects_operand = True
     for token in tokens:
+        begins_operand = isinstance(token, float) or token == "(" or (expects_operand and token in _UNARY)
+        if begins_operand is not expects_operand:
+            raise ValueError("operand and operator do not take turns")
         if isinstance(token, float):
-            if not expects_operand:
-                return None
             values.append(token)
             expects_operand = False
-        elif token == "(":
-            if not expects_operand:
-                return None
-            waiting.append((0, token))
+        elif begins_operand:
+            waiting.append((0 if token == "(" else _UNARY_RANK, token))
         elif token == ")":
-            while waiting and waiting[-1][0]:
-                if not reduce():
-                    return None
-            if not waiting or expects_operand:
-                return None
+            while waiting[-1][0]:
+                reduce()
             waiting.pop()
-        elif expects_operand:
-            if token not in _UNARY:
-                return None
-            waiting.append((_UNARY_RANK, token))
         else:
-            if token not in _BINARY:
-                return None
             rank = _BINARY[token][0]
             while waiting and waiting[-1][0] >= rank:
-                if not reduce():
-                    return None
+                reduce()
             waiting.append((rank, token))
             expects_operand = True
     while waiting:
-        if not waiting[-1][0] or not reduce():
-            return None
-    return values[0] if len(values) == 1 else None
+        reduce()
+    (value,) = values
+    return value
 
 
 def number_text(value: float) -> str:

@@ -94,11 +94,7 @@ def ship(template: Template, page: PageFacts, *, prefix: str = "") -> str:
     With no fixed prefix the template's first argument is it: ``{{ship|HMS|Victory}}``.
     Source: https://en.wikipedia.org/wiki/Template:Ship
     """
-    values = template.stripped()
-    if prefix:
-        values = [prefix, *values]
-    values += ["", "", "", ""]
-    kind, name, identifier, display = values[:4]
+    kind, name, identifier, display = [*filter(None, [prefix]), *template.padded(4)][:4]
     full = f"{kind} {name}".strip()
     title = f"{full} ({identifier})" if identifier else full
     style = display or template.named.get("up", "")
@@ -259,7 +255,7 @@ def measure(template: Template, page: PageFacts) -> str:
     if "," in written or _THOUSANDS.fullmatch(written):  # decimal comma and groups, as people write them there
         written = written.replace(".", "").replace(",", ".")
     number = parse_number(written, page.lang)
-    text = number.shown if number is not None else values[0]
+    text = values[0] if number is None else number.shown
     if exponent := template.named.get("e", ""):
         text = f"{text}×10{raise_text(exponent.replace('-', '−'))}" if text else f"10{raise_text(exponent)}"
     unit = template.argument(0, "ul", "u") or values[1] + values[2]

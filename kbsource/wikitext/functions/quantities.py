@@ -46,10 +46,8 @@ def formatnum(template: Template, page: PageFacts) -> str:
 
 def plain_number(template: Template, page: PageFacts) -> str:
     """``{{nts|1234}}`` and ``{{number|…}}``: the number with digit groups, other text as it is."""
-    text = template.argument(1)
-    number = parse_number(text, page.lang)
     before, after = template.named.get("prefix", ""), template.named.get("suffix", "")
-    return f"{before}{number.shown if number is not None else text}{after}"
+    return f"{before}{_shown(template.argument(1), page)}{after}"
 
 
 def number_with_unit(template: Template, page: PageFacts) -> str:
@@ -124,8 +122,7 @@ def val(template: Template, page: PageFacts) -> str:
     values = template.padded(3)
     named = template.named
     text, uncertainty, lower = values[0], values[1], values[2]
-    number = parse_number(text, page.lang)
-    body = number.shown if number is not None else text
+    body = _shown(text, page)
     end = named.get("end", "")
     spread = ""
     if uncertainty.startswith("("):
@@ -214,9 +211,8 @@ def money(template: Template, page: PageFacts) -> str:
     """``{{currency|1200|USD}}``: the sign of the code and the amount."""
     amount = template.argument(1, "amount")
     code = template.argument(2, "type", "currency", default="USD")
-    number = parse_number(amount, page.lang)
     sign = table("currency_signs").get(code.upper(), code)
-    return f"{sign}{' ' if sign.isalpha() and len(sign) > 2 else ''}{number.shown if number is not None else amount}"
+    return f"{sign}{' ' if sign.isalpha() and len(sign) > 2 else ''}{_shown(amount, page)}"
 
 
 def price(template: Template, page: PageFacts) -> str:

@@ -54,21 +54,8 @@ def _table() -> tuple[dict[str, Unit], dict[str, int], dict[str, tuple[str, ...]
                 combinations[code] = tuple(entry)
                 continue
             scale, symbol, name, default, facts = entry
-            unit = Unit(
-                code=code,
-                kind=kind,
-                scale=float(scale),
-                symbol=symbol,
-                name=name,
-                plural=facts.get("plural", name + "s"),
-                default=default,
-                offset=float(facts["offset"]) if "offset" in facts else None,
-                more=facts.get("more", ""),
-                is_symbol_only=facts.get("symbol_only", False),
-                is_inverse=facts.get("inverse", False),
-                us_name=facts.get("us", ""),
-                symbol_plural=facts.get("symbol_plural", ""),
-            )
+            own = {"plural": f"{name}s"} | {key: facts[key] for key in facts if key not in ("aliases", "si")}
+            unit = Unit(code=code, kind=kind, scale=float(scale), symbol=symbol, name=name, default=default, **own)
             for known in (code, *facts.get("aliases", ())):
                 units.setdefault(known, unit)
                 if "si" in facts:
