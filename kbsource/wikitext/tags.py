@@ -20,7 +20,13 @@ _INLINE = frozenset(
 )
 _BLOCK = frozenset("p div center blockquote ul ol dl section article aside figure figcaption caption_".split())
 _TABLE = {"table": "\n{|", "tr": "\n|-", "caption": "\n|+", "td": "\n|", "th": "\n!"}
-_DROPPED_TABLE_PARTS = frozenset({"tbody", "thead", "tfoot", "colgroup", "col"})
+# What stands for tags that leave the same wherever they are, opening or closing.
+_LEFT_OF = {
+    **dict.fromkeys(_INLINE, CUT),
+    **dict.fromkeys(("tbody", "thead", "tfoot", "colgroup", "col"), ""),
+    "br": " ",
+    "hr": "\n----\n",
+}
 
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)((?:\s[^<>]*)?)(?:/\s*)?>")
 _REFERENCE = re.compile(r"&(?:#0*+[0-9]{1,7}|#[xX]0*+[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31}|רלמ|رلم);")
@@ -62,10 +68,8 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
     def replace(match: re.Match[str]) -> str:
         closing, name, attributes = match.groups()
         name = name.lower()
-        if name in _INLINE:
-            return CUT
-        if name == "br":
-            return " "
+        if (left := _LEFT_OF.get(name)) is not None:
+            return left
         if name in ("ul", "ol"):
             if closing:
                 del list_markers[-1:]
@@ -74,8 +78,6 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
             return "\n"
         if name in _BLOCK:
             return CUT if _is_in_heading(match) else "\n\n"
-        if name == "hr":
-            return "\n----\n"
         if name in ("li", "dt", "dd"):
             if closing:
                 return "\n"
@@ -92,8 +94,6 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
                 return "\n{|\n"
             spans = " ".join(f"{key}={value}" for key, value in _SPAN.findall(attributes))
             return _TABLE[name] + (f" {spans} | " if spans else " ") if name != "tr" else "\n|-\n"
-        if name in _DROPPED_TABLE_PARTS:
-            return ""
         return _LESS_THAN + match.group()[1:]
 
     return _TAG.sub(replace, text).replace("<", _LESS_THAN)

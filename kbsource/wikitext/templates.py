@@ -72,13 +72,8 @@ class RuleBook:
             rule = self.folded.get(name)
             if rule is not None:
                 return rule
-        for prefix, rule in self.prefixes:
-            if name.startswith(prefix):
-                return rule
-        for suffix, rule in self.suffixes:
-            if name.endswith(suffix):
-                return rule
-        return UNKNOWN
+        rules = (rule for prefix, rule in self.prefixes if name.startswith(prefix))
+        return next(rules, None) or next((rule for suffix, rule in self.suffixes if name.endswith(suffix)), UNKNOWN)
 
 
 class Magic(NamedTuple):

@@ -163,21 +163,16 @@ def _values(text: str, lang: str) -> tuple[list[Number], list[str]] | None:
     return None
 
 
-def read_rest(
-    rest: list[str], named: dict[str, str], options: Options, measure: Measure
-) -> tuple[tuple[Unit, ...], ...]:
+def read_rest(rest: list[str], options: Options, measure: Measure) -> tuple[tuple[Unit, ...], ...]:
     """Reads output units, precision and inserted words; gives the outputs, empty when none can be worked out."""
     position = 0
     code = ""
     if rest:
-        precision = _precision(rest[0])
-        if precision is not None:
-            options.precision = precision
-        else:
-            code = rest[0].strip()
+        options.precision = _precision(rest[0])
         position = 1
-        if options.precision is None and len(rest) > 1:
-            options.precision = _precision(rest[1])
+        if options.precision is None:
+            code = rest[0].strip()
+            options.precision = _precision(rest[1]) if len(rest) > 1 else None
             position += options.precision is not None
     if "mid" in options.separators and code and position >= len(rest) and not output_units(code):
         code, position = "", position - 1
@@ -190,8 +185,7 @@ def read_rest(
             options.before = (rest[position].strip() + " ", "")
             position += 1
         elif kind == "x":
-            first = rest[position] if position < len(rest) else ""
-            second = rest[position + 1] if position + 1 < len(rest) else ""
+            first, second = [*rest[position : position + 2], "", ""][:2]
             options.join = (first, second) if first.strip() else (" [ ", " ]")
             position += 2
         elif kind == "preunit" and position < len(rest):
@@ -234,7 +228,7 @@ def convert(template: Template, page: PageFacts, *, abbr: str = "") -> str | Non
     if taken is None:
         return template.shown()
     measure, rest = taken
-    outputs = read_rest(rest, template.named, options, measure)
+    outputs = read_rest(rest, options, measure)
     sides = _sides(options)
     if options.is_output_only and outputs:
         return "; ".join(_output(measure, units, options, by_name=sides[1]) for units in outputs)

@@ -208,16 +208,6 @@ def chinese(template: Template, page: PageFacts) -> str:
     return "; ".join(pieces) or template.shown()
 
 
-def korean(template: Template, page: PageFacts) -> str:
-    """``{{korean|hangul=한글|hanja=漢字|rr=…|mr=…}}`` as labelled pieces."""
-    named = template.named
-    labels = (("hangul", "Korean"), ("hanja", "Hanja"), ("rr", "RR"), ("mr", "MR"), ("lit", "lit."))
-    pieces = [f"{label}: {named[key]}" for key, label in labels if named.get(key)]
-    values = template.stripped()
-    pieces.extend(f"{label}: {value}" for value, (_, label) in zip(values, labels, strict=False) if value)
-    return "; ".join(pieces)
-
-
 _IPA_LEADS = dict.fromkeys(("lang", "alsouk", "ipa", "uklang", "uslang"), "") | {
     "pron": "pronounced ", "uk": "UK: ", "us": "US: ", "also": "also ", "local": "locally ",
 }  # fmt: skip
