@@ -205,14 +205,11 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
         content = content.strip()
         if content and content[0] in _LINE_MARKS:
             content = CUT + content  # not at the start of a line, so no list and no heading
-        colspan = rowspan = 1
         if attributes and "span" in attributes.lower():
-            for key, value in _SPAN.findall(attributes):
-                if key.lower() == "colspan":
-                    colspan = max(int(value), 1)
-                else:
-                    rowspan = max(int(value), 1)
-        row.append(RawCell(content, is_header, colspan, rowspan))
+            spans = {key.lower(): max(int(value), 1) for key, value in _SPAN.findall(attributes)}
+            row.append(RawCell(content, is_header, **spans))
+        else:
+            row.append(RawCell(content, is_header))
 
 
 def _without_attributes(piece: str) -> tuple[str, str]:

@@ -270,7 +270,7 @@ def _put_back(out: list[str], place: int, digits: str) -> None:
     out.insert(0, digits)
 
 
-_RUN = re.compile(r"'{2,}")
+_RUN = re.compile(r"('{2,})")
 
 
 def strip_quotes(text: str) -> str:
@@ -294,58 +294,32 @@ def strip_quotes(text: str) -> str:
 
 
 def _strip_line(line: str) -> str:
+    """The line without quote markup; of four apostrophes one is text, of more than five all but five.
+
+    Where bold and italics are both odd, one bold is an apostrophe and italics: the first after a single-letter word,
+    else the first after a word, else the first after a space.
+    """
     if "'''" not in line:
         return line.replace("''", CUT)
     if "''''" not in line:  # runs of two and three only
         without_bold = line.replace("'''", CUT)
         if not (line.count("'''") % 2 and without_bold.count("''") % 2):
             return without_bold.replace("''", CUT)
-    runs = _RUN.findall(line)
-    bold = italic = 0
-    plain = True
-    for run in runs:
-        length = len(run)
-        if length == 2:
-            italic += 1
-        elif length == 3 or length == 4:
-            bold += 1
-            plain = plain and length == 3
-        else:
-            italic += 1
-            bold += 1
-            plain = plain and length == 5
-    if plain and not (bold % 2 and italic % 2):
-        return _RUN.sub(CUT, line)
-    return _balance(line, bold % 2 == 1 and italic % 2 == 1)
-
-
-def _balance(line: str, is_unbalanced: bool) -> str:
-    """The line with four apostrophes as one and bold, more than five as the rest and five.
-
-    Where bold and italics are both odd, one bold is an apostrophe and italics: the first after a single-letter word,
-    else the first after a word, else the first after a space.
-    """
-    parts = re.split(r"('{2,})", line)
-    extras = [max(len(run) - 5, 0) if len(run) != 4 else 1 for run in parts[1::2]]
-    if is_unbalanced:
-        after_letter = after_word = after_space = -1
-        for number, run in enumerate(parts[1::2]):
-            if len(run) - extras[number] != 3:
-                continue
-            before = without_numbers(parts[2 * number]) + "'" * extras[number]
-            last, second_last = before[-1:], before[-2:-1]
-            if last == " ":
-                if after_space < 0:
-                    after_space = number
-            elif second_last == " ":
-                if after_letter < 0:
-                    after_letter = number
-            elif after_word < 0:
-                after_word = number
-        for chosen in (after_letter, after_word, after_space):
-            if chosen >= 0:
-                extras[chosen] += 1
-                break
+    parts = _RUN.split(line)
+    lengths = [*map(len, parts[1::2])]
+    extras = [max(length - 5, 0) if length != 4 else 1 for length in lengths]
+    is_bold_odd = sum(length > 2 for length in lengths) % 2
+    if is_bold_odd and sum(length == 2 or length > 4 for length in lengths) % 2:
+        first: dict[str, int] = {}
+        for number, length in enumerate(lengths):
+            if length - extras[number] == 3:
+                before = without_numbers(parts[2 * number]) + "'" * extras[number]
+                first.setdefault(
+                    "space" if before[-1:] == " " else "letter" if before[-2:-1] == " " else "word", number
+                )
+        chosen = next((first[kind] for kind in ("letter", "word", "space") if kind in first), None)
+        if chosen is not None:
+            extras[chosen] += 1
     out = [parts[0]]
     for number, extra in enumerate(extras):
         out.append("'" * extra + CUT)

@@ -329,10 +329,7 @@ class Host:
     # Languages, numbers, time.
 
     def _now(self) -> int | None:
-        return self._seconds(PageFacts(self._site.lang, "", self._frame.timestamp))
-
-    def _seconds(self, facts: PageFacts) -> int | None:
-        found = read_moment("", facts)
+        found = read_moment("", PageFacts(self._site.lang, "", self._frame.timestamp))
         return None if found is None else (found[1] - _EPOCH) // datetime.timedelta(seconds=1)
 
     def _date(self, form: str, seconds: float) -> str:

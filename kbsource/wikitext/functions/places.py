@@ -12,10 +12,10 @@ from kbsource.wikitext.markers import APOSTROPHE
 
 
 @cache
-def _countries() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """English article titles by three-letter code, by two-letter code, and the shorter shown names."""
+def _countries() -> tuple[dict[str, str], dict[str, str]]:
+    """English article titles by code of three letters or two, and the shorter names that are shown."""
     data: dict[str, dict[str, str]] = read_rules("countries")
-    return {**data["codes"], **data["other"]}, data["short"], data["shown"]
+    return {**data["short"], **data["codes"], **data["other"]}, data["shown"]
 
 
 @cache
@@ -26,8 +26,7 @@ def _country_names() -> dict[str, dict[str, str]]:
 
 def country_name(code: str, lang: str) -> str:
     """The name of a country in a language by its code of ISO, the IOC or FIFA; the code where it is not known."""
-    long, short, _ = _countries()
-    return _country_names().get(long.get(code) or short.get(code, ""), {}).get(lang, code)
+    return _country_names().get(_countries()[0].get(code, ""), {}).get(lang, code)
 
 
 def country_codes() -> frozenset[str]:
@@ -37,8 +36,8 @@ def country_codes() -> frozenset[str]:
 
 def _country(code: str) -> tuple[str, str]:
     """Article title and shown name by a code or a name."""
-    long, short, shown_as = _countries()
-    title = long.get(code) or short.get(code) or code
+    titles, shown_as = _countries()
+    title = titles.get(code, code)
     return title, shown_as.get(title, title)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kbsource.site import Site
 from kbsource.wikitext.parse import ParsedTable, ParsedText, WikitextParser
 
@@ -27,15 +29,26 @@ def test_rows_headers_caption_and_attributes() -> None:
     assert table.element == 1
 
 
-def test_a_table_of_templates_for_pipes() -> None:
-    (table,) = parse("{{{!}} class=x\n! a\n{{!}}-\n{{!}}b{{!}}{{!}}c{{!}}|d|{{!}}e\n{{!}}}\nf").tables
-    assert texts(table) == [["a"], ["b", "c", "d", "e"]]
-
-
-def test_tables_in_captions_of_files_are_left_out_with_them() -> None:
-    inner = "{|\n| b\n{|\n| c\n|}\n|}"
-    (table, nested) = parse(f"a\n[[File:x.png|thumb|\n{inner}\n]]\n{{|\n| d\n{{|\n| e\n|}}\n|}}").tables
-    assert [texts(table), texts(nested)] == [[["d"]], [["e"]]]
+@pytest.mark.parametrize(
+    ("wikitext", "expected"),
+    [
+        pytest.param(
+            "{{{!}} class=x\n! a\n{{!}}-\n{{!}}b{{!}}{{!}}c{{!}}|d|{{!}}e\n{{!}}}\nf",
+            [[["a"], ["b", "c", "d", "e"]]],
+            id="templates for pipes",
+        ),
+        pytest.param(
+            "a\n[[File:x.png|thumb|\n{|\n| b\n{|\n| c\n|}\n|}\n]]\n{|\n| d\n{|\n| e\n|}\n|}",
+            [[["d"]], [["e"]]],
+            id="tables in captions of files are left out with them",
+        ),
+        pytest.param("{|\n| a\n{|\n| b\n|}\n| c\n|}", [[["a", "c"]], [["b"]]], id="a nested table follows its own"),
+        pytest.param("{|\n| [[a|b]] c || align=right | [[d|e]]\n|}", [[["b c", "e"]]], id="pipes of links"),
+        pytest.param("{|\n| [[a || b]]\n| c\n|}", [[["a", "b", "c"]]], id="a link over two cells is no link"),
+    ],
+)
+def test_cells(wikitext: str, expected: list[list[list[str]]]) -> None:
+    assert [texts(table) for table in parse(wikitext).tables] == expected
 
 
 def test_a_second_caption_is_a_line_of_the_first() -> None:
@@ -52,22 +65,6 @@ def test_links_in_cells_have_offsets_in_the_cell() -> None:
         ("buses", "Bus"),
         ("x", "X"),
     ]
-
-
-def test_a_nested_table_follows_the_one_it_stands_in() -> None:
-    outer, inner = parse("{|\n| a\n{|\n| b\n|}\n| c\n|}").tables
-    assert texts(outer) == [["a", "c"]]
-    assert texts(inner) == [["b"]]
-
-
-def test_pipes_of_links_do_not_divide_cells() -> None:
-    (table,) = parse("{|\n| [[a|b]] c || align=right | [[d|e]]\n|}").tables
-    assert texts(table) == [["b c", "e"]]
-
-
-def test_a_link_over_two_cells_is_no_link() -> None:
-    (table,) = parse("{|\n| [[a || b]]\n| c\n|}").tables
-    assert texts(table) == [["a", "b", "c"]]
 
 
 def test_an_html_table_is_a_table() -> None:
