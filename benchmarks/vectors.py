@@ -40,18 +40,20 @@ GROUP_ROWS, N_ENCODED, N_TURNS = 2_048, 128, 2
 BAR_RATIO, BAR_MB, BAR_ENCODING = 1.2, 1_000, 0.8
 
 
-def drawn(n_vectors: int, seed: int = 1) -> Iterator[Any]:
-    """Gives vectors of length 1, a row group at a time."""
+def drawn(n_vectors: int, directions: int, seed: int = 1) -> Iterator[Any]:
+    """Gives vectors of length 1, a row group at a time, that have so many directions, or no fewer than numbers."""
     seeded = np.random.default_rng(seed)
+    base = np.random.default_rng(0).standard_normal((directions, DIMENSION), dtype=np.float32)
     for start in range(0, n_vectors, GROUP_ROWS):
-        block = seeded.standard_normal((min(GROUP_ROWS, n_vectors - start), DIMENSION), dtype=np.float32)
+        block = seeded.standard_normal((min(GROUP_ROWS, n_vectors - start), directions), dtype=np.float32)
+        block = block if directions == DIMENSION else block @ base
         yield block / np.linalg.norm(block, axis=1, keepdims=True)
 
 
-def write_vectors(folder: Path, n_vectors: int, precision: VectorPrecision) -> None:
+def write_vectors(folder: Path, n_vectors: int, directions: int, precision: VectorPrecision) -> None:
     """Writes vectors as a release has them."""
     with TableFile(str(folder), shard_path(TABLE, 0, 1), TABLE, schema=VECTORS) as target:
-        for block in drawn(n_vectors):
+        for block in drawn(n_vectors, directions):
             rows = np.arange(target.n_rows, target.n_rows + len(block))
             cells = pa.array([row.tobytes() for row in FORMS[precision].pack(block)], pa.binary())
             columns = [pa.array(rows // 10), pa.array((rows % 10).astype(np.int32)), cells]
@@ -71,20 +73,20 @@ def cpu_of(work: Callable[[], object]) -> float:
     return min(seconds)
 
 
-def search(folder: Path) -> dict[str, float]:
+def search(folder: Path, directions: int) -> dict[str, float]:
     """Searches the vectors in this process."""
     result = {}
     for precision in FORMS:
         index = StoredVectors(str(folder / precision))
         named = "" if precision == "float16" else f"_{precision}"
         for n_queries in N_QUERIES:
-            queries = next(drawn(n_queries, seed=2))
+            queries = next(drawn(n_queries, directions, seed=2))
             for level in ("passage", "page"):
                 result[f"search_s_{n_queries}_{level}{named}"] = cpu_of(partial(index.best, queries, TOP, level))
     return {**result, "search_resident_mb": _peak_mb()}
 
 
-def graph(folder: Path) -> dict[str, float]:
+def graph(folder: Path, directions: int) -> dict[str, float]:
     """Makes the graph of the vectors in this process, and searches it."""
     from mapping.retrieval.vectors import Neighbours, make_neighbours, recall_of
 
@@ -94,7 +96,7 @@ def graph(folder: Path) -> dict[str, float]:
     own = make_neighbours(vectors, str(made))["found"]
     result = {"graph_s": time.process_time() - start, "graph_made_in_mb": _peak_mb(), "graph_recall_of_stored": own}
     stored, found = StoredVectors(vectors), Neighbours(vectors, str(made))
-    queries = next(drawn(N_QUERIES[1], seed=2))
+    queries = next(drawn(N_QUERIES[1], directions, seed=2))
     for top in (10, TOP):
         recall = recall_of(stored.best(queries, top, "passage"), found.best(queries, top, "passage"))
         result[f"graph_recall_of_queries_{top}"] = recall
@@ -102,16 +104,16 @@ def graph(folder: Path) -> dict[str, float]:
     return {**result, f"graph_search_s_{len(queries)}": seconds}
 
 
-def product(folder: Path) -> dict[str, float]:
+def product(folder: Path, directions: int) -> dict[str, float]:
     """Multiplies in this process: float32 as it lies in memory, and float16 that NumPy converts, block by block."""
     n_vectors = json.loads((folder / "n_vectors.json").read_text())
     vectors = np.empty((n_vectors, DIMENSION), np.float32)
-    for number, block in enumerate(drawn(n_vectors)):
+    for number, block in enumerate(drawn(n_vectors, directions)):
         vectors[number * GROUP_ROWS :][: len(block)] = block
     result = {}
     for name, held in (("float32", vectors), ("float16", vectors.astype(np.float16))):
         for n_queries in N_QUERIES:
-            work = partial(_multiply, next(drawn(n_queries, seed=2)), held)
+            work = partial(_multiply, next(drawn(n_queries, directions, seed=2)), held)
             result[f"product_s_{n_queries}_{name}"] = cpu_of(work)
     return {**result, "product_resident_mb": _peak_mb()}
 
@@ -153,20 +155,23 @@ def encoding(model: str) -> dict[str, float]:
     return {"encode_s": step, "model_s": alone, "encoding_of_model": alone / step}
 
 
-def measure(*, n_vectors: int = N_VECTORS, model: str | None = None, with_graph: bool = False) -> dict[str, Any]:
+def measure(
+    *, n_vectors: int = N_VECTORS, directions: int = DIMENSION, model: str | None = None, with_graph: bool = False
+) -> dict[str, Any]:
     """Measures encoding, where a model is given, then search and product, and a graph where one is asked for, each in a
     process of its own."""
-    folder = WORK / f"vector-releases-{n_vectors}"
+    folder = WORK / f"vector-releases-{n_vectors}-{directions}"
     if not (folder / "n_vectors.json").exists():
         shutil.rmtree(folder, ignore_errors=True)
         for precision in FORMS:
-            write_vectors(folder / precision, n_vectors, precision)
+            write_vectors(folder / precision, n_vectors, directions, precision)
         (folder / "n_vectors.json").write_text(json.dumps(n_vectors))
-    result: dict[str, Any] = {"machine": machine(), "vectors": n_vectors}
+    result: dict[str, Any] = {"machine": machine(), "vectors": n_vectors, "directions": directions}
     if model is not None:
         result |= encoding(model)
     for step in STEPS if with_graph else ("search", "product"):
         command = [sys.executable, "-m", "benchmarks.vectors", "--step", step, "--folder", str(folder)]
+        command += ["--directions", str(directions)]
         alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # threads that wait for each other cost time, too
         done = subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE, text=True, env=alone)
         result |= json.loads(done.stdout)
@@ -189,6 +194,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.vectors", description=__doc__)
     parser.add_argument("--vectors", type=int, default=N_VECTORS)
+    parser.add_argument("--directions", type=int, default=DIMENSION, help="that they have, fewer as an encoder's do")
     parser.add_argument("--model", help="folder of an encoder; without it encoding is not measured")
     parser.add_argument("--graph", action="store_true", help="make the graph of approximate search, too: hours")
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
@@ -196,9 +202,9 @@ def main() -> None:
     parser.add_argument("--json", help="write the figures here")
     args = parser.parse_args()
     if args.step:
-        print(json.dumps(STEPS[args.step](args.folder)))
+        print(json.dumps(STEPS[args.step](args.folder, args.directions)))
         return
-    result = measure(n_vectors=args.vectors, model=args.model, with_graph=args.graph)
+    result = measure(n_vectors=args.vectors, directions=args.directions, model=args.model, with_graph=args.graph)
     show(result)
     write_json(args.json, result)
 
