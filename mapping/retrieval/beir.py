@@ -60,11 +60,11 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
     check_hashes(alignment, aligned.entries())
     check_hashes(passages, corpus.tables["passages"])
     split = str(aligned.facts["split"])
+    asked = read_queries(join(alignment, _records_file(aligned)))
+    queries = {query.query_id: query.text for query in asked}
+    if odd := [query_id for query_id in queries if len(query_id.split()) != 1]:
+        raise SetupError(f"{alignment}: id {odd[0]!r} has white space in it, where qrels part their columns.")
     with ReleaseFolder(output, kind=BEIR_DATASET):
-        asked = read_queries(join(alignment, _records_file(aligned)))
-        queries = {query.query_id: query.text for query in asked}
-        if odd := [query_id for query_id in queries if len(query_id.split()) != 1]:
-            raise SetupError(f"{alignment}: id {odd[0]!r} has white space in it, where qrels part their columns.")
         relevant = _relevant(alignment, passages, list(queries), level)
         (form,), no_pages = line_forms(["beir"]), KiltPages((), "")
         paths = [join(passages, entry.file) for entry in corpus.tables["passages"]]

@@ -70,7 +70,8 @@ def prediction_line(query: Query, hits: Sequence[Hit], answer: str | None = None
 
 
 def contexts_line(query: Query, hits: Iterable[Hit]) -> bytes:
-    """What was found as QAMPARI, DPR and Fusion-in-Decoder have it; a page has the id of the page and no text."""
+    """What was found as QAMPARI, DPR and Fusion-in-Decoder have it; a page has the id of the page, and the text
+    that it was ranked by, if any."""
     contexts = [
         {"id": hit.document, "title": hit.title, "text": hit.text, "score": round(hit.score, _DECIMALS)} for hit in hits
     ]

@@ -76,6 +76,7 @@ def check_sources(options: CheckSourcesOptions, *, flags: Sequence[str], progres
         options.output,
         source=options.kb,
         row=_Use,
+        unit="uses",
         name="check sources",
         together=USES_TOGETHER,
         decides=(

@@ -52,6 +52,7 @@ def through_model(
     output: str,
     *,
     row: type[Row] = Query,
+    unit: str = "questions",
     source: str,
     name: str,
     together: int,
@@ -68,6 +69,7 @@ def through_model(
     Args:
         output: file; appears when it is complete.
         row: what they are, with a ``query_id``.
+        unit: what they are called where the work is watched.
         source: file of the questions.
         name: of the job.
         together: questions that a worker takes at once: what the model says depends on nothing else.
@@ -86,7 +88,7 @@ def through_model(
 
     def seen() -> Done:
         n_done = min(len(glob(join(folder, "*.arrow"))) * together, n_questions)
-        return Done(n_done, n_questions, unit="questions")
+        return Done(n_done, n_questions, unit=unit)
 
     try:
         _ = (
