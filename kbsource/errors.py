@@ -66,8 +66,8 @@ _REMEDIES = {
     errno.ENOTDIR: f"A file lies where a folder should be. Choose another folder {_AGAIN}",
     errno.EEXIST: f"A file lies where a folder should be. Choose another folder {_AGAIN}",
     errno.EISDIR: f"A folder lies where a file should be. Name the file, or a pattern in quotes (DIR/*.bz2) {_AGAIN}",
-    errno.ENOENT: "Give its right name. If it was there when the work began, put it back, see that all machines have it "
-    f"under this name, {_AGAIN}",
+    errno.ENOENT: "Give its right name. If it was there when the work began, put it back, see that all machines have "
+    f"it under this name, {_AGAIN}",
 }
 # As the C library words them, and SQLite: https://sqlite.org/rescode.html#full.
 _SAID_OF: dict[int, tuple[str, ...]] = {code: (os.strerror(code),) for code in (errno.EDQUOT, errno.EFBIG, errno.EROFS)}
