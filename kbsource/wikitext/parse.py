@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from operator import itemgetter
@@ -492,7 +492,7 @@ class WikitextParser:
         when the revision was saved, ISO 8601: what ``{{age}}`` and its kin take as now.
         """
         self._asked.names.clear()
-        page = replace(self._page, title=title, timestamp=timestamp)
+        page = PageFacts(self._page.lang, title, timestamp, self._page.site, self._page.exists)
         references = References(self._note_kind) if self._read_reference is not None else None
         work = PagePreparation(page, self._expander, references)
         if not is_from_xml:

@@ -413,7 +413,13 @@ def _with_arguments(name: str, parts: list[str]) -> Template:
     named: dict[str, str] = {}
     numbered: dict[int, str] = {}
     for part in parts[1:]:
-        key, value = _split_name(part) if "=" in part else (None, part)
+        if "=" not in part:
+            positional.append(part)
+            continue
+        key: str | None
+        key, _, value = part.partition("=")
+        if "[[" in key:  # seldom: the sign may stand in a link
+            key, value = _split_name(part)
         if key is None:
             positional.append(value)
         elif is_number(key := key.strip()):
