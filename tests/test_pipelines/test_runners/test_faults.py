@@ -111,7 +111,7 @@ def test_a_dump_that_disappears_after_its_check_is_named(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(build_job, "run_pipeline", lose_and_run)
 
-    with pytest.raises(SetupError, match=rf"No such file.*{dump.name}.*Put it back") as caught:
+    with pytest.raises(SetupError, match=rf"No such file.*{dump.name}.*put it back") as caught:
         build_mini(tmp_path / "release", dump=dump)
 
     assert caught.type is SetupError
