@@ -13,6 +13,7 @@ from urllib.request import urlopen
 import pytest
 
 from pipelines.cli import main
+from pipelines.commands.serve import _listen
 
 
 def test_it_prints_its_address_answers_and_ends_quietly(release: Path, tmp_path: Path) -> None:
@@ -49,6 +50,13 @@ def test_a_port_that_is_taken_is_told(release: Path, capsys: pytest.CaptureFixtu
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["inspect", str(release), "--port", str(taken.getsockname()[1])]) == 2
     assert "name another port" in capsys.readouterr().err
+
+
+def test_answers_do_not_wait_for_the_clients_word_on_their_first_piece() -> None:
+    with _listen("127.0.0.1", None, 0) as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_what_is_no_release_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
