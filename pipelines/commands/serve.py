@@ -150,7 +150,7 @@ def _listen(host: str, port: int | None, usual: int) -> socket.socket:
             raise SetupError(f"--host {host}: {error}; name an address of this machine.") from error
         try:
             listening = socket.create_server(address, family=family, backlog=_WAITING)
-            # Those that it accepts inherit it: else an answer in two pieces waits 40 ms for the client's word on the first.
+            # Sockets that it accepts inherit it; else an answer in two pieces waits 40 ms for the client between them.
             listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return listening
         except OSError as error:
