@@ -45,6 +45,9 @@ _PAIRS = """
 """
 
 
+_ALL = """select count(*) from (select distinct page_id, ref, element, "offset" from ref_uses where ref is not null)"""
+
+
 class _Use(Row):
     """A use of a reference, and what a model is asked about it."""
 
@@ -62,7 +65,7 @@ class _Use(Row):
 
 def check_sources(options: CheckSourcesOptions, *, flags: Sequence[str], progress: Progress) -> Counter[str]:
     """Writes a line for each use that has a sentence, and a source with a title or a quote; how many have each label,
-    ``refusal`` where the model could not judge.
+    ``refusal`` where the model could not judge, ``not_asked`` those that lack one of these.
 
     Raises:
         SetupError: the release or the model is wrong, or the release has no references.
@@ -70,9 +73,9 @@ def check_sources(options: CheckSourcesOptions, *, flags: Sequence[str], progres
     manifest = PAGES_RELEASE.read(options.kb)
     if "refs" not in manifest.tables:
         raise SetupError(f"{options.kb}: has no references; build it with --references.")
-    model = options.model
-    through_model(
-        _uses(options.kb, manifest),
+    model, n_uses = options.model, [0]
+    n_asked, _ = through_model(
+        _uses(options.kb, manifest, n_uses),
         options.output,
         source=options.kb,
         row=_Use,
@@ -91,14 +94,17 @@ def check_sources(options: CheckSourcesOptions, *, flags: Sequence[str], progres
         progress=progress,
     )
     with Folder.of(options.output).open() as file:
-        return Counter(orjson.loads(line).get("label", "refusal") for line in file)
+        counts = Counter(orjson.loads(line).get("label", "refusal") for line in file)
+    return counts + Counter(not_asked=n_uses[0] - n_asked)
 
 
-def _uses(folder: str, manifest: PagesManifest) -> Iterator[_Use]:
-    """The uses in the order of the pages' files; memory holds what a file of references says."""
+def _uses(folder: str, manifest: PagesManifest, n_uses: list[int]) -> Iterator[_Use]:
+    """The uses that are asked about, in the order of the pages' files; ``n_uses`` takes the number of all. Memory holds
+    what a file of references says."""
     with connected() as db:
         for files in zip(*(manifest.tables[table] for table in _TABLES), strict=True):
             add_tables(db, {table: [entry.file] for table, entry in zip(_TABLES, files, strict=True)}, folder)
+            n_uses[0] += db.execute(_ALL).fetchall()[0][0]
             result = db.execute(_PAIRS)
             while rows := result.fetchmany(_ROWS):
                 yield from (_Use(*row) for row in rows)

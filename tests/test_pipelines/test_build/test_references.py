@@ -277,7 +277,8 @@ def test_a_model_says_whether_title_and_quote_of_a_source_support_the_sentence(
     assert {(one["page_id"], one["element"]) for one in lines} == {(7, 1)}
     assert [one["entailment"] > 0.9 for one in lines] == [True, False, False]
     summary = json.loads(capsys.readouterr().out)
-    assert summary["uses"] == 3
+    assert summary["uses"] == 4
+    assert summary["not_asked"] == 1  # its source has no title
     assert summary["entailment"] == 1
     assert list(output.parent.iterdir()) == [output]
 
