@@ -55,7 +55,6 @@ _CLOSE_UP = frozenset(",.)")  # no space is left before them where something was
 _SEPARATED = frozenset(",.);")  # no comma or semicolon is left before them
 _SEPARATORS = frozenset(",;")
 _DIGITS = frozenset(DIGITS)
-_LINE_MARKS = frozenset("*#:;=")
 
 
 def mark_lines(text: str) -> str:
@@ -217,10 +216,6 @@ def _join_cuts(text: str) -> str:
                 is_spaced = False
             elif before[-1:] == "]" and before[-2:] == "]]" and first.isalnum():
                 add(TRAIL_STOP)
-            elif first in _LINE_MARKS and before[-1:] in ("\n", ""):  # what was cut begins the line
-                piece = LITERAL_OF[first] + piece[1:]
-            elif piece[:4] == "----" and before[-1:] in ("\n", ""):
-                piece = " " + piece
             if numbers:
                 placed.append((len(out), numbers))
                 numbers = ""

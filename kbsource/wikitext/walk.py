@@ -84,7 +84,7 @@ def match_brackets(text: str, losses: Counter[str]) -> CutText:
         if not edits:
             return _without_stray_stops(cut) if TRAIL_STOP in text else cut
         losses["broken_markup"] += sum(1 for edit in edits if edit.is_broken)
-        text = _STRAY_STOP.sub("", single_spaces(_apply(text, edits)))
+        text = single_spaces(_STRAY_STOP.sub("", _apply(text, edits)))
         cut, edits = _match(text)
     if edits:  # what is dropped keeps joining its sides to something new: then no bracket of the page is markup
         text = _STRAY_STOP.sub("", text.replace("[[", "").replace("]]", ""))
@@ -398,6 +398,8 @@ _LOSS_OF = {"interwiki": "interwiki_link", "invalid": "invalid_link"}
 # Newlines in a label, with the marks of the lines they began and the blanks around them.
 _PLACE = re.compile(f"{PLACE}(T[0-9]+)")
 _LINES_IN_LABEL = re.compile("(?: *\n(?:\x06[TI][0-9]+\n?)*(?:\x04[^\x04]*\x04|\x07)?)+ *")
+# What begins a line once something before it was cut, and would be a list, a heading or a rule to mwparserfromhell.
+_LINE_MARK = re.compile("\n(?=[*#:;={-])")
 
 
 class Walker:
@@ -570,6 +572,8 @@ class Walker:
 
     def _add_parsed(self, source: str) -> bool:
         """Adds one link as mwparserfromhell parses it; says whether a trail may follow."""
+        if "\n" in source:
+            source = _LINE_MARK.sub(f"\n{TRAIL_STOP}", source)
         return self._add_nodes(mwparserfromhell.parse(source, skip_style_tags=True).nodes)
 
     def _add_nodes(self, nodes: list[Node]) -> bool:
