@@ -11,6 +11,7 @@ relevant to which.
 
 Relevant is a passage that has a part of a written span, or that stands on its page where that is what is asked for or
 where the span is a page alone (entity linking). That several passages may be needed together BEIR has no place for.
+White space in the id of a query, at which qrels part their columns, is percent-encoded in all files (``column``).
 
 Source: BEIR (2021), ``GenericDataLoader``.
 """
@@ -34,6 +35,7 @@ from mapping.passages.corpus import read_passages
 from mapping.passages.forms import KiltPages, json_line, line_forms
 from mapping.passages.kind import BEIR_DATASET, CORPUS, PASSAGES_CORPUS, QRELS, QUERIES
 from mapping.retrieval.queries import read_queries
+from mapping.retrieval.runs import column
 from mapping.write.kind import ALIGNMENT
 
 _RELEVANT = """
@@ -62,14 +64,14 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
     split = str(aligned.facts["split"])
     asked = read_queries(join(alignment, _records_file(aligned)))
     queries = {query.query_id: query.text for query in asked}
-    if odd := [query_id for query_id in queries if len(query_id.split()) != 1]:
-        raise SetupError(f"{alignment}: id {odd[0]!r} has white space in it, where qrels part their columns.")
+    if "" in queries:
+        raise SetupError(f"{alignment}: an id is empty, which qrels have no place for.")
     with ReleaseFolder(output, kind=BEIR_DATASET):
         relevant = _relevant(alignment, passages, list(queries), level)
         (form,), no_pages = line_forms(["beir"]), KiltPages((), "")
         paths = [join(passages, entry.file) for entry in corpus.tables["passages"]]
         every = (form.line(passage, no_pages) for path in paths for passage in read_passages(path))
-        lines = [json_line({"_id": query_id, "text": text}) for query_id, text in queries.items()]
+        lines = [json_line({"_id": column(query_id), "text": text}) for query_id, text in queries.items()]
         tsv = (f"{query_id}\t{passage}\t1\n".encode() for query_id, passage in relevant)
         trec = (f"{query_id} 0 {passage} 1\n".encode() for query_id, passage in relevant)
         files = [
@@ -85,6 +87,7 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
             "options": {"level": level},
             "counts": {
                 "queries": len(queries),
+                "ids_escaped": sum(column(query_id) != query_id for query_id in queries),
                 "queries_without_relevant": len(queries) - len({query_id for query_id, _ in relevant}),
                 "passages": files[0].rows,
                 "relevant": len(relevant),
@@ -103,10 +106,10 @@ def _records_file(aligned: ListingManifest) -> str:
 
 
 def _relevant(alignment: str, passages: str, queries: Sequence[str], level: Level) -> list[tuple[str, str]]:
-    """Queries by their ids, each with its relevant passages."""
+    """Queries by their ids as columns, each with its relevant passages."""
     with connected() as db:
         add_release(db, ALIGNMENT, alignment)
         add_release(db, PASSAGES_CORPUS, passages, places=True)
         db.register("queries", pa.table({"example_id": list(queries), "place": range(len(queries))}))
         found = db.execute(_RELEVANT.format(any_passage=level == "page")).fetchall()
-    return [(queries[place], passage_id) for place, passage_id in found]
+    return [(column(queries[place]), passage_id) for place, passage_id in found]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote, unquote
 
 from kbsource.errors import RecordError
 from mapping.contexts.export import NameFinder, hard_negatives
@@ -35,6 +36,7 @@ RUN_NAME = "kbsource"
 _DECIMALS = 6
 _PASSAGE_ID = re.compile(r"([0-9]{1,18})(?:__([0-9]{1,18}))?")
 _TREC_COLUMNS = 6
+_NO_COLUMN = re.compile(r"[\s%]")
 
 
 RankedDocument = tuple[str, float]
@@ -122,18 +124,28 @@ def trec_lines(query_id: str, found: Iterable[RankedDocument]) -> bytes:
     """A query's documents, best first, as lines of a run; each document once.
 
     Raises:
-        RecordError: ``wrong_type`` for an id with white space in it, which the form has no place for.
+        RecordError: ``wrong_type`` for an empty id, which the form has no place for.
     """
     once: dict[str, float] = {}
     for document, score in found:
-        once.setdefault(document, score)
-    if odd := [one for one in (query_id, *once) if len(one.split()) != 1]:
-        raise RecordError("wrong_type", f"id {odd[0]!r}: runs part their columns at white space")
+        once.setdefault(column(document), score)
+    if not all((query_id, *once)):
+        raise RecordError("wrong_type", "an id is empty: runs part their columns at white space")
+    query_id = column(query_id)
     lines = (
         f"{query_id} Q0 {document} {rank} {score:.6f} {RUN_NAME}\n"
         for rank, (document, score) in enumerate(once.items(), start=1)
     )
     return "".join(lines).encode()
+
+
+def column(text: str) -> str:
+    """An id as a column of a run or of qrels has it: white space and the percent sign percent-encoded.
+
+    >>> column("12testa ROWING:0")
+    '12testa%20ROWING:0'
+    """
+    return _NO_COLUMN.sub(lambda found: quote(found[0]), text)
 
 
 def provenance_of(record: Json, key: str = "ctxs") -> list[Json]:
@@ -267,4 +279,4 @@ def _run_line(raw: RawRecord) -> _RunLine:
     columns = (line := raw.text()).split()
     if len(columns) != _TREC_COLUMNS or not columns[3].isdecimal():
         raise RecordError("wrong_type", f"expected query, Q0, document, rank, score and run, found {line[:80]!r}")
-    return _RunLine(columns[0], int(columns[3]), (columns[2], _score(columns[4])))
+    return _RunLine(unquote(columns[0]), int(columns[3]), (unquote(columns[2]), _score(columns[4])))

@@ -129,7 +129,15 @@ def test_pages_that_are_found_twice_are_one_document() -> None:
     record = {"id": "q", "output": [{"answer": "x"}, {"provenance": spans}]}
     assert _run_line(record) == b"q Q0 7 1 1.000000 kbsource\nq Q0 9 2 0.400000 kbsource\n"
     with pytest.raises(RecordError, match="wrong_type"):
-        trec_lines("q 1", [("7", 1.0)])
+        trec_lines("", [("7", 1.0)])
+
+
+def test_white_space_in_ids_comes_back_from_a_run(tmp_path: Path) -> None:
+    bad: list[BadRecord] = []
+    ids = ["1testa A\tB\u00a0C:0", "100%", "100%25", "a%20b", "a b"]
+    run = b"".join(trec_lines(query_id, [("7", 1.0)]) for query_id in ids)
+    assert run.splitlines()[0] == b"1testa%20A%09B%C2%A0C:0 Q0 7 1 1.000000 kbsource"
+    assert [one["id"] for one in _predictions(_written(tmp_path, [run]), {}, bad.append)] == ids
 
 
 def test_lines_that_cannot_be_used_are_told(tmp_path: Path) -> None:

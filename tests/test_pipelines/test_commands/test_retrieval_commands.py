@@ -25,7 +25,7 @@ TEY = page(5, "Tey", "A town of no more than forty goats.", "It stands on the ri
 RECORDS = (
     record("a", [evidence("It rises in Brack.", title="Sorn")], answer="Brack"),
     record("b", [evidence("A town of no more than forty goats.", title="Tey")], [evidence("Its fish", title="Sorn")]),
-    record("c", [evidence(None, title="Tey")]),
+    record("c d", [evidence(None, title="Tey")]),
 )  # fmt: skip
 
 
@@ -203,22 +203,32 @@ def test_relevant_is_the_passage_that_has_the_evidence(
 ) -> None:
     flags = ["beir", str(aligned), str(corpus), "--output"]
     assert main([*flags, str(tmp_path / "beir"), "--json"]) == 0
-    counts = {"queries": 3, "queries_without_relevant": 0, "passages": 4, "relevant": 5}
+    counts = {"queries": 3, "ids_escaped": 1, "queries_without_relevant": 0, "passages": 4, "relevant": 5}
     assert json.loads(capsys.readouterr().out) == counts
     texts = {one.passage_id: one.text for one in _passages(corpus)}
     assert [(query, texts[document]) for query, document in _qrels(tmp_path / "beir")] == [
         ("a", "It rises in Brack. Its fish are old."),
         ("b", "It rises in Brack. Its fish are old."),
         ("b", "A town of no more than forty goats."),
-        ("c", "A town of no more than forty goats."),
-        ("c", "It stands on the river Sorn."),
+        ("c%20d", "A town of no more than forty goats."),
+        ("c%20d", "It stands on the river Sorn."),
     ]
     assert [json.loads(line)["_id"] for line in (tmp_path / "beir" / "corpus.jsonl").open()] == list(texts)
-    assert read_lines(tmp_path / "beir" / "queries.jsonl") == [{"_id": name, "text": "?"} for name in "abc"]
+    ids = ["a", "b", "c%20d"]
+    assert read_lines(tmp_path / "beir" / "queries.jsonl") == [{"_id": name, "text": "?"} for name in ids]
     assert verified(tmp_path / "beir").findings == ()
 
     assert main([*flags, str(tmp_path / "pages"), "--level", "page"]) == 0
     assert len(_qrels(tmp_path / "pages")) == 2 + 4 + 2
+
+
+def test_an_empty_id_has_no_place_in_qrels(
+    tmp_path: Path, kb: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = write_records(tmp_path / "own.jsonl", [record("", [evidence("It rises in Brack.", title="Sorn")])])
+    map_mini(tmp_path / "aligned", kb, "jsonl", records)
+    assert main(["beir", str(tmp_path / "aligned"), str(corpus), "--output", str(tmp_path / "beir")]) == 2
+    assert "an id is empty" in capsys.readouterr().err
 
 
 def test_alignment_and_passages_are_of_one_release(
@@ -242,5 +252,5 @@ def test_beir_reads_what_was_written(tmp_path: Path, corpus: Path, aligned: Path
     flags = ["beir", str(aligned), str(corpus), "--output", str(tmp_path / "beir")]
     assert main(flags) == 0
     passages, queries, qrels = loader.GenericDataLoader(str(tmp_path / "beir")).load(split="dev")
-    assert set(queries) == set(qrels) == {"a", "b", "c"}
+    assert set(queries) == set(qrels) == {"a", "b", "c%20d"}
     assert all(document in passages for one in qrels.values() for document in one)
