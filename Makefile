@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
+# Installed without, every start of Python would compile Beam again: 4 s.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test test-all fuzz spark-test models retrieval-test nli-environment nli-test check bench docs site clean
 
 VENV := .venv

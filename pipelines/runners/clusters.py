@@ -22,6 +22,8 @@ WORKER_COMMAND = "kbsource-worker"
 DATAFLOW_RUNNER = "DataflowRunner"
 ENVIRONMENT_CACHE_MS = 60_000
 """How long an idle Python worker waits for the next stage; starting one takes seconds."""
+# Flink tries a task again with the worker that is waiting, be it dead: so a killed one must be forgotten before.
+_FLINK_ENVIRONMENT_CACHE_MS = 2_000
 
 # Spark 3.5 runs on Java 8, 11 and 17, Beam 2.77 on 11 and newer. https://spark.apache.org/docs/3.5.0/, 2026-11-21.
 SPARK_JAVA = (11, 17)
@@ -88,7 +90,7 @@ def flink_flags(given: Mapping[str, str], *, n_cores: int) -> list[str]:
     Raises:
         SetupError: names what is missing and how to get it.
     """
-    environment = _environment(given)
+    environment = _environment(given, cache_ms=_FLINK_ENVIRONMENT_CACHE_MS)
     if "job_endpoint" in given:
         return _portable(given, environment)
     check_java(FLINK_JAVA)
@@ -143,9 +145,9 @@ def _portable(given: Mapping[str, str], environment: list[str]) -> list[str]:
     return ["--runner=PortableRunner", *environment]
 
 
-def _environment(given: Mapping[str, str]) -> list[str]:
+def _environment(given: Mapping[str, str], *, cache_ms: int = ENVIRONMENT_CACHE_MS) -> list[str]:
     """The environment of Python workers: processes that the cluster starts, if none was given."""
-    flags = [] if "environment_cache_millis" in given else [f"--environment_cache_millis={ENVIRONMENT_CACHE_MS}"]
+    flags = [] if "environment_cache_millis" in given else [f"--environment_cache_millis={cache_ms}"]
     kind = given.get("environment_type", "PROCESS")
     if kind == "LOOPBACK":
         raise SetupError(

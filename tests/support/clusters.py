@@ -44,6 +44,8 @@ _TASK_MANAGER = {
     "taskmanager.memory.jvm-metaspace.size": "256m",
     "taskmanager.memory.jvm-overhead.min": "64m",
     "taskmanager.memory.jvm-overhead.max": "64m",
+    # The classes are here, and Python workers stay from one part of a job to the next: else they end with its classes.
+    "classloader.resolve-order": "parent-first",
 }
 _JOB_MANAGER = {
     "jobmanager.rpc.port": "0",

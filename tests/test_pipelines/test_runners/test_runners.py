@@ -161,14 +161,16 @@ def test_flink_runs_inside_the_job_server_unless_a_cluster_is_given(jar: Path, l
     assert (cluster.get_all_options()["flink_master"], cluster.get_all_options()["parallelism"]) == (listening, 9)
 
 
-@pytest.mark.parametrize("runner", ["spark", "flink"])
-def test_a_running_job_server_needs_no_java(runner: str, listening: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("runner", "cache_ms"), [("spark", 60_000), ("flink", 2_000)])
+def test_a_running_job_server_needs_no_java(
+    runner: str, cache_ms: int, listening: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     given = [f"--job_endpoint={listening}", "--environment_type=EXTERNAL", "--environment_config=localhost:50000"]
 
     flags = beam_flags(runner, workers=None, beam_args=given)
 
-    assert flags == ["--runner=PortableRunner", "--environment_cache_millis=60000", *given]
+    assert flags == ["--runner=PortableRunner", f"--environment_cache_millis={cache_ms}", *given]
 
 
 @pytest.mark.parametrize(
