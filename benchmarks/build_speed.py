@@ -44,22 +44,19 @@ def decode_cpu_s(path: Path, *, n_rounds: int = 3) -> float:
 
 
 def build(dump: MadeDump, *, output: Path, runner: tuple[str, ...], options: list[str]) -> Usage:
-    """Runs ``kbsource build`` into ``output``, which is removed first.
+    """Runs ``kbsource build`` into ``output``, which is removed first; the rest as ``make``."""
+    return make("build", dump.path, output=output, options=[*runner, *options])
+
+
+def make(command: str, source: Path, *, output: Path, options: list[str]) -> Usage:
+    """Runs a command that makes a release into ``output``, which is removed first.
 
     Raises:
-        SystemExit: the build failed; gives the end of what it wrote.
+        SystemExit: it failed; gives the end of what it wrote.
     """
     shutil.rmtree(output, ignore_errors=True)
-    command = [
-        sys.executable,
-        "-m",
-        "pipelines.cli",
-        "build",
-        str(dump.path),
-        "--output",
-        str(output),
-    ]
-    return _checked([*command, *runner, *options], name=output.name)
+    given = [sys.executable, "-m", "pipelines.cli", command, str(source), "--output", str(output)]
+    return _checked([*given, *options], name=output.name)
 
 
 def _checked(command: list[str], *, name: str, env: dict[str, str] | None = None) -> Usage:

@@ -1,18 +1,17 @@
-"""A build of a dump with 5 % of the articles edited, from the release of the one before, beside the full build: CPU,
-bytes, and what traces cost."""
+"""A build of a dump with 5 % of the articles edited, from the release of the one before, beside the full build, and
+passages of both: CPU, bytes, and what traces cost."""
 
 from __future__ import annotations
 
 import argparse
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.build_speed import build, release_digest
+from benchmarks.build_speed import make, release_digest
 from benchmarks.environment import WORK, machine, table, write_json
-from benchmarks.make_dump import MadeDump, MadePage, base_pages, made_pages, write_dump
+from benchmarks.make_dump import MadePage, base_pages, made_pages, write_dump
 from benchmarks.slices import OTHERS, S1, data_root
 
 CPU_BAR = 0.35  # CPU of the build from a base over that of the full one
@@ -40,18 +39,33 @@ def measure(data: str | None, *, n_mb: int, slices: tuple[str, ...], options: li
     releases = WORK / "releases"
     base = releases / "base"
     rows = [
-        _built("without traces", before, releases / "plain", options),
-        _built("with traces", before, base, ["--traces", *options]),
-        _built("edited, full", after, releases / "full", ["--traces", *options]),
-        _built("edited, from a base", after, releases / "made", ["--traces", "--base", str(base), *options]),
+        _made("without traces", "build", before.path, releases / "plain", options=options),
+        _made("with traces", "build", before.path, base, options=["--traces", *options]),
+        _made("edited, full", "build", after.path, releases / "full", options=["--traces", *options]),
+        _made(
+            "edited, from a base",
+            "build",
+            after.path,
+            releases / "made",
+            options=["--traces", "--base", str(base), *options],
+        ),
     ]
-    for name in ("plain", "base", "full", "made"):
+    known = ["--base", str(releases / "cut-base"), "--base-kb", str(base)]
+    cuts = [
+        _made(name, "passages", kb, releases / f"cut-{kb.name}", options=given)
+        for name, kb, given in (
+            ("passages", base, []),
+            ("passages of the edited, full", releases / "full", []),
+            ("passages of the edited, from a base", releases / "made", known),
+        )
+    ]
+    for name in ("plain", "base", "full", "made", "cut-base", "cut-full", "cut-made"):
         shutil.rmtree(releases / name)
-    return {"machine": machine(), "builds": rows, "articles": before.n_articles}
+    return {"machine": machine(), "builds": rows, "passages": cuts, "articles": before.n_articles}
 
 
-def _built(name: str, dump: MadeDump, output: Path, options: list[str]) -> dict[str, Any]:
-    usage = build(replace(dump), output=output, runner=("--runner", "local"), options=options)
+def _made(name: str, command: str, source: Path, output: Path, *, options: list[str]) -> dict[str, Any]:
+    usage = make(command, source, output=output, options=["--runner", "local", *options])
     n_bytes = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
     traces = sum(path.stat().st_size for table in ("traces", "definitions") for path in output.glob(f"{table}/*"))
     return {
@@ -71,10 +85,12 @@ def show(result: dict[str, Any]) -> None:
     rows = result["builds"]
     print(f"\n{result['articles']} articles, one in {EVERY} edited")
     header = ("build", "CPU s", "wall s", "peak MB", "release MB", "of it traces MB")
-    print(table(header, [tuple(row[key] for key in keys) for row in rows]))
-    plain, traced, full, made = rows
-    same = "the same bytes" if full["sha256"] == made["sha256"] else "DIFFERENT BYTES"
-    print(f"from a base: {made['cpu_s'] / full['cpu_s']:.2f} of the CPU of the full build (bar {CPU_BAR}); {same}")
+    print(table(header, [tuple(row[key] for key in keys) for row in (*rows, *result["passages"])]))
+    plain, traced, *_ = rows
+    for what in ("builds", "passages"):
+        *_, full, made = result[what]
+        same = "the same bytes" if full["sha256"] == made["sha256"] else "DIFFERENT BYTES"
+        print(f"{what} from a base: {made['cpu_s'] / full['cpu_s']:.2f} of the CPU in full (bar {CPU_BAR}); {same}")
     print(f"traces: {traced['cpu_s'] / plain['cpu_s']:.2f} of the CPU without them")
 
 

@@ -455,6 +455,11 @@ class PassagesOptions:
             + "; ".join(f"{name}: {form.meaning}" for name, form in FORMS.items()),
         ),
     ] = ()
+    base: Release | None = None
+    """Passages of an earlier release, cut in the same way: those of pages with the same title and text are taken over.
+    The same bytes come, in less time."""
+    base_kb: Release | None = None
+    """The release that these are of."""
     worker_memory_bytes: Memory = USUAL_MEMORY
 
     def __post_init__(self) -> None:

@@ -127,6 +127,23 @@ def check_hashes(folder: str, entries: Iterable[FileEntry]) -> None:
     _check(folder, entries, hashes=True)
 
 
+def check_same_facts(folder: str, old: Mapping[str, Any], new: Mapping[str, Any], *, name: str = "") -> None:
+    """Raises SetupError: a release from which something is to be taken over was made in another way.
+
+    Args:
+        old, new: what decides what is made, by name, of that release and of the one to be made.
+    """
+    for key in sorted(old.keys() | new.keys()):
+        had, has = old.get(key), new.get(key)
+        if isinstance(had, Mapping) and isinstance(has, Mapping):
+            check_same_facts(folder, had, has, name=f"{name}{key} ")
+        elif had != has:
+            raise SetupError(
+                f"{folder} was made with another {name}{key} ({had!r}, here {has!r}), so what is taken over may be "
+                "other than what this run would make; leave out --base."
+            )
+
+
 def _check(folder: str, entries: Iterable[FileEntry], *, hashes: bool) -> None:
     for entry in entries:
         if (fault := file_fault(folder, entry, hashes=hashes)) is not None:

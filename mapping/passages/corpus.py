@@ -10,11 +10,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import starmap
+from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kbsource.columns import batch_of, rebatched, rows_of, schema_of
 from kbsource.dump.digests import CheckedFiles, hash_file
@@ -26,6 +28,7 @@ from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.pages.reading import pages_of
 from kbsource.release.reader import row_groups
+from kbsource.release.sql import add_tables, connected
 from kbsource.release.writer import LinesFile, write_batches, write_lines
 from kbsource.runtime.chunks import BatchRef, Work, read_stored
 from mapping.passages.cut import TITLE_KINDS, CutOptions, PageText, Passage, check_passages
@@ -45,6 +48,14 @@ PAGE_COLUMNS = (
 """What of the table ``pages`` is needed."""
 CHUNK_WEIGHT = 4 << 20
 """Bytes of pages that are cut together, at least."""
+Base: TypeAlias = Mapping[str, tuple[str, tuple[str, ...]]]
+"""An earlier corpus and the release that it is of: of ``pages`` and ``passages`` the folder, and the files in it."""
+_MEMORY_MB = 250
+"""Of the database in which passages that are known already are looked up."""
+_SAME = """select page_id from batch join pages using (page_id, title)
+    where page_id between ? and ? and batch.elements = list_transform(pages.elements,
+        lambda one: {kind: one.kind, marker: one.marker, section: one.section, text: one.text})"""
+_KNOWN = "select * from passages where page_id between ? and ? and page_id in (from same)"
 
 
 def read_page_chunks(file: str | Folder) -> Iterator[pa.RecordBatch]:
@@ -117,8 +128,13 @@ class PassageChunks:
 
     schema = PASSAGES
 
-    def __init__(self, options: CutOptions, lang: str) -> None:
+    def __init__(self, options: CutOptions, lang: str, base: Base | None = None) -> None:
         self._options, self._cut_page = options, options.cutter(lang)
+        self._open, self._base = ExitStack(), None
+        if base is not None:
+            self._base = self._open.enter_context(connected(memory_mb=_MEMORY_MB, threads=1))
+            for table, (folder, files) in base.items():
+                add_tables(self._base, {table: files}, folder)
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         """A batch for each one.
@@ -129,19 +145,38 @@ class PassageChunks:
         counts = work.report.counts
         counts.update(dict.fromkeys(COUNTS, 0))
         for _, batch in rows:
-            yield batch_of(self._cut(batch, work), Passage)
+            passages, n_known = self._passages(batch, work)
+            counts["taken_over"] += n_known
+            counts["pages"] += batch.num_rows
+            counts["pages_without_text"] += batch.num_rows - len(passages["page_id"].unique())
+            counts["passages"] += passages.num_rows
+            for n_words in passages["n_words"].to_pylist():
+                counts["words"] += n_words
+                counts["long_passages"] += n_words > self._options.limit
+            yield passages
+
+    def _passages(self, batch: pa.RecordBatch, work: Work) -> tuple[pa.RecordBatch, int]:
+        """The passages of pages, and of how many pages they were taken over."""
+        if self._base is None:
+            return batch_of(self._cut(batch, work), Passage), 0
+        page_ids = batch["page_id"]
+        least, most = (one.as_py() for one in pc.min_max(page_ids).values())  # other row groups are not read
+        self._base.register("batch", pa.Table.from_batches([batch]))
+        same = self._base.sql(_SAME, params=[least, most]).to_arrow_table()["page_id"].combine_chunks()
+        work.beat.done(pages=len(same), amount=len(same))
+        self._base.register("same", pa.table({"page_id": same}))
+        known = self._base.sql(_KNOWN, params=[least, most]).to_arrow_table()
+        new = batch_of(self._cut(batch.filter(pc.invert(pc.is_in(page_ids, same))), work), Passage)
+        table = pa.concat_tables([known.cast(PASSAGES), pa.Table.from_batches([new])])
+        places = pa.table({"page": pc.index_in(table["page_id"], page_ids), "number": table["number"]})
+        order = pc.sort_indices(places, [("page", "ascending"), ("number", "ascending")])
+        columns = [column.combine_chunks() for column in table.take(order).columns]
+        return pa.RecordBatch.from_arrays(columns, schema=PASSAGES), len(same)
 
     def _cut(self, batch: pa.RecordBatch, work: Work) -> Iterator[Passage]:
-        counts = work.report.counts
         for page in _page_texts(batch, self._options):
             passages = self._cut_page(page)
             _check(page, passages, self._options)
-            counts["pages"] += 1
-            counts["pages_without_text"] += not passages
-            for passage in passages:
-                counts["passages"] += 1
-                counts["words"] += passage.n_words
-                counts["long_passages"] += passage.n_words > self._options.limit
             yield from passages
             work.beat.done(pages=1, amount=1)
 

@@ -56,6 +56,8 @@ def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions
         kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 --runner local-multi
         kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 \\
             --format pyserini dpr --max-words 120 --split-long-sentences
+        kbsource passages releases/enwiki-20261101 --output passages/enwiki-20261101 \\
+            --base passages/enwiki-20261001 --base-kb releases/enwiki-20261001
     """
     from pipelines.jobs.passages import make_passages
 
@@ -64,6 +66,7 @@ def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions
     rows: list[Row] = [
         ("pages", counts["pages"]),
         ("  without running text", counts["pages_without_text"]),
+        *(("  taken over", n) for n in made.report.values()),
         ("passages", counts["passages"]),
         ("  of one longer sentence", counts["long_passages"]),
         ("words", counts["words"]),

@@ -34,7 +34,7 @@ from kbsource.release.layout import INDEX, check_output
 from kbsource.release.manifest import InputFile, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
-from kbsource.release.reader import check_hashes
+from kbsource.release.reader import check_hashes, check_same_facts
 from kbsource.runtime.chunks import ChunkKey
 from kbsource.site import Site
 from kbsource.titles import normalise_title
@@ -216,19 +216,14 @@ def check_base(options: BuildOptions, site: Site) -> PagesManifest:
     manifest = PAGES_RELEASE.read(base)
     if "traces" not in manifest.tables:
         raise SetupError(f"{base} has no traces, so no page can be taken over; build it with --traces.")
-    own, code = options.data_options(), {**code_facts(), "sha256": installed()["sha256"]}
-    kept = [name for name in own if name not in _FREE]
-    for what, old, new in (
-        ("by other code", manifest.code, code),
-        ("of another wiki", {**manifest.dump.site, "generator": ""}, {**site.to_json(), "generator": ""}),
-        ("with other options", {name: manifest.options.get(name) for name in kept}, {name: own[name] for name in kept}),
-    ):
-        if differing := sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name)):
-            name = differing[0]
-            raise SetupError(
-                f"{base} was made {what} ({name}: {old.get(name)!r}, here {new.get(name)!r}), so its pages may be "
-                "others than this build would make; leave out --base."
-            )
+    own = {name: value for name, value in options.data_options().items() if name not in _FREE}
+    old = {
+        "code": manifest.code,
+        "wiki's": {**manifest.dump.site, "generator": ""},
+        "option": {name: manifest.options.get(name) for name in own},
+    }
+    code = {**code_facts(), "sha256": installed()["sha256"]}
+    check_same_facts(base, old, {"code": code, "wiki's": {**site.to_json(), "generator": ""}, "option": own})
     # Pages that are taken over are checked by nothing else.
     check_hashes(base, [*manifest.files, *(entry for name in _TAKEN for entry in manifest.tables.get(name, ()))])
     return manifest

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -16,14 +16,17 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from kbsource.errors import DataError
-from kbsource.files import join
+from kbsource.errors import DataError, SetupError
+from kbsource.files import absolute, join
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.pages.kind import PagesManifest
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.reader import check_hashes, check_same_facts
 from kbsource.runtime.chunks import BatchRef, ChunkKey
 from mapping.passages.corpus import (
     COUNTS,
+    TABLE,
+    Base,
     checked_pages,
     join_lines,
     read_page_chunks,
@@ -59,8 +62,9 @@ def make_passages(
         _ = pipeline | "passages" >> MakePassages(options, release, kb=kb, output=output, staging=out.staging)
         sizes = [entry.rows or 0 for entry in release.tables["pages"]]
         with progress.stage("passages", chunks_done(out.staging, _chunks(out.staging), sizes, unit="pages")):
-            steps = run_pipeline(pipeline, "passages")
-    return MadeRelease(options.output, PASSAGES_CORPUS.read(output), time.monotonic() - started, steps)
+            steps = run_pipeline(pipeline, "passages", counts=(counts := Counter[str]()))
+    report = {"taken_over": counts["taken_over"]} if counts and options.base is not None else {}
+    return MadeRelease(options.output, PASSAGES_CORPUS.read(output), time.monotonic() - started, steps, report)
 
 
 def _chunks(staging: str) -> str:
@@ -87,6 +91,7 @@ class MakePassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             # Here, to fail before anything is cut where it is not installed.
             "code": {**code_facts(), "tokeniser": tokeniser_name(release.site.lang)},
         }
+        self._base = _base(options, facts)
         self._commit = partial(_commit, n_pages=release.totals.articles, facts=facts, **where)
 
     def expand(self, pipeline: Any) -> Any:
@@ -100,6 +105,7 @@ class MakePassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             >> CutPassages(
                 options.cut,
                 lang=self._release.site.lang,
+                base=self._base,
                 folder=_chunks(self._staging),
                 memory_bytes=options.worker_memory_bytes,
                 beats=join(self._staging, "beats"),
@@ -115,6 +121,34 @@ class MakePassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             | "written" >> CollectSorted()
             | "corpus" >> beam.ParDo(Do(self._commit), beam.pvalue.AsSingleton(counts))
         )
+
+
+def _base(options: PassagesOptions, facts: Mapping[str, Any]) -> Base | None:
+    """The files that passages are taken over from; None without a base.
+
+    Args:
+        facts: of the corpus to be made, as for its manifest.
+
+    Raises:
+        SetupError: its passages may be others than would be made here, or are of other pages.
+    """
+    if options.base is None and options.base_kb is None:
+        return None
+    if options.base is None or options.base_kb is None:
+        raise SetupError("--base and --base-kb go together: passages, and the release of pages that they are of.")
+    folders = {"pages": absolute(options.base_kb), TABLE: absolute(options.base)}
+    kb, corpus = PAGES_RELEASE.read(folders["pages"]), PASSAGES_CORPUS.read(folders[TABLE])
+    if corpus.facts["release"] != kb.facts():
+        raise SetupError(f"{options.base} are passages of another release than {options.base_kb}; name theirs.")
+    had, has = (
+        {"lang": one["lang"], "code": one["code"], "option": {**one["options"], "formats": None}}
+        for one in (corpus.facts, facts)  # other forms make no difference to passages
+    )
+    check_same_facts(options.base, had, has)
+    files = {"pages": kb.tables["pages"], TABLE: corpus.tables[TABLE]}
+    for table, entries in files.items():
+        check_hashes(folders[table], entries)
+    return {table: (folders[table], tuple(entry.file for entry in entries)) for table, entries in files.items()}
 
 
 def _read_pages(element: tuple[int, FileEntry], *, kb: str) -> Iterator[tuple[ChunkKey, pa.RecordBatch]]:

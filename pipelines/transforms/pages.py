@@ -14,7 +14,7 @@ from kbsource.pages.articles import PARSER, MakePages
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.reader import check_sizes
 from kbsource.site import Site
-from mapping.passages.corpus import PassageChunks
+from mapping.passages.corpus import Base, PassageChunks
 from mapping.passages.cut import CutOptions
 from pipelines.primitives.guarded_map import GuardedMap
 from pipelines.transforms.tables import ReadTable
@@ -117,11 +117,14 @@ class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     Outputs, as those of ``GuardedMap``:
         ``chunks``: (key, ``BatchRef``) with a folder, else (key, record batch), of schema
             ``mapping.passages.corpus.PASSAGES``, in the order of the pages.
-        ``counts``: (key, dict) of ``pages``, ``pages_without_text``, ``passages``, ``words`` and ``long_passages``.
+        ``counts``: (key, dict) of ``pages``, ``pages_without_text``, ``passages``, ``words`` and ``long_passages``;
+            of the pages ``taken_over`` out of the base.
         ``rejected``: nothing.
 
     Args:
         lang: language of the wiki, by whose rules tokens are counted.
+        base: files of an earlier corpus, cut in the same way, and of the pages that it is of: passages of a page whose
+            text has stayed the same are taken over.
         folder: takes a file for each chunk; None for none.
         memory_bytes: memory that a working process may allocate; None for no limit.
         beats: local folder where the processes show how far they are; None for none.
@@ -135,12 +138,13 @@ class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         options: CutOptions | None = None,
         *,
         lang: str = "en",
+        base: Base | None = None,
         folder: str | None = None,
         memory_bytes: int | None = None,
         beats: str | None = None,
     ) -> None:
         super().__init__()
-        make = partial(PassageChunks, options or CutOptions(), lang)
+        make = partial(PassageChunks, options or CutOptions(), lang, base)
         self._cut = GuardedMap(make, folder=folder, memory_bytes=memory_bytes, beats=beats)
 
     def expand(self, pages: Any) -> Any:

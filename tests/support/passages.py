@@ -50,10 +50,11 @@ def cut_release(
     runner: str = "local",
     workers: int | None = None,
     beam_args: Sequence[str] = (),
+    **options: Any,
 ) -> MadeRelease:
     """Makes a corpus of the passages of a release."""
     return make_passages(
-        PassagesOptions(str(kb), output=str(output), cut=cut or CutOptions(), formats=formats),
+        PassagesOptions(str(kb), output=str(output), cut=cut or CutOptions(), formats=formats, **options),
         flags=beam_flags(runner, workers=workers, beam_args=beam_args),
         progress=Progress(io.StringIO()),
     )

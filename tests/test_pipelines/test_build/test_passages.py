@@ -6,19 +6,22 @@ import csv
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from kbsource.errors import SetupError
 from kbsource.kilt import kilt_record
+from kbsource.records import Page
 from mapping.passages import corpus as corpus_files
 from mapping.passages.corpus import PASSAGES, read_passages
 from mapping.passages.cut import CutOptions, Passage
 from mapping.passages.kind import PASSAGES_CORPUS
 from pipelines.cli import main
 from tests.support.builds import contents, open_release
-from tests.support.passages import CORPUS_FORMS, CORPUS_PAGES, cut_release, page, write_kb
+from tests.support.passages import CORPUS_CUT, CORPUS_FORMS, CORPUS_PAGES, cut_release, page, write_kb
 from tests.support.verified import verified
 
 TABLE = "passages/passages-00000-of-00002.parquet"
@@ -116,6 +119,56 @@ def test_the_cuts_between_chunks_change_no_byte(tmp_path: Path, release: Path, m
     monkeypatch.setattr(corpus_files, "CHUNK_WEIGHT", 1)
     cut_release(tmp_path / "many", release, formats=CORPUS_FORMS)
     assert contents(tmp_path / "many") == contents(tmp_path / "few")
+
+
+def _with(one: Page, place: int, **changed: Any) -> Page:
+    elements = list(one.elements)
+    elements[place] = replace(elements[place], **changed)
+    return replace(one, elements=tuple(elements))
+
+
+SAME = (
+    page(3, "Sorn", "Headed", "The Sorn is a river. It rises in Brack.", "Its fish are old.", kinds=["heading"]),
+    page(8, "Empty", "Nothing", kinds=["heading"]),
+    page(40, "Late", "It came late, as the last one does. It went early."),
+)
+OLD, NEW = zip(
+    (page(4, "Moved", "It is here."), page(4, "Moved on", "It is here.")),
+    (page(5, "Text", "It is here.", "It was there."), page(5, "Text", "It is here.", "It was not.")),
+    (page(6, "Kind", "It is here.", kinds=["list_item"]), page(6, "Kind", "It is here.")),
+    (one := page(7, "Section", "It is here.", "It was there."), _with(one, 2, section=("Now",))),
+    (one := page(9, "Marker", "It is.", kinds=["list_item"]), _with(one, 1, marker="*:")),
+    (page(10, "Emptied", "It is here."), page(10, "Emptied", "Nothing", kinds=["heading"])),
+    strict=True,
+)
+
+
+@pytest.mark.parametrize("cut", [CORPUS_CUT, CutOptions(unit="words-5"), CutOptions(unit="tokens-4")], ids=str)
+def test_passages_of_pages_whose_text_is_the_same_are_taken_over(tmp_path: Path, cut: CutOptions) -> None:
+    old = write_kb(tmp_path / "a", (*SAME, *OLD, page(42, "Gone", "It was here.")))
+    new = write_kb(tmp_path / "b", (page(41, "New", "It is here."), *reversed(SAME), *NEW), rows_per_shard=7)
+    cut_release(tmp_path / "old", old, cut=cut)
+    cut_release(tmp_path / "full", new, cut=cut, formats=CORPUS_FORMS)
+    given: dict[str, Any] = {"cut": cut, "formats": CORPUS_FORMS, "base": str(tmp_path / "old"), "base_kb": str(old)}
+    made = cut_release(tmp_path / "made", new, **given)
+    assert contents(tmp_path / "made") == contents(tmp_path / "full")
+    assert made.report == {"taken_over": len(SAME)}
+
+
+def test_passages_that_may_be_others_are_not_taken_over(tmp_path: Path, kb: Path, corpus: Path) -> None:
+    def refused(match: str, base: Path | None, base_kb: Path | None, cut: CutOptions = CORPUS_CUT) -> None:
+        base_given = {name: str(one) for name, one in (("base", base), ("base_kb", base_kb)) if one is not None}
+        with pytest.raises(SetupError, match=match):
+            cut_release(tmp_path / "out", kb, cut=cut, **base_given)
+
+    refused("--base and --base-kb go together", corpus, None)
+    refused("--base and --base-kb go together", None, kb)
+    refused("passages of another release than .*other", corpus, write_kb(tmp_path / "other", CORPUS_PAGES[:2]))
+    refused("made with another option max_words .6, here 7", corpus, kb, CutOptions(max_words=7))
+    path = next((corpus / "passages").iterdir())
+    content = path.read_bytes()
+    path.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])
+    refused(rf"{path.name} is not as it was written \(sha256\)", corpus, kb)
 
 
 def test_a_damaged_release_is_told_without_a_traceback(
