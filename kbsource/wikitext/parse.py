@@ -163,12 +163,13 @@ class PagePreparation:
 
     def _said(self, use: re.Match[str]) -> str:
         """The words that an unknown template wraps inside of a sentence, nothing elsewhere."""
-        head, _, words = use[1].partition("|")
+        inner, numbers = without_numbers(use[1]), "".join(NUMBERED.findall(use[1]))  # in its name
+        head, _, words = inner.partition("|")
         name = normalise_template_name(head, self._facts.code)
         if not is_in_sentence(use):
-            return self._leave_out(use[1], name, "unknown")
+            return self._leave_out(inner, name, "unknown") + numbers
         self.templates[name, "unknown"] += 1
-        return words.strip()
+        return words.strip() + numbers
 
     def _settle(self, text: str) -> str:
         if NUMBER in text:  # in brackets, a currency sign without its number goes with the words around it

@@ -100,6 +100,8 @@ def test_references_are_those_of_cite(wikitext: str, expected: list[tuple[str, i
         ("A{{cn|date=May 2020}} b{{dubious}}.", "A[citation_needed] b[dubious]."),
         ("A {{nowrap|big<ref>x</ref> house}} b", "A big[0] house b"),
         ("A {{lang|fr|mot}}<ref>x</ref>. {{convert|5|km<ref>y</ref>}} away", "A mot[0]. 5 km[1] away"),
+        ("A {{zzz<ref>x</ref>|two words}} b", "A two words[0] b"),
+        ("A\n\n{{zzz<ref>x</ref>|two words}}\n\nb", "A[0]|b"),
         ("A&#91;<ref>x</ref>&#93; [<ref>y</ref>[B]]", "A[[0]][1] B"),
     ],
 )
