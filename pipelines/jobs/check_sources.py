@@ -15,6 +15,7 @@ from kbsource.release.sql import add_tables, connected
 from kbsource.rows import Row
 from mapping.entail.model import CrossEncoder, open_model
 from mapping.entail.signal import Pair, answer_values, model_folder, model_sha256
+from mapping.passages.corpus import checked_pages
 from pipelines.jobs.through_model import through_model
 from pipelines.options import CheckSourcesOptions
 from pipelines.progress import Progress
@@ -100,9 +101,11 @@ def check_sources(options: CheckSourcesOptions, *, flags: Sequence[str], progres
 
 def _uses(folder: str, manifest: PagesManifest, n_uses: list[int]) -> Iterator[_Use]:
     """The uses that are asked about, in the order of the pages' files; ``n_uses`` takes the number of all. Memory holds
-    what a file of references says."""
+    what a file of references says. Raises DataError: a file is not as it was written."""
     with connected() as db:
         for files in zip(*(manifest.tables[table] for table in _TABLES), strict=True):
+            for entry in files:
+                checked_pages(folder, entry)
             add_tables(db, {table: [entry.file] for table, entry in zip(_TABLES, files, strict=True)}, folder)
             n_uses[0] += db.execute(_ALL).fetchall()[0][0]
             result = db.execute(_PAIRS)

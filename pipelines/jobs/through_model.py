@@ -2,7 +2,7 @@
 
 Beside the output lies, while it is made, a folder that is called after what decides its bytes: what is asked, a row
 group for the questions that go together, and a file of answers for each. So a run that was killed goes on behind the
-answers that are there.
+answers that are there; of one that made none no folder stays.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kbsource.runtime.chunks import (
 from mapping.entail.signal import PlacedModel
 from mapping.retrieval.queries import Query
 from pipelines.progress import Done, Progress
-from pipelines.runners.running import NotRunError, check_paths, new_pipeline, run_pipeline
+from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
 from pipelines.transforms.tables import ReadTable
 from pipelines.transforms.verify_entailment import ListHandler, RunModel
 
@@ -81,16 +81,16 @@ def through_model(
     check_paths(flags, output)
     staging = Folder.of(f"{absolute(output)}.{stable_sha256(*decides, repr(code_facts()))[:16]}.partial")
     path, folder = str(staging / "asked.parquet"), str(staging / "answers")
-    # Also where they are there: lines that cannot be used are told by every run.
-    n_questions = _write(path, questions, row, together)
-
+    made = partial(glob, join(folder, "*.arrow"))
     ask = partial(_ask, row=row, answer=answer, stage=name, file=base_name(source), folder=folder)
 
     def seen() -> Done:
-        n_done = min(len(glob(join(folder, "*.arrow"))) * together, n_questions)
-        return Done(n_done, n_questions, unit=unit)
+        return Done(min(len(made()) * together, n_questions), n_questions, unit=unit)
 
+    refused: list[BadRecord] = []
     try:
+        # Also where they are there: lines that cannot be used are told by every run.
+        n_questions = _write(path, questions, row, together)
         _ = (
             pipeline
             | "asked" >> ReadTable([path], None, chunk_rows=1)
@@ -98,15 +98,17 @@ def through_model(
         )
         with progress.stage(name, seen):
             run_pipeline(pipeline, name)
-    except NotRunError:
-        staging.delete()
+        with Folder.of(absolute(output)).create() as target:
+            for number in range(-(-n_questions // together)):
+                for one in read_rows(read_chunk_report(chunk_path(folder, ChunkKey(0, number)))[0], _Outcome):
+                    target.write(one.line)
+                    refused += one.refused
+    except BaseException:
+        if made():
+            progress.note(f"What is done is in {staging}. The same command goes on with it; else remove that folder.")
+        else:
+            staging.delete()
         raise
-    refused: list[BadRecord] = []
-    with Folder.of(absolute(output)).create() as target:
-        for number in range(-(-n_questions // together)):
-            for one in read_rows(read_chunk_report(chunk_path(folder, ChunkKey(0, number)))[0], _Outcome):
-                target.write(one.line)
-                refused += one.refused
     staging.delete()
     return n_questions, refused
 

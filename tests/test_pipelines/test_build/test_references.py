@@ -281,6 +281,12 @@ def test_a_model_says_whether_title_and_quote_of_a_source_support_the_sentence(
     assert summary["not_asked"] == 1  # its source has no title
     assert summary["entailment"] == 1
     assert list(output.parent.iterdir()) == [output]
+    (damaged,) = (tmp_path / "kb" / "refs").iterdir()
+    content = bytearray(damaged.read_bytes())
+    content[10] ^= 1
+    damaged.write_bytes(content)
+    assert main(["check-sources", str(tmp_path / "kb"), *given, "--output", str(output)]) == 1
+    assert f"{damaged} is not as it was written" in capsys.readouterr().err
 
 
 def test_sources_are_judged_of_releases_with_references_alone(

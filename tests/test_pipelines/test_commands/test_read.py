@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -34,7 +34,13 @@ FOUND = [
 
 
 def _read(
-    folder: Path, questions: list[Any], found: list[Any] | None = None, *, runner: str = "local", **given: Any
+    folder: Path,
+    questions: list[Any],
+    found: list[Any] | None = None,
+    *,
+    runner: str = "local",
+    told: TextIO | None = None,
+    **given: Any,
 ) -> tuple[tuple[int, int, int, list[BadRecord]], list[dict[str, Any]]]:
     retrieved = None if found is None else str(write_records(folder / "found.jsonl", found))
     reader = ReaderOptions(given.pop("model", FUSING), generator=OPENER, max_tokens=given.pop("max_tokens", 100))
@@ -42,7 +48,7 @@ def _read(
     output = folder / given.pop("output", "out.jsonl")
     options = ReadOptions(str(path), output=str(output), reader=reader, retrieved=retrieved, **given)
     flags = beam_flags(runner, workers=2 if runner == "local-multi" else None, beam_args=())
-    made = read_questions(options, flags=flags, progress=Progress(io.StringIO()))
+    made = read_questions(options, flags=flags, progress=Progress(told or io.StringIO()))
     return made, read_lines(output)
 
 
@@ -101,8 +107,11 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         return real(questions, *given, **options)
 
     monkeypatch.setattr(job, "answered", stopped)
+    told = io.StringIO()
     with pytest.raises(Exception, match="stopped"):
-        _read(tmp_path, QUESTIONS, FOUND)
+        _read(tmp_path, QUESTIONS, FOUND, told=told)
+    (left,) = tmp_path.glob("*.partial")
+    assert f"What is done is in {left}." in told.getvalue()
     _, lines = _read(tmp_path, QUESTIONS, FOUND)
     assert len(lines) == 40
     assert len(asked) == 32 + 24  # of the first run one group was done
@@ -110,8 +119,13 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [({"form": "fid", "model": "plain"}, "has no encoder"), ({"prompt": "none.toml"}, "none.toml")],
+    [
+        ({"form": "fid", "model": "plain"}, "has no encoder"),
+        ({"prompt": "none.toml"}, "none.toml"),
+        ({"questions": [{"x": 1}]}, "has no questions"),
+    ],
 )
 def test_a_reader_that_cannot_be_is_told(tmp_path: Path, given: dict[str, Any], said: str) -> None:
     with pytest.raises(Exception, match=said):
-        _read(tmp_path, QUESTIONS, FOUND, **given)
+        _read(tmp_path, given.pop("questions", QUESTIONS), FOUND, **given)
+    assert not [*tmp_path.glob("*.partial")]
