@@ -105,13 +105,17 @@ def _without_stray_stops(cut: CutText) -> CutText:
 def without_stray_marks(cut: CutText) -> CutText:
     """The cut text with marks of templates' links in links only."""
     mark = TEMPLATE_LINK
+
+    def without(text: str) -> str:
+        return single_spaces(text.replace(mark, ""))
+
     pieces = [
-        (gap.replace(mark, ""), target, label and label.replace(mark, ""), _STRAY_MARK.sub("", source))
+        (without(gap), target, label and without(label), single_spaces(_STRAY_MARK.sub("", source)))
         if mark in gap or mark in source or (label and mark in label)
         else (gap, target, label, source)
         for gap, target, label, source in cut.pieces
     ]
-    return CutText(pieces, cut.rest.replace(mark, ""))
+    return CutText(pieces, without(cut.rest))
 
 
 def lift_numbers(cut: CutText) -> tuple[CutText, list[tuple[int, int, int | None]]]:
