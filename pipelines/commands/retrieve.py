@@ -274,6 +274,7 @@ def _converted(
         for content in of_queries(queries(faults.append), faults.append, line_of):
             target.write(content)
             n_records += 1
+    faults.sort(key=lambda fault: (len(fault.key), fault.key))  # "line 12": some lines are read before others are made
     return _written(n_records, output, faults, then)
 
 

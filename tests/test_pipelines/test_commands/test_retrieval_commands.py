@@ -175,11 +175,14 @@ def test_passages_and_aliases_are_of_one_release(
 
 
 def test_queries_that_cannot_be_used_are_told(tmp_path: Path, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_records(tmp_path / "queries.jsonl", [{"id": "a"}, {"id": "b", "input": "goats"}])
+    goats = {"id": "b", "input": "goats"}
+    path = write_records(tmp_path / "queries.jsonl", [{"id": "a"}, *[goats] * 10, {"id": "c"}])
     flags = ["search", str(corpus), "--index", str(tmp_path / "index"), "--queries", str(path)]
     assert main([*flags, "--output", str(tmp_path / "out.jsonl")]) == 1
     said = capsys.readouterr()
     assert "queries.jsonl, line 1: 'input'" in said.err
+    told = [line.partition("line ")[2].partition(":")[0] for line in said.err.splitlines() if "queries.jsonl, " in line]
+    assert told == [*map(str, (1, *range(3, 13)))]
     assert "1 query written" in said.out
     flags[-1] = str(tmp_path / "out.jsonl")
     assert main(["trec", flags[-1], "--queries", str(path), "--output", str(tmp_path / "x")]) == 2
