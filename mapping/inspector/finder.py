@@ -81,6 +81,8 @@ class SideIndex:
     @property
     def percent(self) -> int:
         """How much is made, in percent."""
+        if self._opened is not None:  # where it was made before, nothing is done
+            return 100
         return 100 * self._done // self._total if self._total else 0
 
     def get(self) -> OrderedRows | None:

@@ -55,7 +55,8 @@ def test_an_index_is_made_in_the_background_and_kept(tmp_path: Path) -> None:
     def never(folder: str, on_progress: OnProgress) -> None:
         raise AssertionError("it was made before")
 
-    assert _said(SideIndex(tmp_path / "a" / "index", never)) == ["done"]
+    made = SideIndex(tmp_path / "a" / "index", never)
+    assert (_said(made), made.percent) == (["done"], 100)
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["index"]
 
 
