@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from kbsource.errors import SetupError
@@ -13,7 +14,9 @@ from kbsource.release.kind import Kind
 from kbsource.release.layout import EXTRA, MANIFEST
 from kbsource.release.manifest import canonical_json
 from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.reader import check_sizes
+from kbsource.release.sql import add_release, connected
 from mapping.publish.card import card_text
 from mapping.publish.catalogues import citation_text, croissant_of, prov_of
 from mapping.publish.configs import Config, configs_of, write_as_parquet
@@ -46,6 +49,8 @@ def publish(
     whole, folders = subject.whole, [part.folder for part in subject.parts[1:]]
     entries = [entry for part in subject.parts for entry in part.entries()]
     check_sizes(path, entries)
+    if subject.snapshot is None and subject.whole.kind is PAGES_RELEASE:
+        subject = replace(subject, newest=_newest_revision(path))
     rights_of(subject)  # before anything is written
     configs = configs_of(subject, path)
     done, total = 0, sum(entry.bytes for entry in entries)
@@ -62,6 +67,14 @@ def publish(
                 file.write(content)
         commit(whole.kind, whole.manifest, output, kept=folders)
     return subject
+
+
+def _newest_revision(path: str) -> str | None:
+    with connected() as db:
+        add_release(db, PAGES_RELEASE, path)
+        asked = "select strftime(make_timestamp(epoch_us(max(timestamp))), '%Y%m%d') from pages"
+        newest: str | None = db.execute(asked).fetchall()[0][0]
+    return newest
 
 
 def _as_parquet(config: Config, path: str, output: str) -> Config:

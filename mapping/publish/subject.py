@@ -97,6 +97,7 @@ class Subject:
     parts: tuple[Part, ...]  #: the release, then those in its folders
     licence: str | None = None  #: SPDX identifier of what it holds, where that is not known; None to look it up
     repo_id: str | None = None  #: where on the hub it will lie, as ``owner/name``; None where that is not said
+    newest: str | None = None  #: day of the newest revision in it, as ``20240102``; None where it was not looked for
     day: str | None = None  #: of publication, as ``2026-12-01``; None where that is not said
     about: About = field(init=False)
 
@@ -265,9 +266,9 @@ def _of_wiki(subject: Subject) -> tuple[str, str, str, str]:
         return given, f"contributors of {subject.wiki or 'the wiki'}", subject.host or "", ""
     if given is not None:
         return given, holder, facts["source"], ""
-    is_new = subject.snapshot is None or subject.snapshot >= TERMS_OF_4
-    note = facts["undated"] if subject.snapshot is None else ""
-    return facts["from_20230607" if is_new else "before"], holder, facts["source"], note
+    is_new = (subject.snapshot or subject.newest or "") >= TERMS_OF_4  # an older revision says nothing of its dump
+    note = "" if is_new or subject.snapshot else facts["undated"]
+    return facts["from_20230607" if is_new or note else "before"], holder, facts["source"], note
 
 
 def _of_dataset(name: str) -> Right:

@@ -17,7 +17,7 @@ from cyclopts.validators import Number
 from kbsource.errors import SetupError, counted
 from kbsource.files import Folder
 from mapping.options import LARGEST, FileOrPipe, FolderPath, Like, Release, Title
-from mapping.publish.subject import LICENCES
+from mapping.publish.subject import LICENCES, rights_of
 from pipelines.progress import Progress, size
 from pipelines.terminal import Summary, command_line, table_text
 
@@ -43,7 +43,7 @@ def publish(
         Parameter(
             metavar="ID",
             choices=tuple(LICENCES),
-            help=f"Licence of the text, where it is not Wikipedia's: {', '.join(LICENCES)}.",
+            help=f"Licence of the text, where it is not Wikipedia's or no manifest has its day: {', '.join(LICENCES)}.",
         ),
     ] = None,
     repo_id: Annotated[
@@ -87,7 +87,8 @@ def publish(
             on_progress=see,
         )
     return Summary(
-        f"{output}: {subject.title}, ready to be uploaded.",
+        text="\n".join(right.note for right in rights_of(subject) if right.note),
+        title=f"{output}: {subject.title}, ready to be uploaded.",
         values={"output": output, "title": subject.title},
         next=shlex.join(("hf", "upload", repo_id or "OWNER/NAME", output, "--repo-type", "dataset")),
     )

@@ -53,6 +53,12 @@ def test_text_of_wikipedia_is_under_the_licence_of_its_day(wiki: str, date: str 
     assert ("date is not known" in right.note) == (date is None)
 
 
+def test_a_revision_of_after_the_new_terms_says_what_its_dump_does_not() -> None:
+    for newest, is_known in (("20230607", True), ("20230606", False), (None, False)):
+        (right,) = rights_of(_subject(PASSAGES_CORPUS, _release("enwiki", None), newest=newest))
+        assert (right.licence, "--licence" in right.note) == ("CC-BY-SA-4.0", not is_known)
+
+
 @pytest.mark.parametrize(
     ("facts", "said"),
     [

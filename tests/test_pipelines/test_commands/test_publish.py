@@ -14,7 +14,8 @@ from kbsource.lookup import KnowledgeSource
 from pipelines.cli import main
 from tests.support import mini_wikidata
 from tests.support.alignments import evidence, map_mini, record, write_records
-from tests.support.builds import contents
+from tests.support.builds import build_mini, contents
+from tests.support.dumps import dump_xml, page_xml, revision_xml
 from tests.support.entities import make
 from tests.support.published import card_metadata, check_published
 from tests.support.verified import verified
@@ -154,6 +155,21 @@ def test_an_alignment_keeps_the_rights_of_its_data_set(release: Path, tmp_path: 
     assert "records of jsonl: none named; ask its owners" in (tmp_path / "out" / "LICENSE").read_text("utf-8")
     assert "license" not in yaml.safe_load((tmp_path / "out" / "CITATION.cff").read_text("utf-8"))
     assert verified(tmp_path / "out").is_sound
+
+
+@pytest.mark.parametrize(("day", "is_known"), [("2023-06-06", False), ("2023-06-07", True)])
+def test_whoever_knows_the_day_of_a_dump_is_asked_where_no_revision_says_enough(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, day: str, is_known: bool
+) -> None:
+    dump = tmp_path / "undated.xml"
+    revisions = [revision_xml("a", timestamp=f"{at}T23:59:59Z") for at in ("2019-01-01", day)]
+    dump.write_bytes(dump_xml([page_xml(n, f"P{n}", revisions=text) for n, text in enumerate(revisions, 1)]))
+    build_mini(tmp_path / "kb", dump=dump, page_props=None)
+    capsys.readouterr()
+    assert main(["publish", str(tmp_path / "kb"), "--output", str(tmp_path / "out")]) == 0
+    licence, said = (tmp_path / "out" / "LICENSE").read_text("utf-8"), capsys.readouterr().out
+    assert "CC-BY-SA-4.0" in licence
+    assert ("--licence" in licence) == ("--licence" in said) == (not is_known)
 
 
 def test_what_cannot_be_published_is_said(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
