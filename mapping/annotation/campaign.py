@@ -195,11 +195,9 @@ def write_candidates(
     with Joined(scratch_folder) as joined, Folder.of(output).create() as file:
         for number, run in enumerate(runs):
             for raw, record in _records(run, reject, "run"):
-                try:
+                with raw.told(reject, stage="run"):
                     spans = parse_prediction(record).provenance or ()
                     joined.put(f"run{number}", id_of(record), raw, orjson.dumps(spans))
-                except RecordError as error:
-                    reject(raw.bad(error, stage="run"))
         for raw, record in _records(gold, reject, "gold"):
             try:
                 question_id, asked = id_of(record), parse_gold(record)
@@ -244,10 +242,8 @@ def _records(path: str, reject: Reject, role: str) -> Iterator[tuple[RawRecord, 
         expected=f"records of KILT with id and output ({role})",
     )
     for raw in iter_records(path):
-        try:
+        with raw.told(reject, stage=role):
             yield raw, raw.parse()
-        except RecordError as error:
-            reject(raw.bad(error, stage=role))
 
 
 class _Texts:

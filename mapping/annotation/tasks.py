@@ -21,7 +21,6 @@ import orjson
 from cyclopts import Parameter
 
 from kbsource.columns import schema_of
-from kbsource.errors import RecordError
 from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
 from kbsource.release.manifest import FileEntry, code_facts
@@ -213,12 +212,8 @@ def read_said(
 
     def said() -> Iterator[T]:
         for raw in (raw for path in paths for raw in judgement_rows(path)):
-            try:
-                found = read(raw.parse())
-            except RecordError as error:
-                reject(raw.bad(error, stage=stage))
-            else:
-                if found is not None:
+            with raw.told(reject, stage=stage):
+                if (found := read(raw.parse())) is not None:
                     yield found
 
     return said()

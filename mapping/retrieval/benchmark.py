@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from itertools import groupby
+from itertools import groupby, product
 from math import fsum, isnan
 from typing import Any, NamedTuple
 
@@ -98,10 +98,8 @@ def _stem(path: str) -> str:
 
 def _dataset(path: str, name: str) -> Dataset:
     form = benchmark_of_file(path)
-    if form == "qampari":
-        return Dataset(name, path, form, "qampari", "")
-    if form == "amber":
-        return Dataset(name, path, form, "/".join(name.split("/")[-2:]), "")
+    if form != "kilt":
+        return Dataset(name, path, form, "qampari" if form == "qampari" else "/".join(name.split("/")[-2:]), pool="")
     key = next((part for part in name.replace("-", "/").split("/") if part in all_sources()), "")
     is_linking = next(read_queries(path)).is_mention
     task = "accuracy" if is_linking else metric_of(f"{key}-") or ""
@@ -178,16 +176,17 @@ class Published(NamedTuple):
 
 
 @cache
-def published() -> Mapping[tuple[str, str], tuple[Published, ...]]:
+def published() -> Mapping[tuple[str, str], Sequence[Published]]:
     """The figures of ``published.toml`` by dataset and metric."""
     text = (resources.files("mapping.retrieval") / "published.toml").read_text("utf-8")
     found: defaultdict[tuple[str, str], list[Published]] = defaultdict(list)
     for table in tomllib.loads(text)["table"]:
         for system, figures in table["systems"].items():
-            for dataset, figure in zip(table["datasets"], figures, strict=True):
+            places = product(table["metrics"], table["datasets"])
+            for (metric, dataset), figure in zip(places, figures, strict=True):
                 if not isnan(figure):
-                    found[dataset, table["metric"]].append(Published(system, figure, table["source"]))
-    return {key: tuple(own) for key, own in found.items()}
+                    found[dataset, metric].append(Published(system, figure, table["source"]))
+    return dict(found)
 
 
 _SHOWN = {
@@ -214,7 +213,7 @@ class ScoreRow(NamedTuple):
     metric: str
     n: str  # what they are means of
     scores: tuple[Score | None, ...]  # of the systems, in their order
-    published: tuple[Published, ...]
+    published: Sequence[Published]
 
     def texts(self) -> tuple[str, ...]:
         """The row as it is read, in per cent."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from kbsource.errors import SetupError
 from kbsource.files import Folder, base_name, is_local
-from mapping.entail.model import Arrays, OnnxComputer, Outputs
+from mapping.entail.model import Arrays, OnnxComputer, Outputs, like_lengths
 from mapping.entail.signal import digest_of, load_library, onnx_path, weight_files
 from mapping.retrieval.system_options import EncoderOptions, Pooling
 
@@ -146,8 +146,7 @@ class _OnnxEncoder(OnnxComputer):
         self.n_together = 1 if self.device == "cpu" or self.form.is_quantised else GPU_BATCH
 
     def encode(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        order = sorted(range(len(tokens)), key=lambda place: -len(tokens[place]))
-        groups = [order[start : start + self.n_together] for start in range(0, len(order), self.n_together)]
+        groups = like_lengths(dict(enumerate(map(len, tokens))), lambda _, n, longest: n < self.n_together)
         found = self.outputs([_padded([tokens[place] for place in group]) for group in groups])
         vectors = np.empty((len(tokens), found[0].shape[1] if found else 0), np.float32)
         for group, own in zip(groups, found, strict=True):

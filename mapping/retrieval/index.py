@@ -79,17 +79,9 @@ class _Scored(NamedTuple):
 
 
 def analyser(lang: str) -> tantivy.TextAnalyzer:
-    """What makes words of a text: runs of letters and digits in lower case, stems of a language where it can.
+    """What makes words of a text: runs of letters and digits in lower case, stems of a language where it can."""
+    from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
-    Raises:
-        SetupError: tantivy is not installed.
-    """
-    try:
-        from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
-    except ImportError as error:
-        raise SetupError(
-            "kbsource search needs tantivy, which is not installed: pip install 'kbsource[search]'."
-        ) from error
     builder = (
         TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(_LONGEST_WORD)).filter(Filter.lowercase())
     )
@@ -132,19 +124,18 @@ def _write(paths: Sequence[str], folder: str, words: tantivy.TextAnalyzer) -> in
     for name in _PLACE:
         schema.add_unsigned_field(name, stored=False, indexed=name == _PAGE, fast=True)
     os.makedirs(folder)
-    engine = tantivy.Index(schema.build(), folder)
+    fields = schema.build()
+    engine = tantivy.Index(fields, folder)
     engine.register_tokenizer(_ANALYSER, words)
     writer = engine.writer(heap_size=HEAP_BYTES, num_threads=1)
     n_passages = 0
     for path in paths:
         for group in row_groups(path, ("page_id", "number", "title", "text", "spans")):
             for passage in rows_of(group, Passage):
-                document = tantivy.Document()
-                document.add_text(_TEXT, f"{passage.title}\n{passage.text}")
-                document.add_bytes(_SPANS, b"".join(_SPAN.pack(*astuple(span)) for span in passage.spans))
-                for name, value in zip(_PLACE, (n_passages, passage.page_id, passage.number), strict=True):
-                    document.add_unsigned(name, value)
-                writer.add_document(document)
+                spans = b"".join(_SPAN.pack(*astuple(span)) for span in passage.spans)
+                place = {"row": n_passages, _PAGE: passage.page_id, _NUMBER: passage.number}
+                text = f"{passage.title}\n{passage.text}"
+                writer.add_document(tantivy.Document.from_dict({_TEXT: text, _SPANS: spans, **place}, fields))
                 n_passages += 1
     writer.commit()
     writer.wait_merging_threads()
@@ -190,24 +181,21 @@ class PassageIndex:
 
         Passages that have none of the words are not among them. Without texts, and titles, it is twice as fast.
         """
-        terms = self._terms(query)
-        return [self._hit(one, with_texts) for one in self._ranked(terms, n_passages)] if terms else []
+        return self._ranked(self._terms(query), n_passages, with_texts=with_texts)
 
     def best_of_page(self, page_id: int, query: str) -> Hit | None:
         """The passage of a page that is best for a query, its first where none has a word of it; None where the page
         has no passage."""
         queries, must = self._tantivy.Query, self._tantivy.Occur.Must
         page = queries.const_score_query(queries.term_query(self._schema, _PAGE, page_id), 0.0)
-        found = self._ranked([(must, page), *self._terms(query)], 1)
-        return self._hit(found[0], with_texts=True) if found else None
+        return next(iter(self._ranked([(must, page), *self._terms(query)], 1)), None)
 
     def find(self, page_id: int, number: int) -> Hit | None:
         """A passage by its page and its place among the passages of that page; None where there is none."""
         queries, must = self._tantivy.Query, self._tantivy.Occur.Must
         page = queries.term_query(self._schema, _PAGE, page_id)
         place = queries.range_query(self._schema, _NUMBER, self._tantivy.FieldType.Unsigned, number, number)
-        found = self._ranked([(must, page), (must, place)], 1)
-        return self._hit(found[0], with_texts=True) if found else None
+        return next(iter(self._ranked([(must, page), (must, place)], 1)), None)
 
     def passage(self, page_id: int, number: int, *, with_texts: bool = True) -> Hit:
         """A passage by its place; without texts, and title, nothing is looked up."""
@@ -222,7 +210,9 @@ class PassageIndex:
         words = self._words.analyze(query)
         return [(should, queries.term_query(self._schema, _TEXT, word, index_option="freq")) for word in words]
 
-    def _ranked(self, terms: Sequence[tuple[tantivy.Occur, tantivy.Query]], n_passages: int) -> list[_Scored]:
+    def _ranked(
+        self, terms: Sequence[tuple[tantivy.Occur, tantivy.Query]], n_passages: int, *, with_texts: bool = True
+    ) -> list[Hit]:
         query, n_asked = self._tantivy.Query.boolean_query(terms), n_passages + SLACK
         while True:
             hits = self._searcher.search(query, limit=n_asked, count=False).hits
@@ -231,11 +221,8 @@ class PassageIndex:
             n_asked *= 4
         addresses = [address for _, address in hits]
         places = (self._searcher.fast_field_values(name, addresses) for name in _PLACE)
-        scored = [
-            _Scored(score, address, row, page_id, number)
-            for (score, address), row, page_id, number in zip(hits, *places, strict=True)
-        ]
-        return in_order(scored)[:n_passages]
+        scored = in_order([_Scored(*hit, *place) for hit, *place in zip(hits, *places, strict=True)])
+        return [self._hit(one, with_texts) for one in scored[:n_passages]]
 
     def _hit(self, found: _Scored, with_texts: bool) -> Hit:
         name, page = passage_id(found.page_id, found.number), str(found.page_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 from kbsource.errors import RecordError
@@ -41,12 +41,6 @@ _NO_COLUMN = re.compile(r"[\s%]")
 
 RankedDocument = tuple[str, float]
 """A document of a run, by the id of a passage or of a page, and its score; without one, 1 over the rank."""
-
-
-class _RunLine(NamedTuple):
-    query_id: str
-    rank: int
-    found: RankedDocument
 
 
 def prediction_line(query: Query, hits: Sequence[Hit], answer: str | None = None) -> bytes:
@@ -223,9 +217,9 @@ Ranked = tuple[RawRecord, str, list[RankedDocument]]
 def ranked_queries(path: str, reject: Reject) -> Iterator[Ranked]:
     """The queries of a run of TREC, or of predictions or questions with ``ctxs``; lines that are none are told."""
     if is_run(path):
-        for query_id, lines in groupby(_parsed(path, reject, _run_line), key=lambda placed: placed[1].query_id):
-            ranked = sorted(lines, key=lambda placed: placed[1].rank)
-            yield ranked[0][0], query_id, [line.found for _, line in ranked]
+        for query_id, lines in groupby(_parsed(path, reject, _run_line), key=lambda placed: placed[1][0]):
+            ranked = sorted(lines, key=lambda placed: placed[1][1])
+            yield ranked[0][0], query_id, [found for _, (_, _, found) in ranked]
         return
     for raw, (query_id, found) in _parsed(path, reject, lambda raw: (found_id(one := raw.parse()), found_of(one))):
         yield raw, query_id, found
@@ -253,30 +247,23 @@ def of_queries(queries: Iterable[tuple[RawRecord, str, Q]], reject: Reject, make
     """What is made of each query; those that cannot be used, or come again, are told and left out."""
     seen: set[str] = set()
     for raw, query_id, found in queries:
-        try:
+        with raw.told(reject):
             if query_id in seen:
                 raise RecordError("duplicate_question", query_id)
             seen.add(query_id)
-            made = make(query_id, found)
-        except RecordError as error:
-            reject(raw.bad(error))
-        else:
-            yield made
+            yield make(query_id, found)
 
 
 def _parsed(path: str, reject: Reject, parse: Callable[[RawRecord], T]) -> Iterator[tuple[RawRecord, T]]:
     """What the lines of a file say; those that say nothing are told."""
     for raw in iter_lines(path):
-        try:
-            said = parse(raw)
-        except RecordError as error:
-            reject(raw.bad(error))
-        else:
-            yield raw, said
+        with raw.told(reject):
+            yield raw, parse(raw)
 
 
-def _run_line(raw: RawRecord) -> _RunLine:
+def _run_line(raw: RawRecord) -> tuple[str, int, RankedDocument]:
+    """Query, rank, and what was found for it."""
     columns = (line := raw.text()).split()
     if len(columns) != _TREC_COLUMNS or not columns[3].isdecimal():
         raise RecordError("wrong_type", f"expected query, Q0, document, rank, score and run, found {line[:80]!r}")
-    return _RunLine(unquote(columns[0]), int(columns[3]), (unquote(columns[2]), _score(columns[4])))
+    return unquote(columns[0]), int(columns[3]), (unquote(columns[2]), _score(columns[4]))

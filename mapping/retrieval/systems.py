@@ -204,13 +204,11 @@ def reordered(hits: Sequence[Hit], scores: Sequence[float | None]) -> list[Hit]:
     >>> [(hit.page_id, hit.score) for hit in reordered(hits, [0.5, None, 0.75])]
     [('3', 0.75), ('1', 0.5), ('2', -0.5), ('4', -1.5)]
     """
-    known = list(zip(hits, scores, strict=False))
-    scored = sorted(
-        [structs.replace(hit, score=score) for hit, score in known if score is not None], key=lambda hit: -hit.score
-    )
-    others = [hit for hit, score in known if score is None] + list(hits[len(known) :])
-    least = scored[-1].score if scored else 0.0
-    return scored + [structs.replace(hit, score=least - number) for number, hit in enumerate(others, start=1)]
+    known = {place: score for place, score in enumerate(scores) if score is not None}
+    order = sorted(range(len(hits)), key=lambda place: (place not in known, -known.get(place, 0.0)))
+    least = min(known.values(), default=0.0)
+    numbered = enumerate(order, start=1 - len(known))
+    return [structs.replace(hits[place], score=known.get(place, least - number)) for number, place in numbered]
 
 
 @contextmanager

@@ -203,14 +203,10 @@ def encode_batch(
     return pa.RecordBatch.from_arrays(columns, schema=VECTORS), n_cut, len(pairs) - len(new)
 
 
-def _stored(rows: pa.RecordBatch | pa.Table, n_bytes: int) -> Bytes:
-    """The vectors of rows as they are stored, rows × bytes, without a copy of those of one batch."""
-    column = rows["vector"].combine_chunks() if isinstance(rows, pa.Table) else rows["vector"]
-    if not len(column):
-        return np.empty((0, n_bytes), np.uint8)
-    _, offsets, values = column.buffers()
-    places = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-    return np.frombuffer(values, np.uint8, places[-1] - places[0], places[0]).reshape(len(column), n_bytes)
+def _stored(vectors: pa.Array, n_bytes: int) -> Bytes:
+    """Vectors as they are stored, vectors × bytes."""
+    _, content = vectors.cast(pa.binary(n_bytes)).buffers()
+    return np.frombuffer(content, np.uint8).reshape(len(vectors), n_bytes)
 
 
 def check_vectors(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
@@ -222,7 +218,7 @@ def check_vectors(checking: Checking[ListingManifest]) -> Mapping[str, int] | No
     for file, batch in checking.batches(TABLE):
         if set(pc.binary_length(batch["vector"]).to_pylist()) - {n_bytes} or precision == "bits":
             continue  # by the law of its rows; any bits are a vector
-        stored = _stored(batch, n_bytes)
+        stored = _stored(batch["vector"], n_bytes)
         if precision == "int8":
             what, found = "largest number", np.abs(stored.view(np.int8).astype(np.float32)).max(axis=1)
             is_off = (found != 127) & (found != 0)
@@ -274,7 +270,7 @@ class StoredVectors:
                 yield (
                     group["page_id"].to_numpy(),
                     group["number"].to_numpy().astype(np.int64),
-                    _stored(group, self._n_bytes),
+                    _stored(group["vector"].combine_chunks(), self._n_bytes),
                 )
 
 
@@ -375,13 +371,12 @@ def make_neighbours(vectors: str, folder: str) -> dict[str, Any]:
     check_hashes(vectors, stored.manifest.entries())
     with ReleaseFolder(os.path.abspath(folder), kind=VECTORS_GRAPH) as out:
         graph = _graph(facts)
-        places = range(0, facts["counts"]["passages"], max(facts["counts"]["passages"] // N_SAMPLED, 1))
+        step = max(facts["counts"]["passages"] // N_SAMPLED, 1)
         sampled, n_before = [], 0
         for pages, numbers, block in stored.blocks():
             keys = (pages.astype(np.uint64) << np.uint64(_NUMBER_BITS)) | numbers.astype(np.uint64)
             graph.add(keys, block.view("<f2" if facts["precision"] == "float16" else np.int8), threads=1)
-            chosen = [place - n_before for place in places if n_before <= place < n_before + len(block)]
-            sampled.append(stored.form.unpack(block[chosen]) * stored.form.scale)
+            sampled.append(stored.form.unpack(block[-n_before % step :: step]) * stored.form.scale)
             n_before += len(block)
         path = join(out.folder, _FILE)
         os.makedirs(os.path.dirname(path))
@@ -420,16 +415,11 @@ def _graph(facts: dict[str, Any], path: str | None = None) -> Any:
 
 
 def _nearest(graph: Any, facts: dict[str, Any], queries: Floats, n_best: int) -> list[list[ScoredPassage]]:
-    packed = FORMS[facts["precision"]].pack(queries)
-    found = graph.search(packed.reshape(len(queries), -1), min(n_best, len(graph)))
-    keys, distances = found.keys.reshape(len(queries), -1), found.distances.reshape(len(queries), -1)
-    counts = np.atleast_1d(getattr(found, "counts", keys.shape[1]))
+    found = graph.search(FORMS[facts["precision"]].pack(queries), min(n_best, len(graph)))
     ranked = []
-    for own, far, n_found in zip(keys.tolist(), np.round(1 - distances, DECIMALS).tolist(), counts, strict=True):
-        hits = [
-            ScoredPassage(key >> _NUMBER_BITS, key & ((1 << _NUMBER_BITS) - 1), score)
-            for key, score in zip(own[:n_found], far[:n_found], strict=True)
-        ]
+    for own in [found] if len(queries) == 1 else found:
+        columns = (*np.divmod(own.keys, 1 << _NUMBER_BITS), np.round(1 - own.distances, DECIMALS))
+        hits = map(ScoredPassage, *(column.tolist() for column in columns))
         ranked.append(sorted(hits, key=lambda hit: (-hit.score, hit.page_id, hit.number)))
     return ranked
 

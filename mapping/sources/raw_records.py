@@ -193,6 +193,14 @@ class RawRecord(NamedTuple):
         detail = f"line {self.line}: {error.detail}"[:_DETAIL_CHARS]
         return BadRecord(stage, key or f"line {self.line}", error.reason, detail, self.file, self.offset)
 
+    @contextmanager
+    def told(self, reject: Callable[[BadRecord], object], *, stage: str = "source") -> Iterator[None]:
+        """Tells of an error of this record, in place of raising it."""
+        try:
+            yield
+        except RecordError as error:
+            reject(self.bad(error, stage=stage))
+
 
 @contextmanager
 def opened(path: str, *, member: str | None = None) -> Iterator[tuple[BinaryIO, bool]]:

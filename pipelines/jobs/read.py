@@ -142,15 +142,13 @@ def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
     """The questions of a file with their passages; memory holds one."""
     with Joined() as joined:
         for raw in iter_lines(options.retrieved) if options.retrieved else ():
-            try:
+            with raw.told(reject):
                 record = raw.parse()
                 own = contexts_of(record)
                 joined.put(_FOUND, found_id(record), raw, msgspec.json.encode(own))
-            except RecordError as error:
-                reject(raw.bad(error))
         n_questions = 0
         for raw in iter_lines(options.questions):
-            try:
+            with raw.told(reject):
                 record = raw.parse()
                 given = contexts_of(record, options.passages_key) if options.passages_key in record else []
                 for query in queries_of(record):
@@ -159,8 +157,6 @@ def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
                     contexts = given if found is None else msgspec.json.decode(found, type=list[Hit])
                     n_questions += 1
                     yield replace(query, contexts=tuple(contexts))
-            except RecordError as error:
-                reject(raw.bad(error))
         for query_id, raw in joined.without_question(_FOUND):
             reject(raw.bad(RecordError("unknown_question", f"{query_id!r} is not in {options.questions}")))
     if not n_questions:

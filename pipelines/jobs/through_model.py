@@ -7,7 +7,7 @@ answers that are there; of one that made none no folder stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -28,23 +28,19 @@ from kbsource.runtime.chunks import (
     chunk_path,
     keep_chunk,
     read_chunk_report,
-    read_rows,
+    read_stored,
     write_chunk,
 )
 from mapping.entail.signal import PlacedModel
 from mapping.retrieval.queries import Query
-from pipelines.progress import Done, Progress
+from pipelines.progress import Progress, chunks_done
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
 from pipelines.transforms.tables import ReadTable
 from pipelines.transforms.verify_entailment import ListHandler, RunModel
 
+_LINES = pa.schema([("line", pa.binary())])
 Answer = Callable[[Any, Sequence[Any]], Iterable[bytes | RecordError]]
 """What a model makes of questions: a line of each, or why there is none; importable where workers run, and pickled."""
-
-
-class _Outcome(Row):
-    line: bytes = b""
-    refused: tuple[BadRecord, ...] = ()  # why there is no line
 
 
 def through_model(
@@ -81,46 +77,41 @@ def through_model(
     check_paths(flags, output)
     staging = Folder.of(f"{absolute(output)}.{stable_sha256(*decides, repr(code_facts()))[:16]}.partial")
     path, folder = str(staging / "asked.parquet"), str(staging / "answers")
-    made = partial(glob, join(folder, "*.arrow"))
     ask = partial(_ask, row=row, answer=answer, stage=name, file=base_name(source), folder=folder)
-
-    def seen() -> Done:
-        return Done(min(len(made()) * together, n_questions), n_questions, unit=unit)
-
     refused: list[BadRecord] = []
     try:
         # Also where they are there: lines that cannot be used are told by every run.
-        n_questions = _write(path, questions, row, together)
+        sizes = list(_write(path, questions, row, together))
         _ = (
             pipeline
             | "asked" >> ReadTable([path], None, chunk_rows=1)
             | name >> RunModel(ListHandler(open_model, ask), model)
         )
-        with progress.stage(name, seen):
+        with progress.stage(name, chunks_done(str(staging), folder, sizes, unit=unit)):
             run_pipeline(pipeline, name)
         with Folder.of(absolute(output)).create() as target:
-            for number in range(-(-n_questions // together)):
-                for one in read_rows(read_chunk_report(chunk_path(folder, ChunkKey(0, number)))[0], _Outcome):
-                    target.write(one.line)
-                    refused += one.refused
+            for number in range(len(sizes)):
+                stored, report = read_chunk_report(chunk_path(folder, ChunkKey(number, 0)))
+                for batch in read_stored(stored):
+                    target.writelines(batch["line"].to_pylist())
+                refused += report.rejected
     except BaseException:
-        if made():
+        if glob(join(folder, "*.arrow")):
             progress.note(f"What is done is in {staging}. The same command goes on with it; else remove that folder.")
         else:
             staging.delete()
         raise
     staging.delete()
-    return n_questions, refused
+    return sum(sizes), refused
 
 
-def _write(path: str, questions: Iterable[Any], row: type[Row], together: int) -> int:
-    """Writes so many questions to a row group; gives their number."""
-    n_questions, source = 0, iter(questions)
+def _write(path: str, questions: Iterable[Any], row: type[Row], together: int) -> Iterator[int]:
+    """Writes so many questions to a row group; gives the number of each."""
+    source = iter(questions)
     with Folder.of(path).create() as sink, pq.ParquetWriter(sink, schema_of(row)) as target:
         while group := list(islice(source, together)):
-            n_questions += len(group)
             target.write_batch(batch_of(group, row))
-    return n_questions
+            yield len(group)
 
 
 def _ask(
@@ -136,13 +127,12 @@ def _ask(
     """The answers to a row group, in a file of the folder, which is made unless it is there."""
 
     def make(path: str) -> None:
-        questions = list(rows_of(element[1], row))
-        found = [
-            _Outcome(one)
-            if isinstance(one, bytes)
-            else _Outcome(refused=(BadRecord(stage, asked.query_id, one.reason, one.detail, file, -1),))
-            for asked, one in zip(questions, answer(model, questions), strict=True)
-        ]
-        write_chunk([batch_of(found, _Outcome)], schema_of(_Outcome), Report(), path=path)
+        questions, lines, report = list(rows_of(element[1], row)), list[bytes](), Report()
+        for asked, one in zip(questions, answer(model, questions), strict=True):
+            if isinstance(one, bytes):
+                lines.append(one)
+            else:
+                report.rejected.append(BadRecord(stage, asked.query_id, one.reason, one.detail, file, -1))
+        write_chunk([pa.record_batch([pa.array(lines, pa.binary())], _LINES)], _LINES, report, path=path)
 
-    return keep_chunk(folder, ChunkKey(*element[0]), make).n_rows
+    return keep_chunk(folder, ChunkKey(element[0][1], 0), make).n_rows

@@ -64,12 +64,11 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
         "computed": opened.computed,
         "lang": corpus.facts["lang"],
     }
-    base = None
-    if options.base is not None or options.base_passages is not None:
-        if options.base is None or options.base_passages is None:
-            raise SetupError("--base and --base-passages go together: vectors, and the passages that they are of.")
-        base = absolute(options.base), absolute(options.base_passages)
-        check_known(*base, facts)
+    base = [absolute(folder) for folder in (options.base, options.base_passages) if folder is not None]
+    if len(base) == 1:
+        raise SetupError("--base and --base-passages go together: vectors, and the passages that they are of.")
+    if base:
+        check_known(base[0], base[1], facts)
     with ReleaseFolder(output, kind=PASSAGE_VECTORS, job=facts) as out:
         folder = join(out.staging, "encoded")
         encoded = (
@@ -97,7 +96,7 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
         sizes = [entry.rows or 0 for entry in entries]
         with progress.stage("vectors", chunks_done(out.staging, folder, sizes, unit="passages")):
             steps = run_pipeline(pipeline, "vectors", counts=(counts := Counter[str]()))
-    report = {"taken_over": counts["taken_over"]} if counts and base is not None else {}
+    report = {"taken_over": counts["taken_over"]} if counts and base else {}
     return MadeRelease(options.output, PASSAGE_VECTORS.read(output), time.monotonic() - started, steps, report)
 
 
@@ -107,14 +106,14 @@ def _encode(
     *,
     precision: VectorPrecision,
     folder: str,
-    base: tuple[str, str] | None,
+    base: Sequence[str],
 ) -> tuple[ChunkKey, BatchRef, int]:
     """The place of a row group, its vectors, in a file of the folder, which is made unless it is there, and how many
     passages were cut."""
     key, passages = ChunkKey(*element[0]), element[1]
 
     def make() -> None:
-        known = None if base is None else _known_vectors(*base)
+        known = _known_vectors(*base) if base else None
         batch, n_cut, n_known = encode_batch(passages, encoder, precision, known)
         n_new = passages.num_rows - n_known
         count({"model_calls": int(n_new > 0), "model_passages": n_new, "taken_over": n_known})
