@@ -18,8 +18,6 @@ Source: BEIR (2021), ``GenericDataLoader``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
 from kbsource.errors import SetupError
@@ -39,13 +37,13 @@ from mapping.retrieval.runs import column
 from mapping.write.kind import ALIGNMENT
 
 _RELEVANT = """
-select place, passage_id from queries
+select query_id, passage_id from queries
 join alignments using (example_id) join passages using (page_id)
 where is_written and output >= 0 and ({any_passage} or start_element is null or list_bool_or([
     (span.element, span.start_char) < (end_element, end_char)
     and (span.element, span.end_char) > (start_element, start_char) for span in spans]))
-group by place, passage_id order by place, min(passages._file_number), min(passages._row)"""
-"""Numbers of queries, each with the passages that have a part of a span that is looked for, in the order of both."""
+group by place, query_id, passage_id order by place, min(passages._file_number), min(passages._row)"""
+"""Queries, each with the passages that have a part of a span that is looked for, in the order of both."""
 
 
 def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> ListingManifest:
@@ -67,7 +65,12 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
     if "" in queries:
         raise SetupError(f"{alignment}: an id is empty, which qrels have no place for.")
     with ReleaseFolder(output, kind=BEIR_DATASET):
-        relevant = _relevant(alignment, passages, list(queries), level)
+        with connected() as db:
+            add_release(db, ALIGNMENT, alignment)
+            add_release(db, PASSAGES_CORPUS, passages, places=True)
+            columns = {"example_id": list(queries), "query_id": list(map(column, queries)), "place": range(len(queries))}
+            db.register("queries", pa.table(columns))
+            relevant = db.execute(_RELEVANT.format(any_passage=level == "page")).fetchall()
         (form,), no_pages = line_forms(["beir"]), KiltPages((), "")
         paths = [join(passages, entry.file) for entry in corpus.tables["passages"]]
         every = (form.line(passage, no_pages) for path in paths for passage in read_passages(path))
@@ -103,13 +106,3 @@ def _records_file(aligned: ListingManifest) -> str:
     """The file of the records: with answers and inputs, where there are several."""
     files = [entry.file for entry in aligned.files if entry.file.endswith("-kilt.jsonl")]
     return min(files, key=lambda file: ("_without_answers" in file or "_id-" in file or "_id_" in file, file))
-
-
-def _relevant(alignment: str, passages: str, queries: Sequence[str], level: Level) -> list[tuple[str, str]]:
-    """Queries by their ids as columns, each with its relevant passages."""
-    with connected() as db:
-        add_release(db, ALIGNMENT, alignment)
-        add_release(db, PASSAGES_CORPUS, passages, places=True)
-        db.register("queries", pa.table({"example_id": list(queries), "place": range(len(queries))}))
-        found = db.execute(_RELEVANT.format(any_passage=level == "page")).fetchall()
-    return [(column(queries[place]), passage_id) for place, passage_id in found]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy.typing as npt
 from kbsource.errors import SetupError
 from kbsource.files import Folder, base_name, is_local
 from mapping.entail.model import Arrays, OnnxComputer, Outputs, like_lengths
-from mapping.entail.signal import digest_of, load_library, onnx_path, weight_files
+from mapping.entail.signal import digest_of, onnx_path, weight_files
 from mapping.retrieval.system_options import EncoderOptions, Pooling
 
 Vectors = npt.NDArray[np.float32]
@@ -33,7 +34,6 @@ _TOKENIZER, _STATIC = "tokenizer.json", "model.safetensors"
 _MODULES = frozenset(("Transformer", "Pooling", "Normalize", "StaticEmbedding"))
 _POOLING_MODES: dict[str, Pooling] = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 _LIMITS = (("sentence_bert_config.json", "max_seq_length"), ("config.json", "max_position_embeddings"))
-_INSTALLED_BY = "an encoder (pip install 'kbsource[dense]')"
 
 
 class Encoder:
@@ -95,7 +95,8 @@ def open_encoder(options: EncoderOptions) -> Encoder:
         SetupError: it is not there, does not say how it is pooled, or does something that is not done here.
     """
     folder = _local_folder(options.model)
-    tokenizers = load_library("tokenizers", purpose=_INSTALLED_BY)
+    import tokenizers
+
     try:
         tokenizer = tokenizers.Tokenizer.from_file(os.path.join(folder, _TOKENIZER))
     except Exception as error:  # it raises nothing narrower
@@ -123,7 +124,7 @@ def open_encoder(options: EncoderOptions) -> Encoder:
         own = {"form": "onnx", "pooling": computer.pooling, "max_tokens": limit, "weights_sha256": weights}
         compute = computer.encode
         computed = {"device": computer.device, "texts_at_once": computer.n_together}
-    library = load_library("onnxruntime" if own["form"] == "onnx" else "safetensors", purpose=_INSTALLED_BY)
+    library = import_module("onnxruntime" if own["form"] == "onnx" else "safetensors")
     versions = {one.__name__: one.__version__ for one in (library, tokenizers)}
     return Encoder(tokenizer, compute, {**facts, **own, "versions": versions}, **computed)
 
@@ -180,7 +181,6 @@ def _static(folder: str, tokenizer: Any, options: EncoderOptions) -> tuple[_Comp
         raise SetupError(
             f"{options.model}: static vectors are a mean of all tokens; leave out --pooling and --max-tokens."
         )
-    load_library("safetensors", purpose=_INSTALLED_BY)
     from safetensors.numpy import load_file
 
     tensors = load_file(path)

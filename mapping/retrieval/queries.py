@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import Literal
 
@@ -153,8 +154,6 @@ def read_queries(path: str) -> Iterator[Query]:
 def benchmark_of_file(path: str) -> Benchmark:
     """Whose form the first record of a file has that can be read; KILT's where none can."""
     for raw in iter_lines(path):
-        try:
+        with suppress(RecordError):
             return benchmark_of(raw.parse())
-        except RecordError:
-            continue
     return "kilt"

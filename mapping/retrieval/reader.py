@@ -19,9 +19,11 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
+from itertools import chain
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -45,15 +47,6 @@ _NO_ANSWERS = frozenset(("", "none", "no answer", "not answerable", "unanswerabl
 """What a reader writes, in the form of answers, of a passage that has none."""
 _PURPOSE = "kbsource read"
 _UNBOUNDED = 10**6
-_MARKS = (
-    "bos_token_id",
-    "decoder_start_token_id",
-    "eos_token_id",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "pad_token_id",
-)
-"""What is kept of a model's generation settings."""
 
 
 def contexts_of(record: Json, key: str = "ctxs") -> list[Hit]:
@@ -143,35 +136,27 @@ def _planned(asked: Query, model: Generator, form: ReadForm, prompt: Prompt, top
     if n_question > model.max_tokens - bool(contexts):
         why = f"{asked.query_id}: the question alone has {n_question:,} tokens; {model.max_tokens:,} fit"
         return _Plan(asked, (), [], RecordError("prompt_too_long", why))
-    if form in ("closed", "read"):
-        used = _fitting(asked.text, contexts, model, prompt)
-        return _Plan(asked, used, [(prompt.text(asked.text, used),)])
-    used = tuple(one for context in contexts for one in _fitting(asked.text, (context,), model, prompt))
-    texts = [prompt.text(asked.text, (one,)) for one in used]
-    if form == "pig":
-        return _Plan(asked, used, [(text,) for text in texts])
-    return _Plan(asked, used, [tuple(texts or [prompt.text(asked.text, ())])])
+    together = [(one,) for one in contexts] if form in ("fid", "pig") else [contexts]
+    fitting = [_fitting(asked.text, own, model, prompt) for own in together]
+    texts = [prompt.text(asked.text, own) for own in fitting if own]
+    if not texts and form != "pig":
+        texts = [prompt.text(asked.text, ())]
+    return _Plan(asked, tuple(chain(*fitting)), [tuple(texts)] if form == "fid" else [(text,) for text in texts])
 
 
-def _fitting(question: str, contexts: Sequence[Hit], model: Generator, prompt: Prompt) -> tuple[Hit, ...]:
+def _fitting(question: str, contexts: tuple[Hit, ...], model: Generator, prompt: Prompt) -> tuple[Hit, ...]:
     """The first passages whose prompt is not too long; of the first, where it is alone too long, the beginning."""
-    used = list(contexts)
-    room = model.max_tokens - model.count([prompt.text(question, ())])[0]
-    for number, length in enumerate(model.count([one.text for one in used])):
-        room -= length
-        if room < 0:
-            del used[max(number, 1) :]
-            break
-    # Titles and what is between passages count too.
-    while used and (n_tokens := model.count([prompt.text(question, used)])[0]) > model.max_tokens:
-        if len(used) > 1:
-            used.pop()
-            continue
-        only = used[0]
-        n_text = model.count([only.text])[0]
-        shorter = model.cut(only.text, max(n_text - max(n_tokens - model.max_tokens, 1), 0))
-        used = [replace(only, text=shorter)] if 0 < len(shorter) < len(only.text) else []
-    return tuple(used)
+
+    def n_over(used: tuple[Hit, ...]) -> int:
+        return model.count([prompt.text(question, used)])[0] - model.max_tokens
+
+    n_used = bisect_right(range(1, len(contexts) + 1), 0, key=lambda n: n_over(contexts[:n]))
+    used = contexts[: max(n_used, 1)]
+    while used and (n_less := n_over(used)) > 0:
+        only, n_text = used[0], model.count([used[0].text])[0]
+        shorter = model.cut(only.text, max(n_text - n_less, 0))
+        used = (replace(only, text=shorter),) if 0 < len(shorter) < len(only.text) else ()
+    return used
 
 
 def _line(plan: _Plan, written: Sequence[str]) -> bytes:
@@ -211,7 +196,6 @@ class Generator:
     def __init__(self, options: ReaderOptions) -> None:
         self._torch = torch = load_library("torch", purpose=_PURPOSE)
         transformers = load_library("transformers", purpose=_PURPOSE)
-        self._outputs = load_library("transformers.modeling_outputs", purpose=_PURPOSE)
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         folder, files = _located(options)
@@ -235,7 +219,8 @@ class Generator:
         if self._device == "cpu":
             torch.set_num_threads(1)
         self._model = model.to(self._device).eval()
-        marks = {name: getattr(model.generation_config, name, None) for name in _MARKS}
+        settings = model.generation_config.to_dict()
+        marks = {name: value for name, value in settings.items() if name.endswith("_token_id")}
         marks["pad_token_id"] = self._tokenizer.pad_token_id
         self._settings = transformers.GenerationConfig(
             do_sample=False, num_beams=1, max_new_tokens=options.new_tokens, **marks
@@ -292,12 +277,12 @@ class Generator:
         states: dict[int, Any] = {}
         for places in self._batches(dict(enumerate(texts))):
             batch = self._padded([texts[place] for place in places])
-            encoded = encoder(**batch).last_hidden_state
+            encoded = encoder(**batch)
             for row, place in enumerate(places):
-                states[place] = encoded[row][batch["attention_mask"][row].bool()]
+                states[place] = encoded.last_hidden_state[row][batch["attention_mask"][row].bool()]
         fused = torch.cat([states[place] for place in range(len(texts))])[None]
         found = self._model.generate(
-            encoder_outputs=self._outputs.BaseModelOutput(last_hidden_state=fused),
+            encoder_outputs=type(encoded)(last_hidden_state=fused),
             attention_mask=torch.ones(fused.shape[:2], dtype=torch.long, device=self._device),
             generation_config=self._settings,
         )

@@ -109,7 +109,7 @@ def make_app(
     return Starlette(
         routes=[Route("/", head), *own, *(tools.routes if tools else ())],
         middleware=guards(hosts, methods=(*READING, "POST")),
-        exception_handlers={HTTPException: _say_unknown, RecordError: _say_reason},
+        exception_handlers={HTTPException: _say_reason, RecordError: _say_reason},
         lifespan=tools.router.lifespan_context if tools else None,
     )
 
@@ -134,15 +134,12 @@ async def _body(request: HttpRequest) -> bytes:
     return bytes(body)
 
 
-def _say_reason(_: HttpRequest, error: Exception) -> Response:
+def _say_reason(request: HttpRequest, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        reason = _REASONS.get(error.status_code, "bad_request")
+        error = RecordError(reason, f"{request.method} {request.url.path}: {error.detail}")
     assert isinstance(error, RecordError)
     return JSONResponse({"reason": error.reason, "detail": error.detail}, STATUS[error.reason])
-
-
-def _say_unknown(request: HttpRequest, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    reason = _REASONS.get(error.status_code, "bad_request")
-    return _say_reason(request, RecordError(reason, f"{request.method} {request.url.path}: {error.detail}"))
 
 
 def mcp_server(served: Served, answering: Answering) -> Server[Any]:
