@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from itertools import groupby, product
+from itertools import groupby, product, repeat
 from math import fsum, isnan
 from typing import Any, NamedTuple
 
@@ -130,12 +130,9 @@ def measured(dataset: Dataset, predictions: str, *, most: int, reject: Reject) -
             for part, mean in parts.items()
         }
     first = next(iter_lines(predictions), None)
-    record = {} if first is None else first.parse()
-    qampari = QampariFiles(
-        dataset.path,
-        predictions=predictions if "predictions" in record else None,
-        retrieved=predictions if "ctxs" in record or "predictions" not in record else None,
-    )
+    record = {"ctxs": []} if first is None else first.parse()
+    parts = {"predictions": "predictions", "retrieved": "ctxs"}
+    qampari = QampariFiles(dataset.path, **{role: predictions for role, key in parts.items() if key in record})
     ks = tuple(k for k in QAMPARI_KS if k <= most) or (most,)
     found = evaluate_qampari(qampari, QampariEvaluation(ks=ks), reject=reject)
     single = {} if found.em is None else {"exact match": found.em}
@@ -157,12 +154,8 @@ def scores_of(folder: str, values: FileEntry, *, resamples: int) -> Iterator[Sco
     """
     with connected() as db:
         add_tables(db, {"values": [values.file]}, folder, places=True)
-        found = db.execute(_COLUMNS)
-        while row := found.fetchone():
-            dataset, system, metrics, columns = row
-            ends: Sequence[Any] = [(None, None)] * len(metrics)
-            if resamples:
-                ends = intervals(np.array(columns).T, resamples)
+        for dataset, system, metrics, columns in iter(db.execute(_COLUMNS).fetchone, None):
+            ends = intervals(np.array(columns).T, resamples) if resamples else repeat((None, None), len(metrics))
             for metric, own, (low, high) in zip(metrics, columns, ends, strict=True):
                 yield Score(dataset, system, metric, fsum(own) / len(own), low, high, len(own))
 

@@ -40,17 +40,11 @@ class Encoder:
     """Makes vectors of texts; ``open_encoder`` gives one."""
 
     def __init__(
-        self,
-        tokenizer: Any,
-        compute: _Compute,
-        facts: Mapping[str, Any],
-        *,
-        device: str = "cpu",
-        texts_at_once: int = 1,
+        self, tokenizer: Any, compute: _Compute, *, facts: Mapping[str, Any], computed: Mapping[str, Any]
     ) -> None:
         self._tokenizer, self._compute = tokenizer, compute
         #: where vectors are computed, and whether one depends on the texts beside it, for manifests too
-        self.computed = {"device": device.partition(":")[0], "texts_at_once": texts_at_once}
+        self.computed = computed
         self._has_marks = facts["form"] == "onnx"
         dimension = compute([tokenizer.encode("a").ids]).shape[1]
         self.facts: dict[str, Any] = {**facts, "dimension": dimension}
@@ -103,17 +97,18 @@ def open_encoder(options: EncoderOptions) -> Encoder:
         raise SetupError(f"{options.model}: its {_TOKENIZER} cannot be read: {error}") from error
     modules = _module_names(folder, options.model)
     prompts = _json(folder, "config_sentence_transformers.json").get("prompts") or {}
+    query, passage = options.query_prefix, options.passage_prefix
     facts = {
         "name": base_name(options.model.rstrip("/")),
         "tokenizer_sha256": digest_of([os.path.join(folder, _TOKENIZER)]),
         "normalisation": "l2" if modules is None or "Normalize" in modules else "none",
-        "query_prefix": _chosen(options.query_prefix, prompts.get("query")),
-        "passage_prefix": _chosen(options.passage_prefix, prompts.get("passage", prompts.get("document"))),
+        "query_prefix": prompts.get("query") or "" if query is None else query,
+        "passage_prefix": prompts.get("passage", prompts.get("document")) or "" if passage is None else passage,
     }
     tokenizer.no_padding()
     truncation = tokenizer.truncation
     tokenizer.no_truncation()
-    computed: dict[str, Any] = {}
+    computed: dict[str, Any] = {"device": "cpu", "texts_at_once": 1}
     if onnx_path(folder) is None:
         compute, own = _static(folder, tokenizer, options)
     else:
@@ -123,10 +118,10 @@ def open_encoder(options: EncoderOptions) -> Encoder:
         weights = digest_of(weight_files(folder, "onnx"))
         own = {"form": "onnx", "pooling": computer.pooling, "max_tokens": limit, "weights_sha256": weights}
         compute = computer.encode
-        computed = {"device": computer.device, "texts_at_once": computer.n_together}
+        computed = {"device": computer.device.partition(":")[0], "texts_at_once": computer.n_together}
     library = import_module("onnxruntime" if own["form"] == "onnx" else "safetensors")
     versions = {one.__name__: one.__version__ for one in (library, tokenizers)}
-    return Encoder(tokenizer, compute, {**facts, **own, "versions": versions}, **computed)
+    return Encoder(tokenizer, compute, facts={**facts, **own, "versions": versions}, computed=computed)
 
 
 _Compute = Callable[[Sequence[Sequence[int]]], Vectors]
@@ -260,7 +255,3 @@ def _max_tokens(folder: str, truncation: Mapping[str, Any] | None, options: Enco
     if limit is None:
         raise SetupError(f"{options.model}: says nowhere how many tokens it takes; give --max-tokens, such as 512.")
     return int(limit)
-
-
-def _chosen(asked: str | None, said: str | None) -> str:
-    return asked if asked is not None else said or ""

@@ -396,10 +396,8 @@ def make_neighbours(vectors: str, folder: str) -> dict[str, Any]:
 
 def recall_of(exact: list[list[ScoredPassage]], found: list[list[ScoredPassage]]) -> float:
     """The share of the passages of exact search that were found."""
-    n_found = sum(
-        len({one[:2] for one in own}.intersection(two[:2] for two in other))
-        for own, other in zip(exact, found, strict=True)
-    )
+    pairs = zip(exact, found, strict=True)
+    n_found = sum(len({one[:2] for one in own} & {one[:2] for one in other}) for own, other in pairs)
     return round(n_found / max(sum(map(len, exact)), 1), 4)
 
 

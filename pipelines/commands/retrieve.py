@@ -93,9 +93,7 @@ def search(
                     f"{one.score:8.3f}  {one.document}  {one.title}" + (f"\n          {one.text}" if one.text else "")
                     for one in hits
                 ),
-                values=[
-                    {"score": one.score, "document": one.document, "title": one.title, "text": one.text} for one in hits
-                ],
+                values=[{name: getattr(one, name) for name in ("score", "document", "title", "text")} for one in hits],
                 next=command_line("search", passages, "--queries", "FILE", "--output", "PREDICTIONS"),
             )
         assert queries is not None
