@@ -88,25 +88,21 @@ def read_prompt(path: str | None, form: ReadForm) -> Prompt:
         SetupError: the file is no TOML, or lacks a key or field; names it.
     """
     if path is None:
-        content = (resources.files("mapping.retrieval") / PROMPTS).read_text("utf-8")
-    else:
-        content = Folder.of(path).read().decode("utf-8", "replace")
-    where = path or PROMPTS
+        return Prompt(**tomllib.loads((resources.files("mapping.retrieval") / PROMPTS).read_text("utf-8"))[form])
     try:
-        values = tomllib.loads(content)
+        own = tomllib.loads(Folder.of(path).read().decode("utf-8", "replace"))
     except tomllib.TOMLDecodeError as error:
-        raise SetupError(f"{where} is no TOML: {error}.") from error
-    own = values[form] if path is None else values
+        raise SetupError(f"{path} is no TOML: {error}.") from error
     wanted = ("prompt",) if form == "closed" else ("prompt", "passage")
     if sorted(own) != sorted(wanted) or not all(isinstance(one, str) for one in own.values()):
-        raise SetupError(f"{where}: give {' and '.join(wanted)}, each a text, for --form {form}.")
+        raise SetupError(f"{path}: give {' and '.join(wanted)}, each a text, for --form {form}.")
     for key in wanted:
         fields = {field[1] for field in _FIELD.finditer(own[key])}
         needed = {"question"} if form == "closed" else _FIELDS[key]
         missing = sorted(({"text"} if key == "passage" else needed) - fields)
         if missing or fields - needed:
             odd = f"lacks {{{missing[0]}}}" if missing else f"has {{{min(fields - needed)}}}, which means nothing there"
-            raise SetupError(f"{where}: {key} {odd}.")
+            raise SetupError(f"{path}: {key} {odd}.")
     return Prompt(**own)
 
 

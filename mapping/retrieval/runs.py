@@ -81,13 +81,10 @@ def found_line(query: Query, hits: Sequence[Hit], form: FoundForm | None) -> byt
     Raises:
         RecordError: as ``trec_lines``.
     """
-    match form or ("ctxs" if query.benchmark == "qampari" else "kilt"):
-        case "ctxs":
-            return contexts_line(query, hits)
-        case "trec":
-            return trec_lines(query.query_id, ((hit.document, hit.score) for hit in hits))
-        case _:
-            return prediction_line(query, hits)
+    if form == "trec":
+        return trec_lines(query.query_id, ((hit.document, hit.score) for hit in hits))
+    is_listed = query.benchmark == "qampari" if form is None else form == "ctxs"
+    return contexts_line(query, hits) if is_listed else prediction_line(query, hits)
 
 
 def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> bytes:

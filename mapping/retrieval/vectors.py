@@ -310,24 +310,24 @@ class _Best:
     """The best passages for each of some queries, at most ``QUERIES_AT_ONCE``, of blocks as they come."""
 
     def __init__(self, n_queries: int, n_best: int, level: Level) -> None:
-        self._n_best, self._level, self._n_held = n_best, level, 0
+        self._n_best, self._level = n_best, level
         self._least = np.full(n_queries, -np.inf, np.float32)
         self._most_held = 4 * n_queries * n_best
-        self._held: list[tuple[npt.NDArray[Any], ...]] = []
+        self._held = [tuple(np.empty(0, kind) for kind in (np.uint16, np.float32, np.int64, np.int64))]
         """Query, score, page and number of candidates; of a query and score in the order of the corpus."""
 
     def add(self, scores: Floats, pages: Numbers, numbers: Numbers) -> None:
         """Takes the scores, queries × passages, of the next block."""
-        if not self._held and len(pages):
+        if np.isneginf(self._least).any() and len(pages):
             # Else all of the first block would be candidates. So many passages are of n_best pages at least.
             per_page = np.unique(pages, return_counts=True)[1].max() if self._level == "page" else 1
             if (n_others := len(pages) - self._n_best * int(per_page)) > 0:
-                self._least = np.partition(scores, n_others, axis=1)[:, n_others] - 2 * np.float32(10**-DECIMALS)
+                floor = np.partition(scores, n_others, axis=1)[:, n_others] - 2 * np.float32(10**-DECIMALS)
+                self._least = np.maximum(self._least, floor)
         query, place = np.divmod(np.flatnonzero(scores > self._least[:, None]), max(len(pages), 1))
         rounded = np.round(scores[query, place], DECIMALS)
         self._held.append((query.astype(np.uint16), rounded, pages[place], numbers[place]))
-        self._n_held += len(place)
-        if self._n_held > self._most_held:
+        if sum(len(queries) for queries, *_ in self._held) > self._most_held:
             self._shrink()
 
     def _shrink(self) -> tuple[npt.NDArray[Any], ...]:
@@ -342,14 +342,11 @@ class _Best:
         last = order[rank == self._n_best - 1]
         self._least[queries[last]] = scores[last]
         order = order[rank < self._n_best]
-        kept = tuple(column[order] for column in (queries, scores, pages, numbers))
-        self._held, self._n_held = [kept], len(order)
-        return kept
+        self._held = [tuple(column[order] for column in (queries, scores, pages, numbers))]
+        return self._held[0]
 
     def passages(self) -> list[list[ScoredPassage]]:
         """The best of all blocks, by query."""
-        if not self._held:
-            return [[] for _ in self._least]
         queries, *columns = self._shrink()
         scores, pages, numbers = (column.tolist() for column in columns)
         every = list(map(ScoredPassage, pages, numbers, scores))
