@@ -204,9 +204,12 @@ def encode_batch(
 
 
 def _stored(vectors: pa.Array, n_bytes: int) -> Bytes:
-    """Vectors as they are stored, vectors × bytes."""
-    _, content = vectors.cast(pa.binary(n_bytes)).buffers()
-    return np.frombuffer(content, np.uint8).reshape(len(vectors), n_bytes)
+    """Vectors as they are stored, vectors × bytes, without a copy."""
+    if not len(vectors):
+        return np.empty((0, n_bytes), np.uint8)
+    _, offsets, values = vectors.buffers()
+    places = np.frombuffer(offsets, np.int32)[vectors.offset : vectors.offset + len(vectors) + 1]
+    return np.frombuffer(values, np.uint8, places[-1] - places[0], places[0]).reshape(len(vectors), n_bytes)
 
 
 def check_vectors(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
