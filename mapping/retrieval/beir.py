@@ -37,12 +37,12 @@ from mapping.retrieval.runs import column
 from mapping.write.kind import ALIGNMENT
 
 _RELEVANT = """
-select query_id, passage_id from queries
+select example_id, passage_id from queries
 join alignments using (example_id) join passages using (page_id)
 where is_written and output >= 0 and ({any_passage} or start_element is null or list_bool_or([
     (span.element, span.start_char) < (end_element, end_char)
     and (span.element, span.end_char) > (start_element, start_char) for span in spans]))
-group by place, query_id, passage_id order by place, min(passages._file_number), min(passages._row)"""
+group by place, example_id, passage_id order by place, min(passages._file_number), min(passages._row)"""
 """Queries, each with the passages that have a part of a span that is looked for, in the order of both."""
 
 
@@ -68,9 +68,9 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
         with connected() as db:
             add_release(db, ALIGNMENT, alignment)
             add_release(db, PASSAGES_CORPUS, passages, places=True)
-            columns = {"example_id": list(queries), "query_id": list(map(column, queries)), "place": range(len(queries))}
-            db.register("queries", pa.table(columns))
-            relevant = db.execute(_RELEVANT.format(any_passage=level == "page")).fetchall()
+            db.register("queries", pa.table({"example_id": list(queries), "place": range(len(queries))}))
+            found = db.execute(_RELEVANT.format(any_passage=level == "page")).fetchall()
+        relevant = [(column(query_id), passage_id) for query_id, passage_id in found]
         (form,), no_pages = line_forms(["beir"]), KiltPages((), "")
         paths = [join(passages, entry.file) for entry in corpus.tables["passages"]]
         every = (form.line(passage, no_pages) for path in paths for passage in read_passages(path))
