@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import version
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -172,7 +173,8 @@ class PassageIndex:
             engine = tantivy.Index.open(join(index, ENGINE))
         except ValueError as error:  # of the file in which it names its own, which no manifest lists
             raise DataError(f"{index} cannot be read ({error}); remove it and make it again.") from error
-        self._tantivy, self._schema, self._searcher = tantivy, engine.schema, engine.searcher()
+        self._queries, self._occur, self._unsigned = tantivy.Query, tantivy.Occur, tantivy.FieldType.Unsigned
+        self._schema, self._searcher = engine.schema, engine.searcher()
         if self._searcher.num_docs != manifest.facts["counts"]["passages"]:
             raise DataError(f"{index}: it has {self._searcher.num_docs} passages; remove it and make it again.")
 
@@ -186,16 +188,14 @@ class PassageIndex:
     def best_of_page(self, page_id: int, query: str) -> Hit | None:
         """The passage of a page that is best for a query, its first where none has a word of it; None where the page
         has no passage."""
-        queries, must = self._tantivy.Query, self._tantivy.Occur.Must
-        page = queries.const_score_query(queries.term_query(self._schema, _PAGE, page_id), 0.0)
-        return next(iter(self._ranked([(must, page), *self._terms(query)], 1)), None)
+        page = self._queries.const_score_query(self._queries.term_query(self._schema, _PAGE, page_id), 0.0)
+        return next(iter(self._ranked([(self._occur.Must, page), *self._terms(query)], 1)), None)
 
     def find(self, page_id: int, number: int) -> Hit | None:
         """A passage by its page and its place among the passages of that page; None where there is none."""
-        queries, must = self._tantivy.Query, self._tantivy.Occur.Must
-        page = queries.term_query(self._schema, _PAGE, page_id)
-        place = queries.range_query(self._schema, _NUMBER, self._tantivy.FieldType.Unsigned, number, number)
-        return next(iter(self._ranked([(must, page), (must, place)], 1)), None)
+        page = self._queries.term_query(self._schema, _PAGE, page_id)
+        place = self._queries.range_query(self._schema, _NUMBER, self._unsigned, number, number)
+        return next(iter(self._ranked([(self._occur.Must, page), (self._occur.Must, place)], 1)), None)
 
     def passage(self, page_id: int, number: int, *, with_texts: bool = True) -> Hit:
         """A passage by its place; without texts, and title, nothing is looked up."""
@@ -206,14 +206,13 @@ class PassageIndex:
         return found
 
     def _terms(self, query: str) -> list[tuple[tantivy.Occur, tantivy.Query]]:
-        queries, should = self._tantivy.Query, self._tantivy.Occur.Should
-        words = self._words.analyze(query)
-        return [(should, queries.term_query(self._schema, _TEXT, word, index_option="freq")) for word in words]
+        term = partial(self._queries.term_query, self._schema, _TEXT, index_option="freq")
+        return [(self._occur.Should, term(word)) for word in self._words.analyze(query)]
 
     def _ranked(
         self, terms: Sequence[tuple[tantivy.Occur, tantivy.Query]], n_passages: int, *, with_texts: bool = True
     ) -> list[Hit]:
-        query, n_asked = self._tantivy.Query.boolean_query(terms), n_passages + SLACK
+        query, n_asked = self._queries.boolean_query(terms), n_passages + SLACK
         while True:
             hits = self._searcher.search(query, limit=n_asked, count=False).hits
             if len(hits) < n_asked or not _are_tied(hits[n_passages - 1][0], hits[-1][0]):

@@ -82,15 +82,11 @@ def benchmark_of(record: Json) -> Benchmark:
 
 def queries_of(record: Json) -> tuple[Query, ...]:
     """What a record asks; raises RecordError: ``missing_field`` or ``wrong_type``."""
-    match benchmark_of(record):
-        case "amber":
-            entities = object_at(record, "qids")
-            queries = chain.from_iterable(objects_at(object_at(entities, qid), "queries") for qid in entities)
-            return tuple(_with_input(query, "amber") for query in queries)
-        case "qampari":
-            return (_question(record),)
-        case "kilt":
-            return (_with_input(record, "kilt"),)
+    if (form := benchmark_of(record)) != "amber":
+        return (_question(record) if form == "qampari" else _with_input(record, form),)
+    entities = object_at(record, "qids")
+    queries = chain.from_iterable(objects_at(object_at(entities, qid), "queries") for qid in entities)
+    return tuple(_with_input(query, form) for query in queries)
 
 
 def _with_input(record: Json, benchmark: Benchmark) -> Query:

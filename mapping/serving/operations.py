@@ -354,11 +354,9 @@ class Retrieve(Request, frozen=True):
         k = self.topk or 3
         if k * len(self.queries) > MOST_FOUND:
             raise RecordError("too_much", f"{len(self.queries)} queries of {k}; ask for {MOST_FOUND} at most")
-        result = []
-        for query in self.queries:
-            documents = [_document(hit) for hit in served.hits(query, k)]
-            scored = [{"document": document, "score": document["score"]} for document in documents]
-            result.append(scored if self.return_scores else documents)
+        result = [[_document(hit) for hit in served.hits(query, k)] for query in self.queries]
+        if self.return_scores:
+            result = [[{"document": one, "score": one["score"]} for one in found] for found in result]
         return {"release": served.sha256, "result": result}
 
 

@@ -86,8 +86,8 @@ def search(
         )
     note, with_texts = Progress().note, form != "trec"
     with open_system(passages, system, options, level=level, with_texts=with_texts, note=note) as opened:
-        if query is not None:
-            (hits,) = opened.search([Query("", query)], top or _SHOWN)
+        if queries is None or output is None:
+            (hits,) = opened.search([Query("", query or "")], top or _SHOWN)
             return Summary(
                 text="\n".join(
                     f"{one.score:8.3f}  {one.document}  {one.title}" + (f"\n          {one.text}" if one.text else "")
@@ -96,8 +96,6 @@ def search(
                 values=[{name: getattr(one, name) for name in ("score", "document", "title", "text")} for one in hits],
                 next=command_line("search", passages, "--queries", "FILE", "--output", "PREDICTIONS"),
             )
-        assert queries is not None
-        assert output is not None
         found = partial(searched_queries, queries, search=partial(opened.search, n_documents=top or TOP))
         then = _evaluated(queries, output, form) if negatives is None else ""
         line = partial(found_line, form=form) if negatives is None else partial(training_line, n_negatives=negatives)
