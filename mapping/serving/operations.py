@@ -137,12 +137,8 @@ class Served:
             found = align_evidence(quote, TokenisedPage(page.elements, self._tokeniser), max_elements=ACROSS)
         if found is None or found.score < SIMILAR:
             return None
-        start, end = (found.start_element, found.start_char), (found.end_element, found.end_char)
-        return {
-            "match": "similar" if found.match == "bleu" else "same_words",
-            "bleu": found.score,
-            **_place(start, end),
-        }
+        place = _place((found.start_element, found.start_char), (found.end_element, found.end_char))
+        return {"match": "similar" if found.match == "bleu" else "same_words", "bleu": found.score, **place}
 
     @cached_property
     def _tokeniser(self) -> Tokeniser:
