@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Installed without, every start of Python would compile Beam again: 4 s.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help demo test test-all fuzz spark-test models retrieval-test nli-environment nli-test check bench docs site clean
+.PHONY: help demo test test-all fuzz spark-test spark-cluster-test flink-cluster-test models retrieval-test nli-environment nli-test check bench docs site clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -62,8 +62,9 @@ demo: $(DEMO_STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow'
 
+# Tests of a file stay with one process, which makes what they share, until another has nothing left to do.
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # A failure prints the blob that repeats it: @reproduce_failure(...) above the test.
 fuzz: $(STAMP)
@@ -71,7 +72,11 @@ fuzz: $(STAMP)
 
 spark-test: $(STAMP)
 	$(BIN)/python -m tests.support.spark_kit "$(SPARK_KIT)"
-	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest tests/test_pipelines/test_runners/test_clusters.py tests/test_pipelines/test_runners/test_every_job.py tests/test_pipelines/test_runners/test_spark_tables.py -k 'cluster or spark or flink'
+	$(MAKE) --jobs=2 --output-sync=target spark-cluster-test flink-cluster-test
+
+# Both at once, as either waits much: for Java, and for tasks to be tried again.
+spark-cluster-test flink-cluster-test: %-cluster-test: $(STAMP)
+	KBSOURCE_SPARK="$(SPARK_KIT)" $(BIN)/python -m pytest $(addprefix tests/test_pipelines/test_runners/,test_clusters.py test_every_job.py test_spark_tables.py) -k '$*'
 
 models: $(STAMP)
 	$(BIN)/python -m tests.support.encoder_kit "$(MODELS)"
@@ -81,7 +86,7 @@ retrieval-test: models
 
 # The environment of the other tests does without PyTorch, which comes with CUDA.
 $(NLI_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,read]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev,read]'
 	@touch $@
 
 nli-environment: $(NLI_STAMP)
@@ -96,7 +101,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

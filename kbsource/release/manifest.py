@@ -108,7 +108,8 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """The file's content: JSON with sorted keys, two spaces, a newline at the end."""
-        return canonical_json({**self.to_json(), "manifest_sha256": self.sha256})
+        values = self.to_json()
+        return canonical_json({**values, "manifest_sha256": hashlib.sha256(canonical_json(values)).hexdigest()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,7 @@ class TypedManifest(Manifest):
     options: dict[str, Any]  #: options that decide the bytes, as JSON values
 
     def to_json(self) -> dict[str, Any]:
-        values = dataclasses.asdict(self)
+        values = msgspec.to_builtins(self)
         files = values.pop("files")
         for file in files:
             del file["rows"]

@@ -19,6 +19,8 @@ CHROMIUM = os.environ.get("KBSOURCE_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 SERIOUS = {"serious", "critical"}
+OF_COLOURS = ("color-contrast", "link-in-text-block")
+"""The rules of axe-core that ask about colours."""
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
@@ -37,10 +39,10 @@ def open_browser() -> Iterator[Any]:
             browser.close()
 
 
-def serious_faults(page: Any) -> list[str]:
-    """The faults that axe-core calls serious or critical, each with where it is."""
+def serious_faults(page: Any, *rules: str) -> list[str]:
+    """The faults that axe-core calls serious or critical, each with where it is; by some of its rules, or by all."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
-    found = axe.Axe().run(page).response
+    found = axe.Axe().run(page, options={"runOnly": rules} if rules else {}).response
     assert found["passes"], "axe-core checked nothing"
     return [
         f"{fault['id']}: {[node['target'] for node in fault['nodes'][:3]]}"
@@ -97,10 +99,14 @@ class Browser:
         self.faults.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
-    def serious_faults(self, path: str, **options: Any) -> list[str]:
-        """What axe finds serious or critical in a view."""
-        with self.page(path, bypass_csp=True, **options) as page:
-            return [f"{path}: {fault}" for fault in serious_faults(page)]
+    def serious_faults(self, *paths: str) -> Iterator[str]:
+        """What axe finds serious or critical in views in light colours, and of the dark ones."""
+        with self.page(bypass_csp=True) as page:
+            for path in paths:
+                page.goto(self.url + path)
+                for scheme, rules in (("light", ()), ("dark", OF_COLOURS)):
+                    page.emulate_media(color_scheme=scheme)
+                    yield from (f"{path}, {scheme}: {fault}" for fault in serious_faults(page, *rules))
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow.parquet as pq
+from apache_beam.transforms import userstate
 
 from kbsource.lookup import KnowledgeSource
 from pipelines.jobs.build import BuildSummary, build
@@ -17,6 +19,9 @@ from pipelines.runners.presets import beam_flags
 from tests.support import mini_wiki
 
 R = TypeVar("R")
+# Beam looks through the methods of a function for state eight times: a fifth of the processor time of a job on little
+# data.
+userstate.get_dofn_specs = functools.lru_cache(maxsize=256)(userstate.get_dofn_specs)
 
 
 def run_job(
