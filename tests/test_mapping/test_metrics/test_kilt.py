@@ -190,6 +190,8 @@ def crosswalk(tmp_path: Path) -> Crosswalk:
         row("c", "8", 2, None),
         row("c", "9", 2, None),
         row("d", "9", 3, ("9", 3)),
+        row("b", "7", 1, ("70", 6)),
+        row("e", "7", 4, None),
     ]
     return Crosswalk(aligned(tmp_path, rows))
 
@@ -197,11 +199,11 @@ def crosswalk(tmp_path: Path) -> Crosswalk:
 @pytest.mark.parametrize(
     ("case", "record", "keys", "span", "moved", "outcome"),
     [
-        ("a page goes where its evidence went", "z", PAGE, {"wikipedia_id": 7}, {"wikipedia_id": "70"}, "moved"),
+        ("a page goes where any evidence in it went", "z", PAGE, {"wikipedia_id": 7}, {"wikipedia_id": "70"}, "moved"),
         ("one without evidence keeps its id", "z", PAGE, {"wikipedia_id": "5"}, {"wikipedia_id": "5"}, "page_kept"),
         ("a gone page is right nowhere", "z", PAGE, {"wikipedia_id": "8"}, {"wikipedia_id": "8 (gone)"}, "page_gone"),
         ("one place that is gone leaves the page", "z", PAGE, {"wikipedia_id": "9"}, {"wikipedia_id": "9"}, "moved"),
-        ("a place of the same record comes first", "b", PARAGRAPHS, ("7", 1), ("70", 5), "moved"),
+        ("a place of the same record comes first", "b", PARAGRAPHS, ("7", 1), ("70", 5), "moved"),  # its first
         ("else the first one", "z", PARAGRAPHS, ("7", 1), ("70", 4), "moved"),
         (
             "a section alone goes where evidence in it went",

@@ -383,6 +383,7 @@ def _sorn() -> Page:
     anchors = (
         Anchor(3, 13, 16, "Tey", "Tey", None, 9, "Tey"),
         Anchor(1, 12, 19, "a river", "River", None, None, "river"),
+        Anchor(4, 6, 9, "old", "Age", None, None, "Age"),
     )
     return structs.replace(blank, elements=elements, anchors=anchors)
 
@@ -411,7 +412,7 @@ def test_a_chunk_of_kilt_says_where_text_and_anchors_stand() -> None:
             source = anchor["source"]
             assert chunk["text"][anchor["start"] : anchor["end"]] == anchor["text"]
             assert record["text"][source["paragraph_id"]][source["start"] : source["end"]] == anchor["text"]
-    assert [one["text"] for one in course["anchors"]] == ["Tey"]
+    assert [one["text"] for one in course["anchors"]] == ["Tey", "old"]
     assert course["anchors"][0]["wikipedia_id"] == "9"
 
 

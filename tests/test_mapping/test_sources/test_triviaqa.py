@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import shutil
@@ -174,3 +175,7 @@ def test_a_file_that_says_it_is_of_another_split_is_refused(tmp_path: Path) -> N
     assert read_source("triviaqa", copied).examples
     with pytest.raises(SetupError, match="is of the split dev, not of train"):
         read_source("triviaqa", copied, split="train")
+    packed = tmp_path / "wikipedia-dev.json.gz"
+    packed.write_bytes(gzip.compress(copied.read_bytes()))
+    with pytest.raises(SetupError, match="is of the split dev, not of train"):
+        read_source("triviaqa", packed, split="train")
