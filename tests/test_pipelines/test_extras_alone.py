@@ -1,15 +1,18 @@
-"""Every extra alone: installed from a wheel into an empty environment, its commands run."""
+"""Every extra alone: what it brings, out of wheels, in an environment with nothing else; its commands run."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -48,12 +51,18 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "lua": ("build {dump} --limit-pages 5 --templates lua --output {out}/built",),
 }
 """Command lines that an extra is for."""
+CONSOLE = (
+    "import sys; from pipelines.cli import main; "
+    "sys.exit(next(filter(lambda line: main(line.split()), sys.argv[1:]), 0))"
+)
+"""Runs command lines one after the other, and ends with the first that fails."""
 CONSTRAINTS = str(ROOT / "constraints.txt")
 
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """kbsource and all that these extras bring; fetched once for all processes of a run, gone with the last."""
+    """kbsource and all that these extras bring, each unpacked beside its wheel: so that it is compiled once for all
+    environments. Fetched once for all processes of a run, gone with the last."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
@@ -80,6 +89,9 @@ def _fetch(source: Path, folder: Path) -> None:
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "-c", CONSTRAINTS, "--wheel-dir", str(folder), wanted]
     subprocess.run(pip, check=True)
     shutil.rmtree(source)
+    for wheel in list(folder.iterdir()):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder / wheel.stem)
 
 
 @pytest.fixture
@@ -93,26 +105,25 @@ def environment(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("extra", COMMANDS)
 def test_an_extra_works_alone(extra: str, wheels: Path, environment: Path, release: Path, tmp_path: Path) -> None:
-    programs = environment / "bin"
-    pip = [sys.executable, "-m", "pip", "--python", str(programs / "python"), "install", "--quiet", "--no-compile"]
+    python = environment / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--dry-run", "--report", "-"]
     own = ["--no-index", "--find-links", str(wheels), "-c", CONSTRAINTS, f"kbsource[{extra}]" if extra else "kbsource"]
     # An editable installation that PYTHONPATH shows would count as installed.
     shown = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    subprocess.run([*pip, *own], check=True, cwd=tmp_path, env=shown)
+    report = subprocess.run([*pip, *own], check=True, cwd=tmp_path, env=shown, stdout=subprocess.PIPE).stdout
+    brought = [Path(unquote(urlsplit(one["download_info"]["url"]).path)) for one in json.loads(report)["install"]]
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (packages / "brought.pth").write_text("\n".join(str(wheel.with_suffix("")) for wheel in brought), "utf-8")
     encoder = str(tiny_encoder(tmp_path / "tiny")) if extra == "dense" else ""
-    places = {"{release}": str(release), "{out}": str(tmp_path / "out"), "{dump}": str(mini_wiki.MULTISTREAM)}
-    places["{encoder}"] = encoder
     (tmp_path / "out").mkdir()
-    for line in COMMANDS[extra]:
-        for name, place in places.items():
-            line = line.replace(name, place)
-        command = [str(programs / "kbsource"), *line.split()]
-        ended = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env={"PATH": "/usr/bin:/bin"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
-        assert ended.returncode == 0, f"{line}\n{ended.stderr}"
+    places = {"release": release, "out": tmp_path / "out", "dump": mini_wiki.MULTISTREAM, "encoder": encoder}
+    lines = [line.format_map(places) for line in COMMANDS[extra]]
+    ended = subprocess.run(
+        [str(python), "-c", CONSOLE, *lines],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
