@@ -7,6 +7,7 @@ onnxruntime come with the extra ``nli`` and are imported when a model is opened.
 from __future__ import annotations
 
 import importlib
+import inspect
 import mmap
 import os
 import shutil
@@ -265,20 +266,27 @@ class TorchComputer:
 
     form = _ANY
 
+    head = "ForSequenceClassification"
+    """Behind ``AutoModel``: the class of transformers that opens it."""
+
     def __init__(self, folder: str, device: str, precision: Precision = "float32") -> None:
         self._n_threads = count_threads()
         self._torch = load_library("torch", purpose="--backend torch")
         transformers = load_library("transformers", purpose="--backend torch")
+        transformers.logging.set_verbosity_error()  # it tells of every weight that is not needed
+        transformers.logging.disable_progress_bar()
         self.device = torch_device(self._torch, device)
         safetensors = load_library("safetensors", purpose="--backend torch")
         try:
-            model = transformers.AutoModelForSequenceClassification.from_pretrained(
+            model = getattr(transformers, f"AutoModel{self.head}").from_pretrained(
                 folder, use_safetensors=True, trust_remote_code=False, local_files_only=True, dtype=self._torch.float32
             )
         except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
             raise SetupError(f"{folder}: these are no weights that can be opened: {error}") from error
         self._model = model.to(self.device).eval()
-        keep_first_token(self._model)
+        if self.head:
+            keep_first_token(self._model)
+        self._names = inspect.signature(model.forward).parameters
         self._dtype = getattr(self._torch, precision)
         is_lower = precision != "float32" and self.device != "cpu"
         if is_lower and not self._torch.cuda.is_bf16_supported(including_emulation=False):
@@ -297,9 +305,14 @@ class TorchComputer:
         is_lower = self._dtype != torch.float32
         kind = self.device.partition(":")[0]
         with torch.inference_mode(), torch.autocast(kind, dtype=self._dtype) if is_lower else nullcontext():
-            tensors = {name: torch.from_numpy(values).to(self.device) for name, values in arrays.items()}
-            found: Outputs = self._model(**tensors).logits.float().cpu().numpy()
+            tensors = {
+                name: torch.from_numpy(values).to(self.device) for name, values in arrays.items() if name in self._names
+            }
+            found: Outputs = self._outcome(self._model(**tensors), tensors).float().cpu().numpy()
         return found
+
+    def _outcome(self, found: Any, _given: Mapping[str, Any]) -> Any:
+        return found.logits
 
 
 class OnnxComputer:

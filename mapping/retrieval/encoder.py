@@ -1,8 +1,8 @@
 """Sentence encoders: texts become vectors by a folder of files that run no code.
 
-An encoder is ``model.onnx`` (or ``onnx/model.onnx``) with ``tokenizer.json``, alone or as sentence-transformers lays it
-out, whose files say how its tokens are pooled; or static vectors of model2vec, ``model.safetensors`` with
-``tokenizer.json``, whose mean is the vector of a text.
+An encoder is ``tokenizer.json`` with ``model.onnx`` (or ``onnx/model.onnx``), or else with ``model.safetensors`` and
+``config.json`` of transformers, alone or as sentence-transformers lays it out, whose files say how tokens are pooled;
+or static vectors of model2vec, ``model.safetensors`` with ``tokenizer.json``, whose mean is the vector of a text.
 
 Sources: sentence-transformers' ``modules.json``, ``1_Pooling/config.json``, ``sentence_bert_config.json`` and
 ``config_sentence_transformers.json``; ``StaticModel`` of model2vec.
@@ -14,14 +14,14 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from kbsource.errors import SetupError
 from kbsource.files import Folder, base_name, is_local
-from mapping.entail.model import Arrays, OnnxComputer, Outputs, like_lengths
+from mapping.entail.model import Arrays, Computer, OnnxComputer, Outputs, TorchComputer, like_lengths
 from mapping.entail.signal import digest_of, onnx_path, weight_files
 from mapping.retrieval.system_options import EncoderOptions, Pooling
 
@@ -33,6 +33,8 @@ _FILES = ("*.json", "1_Pooling/*.json", "model.onnx*", "onnx/model.onnx*", "mode
 _TOKENIZER, _STATIC = "tokenizer.json", "model.safetensors"
 _MODULES = frozenset(("Transformer", "Pooling", "Normalize", "StaticEmbedding"))
 _POOLING_MODES: dict[str, Pooling] = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
+_LIBRARIES = {"onnx": ("onnxruntime",), "torch": ("torch", "transformers"), "static": ("safetensors",)}
+"""What computes vectors, by form."""
 _LIMITS = (("sentence_bert_config.json", "max_seq_length"), ("config.json", "max_position_embeddings"))
 
 
@@ -45,7 +47,7 @@ class Encoder:
         self._tokenizer, self._compute = tokenizer, compute
         #: where vectors are computed, and whether one depends on the texts beside it, for manifests too
         self.computed = computed
-        self._has_marks = facts["form"] == "onnx"
+        self._has_marks = facts["form"] != "static"
         dimension = compute([tokenizer.encode("a").ids]).shape[1]
         self.facts: dict[str, Any] = {**facts, "dimension": dimension}
         """What vectors depend on, as JSON values for a manifest."""
@@ -109,37 +111,37 @@ def open_encoder(options: EncoderOptions) -> Encoder:
     truncation = tokenizer.truncation
     tokenizer.no_truncation()
     computed: dict[str, Any] = {"device": "cpu", "texts_at_once": 1}
-    if onnx_path(folder) is None:
+    form = _form(folder)
+    if form == "static":
         compute, own = _static(folder, tokenizer, options)
     else:
         limit = _max_tokens(folder, truncation, options)
         tokenizer.enable_truncation(limit)
-        computer = _OnnxEncoder(folder, options.device, _pooling(folder, options), name=options.model)
-        weights = digest_of(weight_files(folder, "onnx"))
-        own = {"form": "onnx", "pooling": computer.pooling, "max_tokens": limit, "weights_sha256": weights}
-        compute = computer.encode
-        computed = {"device": computer.device.partition(":")[0], "texts_at_once": computer.n_together}
-    library = import_module("onnxruntime" if own["form"] == "onnx" else "safetensors")
-    versions = {one.__name__: one.__version__ for one in (library, tokenizers)}
-    return Encoder(tokenizer, compute, facts={**facts, **own, "versions": versions}, computed=computed)
+        opened = (_OnnxEncoder if form == "onnx" else _TorchEncoder)(folder, options)
+        weights = digest_of(weight_files(folder, form))
+        own = {"pooling": opened.pooling, "max_tokens": limit, "weights_sha256": weights}
+        compute = opened.encode
+        computed = {"device": opened.device.partition(":")[0], "texts_at_once": opened.n_together}
+    libraries = [import_module(name) for name in (*_LIBRARIES[form], "tokenizers")]
+    versions = {one.__name__: one.__version__ for one in libraries}
+    return Encoder(tokenizer, compute, facts={**facts, "form": form, **own, "versions": versions}, computed=computed)
+
+
+def _form(folder: str) -> Literal["onnx", "torch", "static"]:
+    if onnx_path(folder) is not None:
+        return "onnx"
+    return "static" if _json(folder, "config.json").get("model_type", "model2vec") == "model2vec" else "torch"
 
 
 _Compute = Callable[[Sequence[Sequence[int]]], Vectors]
 """The vectors of texts that are given by their tokens."""
 
 
-class _OnnxEncoder(OnnxComputer):
-    """An exported transformer whose tokens are pooled as soon as a batch is through."""
+class _Transformer(Computer, Protocol):
+    """A transformer whose tokens are pooled as soon as a batch is through."""
 
-    def __init__(self, folder: str, device: str, pooling: Pooling | None, *, name: str) -> None:
-        super().__init__(folder, device)
-        if odd := sorted({*self._names} - {"input_ids", "attention_mask", "token_type_ids"}):
-            raise SetupError(f"{name}: its model.onnx wants {odd[0]!r}, which no text gives; export the encoder alone.")
-        pools_itself = len(self._session.get_outputs()[0].shape) == 2
-        if not pools_itself and pooling is None:
-            raise SetupError(f"{name}: does not say how its tokens are pooled; give --pooling cls or --pooling mean.")
-        self.pooling = "model" if pools_itself else pooling
-        self.n_together = 1 if self.device == "cpu" or self.form.is_quantised else GPU_BATCH
+    pooling: Pooling | Literal["model"]
+    n_together: int  # texts that go through it at once
 
     def encode(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         groups = like_lengths(dict(enumerate(map(len, tokens))), lambda _, n, longest: n < self.n_together)
@@ -149,6 +151,18 @@ class _OnnxEncoder(OnnxComputer):
             vectors[group] = own
         return vectors
 
+
+class _OnnxEncoder(OnnxComputer, _Transformer):
+    def __init__(self, folder: str, options: EncoderOptions) -> None:
+        super().__init__(folder, options.device)
+        if odd := sorted({*self._names} - {"input_ids", "attention_mask", "token_type_ids"}):
+            raise SetupError(
+                f"{options.model}: its model.onnx wants {odd[0]!r}, which no text gives; export the encoder alone."
+            )
+        pools_itself = len(self._session.get_outputs()[0].shape) == 2
+        self.pooling = "model" if pools_itself else _pooling(folder, options)
+        self.n_together = 1 if self.device == "cpu" or self.form.is_quantised else GPU_BATCH
+
     def _computed(self, arrays: Arrays) -> Outputs:
         found = super()._computed(arrays)
         if self.pooling == "mean":
@@ -157,6 +171,22 @@ class _OnnxEncoder(OnnxComputer):
         elif self.pooling == "cls":
             found = found[:, 0]
         return found
+
+
+class _TorchEncoder(TorchComputer, _Transformer):
+    head = ""
+
+    def __init__(self, folder: str, options: EncoderOptions) -> None:
+        super().__init__(folder, options.device)
+        self.pooling = _pooling(folder, options)
+        self.n_together = 1 if self.device == "cpu" else GPU_BATCH
+
+    def _outcome(self, found: Any, given: Mapping[str, Any]) -> Any:
+        tokens = found.last_hidden_state
+        if self.pooling == "cls":
+            return tokens[:, 0]
+        mask = given["attention_mask"][:, :, None]
+        return (tokens * mask).sum(dim=1) / mask.sum(dim=1)
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> Arrays:
@@ -195,7 +225,7 @@ def _static(folder: str, tokenizer: Any, options: EncoderOptions) -> tuple[_Comp
                 vectors[place] = (rows if weights is None else rows * weights[known, None]).mean(axis=0)
         return vectors
 
-    return compute, {"form": "static", "pooling": "mean", "max_tokens": None, "weights_sha256": digest_of([path])}
+    return compute, {"pooling": "mean", "max_tokens": None, "weights_sha256": digest_of([path])}
 
 
 def _local_folder(model: str) -> str:
@@ -236,12 +266,16 @@ def _module_names(folder: str, name: str) -> set[str] | None:
     return names
 
 
-def _pooling(folder: str, options: EncoderOptions) -> Pooling | None:
-    """How tokens are pooled, as asked for or as the model's files say; None where they say nothing."""
+def _pooling(folder: str, options: EncoderOptions) -> Pooling:
+    """How tokens are pooled, as asked for or as the model's files say."""
+    if options.pooling is not None:
+        return options.pooling
     said = _json(folder, "1_Pooling/config.json")
     modes = [name for name, value in said.items() if name.startswith("pooling_mode_") and value is True]
-    if options.pooling is not None or not modes:
-        return options.pooling
+    if not modes:
+        raise SetupError(
+            f"{options.model}: does not say how its tokens are pooled; give --pooling cls or --pooling mean."
+        )
     if len(modes) > 1 or modes[0] not in _POOLING_MODES:
         raise SetupError(
             f"{options.model}: is pooled by {' and '.join(modes)}; {' or '.join(_POOLING_MODES)} is done here."

@@ -33,8 +33,8 @@ class EncoderOptions(PlacedModel):
     """Which encoder, and how it is run."""
 
     model: Annotated[File, Parameter(metavar="MODEL")]
-    """Folder of an encoder, here or in a store: model.onnx and tokenizer.json, as sentence-transformers has them or
-    alone, or static vectors of model2vec."""
+    """Folder of an encoder, here or in a store, as sentence-transformers has them or alone: model.onnx is run by ONNX
+    Runtime, and where there is none model.safetensors by PyTorch; or static vectors of model2vec."""
     _: KW_ONLY
     pooling: Pooling | None = None
     """What of the tokens' vectors is the text's: that of the first, or their mean; by default as the model's files
