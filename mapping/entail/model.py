@@ -386,11 +386,13 @@ def compute_at_once(
 
 
 def torch_device(torch: Any, device: str) -> str:
-    """The device that is meant; raises SetupError: it is not here."""
+    """The device that is meant, made ready; raises SetupError: it is not here."""
     if device == "auto":
-        return "cuda:0" if torch.cuda.is_available() else "cpu"
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     if not device.startswith("cuda"):
         return device
+    # cuDNN's attention makes a plan for every shape of a batch, which takes longer than the batch.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     number = int(device.partition(":")[2] or 0)
     if number >= torch.cuda.device_count():
         raise SetupError(f"--device {device}: torch sees {torch.cuda.device_count()} GPUs here. Use --device cpu.")

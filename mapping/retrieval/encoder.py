@@ -58,7 +58,7 @@ class Encoder:
         On the CPU that of a text depends on nothing but the text; a GPU computes texts of like length together, in
         batches that depend on the list alone.
         """
-        encodings = [self._tokenizer.encode(prefix + text, add_special_tokens=self._has_marks) for text in texts]
+        encodings = self._encodings([prefix + text for text in texts])
         vectors = self._compute([encoding.ids for encoding in encodings])
         if self.facts["normalisation"] == "l2":
             vectors = unit(vectors)
@@ -74,8 +74,12 @@ class Encoder:
 
     def count_cut(self, passages: Sequence[tuple[str, str]]) -> int:
         """How many of the passages ``encode_passages`` would cut."""
-        texts = (f"{self.facts['passage_prefix']}{title}\n{text}" for title, text in passages)
-        return sum(bool(self._tokenizer.encode(text, add_special_tokens=self._has_marks).overflowing) for text in texts)
+        texts = [f"{self.facts['passage_prefix']}{title}\n{text}" for title, text in passages]
+        return sum(bool(encoding.overflowing) for encoding in self._encodings(texts))
+
+    def _encodings(self, texts: list[str]) -> list[Any]:
+        found: list[Any] = self._tokenizer.encode_batch(texts, add_special_tokens=self._has_marks)
+        return found
 
 
 def unit(vectors: Vectors) -> Vectors:
