@@ -22,7 +22,7 @@ import numpy.typing as npt
 from kbsource.errors import SetupError
 from kbsource.files import Folder, base_name, is_local
 from mapping.entail.model import Arrays, Computer, OnnxComputer, Outputs, TorchComputer, like_lengths
-from mapping.entail.signal import digest_of, onnx_path, weight_files
+from mapping.entail.signal import digest_of, model_sha256, onnx_path, weight_files
 from mapping.retrieval.system_options import EncoderOptions, Pooling
 
 Vectors = npt.NDArray[np.float32]
@@ -122,7 +122,7 @@ def open_encoder(options: EncoderOptions) -> Encoder:
         limit = _max_tokens(folder, truncation, options)
         tokenizer.enable_truncation(limit)
         opened = (_OnnxEncoder if form == "onnx" else _TorchEncoder)(folder, options)
-        weights = digest_of(weight_files(folder, form))
+        weights = digest_of(weight_files(folder, form)) if form == "onnx" else model_sha256(folder, form)
         own = {"pooling": opened.pooling, "max_tokens": limit, "weights_sha256": weights}
         compute = opened.encode
         computed = {"device": opened.device.partition(":")[0], "texts_at_once": opened.n_together}
@@ -155,6 +155,12 @@ class _Transformer(Computer, Protocol):
             vectors[group] = own
         return vectors
 
+    def _pooled(self, tokens: Any, mask: Any) -> Any:
+        """The vectors of texts, by those of their tokens, in NumPy or PyTorch."""
+        if self.pooling == "mean":
+            return (tokens * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1)[:, None]
+        return tokens[:, 0] if self.pooling == "cls" else tokens
+
 
 class _OnnxEncoder(OnnxComputer, _Transformer):
     def __init__(self, folder: str, options: EncoderOptions) -> None:
@@ -168,13 +174,8 @@ class _OnnxEncoder(OnnxComputer, _Transformer):
         self.n_together = 1 if self.device == "cpu" or self.form.is_quantised else GPU_BATCH
 
     def _computed(self, arrays: Arrays) -> Outputs:
-        found = super()._computed(arrays)
-        if self.pooling == "mean":
-            mask = arrays["attention_mask"][:, :, None].astype(np.float32)
-            found = np.divide((found * mask).sum(axis=1), mask.sum(axis=1), dtype=np.float32)
-        elif self.pooling == "cls":
-            found = found[:, 0]
-        return found
+        pooled: Outputs = self._pooled(super()._computed(arrays), arrays["attention_mask"].astype(np.float32))
+        return pooled
 
 
 class _TorchEncoder(TorchComputer, _Transformer):
@@ -186,11 +187,7 @@ class _TorchEncoder(TorchComputer, _Transformer):
         self.n_together = 1 if self.device == "cpu" else GPU_BATCH
 
     def _outcome(self, found: Any, given: Mapping[str, Any]) -> Any:
-        tokens = found.last_hidden_state
-        if self.pooling == "cls":
-            return tokens[:, 0]
-        mask = given["attention_mask"][:, :, None]
-        return (tokens * mask).sum(dim=1) / mask.sum(dim=1)
+        return self._pooled(found.last_hidden_state, given["attention_mask"])
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> Arrays:
@@ -215,7 +212,9 @@ def _static(folder: str, tokenizer: Any, options: EncoderOptions) -> tuple[_Comp
     tensors = load_file(path)
     table = tensors.get("embeddings", tensors.get("embedding.weight"))
     if table is None or table.ndim != 2:
-        raise SetupError(f"{options.model}: {_STATIC} is no table of static vectors; export the encoder to model.onnx.")
+        raise SetupError(
+            f"{options.model}: {_STATIC} is no table of static vectors, and no config.json names a transformer."
+        )
     mapping, weights = tensors.get("mapping"), tensors.get("weights")
     words = json.loads(tokenizer.to_str())["model"]
     unknown = tokenizer.token_to_id(words["unk_token"]) if words.get("unk_token") else words.get("unk_id")

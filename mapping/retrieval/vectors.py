@@ -30,7 +30,7 @@ from kbsource.release.laws import Checking
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.reader import check_hashes, check_sizes, row_groups
+from kbsource.release.reader import check_hashes, check_same_facts, check_sizes, row_groups
 from kbsource.release.sql import add_release, connected
 from mapping.entail.signal import load_library
 from mapping.options import Level
@@ -145,12 +145,8 @@ def check_known(vectors: str, passages: str, facts: Mapping[str, Any]) -> None:
             "A GPU computes passages together, so that the last digits of a vector depend on its neighbours; leave out "
             "--base, or run it with --device cpu."
         )
-    for name in ("encoder", "precision", "computed"):
-        if (old := known.facts.get(name)) != facts[name]:
-            raise SetupError(
-                f"{vectors} were made with another {name} ({old!r}, here {facts[name]!r}), so their numbers may be "
-                "others than this run would make; leave out --base."
-            )
+    had, has = ({name: one[name] for name in ("encoder", "precision", "computed")} for one in (known.facts, facts))
+    check_same_facts(vectors, had, has)
     for folder, manifest, table in ((vectors, known, TABLE), (passages, corpus, CORPUS_TABLE)):
         check_hashes(folder, manifest.tables[table])
 
@@ -294,7 +290,7 @@ class VectorIndex(StoredVectors):
         self._nearest = self.best if neighbours is None else neighbours.best
         made = self.manifest.facts["encoder"]
         given = {name: made[name] for name in ("query_prefix", "passage_prefix", "max_tokens")}
-        pooling = made["pooling"] if made["form"] == "onnx" and made["pooling"] != "model" else None
+        pooling = None if made["form"] == "static" or made["pooling"] == "model" else made["pooling"]
         self._encoder = open_encoder(EncoderOptions(model, pooling=pooling, **given))
         for name in ("weights_sha256", "tokenizer_sha256", "normalisation"):
             if self._encoder.facts[name] != made[name]:

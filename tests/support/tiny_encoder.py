@@ -69,10 +69,11 @@ def encode_corpus(
     runner: str = "local",
     workers: int | None = None,
     max_tokens: int | None = None,
+    pooling: Any = None,
     **given: Any,
 ) -> Any:
     """Makes the vectors of a corpus; what is given goes into the options."""
-    encoder = EncoderOptions(str(model), max_tokens=max_tokens)
+    encoder = EncoderOptions(str(model), device="cpu", max_tokens=max_tokens, pooling=pooling)
     options = VectorsOptions(str(passages), encoder=encoder, output=str(output), **given)
     flags = beam_flags(runner, workers=workers, beam_args=())
     made: MadeRelease[Any] = make_vectors(options, flags=flags, progress=Progress(io.StringIO()))

@@ -15,6 +15,9 @@ import torch
 from kbsource.errors import SetupError
 from mapping.retrieval.encoder import open_encoder
 from mapping.retrieval.system_options import EncoderOptions
+from mapping.retrieval.vectors import VectorIndex
+from tests.support.passages import CORPUS_CUT, CORPUS_PAGES, cut_release, write_kb
+from tests.support.tiny_encoder import encode_corpus
 from tests.support.tiny_nli import config, write_tokenizer
 
 TEXTS = ["ada lives in corvo", "bruno", "", "The weather was fine. The weather was fine."]
@@ -58,3 +61,12 @@ def test_tokens_are_pooled_as_asked_for(folder: Path, pooling: Any) -> None:
 def test_what_the_files_do_not_say_is_asked_for(folder: Path) -> None:
     with pytest.raises(SetupError, match="give --pooling cls or --pooling mean"):
         open_encoder(EncoderOptions(str(folder)))
+
+
+def test_vectors_are_made_and_searched_with_the_same_pooling(tmp_path: Path, folder: Path) -> None:
+    passages, vectors = str(tmp_path / "passages"), str(tmp_path / "vectors")
+    cut_release(tmp_path / "passages", write_kb(tmp_path, CORPUS_PAGES), cut=CORPUS_CUT)
+    encode_corpus(passages, folder, vectors, pooling="mean")
+    ((found,),) = VectorIndex(passages, vectors, str(folder)).search(["Sorn\nIt rises in Brack."], 1, "passage")
+    assert (found.page_id, found.number) == (3, 1)
+    assert found.score == pytest.approx(1, abs=1e-3)
