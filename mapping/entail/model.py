@@ -278,11 +278,22 @@ class TorchComputer:
         self.device = torch_device(self._torch, device)
         safetensors = load_library("safetensors", purpose="--backend torch")
         try:
-            model = getattr(transformers, f"AutoModel{self.head}").from_pretrained(
-                folder, use_safetensors=True, trust_remote_code=False, local_files_only=True, dtype=self._torch.float32
+            model, found = getattr(transformers, f"AutoModel{self.head}").from_pretrained(
+                folder,
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=True,
+                dtype=self._torch.float32,
+                output_loading_info=True,
             )
         except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
             raise SetupError(f"{folder}: these are no weights that can be opened: {error}") from error
+        # Such weights are drawn at random; a pooler is not read where there is nothing behind it.
+        missing = sorted(name for name in found["missing_keys"] if self.head or "pooler" not in name)
+        if missing:
+            raise SetupError(
+                f"{folder}: lacks {len(missing)} weights of its model, such as {missing[0]}; get it again."
+            )
         self._model = model.to(self.device).eval()
         if self.head:
             keep_first_token(self._model)

@@ -318,3 +318,14 @@ def test_one_layer_is_computed_whole() -> None:
     assert not keep_first_token(
         AutoModelForSequenceClassification.from_config(AutoConfig.for_model("deberta-v2", **settings))
     )
+
+
+def test_a_model_without_what_judges_is_refused(tmp_path: Path, folder: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    other = shutil.copytree(folder, tmp_path / "other")
+    tensors = load_file(other / "model.safetensors")
+    kept = {name: one for name, one in tensors.items() if not name.startswith("classifier")}
+    save_file(kept, other / "model.safetensors", {"format": "pt"})
+    with pytest.raises(SetupError, match=r"lacks 2 weights of its model, such as classifier\.bias; get it again"):
+        open_model(ModelOptions(str(other), device="cpu"))

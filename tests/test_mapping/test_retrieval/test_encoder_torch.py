@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +71,16 @@ def test_vectors_are_made_and_searched_with_the_same_pooling(tmp_path: Path, fol
     ((found,),) = VectorIndex(passages, vectors, str(folder)).search(["Sorn\nIt rises in Brack."], 1, "passage")
     assert (found.page_id, found.number) == (3, 1)
     assert found.score == pytest.approx(1, abs=1e-3)
+
+
+def test_weights_that_are_missing_are_not_drawn(tmp_path: Path, folder: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    other = shutil.copytree(folder, tmp_path / "other")
+    tensors = load_file(other / "model.safetensors")
+    gone = next(name for name in tensors if "layer.1" in name)
+    save_file(
+        {name: one for name, one in tensors.items() if name != gone}, other / "model.safetensors", {"format": "pt"}
+    )
+    with pytest.raises(SetupError, match=r"lacks 1 weights of its model, such as .*layer\.1"):
+        open_encoder(EncoderOptions(str(other), pooling="mean"))
