@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -36,7 +37,7 @@ from mapping.retrieval.vectors import FORMS, StoredVectors
 
 N_VECTORS, DIMENSION, TOP = 1_000_000, 384, 100
 N_QUERIES = (1, 100, 1_024)
-GROUP_ROWS, N_ENCODED, N_TURNS = 2_048, 128, 2
+GROUP_ROWS, N_ENCODED, N_TURNS = 2_048, 128, 3
 BAR_RATIO, BAR_MB, BAR_ENCODING = 1.2, 1_000, 0.8
 
 
@@ -79,11 +80,16 @@ def search(folder: Path, directions: int) -> dict[str, float]:
     for precision in FORMS:
         index = StoredVectors(str(folder / precision))
         named = "" if precision == "float16" else f"_{precision}"
+        result[f"read_s{named}"] = cpu_of(partial(_read, index))
         for n_queries in N_QUERIES:
             queries = next(drawn(n_queries, directions, seed=2))
             for level in ("passage", "page"):
                 result[f"search_s_{n_queries}_{level}{named}"] = cpu_of(partial(index.best, queries, TOP, level))
     return {**result, "search_resident_mb": _peak_mb()}
+
+
+def _read(index: StoredVectors) -> None:
+    deque(index.blocks(), maxlen=0)
 
 
 def graph(folder: Path, directions: int) -> dict[str, float]:

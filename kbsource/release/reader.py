@@ -51,7 +51,9 @@ def opened_table(path: str | Folder) -> Iterator[pq.ParquetFile]:
 
 def row_groups(path: str | Folder, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
     """The row groups of a file in order, one in memory; ``columns`` or all of them."""
-    with Folder.of(path).open() as file, parquet_file(file) as parquet:
+    folder = Folder.of(path)
+    # What is fetched beforehand saves requests to a store, and is a copy of what lies on a disk.
+    with folder.open() as file, parquet_file(file, pre_buffer=not folder.is_local) as parquet:
         for group in range(parquet.metadata.num_row_groups):
             yield parquet.read_row_group(group, columns=columns and list(columns), use_threads=False)
 

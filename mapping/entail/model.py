@@ -11,7 +11,7 @@ import inspect
 import mmap
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import lru_cache, partial
@@ -261,6 +261,12 @@ class Computer(Protocol):
         ...
 
 
+def check_whole(model: str, missing: Collection[str]) -> None:
+    """Raises SetupError: a model lacks weights, which PyTorch would draw at random."""
+    if missing:
+        raise SetupError(f"{model}: lacks {len(missing)} weights of its model, such as {min(missing)}; get it again.")
+
+
 class TorchComputer:
     """Runs safetensors weights with PyTorch."""
 
@@ -288,12 +294,8 @@ class TorchComputer:
             )
         except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
             raise SetupError(f"{folder}: these are no weights that can be opened: {error}") from error
-        # Such weights are drawn at random; a pooler is not read where there is nothing behind it.
-        missing = sorted(name for name in found["missing_keys"] if self.head or "pooler" not in name)
-        if missing:
-            raise SetupError(
-                f"{folder}: lacks {len(missing)} weights of its model, such as {missing[0]}; get it again."
-            )
+        # A pooler is not read where there is nothing behind it.
+        check_whole(folder, [name for name in found["missing_keys"] if self.head or "pooler" not in name])
         self._model = model.to(self.device).eval()
         if self.head:
             keep_first_token(self._model)

@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder
 from mapping.contexts.export import SEPARATOR
-from mapping.entail.model import like_lengths, torch_device
+from mapping.entail.model import check_whole, like_lengths, torch_device
 from mapping.entail.signal import ModelOptions, digest_of, load_library, model_folder, model_sha256
 from mapping.metrics.answers import answer_form
 from mapping.passages.forms import json_line
@@ -203,9 +203,11 @@ class Generator:
             self.can_fuse = bool(config.is_encoder_decoder)
             kind = transformers.AutoModelForSeq2SeqLM if self.can_fuse else transformers.AutoModelForCausalLM
             weights = {} if files else {"use_safetensors": True}
-            model = kind.from_pretrained(folder, dtype=getattr(torch, options.precision), **given, **weights)
+            dtype = getattr(torch, options.precision)
+            model, found = kind.from_pretrained(folder, dtype=dtype, output_loading_info=True, **given, **weights)
         except (OSError, ValueError, KeyError, ImportError, RuntimeError, safetensors.SafetensorError) as error:
             raise SetupError(f"{options.model}: this is no reader that can be opened: {error}") from error
+        check_whole(options.model, found["missing_keys"])
         if not getattr(self._tokenizer, "is_fast", False):
             raise SetupError(f"{options.model}: needs a fast tokenizer (tokenizer.json).")
         if self._tokenizer.pad_token is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,15 @@ def test_other_files_are_no_reader(tmp_path: Path, folders: dict[bool, Path]) ->
         _open(tmp_path)
     with pytest.raises(SetupError, match="no such file"):
         Generator(ReaderOptions(str(tmp_path / "none.gguf")))
+
+
+@pytest.mark.parametrize("has_encoder", [True, False])
+def test_weights_that_are_missing_are_not_drawn(tmp_path: Path, folders: dict[bool, Path], has_encoder: bool) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    other = shutil.copytree(folders[has_encoder], tmp_path / "other")
+    tensors = load_file(other / "model.safetensors")
+    tensors.pop(min(name for name in tensors if "1." in name))
+    save_file(tensors, other / "model.safetensors", {"format": "pt"})
+    with pytest.raises(SetupError, match=r"lacks 1 weights of its model, such as .*1\."):
+        _open(other)
