@@ -47,12 +47,14 @@ JOBS = {
     "pageviews": "pageviews @miniviews-202512-user --site miniwiki",
     "map": "map jsonl %build --input %records.jsonl --max-rejects 0.1 --chunk-records 50 --model %nli --backend onnx "
     "--rescue 20 --accept 'bleu>=0.5 or entailment>=0.9'",
-    "passages": "passages %build --format pyserini",
+    "cut": "passages %base --format pyserini",
+    "passages": "passages %build --format pyserini --base %cut --base-kb %base",
     "qampari": "qampari %build %wikidata --model %nli --backend onnx",
     "amber": "amber %build %wikidata %pageviews --types @amber_types.json --false-objects wikidata",
     "facts": "facts %build %later --wikidata %wikidata %later-wikidata --model %nli --backend onnx",
     "entity-linking": "entity-linking %build --train 100 --dev 10",
-    "vectors": "vectors %passages --model %encoder",
+    "vectors": "vectors %cut --model %encoder",
+    "more-vectors": "vectors %passages --model %encoder --base %vectors --base-passages %cut",
 }
 """Each after those whose releases it takes: ``%NAME``, of one machine; ``@NAME`` is a file of the mini-wiki."""
 
@@ -162,7 +164,8 @@ def endpoint(cluster: Cluster) -> Iterator[list[str]]:
         yield [f"--runner={cluster.runner}", *flags]
 
 
-@pytest.mark.parametrize("job", [name for name in JOBS if name != "facts"])  # its kinds of steps are those of qampari
+# The steps of facts are of the kinds of qampari's; those of cut and vectors are done in the jobs that have them for a base.
+@pytest.mark.parametrize("job", [name for name in JOBS if name not in ("facts", "cut", "vectors")])
 def test_a_job_on_a_cluster_makes_and_counts_what_it_does_on_one_machine(
     cluster: Cluster, endpoint: list[str], local: Made, tmp_path: Path, job: str
 ) -> None:
