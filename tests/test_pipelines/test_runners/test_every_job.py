@@ -164,7 +164,7 @@ def endpoint(cluster: Cluster) -> Iterator[list[str]]:
         yield [f"--runner={cluster.runner}", *flags]
 
 
-# The steps of facts are of the kinds of qampari's; those of cut and vectors are done in the jobs that have them for a base.
+# The steps of facts are of the kinds of qampari's; those of cut and vectors are done where these are the base, too.
 @pytest.mark.parametrize("job", [name for name in JOBS if name not in ("facts", "cut", "vectors")])
 def test_a_job_on_a_cluster_makes_and_counts_what_it_does_on_one_machine(
     cluster: Cluster, endpoint: list[str], local: Made, tmp_path: Path, job: str
