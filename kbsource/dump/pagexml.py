@@ -214,9 +214,13 @@ class PageAssembler:
         self._as_of = as_of
         self._text_namespaces = text_namespaces
 
+    def is_later(self, revision: Revision) -> bool:
+        """Says whether a revision is after ``as_of``."""
+        return self._as_of is not None and revision.timestamp > self._as_of
+
     def newer(self, best: Revision | None, revision: Revision) -> Revision | None:
         """Gives the one of two revisions that counts: the newest one that is not after ``as_of``."""
-        if self._as_of is not None and revision.timestamp > self._as_of:
+        if self.is_later(revision):
             return best
         if best is None or (revision.timestamp, revision.revision_id) > (best.timestamp, best.revision_id):
             return revision
@@ -230,17 +234,17 @@ class PageAssembler:
         """Says whether the text of pages of that namespace is asked for."""
         return self._text_namespaces is None or namespace in self._text_namespaces
 
-    def assemble(self, head: PageHead, best: Revision | None, *, n_revisions: int, offset: int) -> RawPage:
-        """Gives the page as of its best revision.
+    def assemble(self, head: PageHead, best: Revision | None, *, has_later: bool, offset: int) -> RawPage:
+        """Gives the page as of its best revision; ``<redirect>`` tells of the newest, so not where there are later ones.
 
         Raises:
             RecordError: ``missing_field`` (revision), ``no_revision_as_of``, ``text_deleted`` or
                 ``text_missing``.
         """
-        if n_revisions == 0:
-            raise RecordError("missing_field", "revision")
+        if best is None and has_later:
+            raise RecordError("no_revision_as_of", f"all revisions are after {self._as_of}")
         if best is None:
-            raise RecordError("no_revision_as_of", f"all {n_revisions} revisions are after {self._as_of}")
+            raise RecordError("missing_field", "revision")
         namespace = self.namespace(head)
         if best.absence and namespace == 0:
             raise RecordError(best.absence, f"text of revision {best.revision_id}")
@@ -248,7 +252,7 @@ class PageAssembler:
             head.page_id,
             namespace,
             head.title,
-            head.redirect_title,
+            None if has_later else head.redirect_title,
             best.revision_id,
             best.parent_revision_id,
             best.timestamp,

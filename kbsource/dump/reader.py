@@ -99,7 +99,7 @@ class _PageReader:
     def _start_large(self) -> None:
         self._outer: list[bytes] = []
         self._best: Revision | None = None
-        self._n_revisions = 0
+        self._has_later = False
         self._error: RecordError | None = None
 
     def read(self, part: PagePart) -> Iterator[RawPage | BadRecord]:
@@ -129,7 +129,8 @@ class _PageReader:
         best = None
         for revision in revisions:
             best = self._assembler.newer(best, revision)
-        return self._assembler.assemble(head, best, n_revisions=len(revisions), offset=part.offset)
+        has_later = any(map(self._assembler.is_later, revisions))
+        return self._assembler.assemble(head, best, has_later=has_later, offset=part.offset)
 
     def _add_revision(self, data: bytes) -> None:
         if self._error is not None:
@@ -139,7 +140,7 @@ class _PageReader:
         except RecordError as error:
             self._error = error
             return
-        self._n_revisions += 1
+        self._has_later |= self._assembler.is_later(revision)
         self._best = self._assembler.newer(self._best, revision)
 
     def _end_large(self, part: PagePart) -> RawPage:
@@ -150,4 +151,4 @@ class _PageReader:
         if self._error is not None:
             raise self._error
         head = self._xml.read_outer(b"".join(self._outer))
-        return self._assembler.assemble(head, self._best, n_revisions=self._n_revisions, offset=part.offset)
+        return self._assembler.assemble(head, self._best, has_later=self._has_later, offset=part.offset)

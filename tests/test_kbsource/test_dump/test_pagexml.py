@@ -33,7 +33,7 @@ def read(data: bytes) -> RawPage:
     best: Revision | None = None
     for revision in revisions:
         best = assembler.newer(best, revision)
-    return assembler.assemble(head, best, n_revisions=len(revisions), offset=0)
+    return assembler.assemble(head, best, has_later=False, offset=0)
 
 
 def reason(data: bytes) -> tuple[str, str]:

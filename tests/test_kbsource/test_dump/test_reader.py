@@ -182,6 +182,18 @@ def test_of_a_history_the_newest_revision_not_after_as_of_is_taken(
     assert page.text == f"version {revision_id} " * revision_id
 
 
+@pytest.mark.parametrize("whole_bytes", [100, 1 << 20], ids=["by_revisions", "whole"])
+@pytest.mark.parametrize(
+    ("as_of", "redirect"), [(None, "A"), ("2020-01-01T00:00:00Z", "A"), ("2019-12-31T00:00:00Z", None)]
+)
+def test_a_redirect_element_tells_of_the_newest_revision_alone(
+    whole_bytes: int, as_of: str | None, redirect: str | None
+) -> None:
+    data = dump_xml([page_xml(8, "H", redirect="A", revisions=HISTORY)])
+    (page,) = pages(read(data, as_of=as_of, whole_bytes=whole_bytes))
+    assert page.redirect_title == redirect
+
+
 def test_of_revisions_of_one_second_the_higher_id_is_taken() -> None:
     texts = {5: "old", 6: "new", 4: "older"}
     revisions = "".join(revision_xml(text, revision_id=number) for number, text in texts.items())
