@@ -155,7 +155,8 @@ def doubts(values: Mapping[str, Any]) -> Iterator[str]:
     """What a manifest of a diff says of its releases that makes pages look gone or added which are not."""
     for side, taken_for in (("new", "gone or merged"), ("old", "added or split")):
         facts = values.get(side) or {}
-        name = f"The {'newer' if side == 'new' else 'older'} release, {facts.get('wiki')} of {facts.get('dump_date')},"
+        snapshot = f"{facts.get('wiki')} of {facts.get('dump_date') or 'unknown date'}"
+        name = f"The {'newer' if side == 'new' else 'older'} release, {snapshot},"
         rejected = dict(facts.get("rejected") or {})
         if rejected.pop(TRUNCATED, 0):
             yield f"{name} was made of a dump that breaks off: pages behind the break count as {taken_for}."

@@ -453,7 +453,7 @@ def report_text(report: Mapping[str, Any]) -> str:
 
 def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     old, new = report["old"], report["new"]
-    yield f"# {old['wiki']}: {old['dump_date']} and {new['dump_date']}"
+    yield f"# {old['wiki']}: {old['dump_date'] or 'unknown date'} and {new['dump_date'] or 'unknown date'}"
     yield from (f"\n**{doubt}**" for doubt in doubts(report))
     text, flags = report["text"], report["flags"]
     kept = f"{text['kept_chars']:,} of {text['old_chars']:,} characters"

@@ -27,7 +27,7 @@ def release_name(kind: Kind[Any], values: Mapping[str, Any]) -> str:
     """What a release is called in a heading: its kind, and what its manifest says that tells it from others."""
     wiki, date = snapshot_of(values)
     if old := values.get("old"):
-        date = f"{old.get('dump_date')} to {date}"
+        date = f"{old.get('dump_date') or 'unknown date'} to {date or 'unknown date'}"
     known = [values.get("dataset"), values.get("split"), wiki, date]
     return ", ".join(str(name) for name in (kind.name[0].upper() + kind.name[1:], *known) if name)
 
@@ -54,7 +54,7 @@ def release_facts(kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[str, st
         "manifest sha256": manifest.sha256,
         "made from": made_from.get("manifest_sha256"),
         **{
-            name: f"{side['wiki']} of {side['dump_date']}, {side['manifest_sha256']}"
+            name: f"{side['wiki']} of {side['dump_date'] or 'unknown date'}, {side['manifest_sha256']}"
             for name, side in sides.items()
             if side
         },

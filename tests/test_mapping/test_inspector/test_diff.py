@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from kbsource.diff.kind import doubts
+from kbsource.diff.kind import RELEASE_DIFF, doubts
+from kbsource.diff.making import report_text
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
 from kbsource.release.reader import read_table
+from mapping.inspector.about import release_name
 from mapping.inspector.beside import folded, lines_of
 from mapping.inspector.opened import close_releases, open_releases
 from tests.support.diff_worlds import WorldPage, made_diff
@@ -160,3 +162,11 @@ def test_what_makes_pages_look_gone_is_said_first(client: TestClient) -> None:
         "The older release, enwiki of 20190801, was limited (limit_pages=100): pages that were left out count as added "
         "or split.",
     ]
+
+
+def test_releases_of_dumps_without_a_date_are_of_unknown_date(made: Path) -> None:
+    report = json.loads((made / "diff" / "report.json").read_bytes())
+    undated = {side: {**report[side], "dump_date": None, "limits": {"limit_pages": 1}} for side in ("old", "new")}
+    assert report_text({**report, **undated}).startswith("# enwiki: unknown date and unknown date\n")
+    assert all("enwiki of unknown date, was limited" in doubt for doubt in doubts(undated))
+    assert release_name(RELEASE_DIFF, undated) == "Diff of releases, enwiki, unknown date to unknown date"
