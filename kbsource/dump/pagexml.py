@@ -235,7 +235,7 @@ class PageAssembler:
         return self._text_namespaces is None or namespace in self._text_namespaces
 
     def assemble(self, head: PageHead, best: Revision | None, *, has_later: bool, offset: int) -> RawPage:
-        """Gives the page as of its best revision; ``<redirect>`` tells of the newest, so not where there are later ones.
+        """Gives the page as of its best revision; ``<redirect>`` tells of the newest one, and counts for that alone.
 
         Raises:
             RecordError: ``missing_field`` (revision), ``no_revision_as_of``, ``text_deleted`` or
