@@ -46,7 +46,12 @@ _PAIRS = """
 """
 
 
-_ALL = """select count(*) from (select distinct page_id, ref, element, "offset" from ref_uses where ref is not null)"""
+# Uses at one place are one; those in tables and infoboxes have none.
+_ALL = """
+    select count(distinct (page_id, ref, element, "offset")) filter (where element is not null)
+        + count(*) filter (where element is null)
+    from ref_uses where ref is not null
+"""
 
 
 class _Use(Row):

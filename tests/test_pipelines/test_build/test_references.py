@@ -258,7 +258,7 @@ def test_a_model_says_whether_title_and_quote_of_a_source_support_the_sentence(
 
     quoted = "{{cite book|last=Lee|title=Deeds|year=1901|quote=The house is red.}}"
     text = f"The house is red.<ref>{quoted}</ref> It has gates.{{{{sfn|Lee|1901|p=7}}}}<ref>A map.</ref>"
-    text += "<ref>{{cite web|title=!}}</ref>"
+    text += "<ref>{{cite web|title=!}}</ref>\n{|\n| Red <ref name=b>B</ref> || Blue <ref name=b/>\n|}"
     (tmp_path / "xwiki-20260101-pages-articles.xml").write_bytes(dump_xml([page_xml(7, "House", text)]))
     build_mini(tmp_path / "kb", references=True, dump=tmp_path / "xwiki-20260101-pages-articles.xml", page_props=None)
     (tmp_path / "out").mkdir()
@@ -277,8 +277,8 @@ def test_a_model_says_whether_title_and_quote_of_a_source_support_the_sentence(
     assert {(one["page_id"], one["element"]) for one in lines} == {(7, 1)}
     assert [one["entailment"] > 0.9 for one in lines] == [True, False, False]
     summary = json.loads(capsys.readouterr().out)
-    assert summary["uses"] == 4
-    assert summary["not_asked"] == 1  # its source has no title
+    assert summary["uses"] == 6
+    assert summary["not_asked"] == 3  # a source without a title, and two uses in a table, which have no place
     assert summary["entailment"] == 1
     assert list(output.parent.iterdir()) == [output]
     (damaged,) = (tmp_path / "kb" / "refs").iterdir()
