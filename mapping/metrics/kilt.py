@@ -552,24 +552,24 @@ def evaluate_tasks(
 ) -> tuple[dict[str, SystemScores], list[str]]:
     """The scores of every task by gold file, in the leaderboard's order, and gold files without predictions.
 
-    A file of predictions has the name of its gold file.
+    A file of predictions has the name of its gold file. Tasks that KILT does not have come last, without a metric.
 
     Raises:
         SetupError: as ``evaluate_kilt``; there is no gold file, or no predictions for any.
     """
     folder = files.predictions
-    gold_files = [path for path in glob(join(files.gold, "*.jsonl*")) if metric_of(base_name(path))]
-    if not gold_files:
-        raise SetupError(f"{files.gold} has no file like nq-dev-kilt.jsonl; name the folder of gold files.")
-    order = list(all_sources())
+    order = {name: number for number, name in enumerate(all_sources())}
     scores, missing = {}, []
-    for path in sorted(gold_files, key=lambda path: (order.index(base_name(path).partition("-")[0]), path)):
+    gold_files = glob(join(files.gold, "*.jsonl*"))
+    for path in sorted(gold_files, key=lambda path: (order.get(base_name(path).partition("-")[0], len(order)), path)):
         name = base_name(path)
-        if not Folder.of(join(folder, name)).exists():
+        if Folder.of(join(folder, name)).exists():
+            task = replace(files, gold=path, predictions=join(folder, name), all_tasks=False)
+            scores[name] = evaluate_kilt(task, options, reject=reject, scratch_folder=scratch_folder).first
+        elif metric_of(name):
             missing.append(name)
-            continue
-        task = replace(files, gold=path, predictions=join(folder, name), all_tasks=False)
-        scores[name] = evaluate_kilt(task, options, reject=reject, scratch_folder=scratch_folder).first
+    if not scores and not missing:
+        raise SetupError(f"{files.gold} has no file like nq-dev-kilt.jsonl; name the folder of gold files.")
     if not scores:
         raise SetupError(f"{folder} has no file that is named like one of {files.gold}, such as {missing[0]}.")
     return scores, missing

@@ -432,9 +432,10 @@ def test_two_systems_are_compared(tmp_path: Path) -> None:
 def test_the_leaderboard(tmp_path: Path) -> None:
     for folder in ("gold", "guess"):
         (tmp_path / folder).mkdir()
-    for task in ("nq", "fever", "wow"):
+    for task in ("nq", "fever", "wow", "quiz"):
         write_records(tmp_path / "gold" / f"{task}-dev-kilt.jsonl", [gold("a", pages("1", answer="The Ullane"))])
-    for task in ("nq", "fever"):
+    write_records(tmp_path / "gold" / "notes.jsonl", [{"of": "no task"}])
+    for task in ("quiz", "nq", "fever"):
         guess = {"id": "a", "output": [pages("1", answer="Ullane")]}
         write_records(tmp_path / "guess" / f"{task}-dev-kilt.jsonl", [guess])
     files = KiltFiles(str(tmp_path / "gold"), str(tmp_path / "guess"), all_tasks=True)
@@ -445,6 +446,7 @@ def test_the_leaderboard(tmp_path: Path) -> None:
         ["records", "metric", "score", "KILT", "Rprec", "rec@5"],
         ["fever-dev-kilt.jsonl", "1", "accuracy", "0.00", "0.00", "100.00", "100.00"],
         ["nq-dev-kilt.jsonl", "1", "em", "100.00", "100.00", "100.00", "100.00"],
+        ["quiz-dev-kilt.jsonl", "1", "–", "–", "100.00", "100.00"],
     ]
 
 
