@@ -69,7 +69,7 @@ def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions
         *(("  taken over", n) for n in made.report.values()),
         ("passages", counts["passages"]),
         ("  of one longer sentence", counts["long_passages"]),
-        ("words", counts["words"]),
+        ("tokens" if options.cut.unit.startswith("tokens") else "words", counts["words"]),
         ("  in a passage (mean)", f"{counts['words'] / max(counts['passages'], 1):.1f}"),
         ("files", size(sum(entry.bytes for entry in entries))),
     ]

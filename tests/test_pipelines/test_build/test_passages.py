@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,8 @@ def test_the_command_says_what_it_made(tmp_path: Path, kb: Path, capsys: pytest.
     said = json.loads(capsys.readouterr().out)
     assert said["counts"] == {"pages": 5, "pages_without_text": 1, "passages": 8, "words": 34, "long_passages": 0}
     assert [one.text for one in _passages(tmp_path / "b")][3:5] == ["A town of no more than", "forty goats. It is old."]
+    assert main([*flags, str(tmp_path / "t"), "--unit", "tokens-8"]) == 0
+    assert re.search(r"^tokens +\d+$", capsys.readouterr().out, re.MULTILINE)
     assert main([*flags, str(tmp_path / "c"), "--format", "dpr", "--format", "dpr"]) == 2
     assert "give each form once" in capsys.readouterr().err
     assert main([*flags, str(tmp_path / "c"), "--worker-memory", "5"]) == 2
