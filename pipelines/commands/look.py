@@ -110,7 +110,7 @@ _LABEL = 18
 _PARAGRAPHS = 3
 _FIELDS = 12
 _MISSES = {
-    "unknown": "the dump has no such page",
+    "unknown": "the release has no such page",
     "loop": "its redirects run in a circle",
     "missing_target": "it redirects to a page that the dump does not have",
     "cross_namespace": "it redirects to a page outside of the articles",

@@ -165,9 +165,9 @@ def test_show_full_has_all_of_the_text(release: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("wanted", "reason"),
     [
-        ("No such page", "the dump has no such page"),
-        ("Q9999999", "the dump has no such page"),
-        ("999999", "the dump has no such page"),
+        ("No such page", "the release has no such page"),
+        ("Q9999999", "the release has no such page"),
+        ("999999", "the release has no such page"),
         ("Old Mole", "circle"),
         ("Lost Lagoon", "redirects to a page that the dump does not have"),
     ],
