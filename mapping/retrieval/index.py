@@ -22,7 +22,7 @@ from msgspec.structs import astuple
 
 from kbsource.columns import rows_of
 from kbsource.errors import DataError, SetupError
-from kbsource.files import is_local, join
+from kbsource.files import Folder, is_local, join
 from kbsource.release.layout import MANIFEST, is_in, stored_files
 from kbsource.release.manifest import FileEntry, code_facts
 from kbsource.release.output import ReleaseFolder, commit
@@ -156,6 +156,8 @@ class PassageIndex:
     def __init__(self, passages: str, index: str) -> None:
         corpus = PASSAGES_CORPUS.read(passages)
         self._words = analyser(corpus.facts["lang"])
+        if not Folder.of(index).exists(MANIFEST):
+            raise SetupError(f"{index}: no finished release; kbsource search {passages} QUERY makes its index.")
         manifest = PASSAGES_INDEX.read(index)
         if manifest.facts["passages"]["manifest_sha256"] != corpus.sha256:
             raise SetupError(
