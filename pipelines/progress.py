@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, TextIO
@@ -175,23 +176,26 @@ def beats_in(folder: str, prefix: str) -> Callable[[], Reading]:
     return poll
 
 
-def chunks_done(staging: str, folder: str, sizes: Sequence[int], *, unit: str = "") -> Callable[[], Done]:
+def chunks_done(
+    staging: str, folder: str, sizes: Sequence[int], *, unit: str = "", chunk_size: int | None = None
+) -> Callable[[], Done]:
     """A poll of the chunks that a ``GuardedMap`` is doing.
 
-    Its beats are only seen where the staging folder is local; elsewhere, and of steps without any, parts are counted
-    that have a chunk.
+    Its beats are only seen where the staging folder is local; elsewhere, and of steps without any, chunks are counted,
+    or parts that have one.
 
     Args:
         staging: staging folder, with the folder ``beats``.
         folder: where the chunks come to lie.
         sizes: bytes of each part of the input, or things where they are not bytes.
         unit: what these are.
+        chunk_size: how many are in a chunk, but the last one of a part; by default a part is one.
     """
     total, beats, n_done = sum(sizes), beats_in(join(staging, "beats"), ""), 0
 
     def seen() -> int:
-        paths = glob(join(folder, "*.arrow"))
-        return sum(sizes[part] for part in {int(base_name(path).partition("-")[0]) for path in paths})
+        parts = Counter(int(base_name(path).partition("-")[0]) for path in glob(join(folder, "*.arrow")))
+        return sum(min(sizes[part], n * (chunk_size or sizes[part])) for part, n in parts.items())
 
     def poll() -> Done:
         nonlocal n_done

@@ -23,6 +23,7 @@ from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, once, read_chunk_report, write_chunk
+from mapping.passages.corpus import GROUP_ROWS
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.encoder import Encoder, open_encoder
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, VectorPrecision
@@ -94,7 +95,8 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
             >> do(_commit, beam.pvalue.AsSingleton(n_cut), output=output, facts=facts, n=corpus.n_rows("passages"))
         )
         sizes = [entry.rows or 0 for entry in entries]
-        with progress.stage("vectors", chunks_done(out.staging, folder, sizes, unit="passages")):
+        done = chunks_done(out.staging, folder, sizes, unit="passages", chunk_size=GROUP_ROWS)
+        with progress.stage("vectors", done):
             steps = run_pipeline(pipeline, "vectors", counts=(counts := Counter[str]()))
     report = {"taken_over": counts["taken_over"]} if counts and base else {}
     return MadeRelease(options.output, PASSAGE_VECTORS.read(output), time.monotonic() - started, steps, report)

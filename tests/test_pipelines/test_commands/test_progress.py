@@ -10,7 +10,7 @@ import pytest
 
 from kbsource.runtime.beat import Beat
 from pipelines import progress
-from pipelines.progress import Done, Progress, beats_in, progress_line
+from pipelines.progress import Done, Progress, beats_in, chunks_done, progress_line
 
 
 class Terminal(io.StringIO):
@@ -63,6 +63,18 @@ def test_beats_in_one_kind_are_summed_up_and_not_forgotten(tmp_path: Path) -> No
     assert poll()[2:] == (7, 70)
     (tmp_path / "scan-1.beat").unlink()
     assert poll()[2:] == (7, 70)
+
+
+@pytest.mark.parametrize(("chunk_size", "n_done"), [(None, 130), (20, 70)])
+def test_a_part_is_done_by_its_chunks_where_their_size_is_known(
+    tmp_path: Path, chunk_size: int | None, n_done: int
+) -> None:
+    for name in ("00000-00000", "00000-00001", "00002-00000", "00002-00001"):
+        (tmp_path / f"{name}.arrow").touch()
+
+    done = chunks_done(str(tmp_path / "staging"), str(tmp_path), [100, 50, 30], chunk_size=chunk_size)()
+
+    assert (done.n_bytes, done.total_bytes) == (n_done, 180)
 
 
 def test_the_line_that_is_redrawn_fits_into_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
