@@ -14,8 +14,6 @@ from collections import Counter
 from decimal import Decimal
 from typing import Any
 
-import inflect
-
 Json = dict[str, Any]
 
 
@@ -98,6 +96,8 @@ def complete_value(value: Json, entities: dict[str, Json]) -> Json:
 
 def in_words(amount: str) -> list[str]:
     """A number in words; nothing for what is none."""
+    import inflect  # which takes seconds, in every process that collects tests
+
     return [str(inflect.engine().number_to_words(amount))] if re.fullmatch(r"[0-9]+(\.[0-9]+)?", amount) else []
 
 

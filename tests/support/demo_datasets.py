@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -38,7 +39,7 @@ class _NoGuard:
         self._verdicts = verdicts
 
     def run(self, task: Mapping[str, Any]) -> None:
-        do_chunk({**task, "verdicts": self._verdicts}, Beat.unshared())
+        do_chunk({**json.loads(json.dumps(task)), "verdicts": self._verdicts}, Beat.unshared())
 
     def close(self) -> None:
         """Has nothing to close."""

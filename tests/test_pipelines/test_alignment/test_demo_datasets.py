@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kbsource.lookup import KnowledgeSource
 from mapping.sources import all_sources
@@ -18,11 +19,20 @@ from pipelines.jobs.build import BuildSummary
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import Planned
 from tests.support.alignments import read_lines, table
-from tests.support.demo_datasets import GOLDEN, kilt_file, map_demo, planned_demo, record_files
+from tests.support.demo_datasets import CONFIG, GOLDEN, kilt_file, map_demo, planned_demo, record_files
 
-PLANNED = planned_demo(Path("kb"), Path("aligned"))
-ANSWERED = [one for one in PLANNED if one.options.split != "test"]
-EACH = pytest.mark.parametrize("planned", PLANNED, ids=[one.folder for one in PLANNED])
+DATASETS = yaml.safe_load(CONFIG.read_text("utf-8"))["datasets"]
+FOLDERS = [f"{name}/{split}" for name, dataset in DATASETS.items() for split in dataset["splits"]]
+
+
+@pytest.fixture(scope="module")
+def plans() -> list[Planned]:
+    return planned_demo(Path("kb"), Path("aligned"))
+
+
+@pytest.fixture(params=FOLDERS)
+def planned(request: pytest.FixtureRequest, plans: list[Planned]) -> Planned:
+    return plans[FOLDERS.index(request.param)]
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +46,14 @@ def _report(demo: MadeRelease[Any], folder: str) -> dict[str, Any]:
     return report
 
 
-def test_every_split_that_kilt_publishes_is_in_the_demo() -> None:
-    assert {one.options.dataset for one in PLANNED} == set(all_sources()) - {"kilt", "jsonl"}
-    assert {(one.name, one.options.split) for one in PLANNED} == {
+def test_every_split_that_kilt_publishes_is_in_the_demo(plans: list[Planned]) -> None:
+    assert [one.folder for one in plans] == FOLDERS
+    assert {one.options.dataset for one in plans} == set(all_sources()) - {"kilt", "jsonl"}
+    assert {(one.name, one.options.split) for one in plans} == {
         (name, split) for name, source in all_sources().items() for split in source.published.records
     }
 
 
-@EACH
 def test_records_are_those_of_the_golden_files(planned: Planned, demo: MadeRelease[Any]) -> None:
     files = record_files(Path(demo.output), [planned])
 
@@ -52,13 +62,12 @@ def test_records_are_those_of_the_golden_files(planned: Planned, demo: MadeRelea
         assert path.read_text("utf-8") == (GOLDEN / name).read_text("utf-8"), name
 
 
-def test_there_is_no_golden_file_too_many(demo: MadeRelease[Any]) -> None:
+def test_there_is_no_golden_file_too_many(plans: list[Planned], demo: MadeRelease[Any]) -> None:
     found = {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.jsonl")}
 
-    assert found == set(record_files(Path(demo.output), PLANNED))
+    assert found == set(record_files(Path(demo.output), plans))
 
 
-@EACH
 def test_the_validator_passes_and_scores_again_what_has_a_score(
     planned: Planned, demo: MadeRelease[Any], release: Path
 ) -> None:
@@ -73,7 +82,6 @@ def test_the_validator_passes_and_scores_again_what_has_a_score(
         assert checked.rescored == checked.located
 
 
-@EACH
 def test_only_labels_bring_a_test_file_with_answers_and_it_is_the_other_with_them(
     planned: Planned, demo: MadeRelease[Any]
 ) -> None:
@@ -91,7 +99,7 @@ def test_only_labels_bring_a_test_file_with_answers_and_it_is_the_other_with_the
     assert sorted(f"{planned.name}/{name}" for name in listed) == sorted(files)
 
 
-@pytest.mark.parametrize("planned", ANSWERED, ids=[one.folder for one in ANSWERED])
+@pytest.mark.parametrize("planned", [name for name in FOLDERS if not name.endswith("/test")], indirect=True)
 def test_evidence_is_marked_as_written_where_the_file_has_a_span_of_it(
     planned: Planned, demo: MadeRelease[Any]
 ) -> None:
@@ -105,7 +113,6 @@ def test_evidence_is_marked_as_written_where_the_file_has_a_span_of_it(
     assert not marked
 
 
-@EACH
 def test_no_record_is_lost_without_a_reason(planned: Planned, demo: MadeRelease[Any]) -> None:
     report = _report(demo, planned.folder)
     records, counts = report["records"], report["counts"]

@@ -144,6 +144,7 @@ def test_the_report_crosses_the_two_signals_contradictions_first(verified: MadeR
     assert verified.manifest.facts["model"]["backend"] == "onnx"
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_span_that_the_rule_takes_gives_way_to_no_sentence_that_it_does_not(
     options: VerifyOptions, release: Path, tmp_path: Path
 ) -> None:
@@ -161,6 +162,7 @@ def test_a_span_that_the_rule_takes_gives_way_to_no_sentence_that_it_does_not(
     assert rows["span"]["score"] >= 0.2 > rows["sentence"]["score"]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_sentence_that_stands_for_several_evidences_of_a_set_is_written_once(
     rows: dict[str, dict[str, Any]], options: VerifyOptions, release: Path, tmp_path: Path
 ) -> None:

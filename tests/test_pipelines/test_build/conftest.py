@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mapping.passages.cut import CutOptions
+from tests.support.demo_datasets import chunks_in_this_process
 from tests.support.passages import CORPUS_CUT, CORPUS_FORMS, CORPUS_PAGES, cut_release, write_kb
 
 
@@ -19,7 +20,8 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def cut(tmp_path_factory: pytest.TempPathFactory, kb: Path) -> Path:
     folder = tmp_path_factory.mktemp("cut") / "corpus"
-    cut_release(folder, kb, cut=CORPUS_CUT, formats=CORPUS_FORMS)
+    with chunks_in_this_process():
+        cut_release(folder, kb, cut=CORPUS_CUT, formats=CORPUS_FORMS)
     return folder
 
 

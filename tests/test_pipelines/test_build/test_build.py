@@ -139,6 +139,7 @@ def test_a_truncated_dump_fails_before_anything_is_written(truncated: Path, tmp_
     assert not (tmp_path / "release").exists()
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_truncated_dump_is_built_when_that_is_allowed(release: Path, truncated: Path, tmp_path: Path) -> None:
     build_mini(tmp_path / "release", dump=truncated, allow_truncated=True, max_rejects=0.1)
 
@@ -158,6 +159,7 @@ def test_what_a_break_cuts_needs_no_higher_ceiling(tmp_path: Path) -> None:
     assert reasons == ["page_cut", "truncated_dump"]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_dump_of_one_page_makes_a_sound_release(tmp_path: Path) -> None:
     dump = tmp_path / "wiki.xml"
     dump.write_text(

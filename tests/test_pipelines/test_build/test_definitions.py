@@ -15,6 +15,8 @@ from tests.support import defined_wiki
 from tests.support.builds import build_mini, open_release, rows
 from tests.support.dumps import dump_xml, page_xml
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 PLAIN = {"page_props": None}
 
 

@@ -22,6 +22,7 @@ from pipelines.cli import main
 from tests.support import mini_wikidata
 from tests.support.builds import build_mini, contents, open_release
 from tests.support.builds import rows as rows_of
+from tests.support.demo_datasets import chunks_in_this_process
 from tests.support.entities import make
 from tests.support.inspected import client_of
 from tests.support.moved_builds import build_moved
@@ -36,9 +37,10 @@ Rows = list[dict[str, Any]]
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Releases of both days: ``wikidata`` and ``kb``, ``later-wikidata`` and ``later``."""
     folder = tmp_path_factory.mktemp("worlds")
-    make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
-    build_mini(folder / "kb", page_props=None, wikidata=str(folder / "wikidata"))
-    build_moved(folder)
+    with chunks_in_this_process():
+        make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
+        build_mini(folder / "kb", page_props=None, wikidata=str(folder / "wikidata"))
+        build_moved(folder)
     return folder
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import importlib
-import json
 import random
 import re
 import shutil
@@ -20,9 +18,9 @@ import pytest
 from kbsource.errors import SetupError
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.pages.writing import GROUP_CHARS
-from kbsource.runtime.guard import Guard
 from tests.support import make_demo, mini_wiki
 from tests.support.builds import build_mini, contents
+from tests.support.demo_datasets import chunks_in_this_process
 from tests.support.dumps import dump_xml, header_xml, page_xml
 from tests.support.moody_parser import LOST, MOODS, TOO_DEEP
 from tests.support.random_edits import EditedWiki
@@ -35,17 +33,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "lua with references": {"templates": "lua", "references": True},
     "rules with references": {"templates": "rules", "references": True},
 }
-
-
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has chunks done in this process, for no page of these ends it: a new process takes longer than a build."""
-
-    def run(guard: Any, task: dict[str, Any]) -> Any:
-        module, _, name = guard._function.partition(":")
-        return getattr(importlib.import_module(module), name)(json.loads(json.dumps(task)), guard._beat)
-
-    monkeypatch.setattr(Guard, "run", run)
 
 
 def follow_edits(folder: Path, seed: str, n_edits: int, **options: Any) -> Counter[str]:
@@ -73,14 +60,14 @@ def follow_edits(folder: Path, seed: str, n_edits: int, **options: Any) -> Count
     return parsed
 
 
-@pytest.mark.usefixtures("in_process")
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("way", ["lua with references"])
 def test_a_build_from_a_base_makes_the_bytes_of_a_full_one(tmp_path: Path, way: str) -> None:
     follow_edits(tmp_path, "a few", 8, **WAYS[way])
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_process")
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("way", WAYS)
 def test_after_each_of_two_hundred_edits_the_bytes_are_those_of_a_full_build(tmp_path: Path, way: str) -> None:
     parsed = follow_edits(tmp_path, way, 50, **WAYS[way])
@@ -120,7 +107,7 @@ def a_month_later(xml: bytes) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_process")
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("name", REAL)
 def test_of_two_real_dumps_the_second_is_made_from_the_first(tmp_path: Path, name: str) -> None:
     file, options = REAL[name]
@@ -145,10 +132,12 @@ def test_of_two_real_dumps_the_second_is_made_from_the_first(tmp_path: Path, nam
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("base") / "release"
-    build_mini(folder, dump=mini_wiki.XML, traces=True)
+    with chunks_in_this_process():
+        build_mini(folder, dump=mini_wiki.XML, traces=True)
     return folder
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_traces_change_no_other_table_and_are_sound(tmp_path: Path, base: Path) -> None:
     build_mini(tmp_path / "plain", dump=mini_wiki.XML)
 
@@ -174,6 +163,20 @@ def test_traces_of_other_pages_are_found(tmp_path: Path, base: Path) -> None:
 
 
 def test_pages_that_could_not_be_parsed_are_tried_again(tmp_path: Path, base: Path) -> None:
+    given: dict[str, Any] = {"dump": mini_wiki.XML, "traces": True}
+    with chunks_in_this_process({5: (1, "timeout"), 6: (1, "crash"), 7: (1, "error"), 8: (2, "crash")}):
+        troubled = build_mini(tmp_path / "troubled", **given)
+    with chunks_in_this_process():
+        made = build_mini(tmp_path / "made", base=str(tmp_path / "troubled"), **given)
+
+    failed = {f"fallback_{how}": 1 for how in ("timeout", "crash", "error")}
+    assert troubled.manifest.parse_statuses == {**failed, "ok": made.manifest.totals.articles - 4}
+    assert made.taken_over == made.manifest.totals.articles - 4
+    assert contents(tmp_path / "made") == contents(base)
+
+
+@pytest.mark.slow
+def test_what_ends_the_process_ends_it_again_where_pages_are_taken_over(tmp_path: Path, base: Path) -> None:
     """All others are taken over: from a parser that fails on some pages, by one of another name that does not."""
     moody = "tests.support.moody_parser:MoodyParser"
     given: dict[str, Any] = {"dump": mini_wiki.XML, "traces": True, "page_timeout_s": 2.0, "max_rejects": 0.1}
@@ -185,6 +188,7 @@ def test_pages_that_could_not_be_parsed_are_tried_again(tmp_path: Path, base: Pa
     assert made.taken_over == full.manifest.totals.articles - (n_moody - 1)  # LOST is no article
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_base_that_was_made_otherwise_is_refused(tmp_path: Path, base: Path) -> None:
     def refused(match: str, **options: Any) -> None:
         given: dict[str, Any] = {"dump": mini_wiki.XML, "base": str(base), **options}
@@ -214,7 +218,7 @@ def test_a_base_that_was_made_otherwise_is_refused(tmp_path: Path, base: Path) -
     refused(r"traces-00000-of-00001.parquet is not as it was written \(missing\)", base=str(changed))
 
 
-@pytest.mark.usefixtures("in_process")
+@pytest.mark.usefixtures("in_this_process")
 def test_row_groups_are_those_of_a_full_build_though_pages_come_out_of_several(tmp_path: Path) -> None:
     text = "\n\n".join(f"Sentence {number} of [[Page {number}]]." for number in range(GROUP_CHARS // 300))
     pages = [page_xml(number, f"Page {number}", text) for number in range(1, 41)]
@@ -281,7 +285,7 @@ def _props(path: Path, rows: list[make_demo.PropRow]) -> str:
     return str(path)
 
 
-@pytest.mark.usefixtures("in_process")
+@pytest.mark.usefixtures("in_this_process")
 def test_exactly_the_pages_that_rest_on_what_changed_are_made_again(tmp_path: Path) -> None:
     pytest.importorskip("lupa", reason="needs kbsource[lua]")
     given: dict[str, Any] = {"traces": True, "templates": "lua", "references": True}

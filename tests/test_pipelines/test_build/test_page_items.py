@@ -22,6 +22,8 @@ from tests.support.builds import build_mini, open_release, rows
 from tests.support.entities import array, item, make
 from tests.support.verified import seal
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 Row = dict[str, Any]
 
 

@@ -145,6 +145,7 @@ OLD, NEW = zip(
 
 
 @pytest.mark.parametrize("cut", [CORPUS_CUT, CutOptions(unit="words-5"), CutOptions(unit="tokens-4")], ids=str)
+@pytest.mark.usefixtures("in_this_process")
 def test_passages_of_pages_whose_text_is_the_same_are_taken_over(tmp_path: Path, cut: CutOptions) -> None:
     old = write_kb(tmp_path / "a", (*SAME, *OLD, page(42, "Gone", "It was here.")))
     new = write_kb(tmp_path / "b", (page(41, "New", "It is here."), *reversed(SAME), *NEW), rows_per_shard=7)

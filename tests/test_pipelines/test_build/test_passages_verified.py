@@ -21,6 +21,8 @@ from pipelines.cli import main
 from tests.support.passages import CORPUS_PAGES, page, write_kb
 from tests.support.verified import seal, verified
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 TABLE = "passages/passages-00000-of-00002.parquet"
 LINES = "pyserini/passages-00000-of-00002.jsonl"
 

@@ -25,6 +25,8 @@ from tests.support.published import card_metadata, check_published
 from tests.support.verified import verified
 from tests.test_kbsource.test_release.test_verify import Release
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 HOUSE = """The house<ref name="deed">{{cite book|last=Lee|first=Ann|title=Deeds|year=1901}}</ref> is
 [[red]].<ref name=map /> It has gates.{{sfn|Lee|1901|p=7}}<ref group=n>Four of them.</ref>
 It burnt{{cn|date=May 2020}} down.<ref name=deed/>{{rp|9}}

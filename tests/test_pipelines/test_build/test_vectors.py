@@ -37,6 +37,8 @@ from tests.support.passages import CORPUS_CUT, CORPUS_PAGES, cut_release, page, 
 from tests.support.tiny_encoder import DIMENSION, encode_corpus, tiny_encoder
 from tests.support.verified import seal, verified
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 FIRST = "vectors/vectors-00000-of-00002.parquet"
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from mapping.passages.cut import CutOptions
 from tests.support.contexts import write_pages, write_questions
+from tests.support.demo_datasets import chunks_in_this_process
 from tests.support.passages import cut_release
 
 
@@ -19,7 +20,8 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory, kb: Path) -> Path:
     folder = tmp_path_factory.mktemp("corpus") / "passages"
-    cut_release(folder, kb, cut=CutOptions(max_words=10))
+    with chunks_in_this_process():
+        cut_release(folder, kb, cut=CutOptions(max_words=10))
     return folder
 
 

@@ -204,6 +204,7 @@ def test_show_keeps_to_the_width_of_the_terminal(
     assert width - 20 < widest <= width
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_templates_lists_what_loses_most_text_with_the_first_use(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

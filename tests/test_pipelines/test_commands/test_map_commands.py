@@ -171,6 +171,7 @@ def test_map_then_validate(release: Path, tmp_path: Path, capsys: pytest.Capture
     assert sum(told["broken"].values()) >= len(told["findings"]) > 0
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_validate_says_where_nothing_could_be_compared(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -158,6 +158,7 @@ def test_an_alignment_keeps_the_rights_of_its_data_set(release: Path, tmp_path: 
 
 
 @pytest.mark.parametrize(("day", "is_known"), [("2023-06-06", False), ("2023-06-07", True)])
+@pytest.mark.usefixtures("in_this_process")
 def test_whoever_knows_the_day_of_a_dump_is_asked_where_no_revision_says_enough(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], *, day: str, is_known: bool
 ) -> None:

@@ -20,6 +20,8 @@ from tests.support.passages import cut_release, page, write_kb
 from tests.support.tiny_encoder import encode_corpus, tiny_encoder
 from tests.support.verified import verified
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 SORN = page(3, "Sorn", "The Sorn is a river. It rises in Brack.", "Its fish are old.")
 TEY = page(5, "Tey", "A town of no more than forty goats.", "It stands on the river Sorn.", kinds=["paragraph"])
 RECORDS = (

@@ -19,6 +19,8 @@ from pipelines.cli import main
 from tests.support.alignments import evidence, map_mini, record, table, write_records
 from tests.support.verified import manifest_bytes, seal, verified
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 
 def _broken(folder: Path, kb: Path | None = None) -> set[tuple[str, str]]:
     report = verified(folder, kb=kb)

@@ -27,6 +27,8 @@ from tests.support.passages import cut_release
 from tests.support.qampari import drawn, write_qampari
 from tests.support.verified import seal, verified
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 DEV, TEST = (f"qampari_contexts/{split}_data_with_contexts.jsonl" for split in ("dev", "test"))
 READERS = "qampari_fid/dev_data.jsonl"
 UNPLACED_FILE = "unplaced.jsonl"

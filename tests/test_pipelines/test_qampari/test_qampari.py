@@ -32,6 +32,7 @@ from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import QampariOptions
 from tests.support import mini_wikidata
 from tests.support.builds import build_mini, open_release, rows
+from tests.support.demo_datasets import chunks_in_this_process
 from tests.support.entities import make
 from tests.support.qampari import made_alone, undrawn_row
 from tests.support.qampari_oracle import Oracle, check, undrawn_questions
@@ -43,8 +44,9 @@ SPLITS = ("train", "dev", "test")
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("mini")
-    make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
-    build_mini(folder / "kb", wikidata=str(folder / "wikidata"))
+    with chunks_in_this_process():
+        make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
+        build_mini(folder / "kb", wikidata=str(folder / "wikidata"))
     return World(folder / "kb", folder / "wikidata", folder)
 
 

@@ -19,6 +19,8 @@ from tests.support.entities import array, item, item_snak, make, statement, term
 from tests.support.qampari_worlds import Maker, World, options_for, run_job
 from tests.support.releases import TitleRow, write_release
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
