@@ -288,12 +288,16 @@ def read_verdicts(path: str | None, tasks: dict[str, Task], reject: Reject) -> J
         SetupError: the file cannot be read, or is one of something else.
     """
     judged = Judged()
+    before = None
     for record in _said(path, ("task_id", "verdict"), partial(_check_verdict, tasks), reject):
         task_id, is_right = record["task_id"], record["verdict"] == CORRECT
+        if (said := (task_id, is_right, record.get("worker") or "")) == before:
+            continue  # an export of Label Studio has a row for each highlight
+        before = said
         if judged.final.get(task_id, is_right) != is_right:
             judged.overturned.add(task_id)
         judged.final[task_id] = is_right
-        worker = judged.workers[record.get("worker") or ""]
+        worker = judged.workers[said[-1]]
         worker["verdicts"] += 1
         if tasks[task_id].is_wrong:
             worker["wrong_judged"] += 1
@@ -336,8 +340,10 @@ def _check_paraphrase(asked: Collection[str], found: dict[str, str], record: Jso
 
 
 def _said(path: str | None, keys: tuple[str, ...], check: Callable[[Json], None], reject: Reject) -> Iterator[Json]:
-    def checked(record: Json) -> Json:
+    def checked(record: Json) -> Json | None:
         renamed = _renamed(record)
+        if renamed.get("verdict") == "":  # a row of a sheet that was not filled in
+            return None
         check(renamed)
         return renamed
 

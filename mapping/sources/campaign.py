@@ -98,7 +98,7 @@ def _annotation_rows(task: Json) -> Iterator[Json]:
             elif part["type"] == "textarea":
                 row["free_text"] = "\n".join(value["text"])
             elif part["type"] == "labels":
-                highlights.append(value.get("text") or task["data"]["text"][value["start"] : value["end"]])
+                highlights.append(value.get("text") or task["data"].get("text", "")[value["start"] : value["end"]])
         for highlight in highlights or [None]:
             yield row if highlight is None else {**row, "highlight": highlight}
 

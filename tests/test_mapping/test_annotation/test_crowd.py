@@ -499,10 +499,14 @@ def test_a_verdict_drops_its_answer(form: TaskForm, tmp_path: Path) -> None:
             writer = csv.DictWriter(file, rows[0])
             writer.writeheader()
             writer.writerow({**rows[0], "label": "incorrect", "worker_id": "w"})
+            writer.writerow(rows[1])  # not filled in
     else:
         rows = json.loads((tmp_path / "tasks" / "validation.json").read_text())
-        result = [{"type": "choices", "value": {"choices": ["incorrect"]}}]
+        marks = [{"type": "labels", "value": {"start": start, "end": start + 2}} for start in (0, 5)]
+        result = [{"type": "choices", "value": {"choices": ["incorrect"]}}, *marks]
         said.write_text(json.dumps([{**rows[0], "annotations": [{"completed_by": {"id": 7}, "result": result}]}]))
     report = apply_crowd(*(str(tmp_path / name) for name in ("release", "tasks", "judged")), verdicts=str(said))
     assert (report["answers"]["judged"], report["answers"]["dropped"]) == (1, 1)
-    assert list(report["workers"]) == ["w" if form == "csv" else "7"]
+    worker = "w" if form == "csv" else "7"
+    assert report["workers"] == {worker: {"verdicts": 1, "wrong_judged": 0, "wrong_accepted": 0}}
+    assert report["rejected"] == {}
