@@ -91,11 +91,13 @@ def about_sections(opened: Opened, *, has_counts: bool = False) -> Iterator[Sect
         columns = ("table or file", "rows or lines", "files", "bytes", "share of bytes")
         blocks.append(Table("Tables and other files", columns, sizes))
     if opened.parts:
+        tables = tuple(dict.fromkeys(name for part in opened.parts for name in part.tables))
+        counted = ([part.tables[name].n_rows if name in part.tables else None for name in tables] for part in opened.parts)
         parts = tuple(
-            (Link(folder.folder, part.url()), part.kind.name, *(part.tables[name].n_rows for name in part.tables))
-            for folder, part in zip(opened.manifest.parts, opened.parts, strict=True)
+            (Link(folder.folder, part.url()), part.kind.name, *own)
+            for folder, part, own in zip(opened.manifest.parts, opened.parts, counted, strict=True)
         )
-        blocks.append(Table("Releases in it", ("folder", "kind", *opened.parts[0].tables), parts))
+        blocks.append(Table("Releases in it", ("folder", "kind", *tables), parts))
     yield Section("What it is", tuple(blocks))
 
 

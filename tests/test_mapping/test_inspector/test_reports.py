@@ -120,10 +120,11 @@ def test_drift_is_told_by_how_far_evidence_moved(tmp_path: Path) -> None:
 
 @pytest.fixture
 def both(tmp_path: Path) -> Path:
-    """Two alignments in a folder."""
+    """Two alignments in a folder, the second of them moved from another snapshot."""
     aligned, parts = [], []
-    for dataset, n_rows in (("fever", 4), ("nq", 2)):
-        own = write_alignment(tmp_path / "all" / dataset, ROWS[:n_rows], dataset=dataset)
+    crossed_rows = [{"example_id": "r", "output": 0, "evidence": 0, "outcome": "near", **OLD, **SAME}]
+    for dataset, n_rows, more in (("fever", 4, {}), ("nq", 2, {"crosswalk": (CROSSWALK, crossed_rows)})):
+        own = write_alignment(tmp_path / "all" / dataset, ROWS[:n_rows], dataset=dataset, **more)
         parts.append(InnerRelease(dataset, ALIGNMENT.read(str(own)).sha256))
         aligned.append(Aligned(dataset, dataset, {**report_of(str(own)), "dropped_by_threshold": 0.25}))
     pages = {"in_the_release": 10, "with_evidence": 5, "share": 0.5, "by_number_of_datasets": {"1": 4, "2": 1}}
@@ -135,6 +136,9 @@ def both(tmp_path: Path) -> Path:
 
 def test_datasets_stand_side_by_side_and_then_each(both: Path) -> None:
     text = report_text(both)
+    assert "| folder | kind | alignments | crosswalk |" in text
+    assert "| fever | alignment | 4 | – |" in text
+    assert "| nq | alignment | 2 | 1 |" in text
     assert "| fever, dev | 25.0 % | 26.0 % |" in text
     assert "| nq, dev | 25.0 % | 16.1 % |" in text
     assert "| fever, dev | 4 | 10,444 | – | 1.12 |" in text
