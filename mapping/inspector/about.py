@@ -92,7 +92,9 @@ def about_sections(opened: Opened, *, has_counts: bool = False) -> Iterator[Sect
         blocks.append(Table("Tables and other files", columns, sizes))
     if opened.parts:
         tables = tuple(dict.fromkeys(name for part in opened.parts for name in part.tables))
-        counted = ([part.tables[name].n_rows if name in part.tables else None for name in tables] for part in opened.parts)
+        counted = (
+            [part.tables[name].n_rows if name in part.tables else None for name in tables] for part in opened.parts
+        )
         parts = tuple(
             (Link(folder.folder, part.url()), part.kind.name, *own)
             for folder, part, own in zip(opened.manifest.parts, opened.parts, counted, strict=True)

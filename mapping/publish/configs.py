@@ -184,9 +184,11 @@ def _is_named(config: Config, main: str) -> bool:
 
 
 def _prefixed(part: Part, name: str) -> str:
-    """A name that tells what is of one benchmark from what is of others."""
+    """A name that tells what is of one benchmark from what is of others, or of the same in another way."""
     dataset = part.values.get("dataset")
-    return f"{dataset}-{name}" if isinstance(dataset, str) and not name.startswith(f"{dataset}-") else name
+    if not isinstance(dataset, str):
+        return name
+    return f"{part.folder.partition('/')[0] or dataset}-{name.removeprefix(f'{dataset}-')}"
 
 
 def _split_of(part: Part) -> str:

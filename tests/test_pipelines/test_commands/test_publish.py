@@ -157,6 +157,27 @@ def test_an_alignment_keeps_the_rights_of_its_data_set(release: Path, tmp_path: 
     assert verified(tmp_path / "out").is_sound
 
 
+def test_a_dataset_that_was_aligned_in_two_ways_is_two(release: Path, tmp_path: Path, in_this_process: None) -> None:
+    write_records(
+        tmp_path / "own.jsonl", [record("a", [evidence("the capital is Port Sellick", title="Halvane Isles")])]
+    )
+    datasets = {
+        name: {"dataset": "jsonl", "splits": {"dev": {"input": "own.jsonl"}}, **more}
+        for name, more in (("jsonl", {}), ("by-elements", {"numbering": "elements"}))
+    }
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump({"datasets": datasets}))
+    config, output = str(tmp_path / "all.yaml"), str(tmp_path / "aligned")
+    assert main(["map", "all", str(release), "--config", config, "--output", output]) == 0
+    assert main(["publish", output, "--output", str(tmp_path / "out"), *LICENCE]) == 0
+    files = {
+        one["config_name"]: [file["path"] for file in one["data_files"]]
+        for one in card_metadata(tmp_path / "out")["configs"]
+    }
+    for name in datasets:
+        assert files[f"{name}-kilt"] == [f"hub/{name}-kilt/validation.parquet"]
+        assert files[f"{name}-records"] == [f"{name}/dev/records/records-00000-of-00001.parquet"]
+
+
 @pytest.mark.parametrize(("day", "is_known"), [("2023-06-06", False), ("2023-06-07", True)])
 @pytest.mark.usefixtures("in_this_process")
 def test_whoever_knows_the_day_of_a_dump_is_asked_where_no_revision_says_enough(
