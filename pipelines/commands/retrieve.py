@@ -92,7 +92,8 @@ def search(
                 text="\n".join(
                     f"{one.score:8.3f}  {one.document}  {one.title}" + (f"\n          {one.text}" if one.text else "")
                     for one in hits
-                ),
+                )
+                or "Nothing is found.",
                 values=[{name: getattr(one, name) for name in ("score", "document", "title", "text")} for one in hits],
                 next=command_line("search", passages, "--queries", "FILE", "--output", "PREDICTIONS"),
             )

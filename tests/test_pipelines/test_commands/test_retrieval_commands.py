@@ -66,6 +66,8 @@ def test_a_query_is_answered_and_the_index_is_kept(
     assert "indexed" not in said.err
     assert "5__0  Tey" in said.out
     assert verified(tmp_path / "corpus-bm25").findings == ()
+    assert main([*flags, "unheard of"]) == 0
+    assert capsys.readouterr().out.startswith("Nothing is found.\n")
     assert main([*flags, "goats", "--level", "page", "--json"]) == 0
     assert [(one["document"], one["text"]) for one in json.loads(capsys.readouterr().out)] == [("5", "")]
 
