@@ -320,7 +320,12 @@ PAGES_VIEWS = KindViews(
             led_by="title",
             card=_to_page,
         ),
-        "redirects": Listing(label="Redirects", facets=("status",), searched=("title", "final_title")),
+        "redirects": Listing(
+            label="Redirects",
+            facets=("status",),
+            searched=("title", "final_title"),
+            links={"page_id": lambda opened, row: None},  # its own, which is none of an article
+        ),
         "templates": Listing(label="Templates", facets=("outcome",), searched=("name",)),
         "rejected": Listing(label="Rejected", facets=("stage", "reason")),
     },
