@@ -1,5 +1,9 @@
 """Hypothesis draws the same examples in every run; ``make fuzz`` draws new ones, twenty times as many."""
 
+import functools
+
+from cyclopts import field_info
+from cyclopts.argument import _collection
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -7,3 +11,6 @@ settings.register_profile(
 )
 settings.register_profile("fuzz", settings.get_profile("same"), derandomize=False, max_examples=2000, print_blob=True)
 settings.load_profile("same")
+# Cyclopts works these out of a command's signature several times for each command line, two fifths of its time.
+_collection._resolve_groups_from_callable = functools.cache(_collection._resolve_groups_from_callable)
+field_info.get_type_hints = functools.cache(field_info.get_type_hints)

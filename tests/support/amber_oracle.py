@@ -86,12 +86,7 @@ def complete_value(value: Json, entities: dict[str, Json]) -> Json:
         return {**value, "aliases": []}
     users = [one["qid"] for pid in ("P3095", "P1535") for one in entity["pids"].get(pid, []) if "qid" in one]
     more = {alias for qid in users if qid in entities for alias in entities[qid]["aliases"]}
-    return {
-        **value,
-        "aliases": entity["aliases"],
-        "additional_aliases": sorted(more),
-        "entity_types": entity["types"],
-    }
+    return {**value, "aliases": entity["aliases"], "additional_aliases": sorted(more), "entity_types": entity["types"]}
 
 
 def in_words(amount: str) -> list[str]:

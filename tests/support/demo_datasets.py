@@ -24,6 +24,7 @@ from pipelines.options import Planned
 from pipelines.primitives.guarded_chunk import do_chunk
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
+from tests.support.alignments import tokeniser
 from tests.support.builds import build_mini
 from tests.support.mini_wiki import FOLDER
 from tests.support.real_data import ROOT
@@ -52,7 +53,11 @@ def chunks_in_this_process(verdicts: Mapping[int, tuple[int, str]] | None = None
     Args:
         verdicts: over rows of every chunk, see ``kbsource.runtime.chunks.Work``; none without.
     """
-    with mock.patch("pipelines.primitives.guarded_map.Guard", partial(_NoGuard, verdicts or {})):
+    with (
+        mock.patch("pipelines.primitives.guarded_map.Guard", partial(_NoGuard, verdicts or {})),
+        mock.patch("pipelines.alignment.search.Tokeniser", tokeniser),
+        mock.patch("mapping.write.validate.Tokeniser", tokeniser),
+    ):
         yield
 
 

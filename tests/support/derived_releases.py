@@ -191,10 +191,7 @@ def write_alignments(folder: Path, parts: Iterable[tuple[str, Path]]) -> Path:
     """Makes a folder that holds finished alignments, by their path in it, a release."""
     output = str(folder)
     inner = [{"folder": name, "manifest_sha256": ALIGNMENT.read(str(path)).sha256} for name, path in parts]
-    files = [
-        write_report({}, output=output),
-        write_lines([b"none\n"], "report.txt", output=output),
-    ]
+    files = [write_report({}, output=output), write_lines([b"none\n"], "report.txt", output=output)]
     manifest = ALIGNMENTS.listing(files, {"alignments": inner})
     commit(ALIGNMENTS, manifest, output, kept=[part["folder"] for part in inner])
     return folder
@@ -219,10 +216,7 @@ def write_amber(folder: Path, names: Sequence[str], pages: Sequence[Page], *, ma
     output, kind = str(folder), AMBER_SETS
     with ReleaseFolder(output, kind=kind):
         pass
-    entities = [
-        amber_entity("Q1", 4.0, pages[0], is_head=True),
-        amber_entity("Q2", 2.0, pages[1], is_head=False),
-    ]
+    entities = [amber_entity("Q1", 4.0, pages[0], is_head=True), amber_entity("Q2", 2.0, pages[1], is_head=False)]
     rows: dict[str, list[tuple[Any, ...]]] = {
         "sets": [("human", name, entities[::-1]) for name in names],
         "tuples": [row for name in names for row in _tuples(name, pages)],

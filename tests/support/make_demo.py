@@ -215,16 +215,8 @@ def derived_files(xml: bytes) -> dict[str, bytes]:
     """Gives every derived file by name, for a stamped XML; the mini-Wikidata comes from its own source."""
     dump, index = multistream(xml)
     rows = page_props([parse_page(page) for page in split_xml(xml)[1]])
-    files = {
-        XML: xml,
-        MULTISTREAM: dump,
-        INDEX: index,
-        PAGE_PROPS: gzip_bytes(page_props_sql(rows).encode("utf-8")),
-    }
-    sums = {
-        MD5SUMS: checksum_lines(files, "md5"),
-        SHA1SUMS: checksum_lines(files, "sha1"),
-    }
+    files = {XML: xml, MULTISTREAM: dump, INDEX: index, PAGE_PROPS: gzip_bytes(page_props_sql(rows).encode("utf-8"))}
+    sums = {MD5SUMS: checksum_lines(files, "md5"), SHA1SUMS: checksum_lines(files, "sha1")}
     del files[XML]
     return {**files, **sums, WIKIDATA: wikidata_dump()}
 

@@ -32,9 +32,6 @@ N_ARTICLES = 66
 N_REDIRECTS = 20
 N_OTHER_NAMESPACES = 15
 
-DISAMBIGUATION_PAGE_IDS = (63, 66, 195)
-"""Lantern and Pell by template, Heron by ``__DISAMBIG__``; page_props names all three."""
-
 
 class RedirectFact(NamedTuple):
     """What a redirect must come to: its status, hops, section, and the article at the end of its chain.
@@ -75,8 +72,3 @@ N_REDIRECTS_BY_STATUS = {"ok": 10, "double": 2, "loop": 4, "missing_target": 2, 
 
 QID_OWNER_PAGE_ID, QID_CLAIMANT_PAGE_ID = 237, 240
 """Both claim Q9000237 in page_props; an item belongs to the lowest page id, so the claimant gets none."""
-
-
-def expected_qid(page_id: int) -> str | None:
-    """Gives the Wikidata item that an article must get: none where 7 divides the id or the claim is vain."""
-    return f"Q{9_000_000 + page_id}" if page_id % 7 and page_id != QID_CLAIMANT_PAGE_ID else None

@@ -13,12 +13,7 @@ from kbsource.pages.articles import PageParser, ParsedPage
 from kbsource.records import RawPage
 from tests.support.guarded_work import misbehave
 
-MOODS = {
-    "Port Sellick": "hang in C",
-    "Lake Miravel": "segfault",
-    "Heron": "type error",
-    "Pell & Daughters": "segfault",
-}
+MOODS = {"Port Sellick": "hang in C", "Lake Miravel": "segfault", "Heron": "type error", "Pell & Daughters": "segfault"}
 """What happens when a page is parsed."""
 
 TOO_DEEP = "River Ullane"

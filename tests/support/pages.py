@@ -9,64 +9,16 @@ from datetime import UTC, datetime
 from hypothesis import strategies as st
 
 from kbsource.columns import schema_of
-from kbsource.records import (
-    Anchor,
-    Cell,
-    CellLink,
-    Element,
-    Infobox,
-    InfoboxField,
-    Loss,
-    Page,
-    Table,
-    TemplateUse,
-)
+from kbsource.records import Anchor, Cell, CellLink, Element, Infobox, InfoboxField, Loss, Page, Table, TemplateUse
 from kbsource.release.manifest import FileEntry
 from kbsource.release.pages.writing import PageGroups, check_page
 from kbsource.release.writer import TableFile
 
-WORDS = [  # some of more than one byte a letter
-    "the",
-    "of",
-    "and",
-    "in",
-    "city",
-    "river",
-    "mathematician",
-    "language",
-    "was",
-    "born",
-    "university",
-    "century",
-    "Zürich",
-    "naïve",
-    "北京",
-    "war",
-    "treaty",
-    "kingdom",
-    "Łódź",
-    "island",
-    "railway",
-    "opened",
-    "population",
-    "district",
-    "émigré",
-    "composer",
-    "theory",
-    "football",
-    "season",
-    "written",
-    "𝔘nicode",
-    "species",
-    "genus",
-    "family",
-    "award",
-    "film",
-    "album",
-    "station",
-    "parliament",
-    "election",
-]
+WORDS = (  # some of more than one byte a letter
+    "the of and in city river mathematician language was born university century Zürich naïve 北京 war treaty kingdom "
+    "Łódź island railway opened population district émigré composer theory football season written 𝔘nicode species "
+    "genus family award film album station parliament election"
+).split()
 
 
 def title_of(number: int) -> str:
@@ -104,16 +56,7 @@ def _page(number: int, n_pages: int, rng: random.Random, stock: list[str], n_par
             label = title_of(target)
             pieces.append(label)
             anchors.append(
-                Anchor(
-                    len(elements),
-                    at,
-                    at + len(label),
-                    label,
-                    label,
-                    None,
-                    first_id + 3 * target,
-                    label.lower(),
-                )
+                Anchor(len(elements), at, at + len(label), label, label, None, first_id + 3 * target, label.lower())
             )
             at += len(label) + 1
         kind, ordinal, marker = ("list_item", paragraph, "#") if paragraph % 5 == 4 else ("paragraph", None, "")
@@ -218,12 +161,7 @@ def pages(draw: st.DrawFn) -> Page:
         redirects=draw(names),
         tables=tuple(draw(st.lists(st.builds(Table, places, _maybe_text, names, rows), max_size=2))),
         infoboxes=tuple(
-            draw(
-                st.lists(
-                    st.builds(Infobox, places, _texts(), st.lists(_fields(), max_size=2).map(tuple)),
-                    max_size=2,
-                )
-            )
+            draw(st.lists(st.builds(Infobox, places, _texts(), st.lists(_fields(), max_size=2).map(tuple)), max_size=2))
         ),
         templates=tuple(draw(st.lists(st.builds(TemplateUse, _texts(), _texts(), st.integers(1, 99)), max_size=2))),
         losses=tuple(draw(st.lists(st.builds(Loss, _texts(), st.integers(1, 99)), max_size=2))),

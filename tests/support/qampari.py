@@ -93,12 +93,7 @@ def write_qampari(
     given, output = list(questions), str(folder)
     with ReleaseFolder(output, kind=QAMPARI_RELEASE):
         pass
-    files = write_release_files(
-        given,
-        queries_of(given),
-        form=form,
-        output=output,
-    )
+    files = write_release_files(given, queries_of(given), form=form, output=output)
     manifest = QAMPARI_RELEASE.listing(files, {"form": form._asdict(), **(facts or {})})
     commit(QAMPARI_RELEASE, manifest, output)
     return folder

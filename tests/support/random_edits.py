@@ -26,7 +26,7 @@ _MODULES = {
     "Told": "local p = {}\nfunction p.told(frame)\nlocal t = mw.title.new(frame.args[1])\n"
     "local s = mw.title.new('Template:' .. frame.args[1])\n"
     "return (t.exists and 'there' or 'gone') .. ' ' .. #(s:getContent() or '') .. require('Module:Tides').next()\n"
-    "end\nreturn p",
+    "end\nreturn p"
 }
 _WORDS = "tide lantern quay heron brine mole ferry gull harp islet".split()
 

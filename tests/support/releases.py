@@ -118,10 +118,7 @@ def write_release(
         tables={
             "pages": tuple(entries),
             "redirects": write_small_table(
-                redirect_rows(index_folder, scratch=str(folder / "scratch")),
-                RedirectRow,
-                output,
-                "redirects",
+                redirect_rows(index_folder, scratch=str(folder / "scratch")), RedirectRow, output, "redirects"
             ),
             "rejected": write_small_table(rejected, BadRecord, output, "rejected"),
             "templates": write_small_table(templates.rows(), TemplateRow, output, "templates"),

@@ -27,6 +27,13 @@ def verified(
     return verify(str(folder), KINDS, sources=given, on_progress=on_progress)
 
 
+def broken(folder: Path, **sources: Path | None) -> set[tuple[str, str]]:
+    """The files and rules of what the verification finds."""
+    report = verified(folder, **sources)
+    assert report.is_sound == (not report.findings)
+    return {(one.file, one.rule) for one in report.findings}
+
+
 def manifest_bytes(values: dict[str, Any], *, form: str) -> bytes:
     """Gives the manifest of a format that has these values."""
     return ListingManifest.from_json({**values, "format": form}, "").to_bytes()

@@ -13,11 +13,7 @@ GOOD = {"bleu": 0.7, "entailment": 0.2, "neutral": 0.1, "contradiction": 0.7}
 
 
 @pytest.mark.parametrize(
-    ("rule", "holds"),
-    [
-        ("NOT Bleu >= 1 OR bleu < 0", True),
-        ("not not bleu>=.5and(entailment<1.)", True),
-    ],
+    ("rule", "holds"), [("NOT Bleu >= 1 OR bleu < 0", True), ("not not bleu>=.5and(entailment<1.)", True)]
 )
 def test_case_blanks_and_bare_points_do_not_matter(rule: str, holds: bool) -> None:
     assert read_rule(rule).holds(GOOD) is holds

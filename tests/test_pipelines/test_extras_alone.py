@@ -38,10 +38,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "diff": ("diff {release} {release} --output {out}/diff", "show {release} 12"),
     "inspect": ("report {release} --output {out}/report.html",),
     "align": ("passages {release} --output {out}/passages", "locate {release} --id 12", "completion bash"),
-    "search": (
-        "passages {release} --output {out}/passages",
-        "search {out}/passages island --index {out}/index",
-    ),
+    "search": ("passages {release} --output {out}/passages", "search {out}/passages island --index {out}/index"),
     "dense": (
         "passages {release} --output {out}/passages",
         "vectors {out}/passages --model {encoder} --output {out}/vectors",

@@ -16,12 +16,7 @@ from kbsource.errors import SetupError
 from kbsource.identity import title_hash
 from kbsource.index.mapped_files import title_keys
 from kbsource.index.title_index import Resolution, TitleIndex
-from kbsource.index.title_index_build import (
-    TitleIndexReport,
-    build_title_index,
-    dropped_sources,
-    read_dropped,
-)
+from kbsource.index.title_index_build import TitleIndexReport, build_title_index, dropped_sources, read_dropped
 from tests.support.releases import TitleRow, redirect_to, title_batches
 
 ARTICLES = [TitleRow(5, "Earth"), TitleRow(3, "Łódź"), TitleRow(9, "AC/DC")]

@@ -10,16 +10,7 @@ import pytest
 
 from kbsource.columns import schema_of
 from kbsource.errors import RecordError
-from kbsource.wikidata.entity import (
-    FORMS,
-    NEEDED_QUALIFIERS,
-    OWN_COLUMNS,
-    RANKS,
-    Entity,
-    Term,
-    entity_key,
-    read_snak,
-)
+from kbsource.wikidata.entity import FORMS, NEEDED_QUALIFIERS, OWN_COLUMNS, RANKS, Entity, Term, entity_key, read_snak
 from kbsource.wikidata.records import Value
 from tests.support.entities import item, item_snak, reader, statement, terms
 

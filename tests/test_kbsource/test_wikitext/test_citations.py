@@ -62,10 +62,7 @@ def test_data_uses_known_words_alone() -> None:
     slots = {slot for names in DATA["parameters"].values() for slot in names}
     assert {slot for form in DATA["form"] for slot in form["slots"]} | slots <= set(DATA["parameters"]["en"]) | set(
         SCHEMES
-    ) | {
-        "wayback",
-        "dead_since",
-    }
+    ) | {"wayback", "dead_since"}
     written = [[name for names in slots.values() for name in names.split()] for slots in DATA["parameters"].values()]
     assert [name for names in written for name in names if _fold(name) != name] == []
     assert [name for names in written for name in set(names) if names.count(name) > 1] == []

@@ -142,11 +142,7 @@ DATA = {
 
 @pytest.mark.parametrize(("body", "given", "use", "expected"), MODULES.values(), ids=MODULES)
 def test_a_reader_sees(body: str, given: str, use: str, expected: str) -> None:
-    modules = {
-        "M": f"local p = {{}} function p.f(frame) {body} end return p",
-        "Arguments": ARGUMENTS,
-        **DATA,
-    }
+    modules = {"M": f"local p = {{}} function p.f(frame) {body} end return p", "Arguments": ARGUMENTS, **DATA}
     templates = {"Zzz run": f"{{{{#invoke:M|f{given}}}}}", "Zzz bold": "&lt;{{{1}}}&gt;"}
     page = parsed(f"({{{{Zzz run{use}}}}})", modules, templates)
     assert "\n".join(element.text for element in page.elements[1:]).replace("\n", "") == f"({expected})"

@@ -14,14 +14,7 @@ from kbsource.site import Site
 from kbsource.wikitext import templates
 from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
 from kbsource.wikitext.markers import unliteral
-from kbsource.wikitext.templates import (
-    Rendering,
-    magic,
-    normalise_template_name,
-    render,
-    rule_book,
-    split_template,
-)
+from kbsource.wikitext.templates import Rendering, magic, normalise_template_name, render, rule_book, split_template
 from tests.support.examples import examples
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "templates" / "templates.toml"

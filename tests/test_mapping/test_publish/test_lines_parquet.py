@@ -28,22 +28,12 @@ def _written(folder: Path, **splits: list[Any]) -> tuple[pa.Schema, dict[str, li
 def test_a_field_has_one_type_in_every_split(tmp_path: Path) -> None:
     schema, rows = _written(tmp_path, train=[{"n": 1, "l": []}], dev=[{"n": 0.5, "l": [{"a": "x"}], "more": True}])
     assert schema.types == [pa.float64(), pa.list_(pa.struct([("a", pa.string())])), pa.bool_()]
-    assert rows == {
-        "train": [{"n": 1.0, "l": [], "more": None}],
-        "dev": [{"n": 0.5, "l": [{"a": "x"}], "more": True}],
-    }
+    assert rows == {"train": [{"n": 1.0, "l": [], "more": None}], "dev": [{"n": 0.5, "l": [{"a": "x"}], "more": True}]}
 
 
 @pytest.mark.parametrize(
     "values",
-    [
-        [1, "one"],
-        [{"Q1": 1}, {"Q22": 2}],
-        [{}, {}],
-        [2**63, 1],
-        [[1], {"a": 1}],
-        [{f"k{n}": n for n in range(60)}],
-    ],
+    [[1, "one"], [{"Q1": 1}, {"Q22": 2}], [{}, {}], [2**63, 1], [[1], {"a": 1}], [{f"k{n}": n for n in range(60)}]],
 )
 def test_what_has_no_type_in_common_is_kept_as_json_text(tmp_path: Path, values: list[Any]) -> None:
     schema, rows = _written(tmp_path, train=[{"v": value} for value in values])

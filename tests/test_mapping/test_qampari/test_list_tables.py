@@ -92,8 +92,7 @@ def test_hyphens_and_longer_ranges_are_no_parts(title: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("section", "is_used"),
-    [("Sweden", True), ("LAKES", True), ("Q", True), ("Former", False), ("", True)],
+    ("section", "is_used"), [("Sweden", True), ("LAKES", True), ("Q", True), ("Former", False), ("", True)]
 )
 def test_the_section_is_a_part_of_the_title_or_a_letter(section: str, is_used: bool) -> None:
     page = _page(_lakes(element=1), sections=[("History", section)])

@@ -23,13 +23,7 @@ from mapping.metrics.evaluation import QampariEvaluation, QampariFiles
 from mapping.metrics.qampari import evaluate_qampari
 from mapping.qampari.kind import QAMPARI_RELEASE, TABLES, read_form
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
-from mapping.qampari.records import (
-    ProofText,
-    QueryRow,
-    Question,
-    QuestionAnswer,
-    QuestionEntity,
-)
+from mapping.qampari.records import ProofText, QueryRow, Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.release import (
     PUBLISHED,
     AnswerStatistics,
@@ -297,10 +291,7 @@ def test_a_release_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
 
     with pytest.raises(SetupError, match="no more"):
         write_release_files(
-            questions(),
-            [],
-            form=Form(HOST, with_meta=False, is_released_case=False, seed=""),
-            output=output,
+            questions(), [], form=Form(HOST, with_meta=False, is_released_case=False, seed=""), output=output
         )
     assert stored_files(output) == ["BUILDING"]
     begin(output)

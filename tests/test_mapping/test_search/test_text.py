@@ -6,6 +6,7 @@ import re
 import sys
 import unicodedata
 from collections import defaultdict
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from kbsource.sentences import sentence_spans
 from mapping.search.text import find_whole, fold_case, is_void, normal_form
 from mapping.search.tokens import Tokeniser
 
+tokeniser = cache(Tokeniser)
 FORMS = {
     "lower case": ("Lincoln", "lincoln"),
     "ASCII punctuation goes": ("U.S.-$5+`^~|", "us5"),
@@ -90,7 +92,7 @@ def test_canonically_equal_texts_have_equal_forms(token: str) -> None:
 )
 def test_what_is_raised_or_lowered_reads_as_on_the_line(raised: str, plain: str) -> None:
     assert normal_form(raised) == normal_form(plain)
-    assert Tokeniser("en").forms(f"about {raised} of") == Tokeniser("en").forms(f"about {plain} of")
+    assert tokeniser("en").forms(f"about {raised} of") == tokeniser("en").forms(f"about {plain} of")
 
 
 @pytest.mark.parametrize("sign", "⁺⁻⁼⁽⁾₊₋₌₍₎")

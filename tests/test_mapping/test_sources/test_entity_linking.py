@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nltk.tokenize import TreebankWordTokenizer  # type: ignore[import-untyped]  # NLTK is not typed
 
 from kbsource.errors import SetupError
 from mapping.records import PageKey
@@ -76,6 +75,8 @@ def test_real_sentences_have_the_tokens_that_nltk_gives_them() -> None:
     texts = [path.read_text("utf-8") for path in sorted(real_path("datasets/wned-wiki/RawText").iterdir())]
     pages = sorted(real_path("datasets/fever/wiki-pages").iterdir())
     texts += [json.loads(line)["text"] for path in pages for line in path.read_text("utf-8").splitlines()]
+    from nltk.tokenize import TreebankWordTokenizer  # type: ignore[import-untyped]  # brings SciPy
+
     nltk = TreebankWordTokenizer()
     known = [one for text in texts for one in sentences(text) if not UNKNOWN.search(one[0])]
     assert len(known) > 2000

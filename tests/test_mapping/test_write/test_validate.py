@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -16,7 +17,7 @@ from kbsource.records import Page
 from kbsource.release.writer import write_rows
 from mapping.schema import ALIGNMENTS
 from mapping.write.validate import RULES, Validation, validate_kilt
-from tests.support.alignments import write_records
+from tests.support.alignments import tokeniser, write_records
 from tests.support.pages import synthetic_pages
 from tests.support.releases import TitleRow, write_release
 
@@ -55,7 +56,8 @@ def good(example_id: str = "a") -> Json:
 
 def check(folder: Path, source: KnowledgeSource, *records: Any, alignments: str | None = None) -> Validation:
     path = write_records(folder / "x-dev-kilt.jsonl", records)
-    return validate_kilt(str(path), source, alignments=alignments)
+    with mock.patch("mapping.write.validate.Tokeniser", tokeniser):
+        return validate_kilt(str(path), source, alignments=alignments)
 
 
 def test_a_good_file_is_valid(tmp_path: Path, source: KnowledgeSource) -> None:

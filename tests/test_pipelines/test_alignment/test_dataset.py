@@ -141,11 +141,7 @@ def test_similar_titles_are_reported_and_not_used(own: MadeRelease[Any]) -> None
 
 
 def test_what_was_written_is_valid(own: MadeRelease[Any], release: Path) -> None:
-    result = validate_kilt(
-        str(Path(own.output) / "jsonl-dev-kilt.jsonl"),
-        open_release(release),
-        alignments=own.output,
-    )
+    result = validate_kilt(str(Path(own.output) / "jsonl-dev-kilt.jsonl"), open_release(release), alignments=own.output)
 
     assert result.findings == []
     assert (result.records, result.spans, result.located, result.rescored) == (5, 4, 3, 3)

@@ -55,8 +55,7 @@ def test_a_kilt_file_is_moved_with_a_crosswalk(release: Path, tmp_path: Path) ->
 
 @pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize(
-    ("name", "split"),
-    [("triviaqa-dev_id-kilt.jsonl", "dev"), ("triviaqa-test_id_without_answers-kilt.jsonl", "test")],
+    ("name", "split"), [("triviaqa-dev_id-kilt.jsonl", "dev"), ("triviaqa-test_id_without_answers-kilt.jsonl", "test")]
 )
 def test_published_files_without_inputs_are_moved_under_their_names(
     release: Path, tmp_path: Path, name: str, split: str
@@ -179,18 +178,7 @@ TREX = FOLDER / "datasets" / "trex"
 
 
 def _map_trex(release: Path, output: Path, split: str, *options: str) -> int:
-    command = [
-        "map",
-        "trex",
-        str(release),
-        "--split",
-        split,
-        "--output",
-        str(output),
-        "--min-facts",
-        "2",
-        *BROKEN,
-    ]
+    command = ["map", "trex", str(release), "--split", split, "--output", str(output), "--min-facts", "2", *BROKEN]
     return main([*command, "--input", str(TREX), "--wikidata", str(TREX / "wikidata.json"), *options])
 
 

@@ -21,6 +21,7 @@ from pipelines.options import Planned
 from tests.support.alignments import read_lines, table
 from tests.support.demo_datasets import CONFIG, GOLDEN, kilt_file, map_demo, planned_demo, record_files
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
 DATASETS = yaml.safe_load(CONFIG.read_text("utf-8"))["datasets"]
 FOLDERS = [f"{name}/{split}" for name, dataset in DATASETS.items() for split in dataset["splits"]]
 

@@ -39,9 +39,7 @@ def cut(wanted: list[Alignment], *, have_pages: bool) -> list[list[Alignment]]:
 
 
 @given(
-    positions=st.lists(st.integers(0, 5), max_size=40).map(sorted),
-    limit=st.integers(1, 10),
-    at_once=st.integers(1, 7),
+    positions=st.lists(st.integers(0, 5), max_size=40).map(sorted), limit=st.integers(1, 10), at_once=st.integers(1, 7)
 )
 def test_chunks_hold_every_row_once_and_no_more_than_memory_may(positions: list[int], limit: int, at_once: int) -> None:
     wanted = [row(number, position) for number, position in enumerate(positions)]

@@ -192,9 +192,7 @@ def test_a_sentence_that_stands_for_several_evidences_of_a_set_is_written_once(
     assert (counts["spans_written"], counts["set_spans"], counts["sets_written"]) == (2, 2, 2)
     assert counts["evidences"] == {"exact": 1, "weak": 3}
     result = validate_kilt(
-        str(tmp_path / "out" / "jsonl-dev-kilt.jsonl"),
-        open_release(release),
-        alignments=str(tmp_path / "out"),
+        str(tmp_path / "out" / "jsonl-dev-kilt.jsonl"), open_release(release), alignments=str(tmp_path / "out")
     )
     assert (result.findings, result.rescored) == ([], 2)
 

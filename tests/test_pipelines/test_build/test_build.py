@@ -56,11 +56,7 @@ def test_plain_xml_and_multistream_give_the_same_rows(release: Path, tmp_path: P
 @pytest.mark.slow
 def test_pages_that_hang_or_crash_the_parser_are_extracted_in_the_simplest_way(tmp_path: Path) -> None:
     release = tmp_path / "release"
-    build_mini(
-        release,
-        parser="tests.support.moody_parser:MoodyParser",
-        page_timeout_s=0.5,
-    )
+    build_mini(release, parser="tests.support.moody_parser:MoodyParser", page_timeout_s=0.5)
 
     statuses = {page.title: page.parse_status for page in open_release(release)}
     expected = {
@@ -234,10 +230,7 @@ def test_a_page_given_twice_is_released_once(tmp_path: Path) -> None:
     assert verify(str(tmp_path / "release"), [PAGES_RELEASE]).findings == ()
 
 
-@pytest.mark.parametrize(
-    ("n_bytes", "expected"),
-    [(50_000, 1 << 20), (64 << 20, 2 << 20), (22 << 30, 32 << 20)],
-)
+@pytest.mark.parametrize(("n_bytes", "expected"), [(50_000, 1 << 20), (64 << 20, 2 << 20), (22 << 30, 32 << 20)])
 def test_ranges_suit_the_size_of_the_dump(n_bytes: int, expected: int) -> None:
     assert range_size(n_bytes) == expected
 

@@ -92,13 +92,7 @@ def _texts(row: dict[str, Any], side: str) -> list[str | None]:
             ["Veldmark", "Halvane Isles", "Halvanic"],
         ),
         # Another label of the answer, whose page the page links to.
-        (
-            "Who operates Kestrane Observatory?",
-            "stayed",
-            None,
-            ["University of Port Sellick"],
-            ["Sellick University"],
-        ),
+        ("Who operates Kestrane Observatory?", "stayed", None, ["University of Port Sellick"], ["Sellick University"]),
         ("How many members does Gazette of Port Sellick have?", "stayed", None, ["318"], ["318"]),
         ("What are the countries of origin of Kelp weaving?", "stayed", "new_no_page", ["Halvane Isles"] * 1, None),
         ("What is the area of Lake Miravel?", "stayed", "old_no_name", [None], [None]),

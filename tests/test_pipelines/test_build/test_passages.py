@@ -17,24 +17,20 @@ from kbsource.errors import SetupError
 from kbsource.kilt import kilt_record
 from kbsource.records import Page
 from mapping.passages import corpus as corpus_files
-from mapping.passages.corpus import PASSAGES, read_passages
-from mapping.passages.cut import CutOptions, Passage
+from mapping.passages.corpus import PASSAGES
+from mapping.passages.cut import CutOptions
 from mapping.passages.kind import PASSAGES_CORPUS
 from pipelines.cli import main
 from tests.support.builds import contents, open_release
+from tests.support.contexts import passages_of
 from tests.support.passages import CORPUS_CUT, CORPUS_FORMS, CORPUS_PAGES, cut_release, page, write_kb
 from tests.support.verified import verified
 
 TABLE = "passages/passages-00000-of-00002.parquet"
 
 
-def _passages(corpus: Path) -> list[Passage]:
-    paths = sorted((corpus / "passages").iterdir())
-    return [one for path in paths for one in read_passages(str(path))]
-
-
 def test_running_text_is_cut_page_by_page(corpus: Path) -> None:
-    assert [(one.passage_id, one.title, one.text) for one in _passages(corpus)] == [
+    assert [(one.passage_id, one.title, one.text) for one in passages_of(corpus)] == [
         ("3__0", "Sorn", "The Sorn is a river."),
         ("3__1", "Sorn", "It rises in Brack."),
         ("3__2", "Sorn", "Its fish are old."),
@@ -58,7 +54,7 @@ def test_running_text_is_cut_page_by_page(corpus: Path) -> None:
 
 
 def test_forms_have_the_same_passages_in_the_same_order(corpus: Path) -> None:
-    passages = _passages(corpus)
+    passages = passages_of(corpus)
     lines = [line for path in sorted((corpus / "pyserini").iterdir()) for line in path.read_text("utf-8").splitlines()]
     assert [json.loads(line) for line in lines] == [
         {"id": one.passage_id, "contents": f"{one.title}\n{one.text}", "section": ""} for one in passages
@@ -72,7 +68,7 @@ def test_forms_have_the_same_passages_in_the_same_order(corpus: Path) -> None:
 
 
 def test_every_form_is_sound_and_has_every_passage(chunks: Path, release: Path) -> None:
-    passages = _passages(chunks)
+    passages = passages_of(chunks)
     ids = [one.passage_id for one in passages]
     pages = {one.page_id: kilt_record(one)["text"] for one in open_release(release)}
     assert verified(chunks).findings == verified(chunks, kb=release).findings == ()
@@ -93,7 +89,7 @@ def test_every_form_is_sound_and_has_every_passage(chunks: Path, release: Path) 
 @pytest.mark.slow
 def test_words_leave_lists_out(tmp_path: Path, kb: Path) -> None:
     cut_release(tmp_path / "corpus", kb, cut=CutOptions(unit="words-8"))
-    assert [(one.passage_id, one.text) for one in _passages(tmp_path / "corpus")] == [
+    assert [(one.passage_id, one.text) for one in passages_of(tmp_path / "corpus")] == [
         ("3__0", "The Sorn is a river. It rises in"),
         ("3__1", "Brack. Its fish are old."),
         ("5__0", 'Goats, "kids" and\tmore.'),
@@ -215,7 +211,8 @@ def test_the_command_says_what_it_made(tmp_path: Path, kb: Path, capsys: pytest.
     assert main([*flags, str(tmp_path / "b"), "--max-words", "6", "--split-long-sentences", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["counts"] == {"pages": 5, "pages_without_text": 1, "passages": 8, "words": 34, "long_passages": 0}
-    assert [one.text for one in _passages(tmp_path / "b")][3:5] == ["A town of no more than", "forty goats. It is old."]
+    texts = [one.text for one in passages_of(tmp_path / "b")]
+    assert texts[3:5] == ["A town of no more than", "forty goats. It is old."]
     assert main([*flags, str(tmp_path / "t"), "--unit", "tokens-8"]) == 0
     assert re.search(r"^tokens +\d+$", capsys.readouterr().out, re.MULTILINE)
     assert main([*flags, str(tmp_path / "c"), "--format", "dpr", "--format", "dpr"]) == 2

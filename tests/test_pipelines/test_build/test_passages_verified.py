@@ -19,7 +19,7 @@ from mapping.passages.cut import Passage, PassageSpan
 from mapping.passages.kind import PASSAGES_CORPUS
 from pipelines.cli import main
 from tests.support.passages import CORPUS_PAGES, page, write_kb
-from tests.support.verified import seal, verified
+from tests.support.verified import broken, seal, verified
 
 pytestmark = pytest.mark.usefixtures("module_in_this_process")
 
@@ -39,10 +39,6 @@ def _set(number: int, **values: Any) -> Callable[[list[Passage]], None]:
         passages[number] = msgspec.structs.replace(passages[number], **values)
 
     return change
-
-
-def _broken(corpus: Path, kb: Path | None = None) -> set[tuple[str, str]]:
-    return {(one.file, one.rule) for one in verified(corpus, kb=kb).findings}
 
 
 def test_a_corpus_is_sound(corpus: Path, kb: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +74,7 @@ def test_passages_are_built_as_such(corpus: Path, change: Callable[[list[Passage
 
 def test_a_page_stands_in_one_place(corpus: Path) -> None:
     _edit(corpus, lambda passages: passages.append(passages[0]))
-    assert ("manifest.json", "duplicate_page") in _broken(corpus)
+    assert ("manifest.json", "duplicate_page") in broken(corpus)
 
 
 @pytest.mark.slow
@@ -94,7 +90,7 @@ def test_a_page_stands_in_one_place(corpus: Path) -> None:
 )
 def test_passages_are_what_their_pages_give(corpus: Path, kb: Path, change: Callable[[list[Passage]], Any]) -> None:
     _edit(corpus, change)
-    assert (TABLE, "passage_differs") in _broken(corpus, kb)
+    assert (TABLE, "passage_differs") in broken(corpus, kb=kb)
 
 
 def test_lines_are_what_the_table_says(corpus: Path) -> None:
@@ -103,25 +99,25 @@ def test_lines_are_what_the_table_says(corpus: Path) -> None:
     for odd in (whole.replace(b"Brack", b"Black"), whole + b"{}\n", whole[: whole.rindex(b"{")]):
         path.write_bytes(odd)
         seal(corpus)
-        assert _broken(corpus) == {(LINES, "line_differs")}
+        assert broken(corpus) == {(LINES, "line_differs")}
 
 
 def test_a_table_for_dpr_has_its_head(corpus: Path) -> None:
     path = corpus / "dpr" / "passages.tsv"
     path.write_bytes(path.read_bytes().replace(b"id\ttext\ttitle\n", b"id\ttitle\ttext\n", 1))
     seal(corpus)
-    assert _broken(corpus) == {("dpr/passages.tsv", "line_differs")}
+    assert broken(corpus) == {("dpr/passages.tsv", "line_differs")}
 
 
 def test_counts_are_those_of_the_passages(corpus: Path, kb: Path) -> None:
     counts = PASSAGES_CORPUS.read(str(corpus)).facts["counts"]
     for name in counts:
         seal(corpus, counts={**counts, name: counts[name] + 1})
-        assert _broken(corpus, kb) == {("manifest.json", "counts")}
+        assert broken(corpus, kb=kb) == {("manifest.json", "counts")}
     seal(corpus, counts={**counts, "words": 1})
-    assert _broken(corpus) == {("manifest.json", "counts")}
+    assert broken(corpus) == {("manifest.json", "counts")}
     seal(corpus, counts={})
-    assert _broken(corpus) == {("manifest.json", "manifest")}
+    assert broken(corpus) == {("manifest.json", "manifest")}
 
 
 def test_a_corpus_has_all_of_its_files(corpus: Path, kb: Path) -> None:
@@ -129,7 +125,7 @@ def test_a_corpus_has_all_of_its_files(corpus: Path, kb: Path) -> None:
     for file in (TABLE, LINES):
         (corpus / file).rename(corpus.parent / "aside")
         seal(corpus, files=[one for one in files if one["file"] != file])
-        assert (file, "missing") in _broken(corpus, kb)
+        assert (file, "missing") in broken(corpus, kb=kb)
         (corpus.parent / "aside").rename(corpus / file)
 
 
@@ -139,7 +135,7 @@ def test_a_corpus_has_no_further_files(corpus: Path, kb: Path) -> None:
     files = json.loads((corpus / "manifest.json").read_text())["files"]
     seal(corpus, files=[*files, {"file": further, "rows": 0, "bytes": 0, "sha256": ""}])
     for given in (kb, None):
-        assert ("manifest.json", "manifest") in _broken(corpus, given)
+        assert ("manifest.json", "manifest") in broken(corpus, kb=given)
 
 
 def test_a_damaged_release_is_nothing_to_compare_a_corpus_with(
@@ -165,10 +161,10 @@ def test_a_corpus_is_compared_with_the_release_that_it_is_from(
 def test_lines_with_more_than_the_table_are_compared_with_the_pages(
     tmp_path: Path, chunks: Path, release: Path
 ) -> None:
-    broken = tmp_path / "chunks"
-    shutil.copytree(chunks, broken)
-    path = broken / "kilt" / "passages.tsv"
+    copy = tmp_path / "chunks"
+    shutil.copytree(chunks, copy)
+    path = copy / "kilt" / "passages.tsv"
     path.write_bytes(path.read_bytes().replace(b'"paragraph_id":1', b'"paragraph_id":2', 1))
-    seal(broken)
-    assert _broken(broken) == set()
-    assert _broken(broken, release) == {("kilt/passages.tsv", "line_differs")}
+    seal(copy)
+    assert broken(copy) == set()
+    assert broken(copy, kb=release) == {("kilt/passages.tsv", "line_differs")}

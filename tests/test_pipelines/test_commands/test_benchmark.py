@@ -93,11 +93,7 @@ def _scores(folder: Path) -> dict[tuple[str, str, str], tuple[float, int]]:
 
 
 def test_systems_are_measured_on_records_of_every_form(
-    tmp_path: Path,
-    corpus: Path,
-    config: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, corpus: Path, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     flags = ["benchmark", str(corpus), "--config", str(config), "--output", str(out), "--bootstrap", "100", "--json"]

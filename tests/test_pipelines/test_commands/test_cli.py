@@ -142,8 +142,7 @@ def test_verify(release: Path, damaged: str, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    "wanted",
-    ["Halvane Isles", "the_Halvanes", "12", "https://mini.example.org/wiki/Halvane_Isles", "Q9000012"],
+    "wanted", ["Halvane Isles", "the_Halvanes", "12", "https://mini.example.org/wiki/Halvane_Isles", "Q9000012"]
 )
 def test_show_finds_a_page_by_title_redirect_id_url_and_item(
     release: Path, wanted: str, capsys: pytest.CaptureFixture[str]

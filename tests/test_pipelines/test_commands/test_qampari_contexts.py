@@ -119,11 +119,7 @@ def test_proofs_that_no_passage_holds_are_listed(
     assert [one["pid"][-4:] for one in record["positive_ctxs"]] == ["3__0", "4__0"]
     assert (record["hard_negative_ctxs"], record["ctxs"]) == ([], [])
     proofs = json.loads((output / "report.json").read_text())["proofs"]
-    assert proofs == {
-        "all": 5,
-        "placed": 2,
-        "unplaced": {"no_passages": 1, "no_running_text": 1, "sentence_cut": 1},
-    }
+    assert proofs == {"all": 5, "placed": 2, "unplaced": {"no_passages": 1, "no_running_text": 1, "sentence_cut": 1}}
 
 
 def test_lines_that_cannot_be_used_are_named(

@@ -78,15 +78,7 @@ def test_files_of_queries_become_predictions_runs_and_training_lines(tmp_path: P
         {"id": "b", "input": "goats", "output": [{"answer": "no", "provenance": [{"wikipedia_id": "5"}]}]},
     ]
     path = write_records(tmp_path / "queries.jsonl", queries)
-    flags = [
-        "search",
-        str(corpus),
-        "--index",
-        str(tmp_path / "index"),
-        "--queries",
-        str(path),
-        "--output",
-    ]
+    flags = ["search", str(corpus), "--index", str(tmp_path / "index"), "--queries", str(path), "--output"]
     assert main([*flags, str(tmp_path / "kilt.jsonl"), "--top", "2"]) == 0
     assert main([*flags, str(tmp_path / "run.trec"), "--top", "2", "--form", "trec"]) == 0
     assert main([*flags, str(tmp_path / "train.jsonl"), "--negatives", "1"]) == 0
@@ -243,13 +235,7 @@ def test_alignment_and_passages_are_of_one_release(
 ) -> None:
     other = write_kb(tmp_path, [SORN])
     cut_release(tmp_path / "corpus", other)
-    flags = [
-        "beir",
-        str(aligned),
-        str(tmp_path / "corpus"),
-        "--output",
-        str(tmp_path / "out"),
-    ]
+    flags = ["beir", str(aligned), str(tmp_path / "corpus"), "--output", str(tmp_path / "out")]
     assert main(flags) == 2
     assert "made from different releases" in capsys.readouterr().err
 

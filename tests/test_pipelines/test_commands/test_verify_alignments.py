@@ -17,15 +17,9 @@ from mapping.schema import RECORDS
 from mapping.write.kind import ALIGNMENTS
 from pipelines.cli import main
 from tests.support.alignments import evidence, map_mini, record, table, write_records
-from tests.support.verified import manifest_bytes, seal, verified
+from tests.support.verified import broken, manifest_bytes, seal, verified
 
 pytestmark = pytest.mark.usefixtures("module_in_this_process")
-
-
-def _broken(folder: Path, kb: Path | None = None) -> set[tuple[str, str]]:
-    report = verified(folder, kb=kb)
-    assert report.is_sound == (not report.findings)
-    return {(one.file, one.rule) for one in report.findings}
 
 
 @pytest.fixture
@@ -43,9 +37,9 @@ def test_an_alignment_is_checked_like_a_release(aligned: Path, capsys: pytest.Ca
     assert "not for this kind (alignment)" in capsys.readouterr().err
     file = "misses/misses-00000-of-00001.parquet"
     shutil.copy(aligned / "rejected" / "rejected-00000-of-00001.parquet", aligned / file)
-    assert _broken(aligned) in ({(file, "size")}, {(file, "sha256")})
+    assert broken(aligned) in ({(file, "size")}, {(file, "sha256")})
     seal(aligned)
-    assert _broken(aligned) == {(file, "schema")}
+    assert broken(aligned) == {(file, "schema")}
 
 
 def _rewrite_records(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
@@ -111,8 +105,8 @@ def test_a_folder_of_alignments_is_checked_with_all_that_it_holds(aligned: Path)
     assert report.counts == inner.counts == {"records": 2}
     (aligned / "report.json").write_text("{}")
     (aligned / "stray").write_text("x")
-    assert _broken(folder) == {("own/dev/report.json", "size"), ("own/dev/stray", "unlisted")}
+    assert broken(folder) == {("own/dev/report.json", "size"), ("own/dev/stray", "unlisted")}
     seal(aligned)
-    assert _broken(folder) == {("own/dev/manifest.json", "manifest"), ("own/dev/stray", "unlisted")}
+    assert broken(folder) == {("own/dev/manifest.json", "manifest"), ("own/dev/stray", "unlisted")}
     (aligned / "manifest.json").write_text("{}")
-    assert _broken(folder) == {("own/dev/manifest.json", "manifest")}
+    assert broken(folder) == {("own/dev/manifest.json", "manifest")}

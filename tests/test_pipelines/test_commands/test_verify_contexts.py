@@ -16,13 +16,7 @@ from mapping.contexts.export import ContextsFiles, ContextsOptions, export_conte
 from mapping.passages.cut import CutOptions
 from pipelines.cli import main
 from tests.support.alignments import read_lines, write_records
-from tests.support.contexts import (
-    MANIFEST,
-    QIDS,
-    flip_byte,
-    question_of,
-    write_ranked,
-)
+from tests.support.contexts import MANIFEST, QIDS, flip_byte, question_of, write_ranked
 from tests.support.passages import cut_release
 from tests.support.qampari import drawn, write_qampari
 from tests.support.verified import seal, verified
@@ -89,11 +83,7 @@ def test_empty_lines_and_none_are_told_apart_by_the_counts_alone(contexts: Path)
     assert counts["questions"]["fewer_negatives_than_positives"] == 1
     assert _broken(contexts) == set()
     for without, fewer in ((2, 0), (2, 1), (3, 0), (1, 3), (-1, 0)):
-        questions = {
-            **counts["questions"],
-            "without_retrieved": without,
-            "fewer_negatives_than_positives": fewer,
-        }
+        questions = {**counts["questions"], "without_retrieved": without, "fewer_negatives_than_positives": fewer}
         changed = {**counts, "questions": questions}
         (contexts / "report.json").write_bytes(canonical_json(changed))
         seal(contexts, counts=changed)

@@ -21,7 +21,7 @@ from pipelines.cli import main
 from tests.support.pages import title_of
 from tests.support.qampari import PAGES, drawn, question, undrawn, write_qampari
 from tests.support.releases import TitleRow, write_release
-from tests.support.verified import seal, verified
+from tests.support.verified import broken, seal, verified
 
 NAMES = ("Brack", "Sorn", "Tey", "Ullane", "Halvane")
 TABLE = shard_path("questions", 0, 1)
@@ -67,12 +67,6 @@ def _edit_lines(folder: Path, file: str, change: Callable[[list[Any]], None]) ->
     seal(folder)
 
 
-def _broken(folder: Path, kb: Path | None = None) -> set[tuple[str, str]]:
-    report = verified(folder, kb=kb)
-    assert report.is_sound == (not report.findings)
-    return {(one.file, one.rule) for one in report.findings}
-
-
 def test_a_whole_release_is_sound(qampari: Path, kb: Path) -> None:
     seen: list[tuple[int, int]] = []
     report = verified(qampari, kb=kb, on_progress=lambda *one: seen.append(one))
@@ -98,19 +92,19 @@ def test_a_manifest_is_what_was_written(qampari: Path) -> None:
     for changed in (content.replace('"with_meta": false', '"with_meta": true'), content[:-5]):
         assert changed != content
         manifest.write_text(changed)
-        assert _broken(qampari) == {("manifest.json", "manifest")}
+        assert broken(qampari) == {("manifest.json", "manifest")}
 
 
 def test_a_manifest_says_how_the_files_are_written(qampari: Path) -> None:
     seal(qampari, form={"host": "en.wikipedia.org"})
-    assert _broken(qampari) == {("manifest.json", "manifest")}
+    assert broken(qampari) == {("manifest.json", "manifest")}
 
 
 def test_a_release_has_all_of_its_files(qampari: Path) -> None:
     (qampari / DEV).unlink()
     files = json.loads((qampari / "manifest.json").read_text())["files"]
     seal(qampari, files=[one for one in files if one["file"] != DEV])
-    assert _broken(qampari) == {(DEV, "missing")}
+    assert broken(qampari) == {(DEV, "missing")}
 
 
 def _set(path: tuple[Any, ...], value: Any) -> Callable[[list[Any]], None]:
@@ -152,26 +146,26 @@ def test_released_questions_are_built_as_such(qampari: Path, change: Callable[[l
 
 def test_numbers_and_ids_of_questions_are_unique(qampari: Path) -> None:
     _edit_lines(qampari, DEV, lambda records: records.append(records[0]))
-    assert _broken(qampari) == {(DEV, "duplicate_question")}
+    assert broken(qampari) == {(DEV, "duplicate_question")}
 
 
 def test_a_number_is_unique_within_a_split(tmp_path: Path) -> None:
     questions = _questions()
     questions[1] = drawn(questions[1], 0, "dev")
     folder = write_qampari(tmp_path / "qampari", questions)
-    assert _broken(folder) == {(DEV, "duplicate_question"), (DEV, "not_released")}
+    assert broken(folder) == {(DEV, "duplicate_question"), (DEV, "not_released")}
 
 
 def test_a_drawn_question_stands_in_the_file_of_its_split(qampari: Path) -> None:
     _edit_lines(qampari, DEV, lambda records: records.pop())
-    assert _broken(qampari) == {(DEV, "not_released")}
+    assert broken(qampari) == {(DEV, "not_released")}
 
 
 def test_a_released_question_was_drawn(qampari: Path) -> None:
     questions = _questions()
     questions[0] = undrawn(questions[0])
     _rewrite_table(qampari, questions)
-    assert _broken(qampari) == {(DEV, "not_drawn")}
+    assert broken(qampari) == {(DEV, "not_drawn")}
 
 
 @pytest.mark.parametrize(
@@ -185,7 +179,7 @@ def test_a_released_question_was_drawn(qampari: Path) -> None:
 )
 def test_a_released_question_is_what_the_table_says(qampari: Path, path: tuple[Any, ...], value: Any) -> None:
     _edit_lines(qampari, DEV, _set(path, value))
-    assert _broken(qampari) == {(DEV, "released_differs")}
+    assert broken(qampari) == {(DEV, "released_differs")}
 
 
 def _first(**changed: Any) -> Question:
@@ -225,7 +219,7 @@ def test_rows_of_questions_are_built_as_such(qampari: Path, odd: Question, examp
 def test_a_query_has_one_question(qampari: Path) -> None:
     questions = _questions()
     _rewrite_table(qampari, [*questions, questions[2]])
-    assert _broken(qampari) == {(TABLE, "duplicate_question")}
+    assert broken(qampari) == {(TABLE, "duplicate_question")}
 
 
 @pytest.mark.parametrize(
@@ -240,7 +234,7 @@ def test_a_query_has_one_question(qampari: Path) -> None:
 def test_proofs_stand_on_their_pages(tmp_path: Path, kb: Path, changed: dict[str, Any], example: str) -> None:
     folder = write_qampari(tmp_path / "odd", [drawn(_with_proof(**changed), 0, "dev")])
 
-    assert _broken(folder) == set()
+    assert broken(folder) == set()
     (finding,) = verified(folder, kb=kb).findings
     assert (finding.file, finding.rule, finding.n_cases) == (TABLE, "proof_differs", 1)
     assert example in finding.example

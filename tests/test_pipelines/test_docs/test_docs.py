@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import importlib.util
 import re
 from types import ModuleType
 
@@ -12,7 +11,7 @@ import pytest
 
 from kbsource.errors import FALLBACKS, REASONS
 from pipelines.commands.map import takers
-from tests.support.real_data import ROOT
+from tests.support.real_data import ROOT, script
 
 WITH_EXAMPLES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -24,12 +23,7 @@ WITH_EXAMPLES = [
 
 @pytest.fixture(scope="module")
 def generate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("docs/generate.py")
 
 
 def test_the_generated_pages_are_current(generate: ModuleType) -> None:

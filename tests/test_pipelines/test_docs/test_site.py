@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.support.real_data import ROOT
+from tests.support.real_data import ROOT, script
 
 pytest.importorskip("mkdocs", reason="needs mkdocs-material: pip install 'kbsource[docs]'")
 
@@ -18,12 +17,7 @@ _FETCHED = re.compile(r"""<(?:script|img|iframe|source)[^>]*\ssrc="([^"]*)"|<lin
 
 @pytest.fixture(scope="module")
 def build_site() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("build_site", ROOT / "docs" / "build_site.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("docs/build_site.py")
 
 
 def test_the_site_has_every_page_and_fetches_nothing(build_site: ModuleType, tmp_path: Path) -> None:

@@ -21,10 +21,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def google() -> Iterator[FakeGoogle]:
     """Google's storage with a bucket ``wiki``, whose options say where it is."""
-    with (
-        FakeGoogle() as google,
-        options_of_stores({"google_base_url": google.url, "google_bearer_token": "any"}),
-    ):
+    with FakeGoogle() as google, options_of_stores({"google_base_url": google.url, "google_bearer_token": "any"}):
         yield google
 
 

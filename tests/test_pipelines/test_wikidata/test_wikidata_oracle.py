@@ -36,11 +36,7 @@ from tests.support.real_data import real_path
 from tests.support.wikidata_oracle import expected_tables, lines_of
 
 TABLES = ("items", "properties", "sitelinks", "statements", "classes")
-SAMPLES = (
-    "wikibase-dump-filter_entities.ndjson.gz",
-    "qrank_twenty_entities.json.bz2",
-    "wdtk_mock-dump-with-bugs.json",
-)
+SAMPLES = ("wikibase-dump-filter_entities.ndjson.gz", "qrank_twenty_entities.json.bz2", "wdtk_mock-dump-with-bugs.json")
 
 
 def make_here(dump: Path, output: Path, *, range_bytes: int = 1 << 40, **given: Any) -> None:
