@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache, partial
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -80,6 +80,9 @@ def age(options: AgeOptions, *, flags: Sequence[str], progress: Progress) -> Mad
     output = absolute(options.output.rstrip("/") or "/")
     check_output(output)
     ordered = in_order_of_dates(options.releases)
+    for before, path in combinations(options.inputs, 2):
+        if dataset_name(before) == (name := dataset_name(path)):
+            raise SetupError(f"{before} and {path} are both called {name!r}; rename one of them.")
     parts = [EvidenceFiles(_KIND, (path,), references=old, max_rejects=options.max_rejects) for path in options.inputs]
     for part in parts:
         part.check()

@@ -159,6 +159,17 @@ def test_what_was_changed_later_is_found(made: Path, rows: Rows, tmp_path: Path,
     assert rule in {finding.rule for finding in verified(tmp_path / "age").findings}
 
 
+def test_two_datasets_of_one_name_are_refused(
+    worlds: list[str], dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (other := tmp_path / "other" / dataset.name).parent.mkdir()
+    shutil.copy(dataset, other)
+    given = ["--input", str(dataset), str(other), "--from-kb", worlds[0], "--output", str(tmp_path / "age")]
+    assert main(["age", *worlds, *given]) == 2
+    assert f"{dataset} and {other} are both called 'worlds-dev'; rename one of them" in capsys.readouterr().err
+    assert not (tmp_path / "age").exists()
+
+
 def test_releases_of_one_day_or_of_other_wikis_are_refused(
     worlds: list[str], dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
