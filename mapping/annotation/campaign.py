@@ -76,10 +76,15 @@ _ID_CHARS = 16
 class Passage(NamedTuple):
     """A passage that a system found."""
 
-    page_id: str
+    page_id: str  # empty where the run does not say
     title: str  # of its page; empty where the run does not say
     paragraphs: tuple[int, int] | None  # first and last, in KILT's numbering; None where they are not known
     text: str
+
+    @property
+    def page(self) -> str:
+        """What tells its page from others."""
+        return self.page_id or self.title
 
 
 class Candidate(NamedTuple):
@@ -137,7 +142,7 @@ def choose_candidates(
                     chosen.append((passage, [system], False, overlap))
     candidates = [
         Candidate(
-            stable_sha256(question_id, passage.page_id, passage.text)[:_ID_CHARS],
+            stable_sha256(question_id, passage.page, passage.text)[:_ID_CHARS],
             passage,
             tuple(sorted(systems)),
             is_gold,
@@ -150,7 +155,7 @@ def choose_candidates(
 
 def is_same(first: Passage, second: Passage) -> bool:
     """Whether two passages of a page share a paragraph, or, where these are not known, one holds the other."""
-    if first.page_id != second.page_id:
+    if first.page != second.page:
         return False
     if first.paragraphs is not None and second.paragraphs is not None:
         return first.paragraphs[0] <= second.paragraphs[1] and second.paragraphs[0] <= first.paragraphs[1]
@@ -271,7 +276,7 @@ class _Texts:
     def _passage(self, span: Span) -> Passage | None:
         title = str(span.get("title") or span.get("wikipedia_title") or "")
         if isinstance(span.get("text"), str) and span["text"].strip():
-            return Passage(str(span.get("wikipedia_id", "")).strip(), title, _paragraphs(span), span["text"])
+            return Passage(str(span.get("wikipedia_id") or "").strip(), title, _paragraphs(span), span["text"])
         page = self._page(span)
         texts = kilt_texts(page)[0][1:] if page is not None else []
         number = next((number for number, text in enumerate(texts, 1) if not text.startswith("Section::::")), None)

@@ -20,6 +20,8 @@ def passage(page: str, text: str, paragraphs: tuple[int, int] | None = None) -> 
         ("none in common", passage("1", "x", (1, 2)), passage("1", "x", (3, 3)), False),
         ("one holds the other", passage("1", "The river rises."), passage("1", "river rises", (1, 1)), True),
         ("neither does", passage("1", "a lake"), passage("1", "a river"), False),
+        ("other titles", Passage("", "A", (1, 1), "x"), Passage("", "B", (1, 1), "x"), False),
+        ("one title", Passage("", "A", (1, 2), "x"), Passage("", "A", (2, 2), "y"), True),
     ],
 )
 def test_the_same_passage(case: str, first: Passage, second: Passage, same: bool) -> None:
@@ -62,6 +64,13 @@ def test_the_gold_passage_is_one_of_them() -> None:
     found = choose_candidates("q", ["lake"], runs, gold, options=CandidateOptions(), stop_words=())
     assert [one.passage for one in found if one.is_gold] == [gold]
     assert len(found) == 4
+
+
+def test_pages_that_a_run_calls_by_their_titles_alone_are_told_apart() -> None:
+    runs = [[Passage("", title, (1, 1), "A lake.") for title in "AB"]]
+    found = choose_candidates("q", ["lake"], runs, None, options=CandidateOptions(), stop_words=())
+    assert {one.passage.title for one in found} == {"A", "B"}
+    assert len({one.passage_id for one in found}) == 2
 
 
 def test_kappa_of_two() -> None:
