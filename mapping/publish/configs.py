@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import islice
 from pathlib import PurePosixPath
@@ -174,7 +174,10 @@ def configs_of(subject: Subject, path: str) -> list[Config]:
     found: dict[str, Config] = {}
     for part in subject.parts:
         for config, split, entries in (*_tables(part, path), *_lines(part, path)):
-            found.setdefault(config.name, config).splits.setdefault(split, []).extend(entries)
+            # With a model one split has columns that another lacks.
+            name = config.name if found.get(config.name, config).schema == config.schema else f"{config.name}-{split}"
+            own = found.setdefault(name, replace(config, name=name))
+            own.splits.setdefault(split, []).extend(entries)
     main = subject.about.main
     return sorted(found.values(), key=lambda config: (not _is_named(config, main), config.total == 0))
 

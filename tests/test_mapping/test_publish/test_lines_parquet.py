@@ -11,8 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from kbsource.release.manifest import FileEntry
+from mapping.kinds import KINDS
 from mapping.publish import configs
-from mapping.publish.configs import records, write_as_parquet
+from mapping.publish.configs import configs_of, records, write_as_parquet
+from mapping.publish.subject import Subject, read_parts
+from tests.support.derived_releases import Record, write_alignment, write_alignments
 
 
 def _written(folder: Path, **splits: list[Any]) -> tuple[pa.Schema, dict[str, list[dict[str, Any]]]]:
@@ -59,3 +62,18 @@ def test_tables_of_text_have_their_head_as_names(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("x,y\n1,\n", "utf-8")
     found = [*records([str(tmp_path / "q.tsv"), str(tmp_path / "q.csv")])]
     assert found == [{"query-id": "a", "score": "1"}, {"query-id": "b\n", "score": "2"}, {"x": "1", "y": ""}]
+
+
+def test_splits_of_other_columns_are_loaded_by_themselves(tmp_path: Path) -> None:
+    parts = [
+        (
+            f"own/{split}",
+            write_alignment(tmp_path / "own" / split, [Record(id="1")], split=split, is_verified=is_verified),
+        )
+        for split, is_verified in (("dev", True), ("train", False))
+    ]
+    path = str(write_alignments(tmp_path, parts))
+    found = {one.name: list(one.splits) for one in configs_of(Subject(parts=read_parts(path, KINDS)), path)}
+    assert found["own-alignments"] == ["validation"]
+    assert found["own-alignments-train"] == ["train"]
+    assert found["own-records"] == ["validation", "train"]
