@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -30,6 +30,7 @@ _BLOCK_BYTES = 1 << 20
 _EVERY = 1_000
 # Scripts without spaces by the letter; else words, and every other sign.
 _UNSPACED = "\u0e00-\u0eff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+_HEADS = ("title", "heading")
 _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
 
 
@@ -88,7 +89,7 @@ def page_records(page: Page, options: ExportOptions) -> Iterator[dict[str, Any]]
         runs = [[*own] for _, own in groupby(runs[0], lambda block: block.section)]
     if options.max_tokens is not None:
         runs = [piece for run in runs for piece in cut_blocks(run, options.max_tokens)]
-    kept = [run for run in runs if any(block.kind not in ("title", "heading") for block in run)] or [*runs][:1]
+    kept = [run for run in runs if any(block.kind not in _HEADS for block in run)] or [*runs][:1]
     for number, run in enumerate(kept):
         yield {"id": f"{page.page_id}-{number}", **facts, "section": list(run[-1].section), "text": join_blocks(run)}
 
@@ -100,7 +101,9 @@ def cut_blocks(blocks: Iterable[Block], max_tokens: int) -> Iterator[list[Block]
     sizes: list[int] = []
     n_held = 0
     for block in blocks:
-        for text, size in _cut_text(block.text, max_tokens):
+        above = takewhile(lambda held: held[0].kind in _HEADS, zip(reversed(run), reversed(sizes), strict=True))
+        room = max_tokens - sum(size for _, size in above)
+        for text, size in _cut_text(block.text, max_tokens, first_tokens=room if 2 * room > max_tokens else max_tokens):
             if run and n_held + size > max_tokens:
                 first = len(run)
                 while first > 1 and run[first - 1].kind == "heading":
@@ -117,18 +120,18 @@ def cut_blocks(blocks: Iterable[Block], max_tokens: int) -> Iterator[list[Block]
         yield run
 
 
-def _cut_text(text: str, max_tokens: int) -> Iterator[tuple[str, int]]:
+def _cut_text(text: str, max_tokens: int, *, first_tokens: int) -> Iterator[tuple[str, int]]:
     spans = [found.span() for found in _TOKEN.finditer(text)]
-    first, at = 0, 0
-    sentence_ends = [end for _, end in sentence_spans(text)] if len(spans) > max_tokens else []
-    while len(spans) - first > max_tokens:
-        end = spans[first + max_tokens - 1][1]
-        half = spans[first + (max_tokens - 1) // 2][0]
+    first, at, room = 0, 0, first_tokens
+    sentence_ends = [end for _, end in sentence_spans(text)] if len(spans) > room else []
+    while len(spans) - first > room:
+        end = spans[first + room - 1][1]
+        half = spans[first + (room - 1) // 2][0]
         n_ended = bisect_right(sentence_ends, end)
         cut = sentence_ends[n_ended - 1] if n_ended and sentence_ends[n_ended - 1] > half else end
         after = bisect_left(spans, (cut, 0), first + 1)
         yield text[at:cut].strip(), after - first
-        first, at = after, cut
+        first, at, room = after, cut, max_tokens
     yield text[at:].rstrip() if not at else text[at:].strip(), len(spans) - first
 
 

@@ -123,6 +123,11 @@ def test_pieces_end_behind_sentences_and_headings_stay_with_their_text() -> None
     ]
     runs = [[block.text for block in run] for run in cut_blocks(blocks, 10)]
     assert runs == [["One two three four."], ["Five six seven eight nine ten eleven."], ["H", "A b c d e f g h."]]
+    long = [blocks[1], Block("paragraph", ("H",), "a b c d e f g h i j k l m n o p")]
+    assert [[block.text for block in run] for run in cut_blocks(long, 10)] == [
+        ["H", "a b c d e f g h i"],
+        ["j k l m n o p"],
+    ]
 
 
 @pytest.mark.parametrize(
