@@ -49,18 +49,21 @@ def test_rows_are_cut_in_a_terminal_and_whole_in_a_pipe(
     assert "\x1b" not in whole
 
 
-def test_colour_is_for_terminals_that_want_it(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_sound_is_green_in_a_terminal_alone(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = run_in_terminal(["verify", str(release)], columns=60)[1]
 
     assert "\x1b[32mSound\x1b[0m: " in shown
-    for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-        assert not COLOUR.search(run_in_terminal(["verify", str(release)], columns=60, **plain)[1])
     assert main(["verify", str(release)]) == 0
     assert "\x1b" not in "".join(capsys.readouterr())
 
 
-def test_a_fault_is_red(tmp_path: Path) -> None:
-    code, shown = run_in_terminal(["show", str(tmp_path / "nowhere"), "A"], columns=60)
+def test_a_fault_is_red_in_terminals_that_want_colour(tmp_path: Path) -> None:
+    command = ["show", str(tmp_path / "nowhere"), "A"]
+    code, shown = run_in_terminal(command, columns=60)
 
     assert code == 2
     assert shown.startswith("\x1b[31mkbsource show:\x1b[0m ")
+    for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        code, shown = run_in_terminal(command, columns=60, **plain)
+        assert shown.startswith("kbsource show: ")
+        assert not COLOUR.search(shown)
