@@ -1,7 +1,9 @@
 """Hypothesis draws the same examples in every run; ``make fuzz`` draws new ones, twenty times as many."""
 
 import functools
+from collections.abc import Iterator
 
+import pytest
 from cyclopts import field_info
 from cyclopts.argument import _collection
 from hypothesis import HealthCheck, settings
@@ -14,3 +16,12 @@ settings.load_profile("same")
 # Cyclopts works these out of a command's signature several times for each command line, two fifths of its time.
 _collection._resolve_groups_from_callable = functools.cache(_collection._resolve_groups_from_callable)
 field_info.get_type_hints = functools.cache(field_info.get_type_hints)
+
+
+@pytest.fixture(scope="module")
+def module_in_this_process() -> Iterator[None]:
+    """Does the chunks of all jobs of a module here, where what they make is only what its tests begin with."""
+    from tests.support.demo_datasets import chunks_in_this_process  # brings Beam
+
+    with chunks_in_this_process():
+        yield

@@ -29,10 +29,3 @@ def in_this_process() -> Iterator[None]:
     """Does the chunks of alignments here, one after the other: seconds faster, where only what they make matters."""
     with chunks_in_this_process():
         yield
-
-
-@pytest.fixture(scope="module")
-def module_in_this_process() -> Iterator[None]:
-    """The same for all tests of a module and what they share."""
-    with chunks_in_this_process():
-        yield

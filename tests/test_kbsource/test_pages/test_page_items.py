@@ -15,6 +15,8 @@ from kbsource.release.pages.locations import PAGES_SCHEMA
 from kbsource.wikidata.kind import WikidataTables
 from tests.support.entities import array, item, make, terms
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 
 def page_items(folder: Path, items: list[dict[str, Any]], languages: tuple[str, ...]) -> list[dict[str, Any]]:
     """Gives the table of pages whose ids are the numbers of their items."""

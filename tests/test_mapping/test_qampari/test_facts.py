@@ -12,6 +12,8 @@ from kbsource.wikidata.kind import WikidataTables
 from tests.support.entities import array, item, item_snak, make, snak, statement, terms
 from tests.support.qampari_joins import class_types, find_classes, simple_facts, values_of
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 
 def _time(property_id: str, time: str) -> dict[str, Any]:
     value = {"time": time, "timezone": 0, "before": 0, "after": 0, "precision": 9, "calendarmodel": "x/Q1985727"}

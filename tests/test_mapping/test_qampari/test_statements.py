@@ -29,6 +29,8 @@ from tests.support.pages import synthetic_pages
 from tests.support.qampari_joins import compositions, intersections, names_of, simple_answers
 from tests.support.releases import TitleRow, redirect_to, write_release
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 TYPES = ClassTypes(("film", "album", "song"), np.empty(0, np.int64), np.empty((0, 2), np.uint64))
 UNTYPED = SimpleRelation("P50", "author", "Which", "books", "books", "{entity}", "{entity}")
 TYPED = SimpleRelation("P57", "director", "Which", None, None, "{entity}", "{entity}", ("song", "film", "series"))

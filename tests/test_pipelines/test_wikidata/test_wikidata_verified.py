@@ -15,6 +15,8 @@ from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from tests.support.entities import array, item, make, snak
 from tests.support.verified import seal
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 
 def _rewrite(release: Path, table: str, change: Any) -> None:
     """Changes a table and makes the manifest fit, so that only the laws can tell."""
