@@ -397,7 +397,7 @@ def import_judgements(tasks: str, files: Sequence[str], output: str) -> dict[str
     labels: dict[tuple[str, str], str] = {}
 
     def judgement(record: Json) -> bytes | None:
-        is_answered = bool(record.get("label"))
+        is_answered = bool(record.get("label")) or "passage_id" not in record
         row = _judgement(record, texts, questions, labels) if is_answered else None
         counts["judgements" if is_answered else "unanswered"] += 1
         return None if row is None else _line(row)

@@ -77,7 +77,7 @@ def judgement_rows(path: str) -> Iterator[RawRecord]:
             continue
         try:
             rows = list(_annotation_rows(raw.parse()))
-        except (RecordError, KeyError, TypeError, IndexError):
+        except (RecordError, AttributeError, KeyError, TypeError, IndexError):
             yield raw
         else:
             yield from (raw._replace(data=orjson.dumps(row)) for row in rows)
@@ -92,7 +92,7 @@ def _annotation_rows(task: Json) -> Iterator[Json]:
         row: Json = {**task["data"], "worker_id": str(worker["id"] if isinstance(worker, dict) else worker)}
         highlights: list[Any] = []
         for part in annotation["result"]:
-            value = part["value"]
+            value = part.get("value")  # a relation has none
             if part["type"] == "choices":
                 row["label"] = value["choices"][0]
             elif part["type"] == "textarea":

@@ -80,6 +80,7 @@ def judged(tasks: Path, form: str, labels: dict[str, str], worker: str) -> list[
             parts: list[Row] = [{"type": "choices", "value": {"choices": [label]}}] if label else []
             if highlight:
                 parts.append({"type": "labels", "value": {"start": 0, "end": 10, "labels": ["evidence"]}})
+                parts.append({"type": "relation", "from_id": "a", "to_id": "b", "direction": "right"})
             cancelled = {"completed_by": 99, "result": parts, "was_cancelled": True}
             said.append({"data": row, "annotations": [{"completed_by": worker, "result": parts}, cancelled]})
         else:
@@ -140,6 +141,7 @@ def test_what_people_say_comes_back_from_every_form(
         ({"passage_id": "none", "worker_id": "w", "label": "yes"}, "unknown_passage"),
         ({"worker_id": "w", "label": "maybe"}, "unknown_label"),
         ({"worker_id": "w", "label": "yes", "highlight": "of steel"}, "highlight_not_found"),
+        ({"worker_id": "w", "label": "yes", "passage_id": None}, "wrong_type"),
     ],
 )
 def test_what_cannot_be_used_is_named(
@@ -151,3 +153,17 @@ def test_what_cannot_be_used_is_named(
     said = lines(tmp_path / "said.jsonl", [{"passage_id": task["passage_id"], **row}])
     assert main(["campaign", "import", str(tasks), said, "--output", str(output)]) == 1
     assert reason in capsys.readouterr().err
+
+
+def test_a_task_of_label_studio_that_is_not_to_be_understood_is_named(
+    candidates: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks, output = tmp_path / "tasks", tmp_path / "campaign"
+    main(["campaign", "tasks", str(candidates), "--form", "label-studio", "--output", str(tasks)])
+    said = judged(tasks, "label-studio", {"": "no"}, "w")
+    del said[1]["annotations"][0]["completed_by"]
+    said[2]["annotations"] = [7]
+    file = str(written(said, "label-studio", tmp_path / "said.json"))
+    assert main(["campaign", "import", str(tasks), file, "--output", str(output)]) == 1
+    assert "said.json, line 2: 'passage_id'; there are 'data', 'annotations' (missing_field)" in capsys.readouterr().err
+    assert len(read(output / "judgements.jsonl")) == len(said) - 2
