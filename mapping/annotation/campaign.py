@@ -154,9 +154,10 @@ def choose_candidates(
 
 
 def is_same(first: Passage, second: Passage) -> bool:
-    """Whether two passages of a page share a paragraph, or, where these are not known, one holds the other."""
-    if first.page != second.page:
-        return False
+    """Whether two passages of a page have the same text or share a paragraph, or, where these are not known, one holds
+    the other."""
+    if first.page != second.page or first.text == second.text:
+        return first.page == second.page
     if first.paragraphs is not None and second.paragraphs is not None:
         return first.paragraphs[0] <= second.paragraphs[1] and second.paragraphs[0] <= first.paragraphs[1]
     forms = answer_form(first.text), answer_form(second.text)

@@ -17,7 +17,8 @@ def passage(page: str, text: str, paragraphs: tuple[int, int] | None = None) -> 
     [
         ("other pages", passage("1", "x"), passage("2", "x"), False),
         ("a paragraph in common", passage("1", "x", (1, 3)), passage("1", "y", (3, 4)), True),
-        ("none in common", passage("1", "x", (1, 2)), passage("1", "x", (3, 3)), False),
+        ("none in common", passage("1", "x", (1, 2)), passage("1", "y", (3, 3)), False),
+        ("the same words further on", passage("1", "x", (1, 2)), passage("1", "x", (3, 3)), True),
         ("one holds the other", passage("1", "The river rises."), passage("1", "river rises", (1, 1)), True),
         ("neither does", passage("1", "a lake"), passage("1", "a river"), False),
         ("other titles", Passage("", "A", (1, 1), "x"), Passage("", "B", (1, 1), "x"), False),
