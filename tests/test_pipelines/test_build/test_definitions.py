@@ -84,12 +84,13 @@ def test_with_rules_alone_definitions_are_not_even_kept(tmp_path: Path) -> None:
     assert paragraphs(tmp_path / "release")["Moved"] == "See and, too."
     assert summary.manifest.options["templates"] == "rules"
     assert "template_definitions" not in summary.manifest.findings
-    assert "defines no templates" not in build_summary(summary).to_text()
+    assert "No template is defined" not in build_summary(summary).to_text()
 
 
-def test_a_dump_without_definitions_says_so_in_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("templates", ["definitions", "lua"])
+def test_a_dump_without_definitions_says_so_in_one_line(tmp_path: Path, templates: str) -> None:
     (dump := tmp_path / "wiki.xml").write_bytes(dump_xml([page_xml(1, "A", "Von {{nowrap|Halle}}, {{dal|2012}}.")]))
-    summary = build_mini(tmp_path / "release", dump=dump, **PLAIN)
+    summary = build_mini(tmp_path / "release", dump=dump, templates=templates, **PLAIN)
 
-    assert build_summary(summary).to_text().count("The dump defines no templates (namespace 10)") == 1
+    assert build_summary(summary).to_text().count("No template is defined (namespace 10) in what was read") == 1
     assert paragraphs(tmp_path / "release") == {"A": "Von Halle."}
