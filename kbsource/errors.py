@@ -31,7 +31,7 @@ REASONS: dict[str, str] = {
     "missing_field": "a page without title, id or revision, an entity without id or type, a property without datatype",
     "offset_law": "a span that does not hold what it claims",
     "page_crash": "neither the parser nor the simplest extraction survived the page",
-    "page_cut": "the page has no end: the file, or a readable part of it, ends first",
+    "page_cut": "the page has no beginning, or no end: the file, or a readable part of it, ends first",
     "page_error": "the parser and the simplest extraction both failed on the page",
     "page_law": "a page that is not built as pages are",
     "page_timeout": "neither the parser nor the simplest extraction came to an end within the time for a page",

@@ -154,9 +154,12 @@ def _children(parent: etree._Element, name: str) -> Iterator[etree._Element]:
 
 
 def _text(parent: etree._Element, name: str) -> str | None:
-    element = next(_children(parent, name), None)
-    if element is None:
+    elements = list(_children(parent, name))
+    if not elements:
         return None
+    if len(elements) > 1:  # of two pages, or revisions, between which tags are missing
+        raise RecordError("malformed_xml", f"more than one <{name}>")
+    (element,) = elements
     if len(element):
         raise RecordError("malformed_xml", f"an element inside <{name}>")
     return element.text or ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from kbsource.dump.compressed.bzip2 import Damage
 from kbsource.dump.compressed.streams import iter_pieces
@@ -16,6 +17,8 @@ from kbsource.records import BadRecord, RawPage, instant
 from kbsource.site import Site
 
 _DETAIL_CHARS = 1000
+_BEFORE = 1 << 20
+"""Bytes before a range, in which a whole block of bzip2 begins."""
 
 
 def read_range(
@@ -58,7 +61,11 @@ def read_range(
     assembler = PageAssembler(site, file=file_name, as_of=as_of, text_namespaces=text_namespaces)
     pages = _PageReader(assembler, dump_range.prefix, file=file_name)
     splitter = PageSplitter(
-        end=dump_range.content_end, prefix=dump_range.prefix, whole_bytes=whole_bytes, max_bytes=max_bytes
+        end=dump_range.content_end,
+        is_open=partial(_is_open, dump_range, files) if dump_range.start else None,
+        prefix=dump_range.prefix,
+        whole_bytes=whole_bytes,
+        max_bytes=max_bytes,
     )
     reading = RangeReading(dump_range, on_progress, encoding=dump_range.encoding)
     with files(dump_range.path).open() as file:
@@ -77,6 +84,24 @@ def read_range(
             if detail := describe_missing_end(tail, damage, dump_range):
                 yield BadRecord("read", "", "truncated_dump", detail, file_name, offset)
     reading.finish()
+
+
+def _is_open(of: DumpRange, files: Files, first: bytes) -> bool:
+    """Says whether what comes before a range, and its ``first`` bytes, end in a page, as far as one can know."""
+    name = f"{of.prefix}:" if of.prefix else ""
+    tags = re.compile(rf"<(?:(/){name}page|{name}(?:page|title|revision))[ >/\t\r\n]".encode("ascii"))
+    unknown = f"<{name}page>".encode("ascii")
+    before = unknown if of.start > _BEFORE else b""
+    with files(of.path).open() as file:
+        for item in iter_pieces(file, compression=of.compression, start=max(0, of.start - _BEFORE)):
+            if (item.owner if isinstance(item, Damage) else item.offset) >= of.start:
+                break
+            if isinstance(item, Damage):
+                before = unknown
+            else:
+                before += item.data if item.is_block else item.data[: of.start - item.offset]
+    found = tags.findall(before + first)
+    return bool(found) and not found[-1]
 
 
 def describe_missing_end(tail: bytes, damage: str | None, of: DumpRange) -> str:
@@ -113,6 +138,8 @@ class _PageReader:
             self._outer.append(part.data)
         elif part.kind == "revision":
             self._add_revision(part.data)
+        elif part.kind == "headless":
+            yield self._reject("", RecordError("page_cut", "the page has no <page>"), part.offset)
         else:
             key = page_key(self._outer[0] if self._outer else part.data)
             try:

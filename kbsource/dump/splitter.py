@@ -2,12 +2,13 @@
 
 A page begins wherever ``<page`` stands, whatever came before: in text ``<`` is escaped, so that a reader that starts
 in the middle sees the same pages as one that starts at the beginning. (A file that writes ``<page>`` in a comment or
-in CDATA is the exception; no exporter does. The page around it is then rejected, never shortened in silence.)
+in CDATA is the exception; no exporter does. The page around it is then rejected, never shortened in silence.) A
+``<title`` or ``<revision`` outside of a page is of one that has lost its beginning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from kbsource.dump.compressed.bzip2 import Damage
@@ -28,7 +29,7 @@ class PagePart(NamedTuple):
     Attributes:
         kind: ``page``: all of it. For a large one: ``outer`` (what is outside of its revisions, piece by piece),
             ``revision``, and ``end``. ``cut``: it breaks off, its head is given as far as it was not given before.
-            ``too_large``: the same, because something in it does not end.
+            ``too_large``: the same, because something in it does not end. ``headless``: what has lost its beginning.
         offset: as in ``records.BadRecord``.
         data: XML.
     """
@@ -45,6 +46,7 @@ class PageSplitter:
         self,
         *,
         end: int,
+        is_open: Callable[[bytes], bool] | None = None,
         prefix: str = "",
         whole_bytes: int = WHOLE_PAGE_BYTES,
         max_bytes: int = MAX_PAGE_BYTES,
@@ -53,6 +55,8 @@ class PageSplitter:
 
         Args:
             end: first offset of the next range; pages that begin there or later are its own.
+            is_open: says, by the first bytes of the range, whether a page begins before it and ends in it; None for the
+                first range of a file. Asked where a title or a revision comes before pages' tags.
             prefix: namespace prefix of the elements.
             whole_bytes: pages larger than this come in parts.
             max_bytes: a page's head, or a revision, larger than this is given up.
@@ -63,6 +67,7 @@ class PageSplitter:
         self._page_close = f"</{name}page".encode("ascii")
         self._revision = f"<{name}revision".encode("ascii")
         self._revision_close = f"</{name}revision".encode("ascii")
+        self._heads = f"<{name}title".encode("ascii"), self._revision
         self._whole_bytes = min(whole_bytes, max_bytes)
         self._max_bytes = max_bytes
         self._buffer = bytearray()
@@ -70,6 +75,10 @@ class PageSplitter:
         # Of each piece in the buffer: where in the stream it begins, its offset, and whether it is a block.
         self._marks: list[tuple[int, int, bool]] = []
         self._open_at = -1  # offset of the open page; -1 when none is open
+        self._is_open = is_open
+        # Whether a title or a revision would be that of a headless page; None where that is to be asked.
+        self._is_outside = None if is_open else True
+        self._first = b""
         self._is_in_parts = False
         self._position = 0  # in the buffer: what of the open page was not handed on; without one, what was not searched
         self._searched = 0  # in the buffer: the end of the open page was not found before this
@@ -88,10 +97,13 @@ class PageSplitter:
                 continue
             if item.offset >= self._end and self._open_at < 0 and not self._may_begin_page():
                 return
+            self._first += item.data[: len(self._revision_close) - len(self._first)]
             self._marks.append((self._dropped + len(self._buffer), item.offset, item.is_block))
             self._buffer += item.data
             while True:
-                if self._open_at < 0 and not self._find_page():
+                if self._open_at < 0:
+                    yield from self._find_page()
+                if self._open_at < 0:
                     break
                 if self._open_at >= self._end:
                     return
@@ -103,7 +115,8 @@ class PageSplitter:
 
     def _may_begin_page(self) -> bool:
         rest = bytes(self._buffer)
-        return any(rest.endswith(self._page[:length]) for length in range(1, len(self._page) + 1))
+        tags = (self._page, *self._heads)
+        return any(rest.endswith(tag[:length]) for tag in tags for length in range(1, len(tag) + 1))
 
     def _drop(self) -> None:
         """Lets go of what was handed on or searched."""
@@ -133,24 +146,44 @@ class PageSplitter:
             found = self._buffer.find(name, after, stop)
         return -1
 
-    def _find_page(self) -> bool:
-        """Opens the next page of the buffer, if there is one."""
-        found = self._find_tag(self._page, self._position, len(self._buffer))
+    def _tag_end(self, start: int) -> int:
+        """Gives the end of the tag that begins there, which is the next tag where it has no > of its own; 0 where the
+        buffer ends before."""
+        end = self._buffer.find(b">", start) + 1
+        following = self._buffer.find(b"<", start + 1, end or len(self._buffer))
+        return following if following >= 0 else end
+
+    def _find_page(self) -> Iterator[PagePart]:
+        """Opens the next page of the buffer, if there is one; yields what is left of others before it."""
+        size = len(self._buffer)
+        found = self._find_tag(self._page, self._position, size)
+        stop = found if found >= 0 else size
+        while places := [at for tag in self._heads if (at := self._find_tag(tag, self._position, stop)) >= 0]:
+            place = min(places)
+            if self._find_tag(self._page_close, self._position, place) >= 0:
+                self._is_outside = True
+            elif self._is_outside is None and self._is_open is not None:
+                self._is_outside = not self._is_open(self._first[: self._dropped + place])
+            self._position = place + 1
+            if self._is_outside and (offset := self._offset(place)) < self._end:
+                yield PagePart("headless", offset, b"")
+            self._is_outside = False  # within what is left of a page
+        if self._find_tag(self._page_close, self._position, stop) >= 0:
+            self._is_outside = True
         if found < 0:
-            self._position = max(self._position, len(self._buffer) - len(self._page))
-            return False
+            self._position = max(self._position, size - len(self._revision))
+            return
         self._open_at = self._offset(found)
         self._is_in_parts = False
         self._position = found
         self._searched = found + len(self._page)
-        return True
 
     def _read_page(self) -> Iterator[PagePart]:
         """Yields what can be said about the open page: its parts, and how it ends when that is in the buffer."""
         size = len(self._buffer)
         close = self._find_tag(self._page_close, self._searched, size)
         following = self._find_tag(self._page, self._searched, close if close >= 0 else size)
-        page_end = following if following >= 0 else self._buffer.find(b">", close) + 1 if close >= 0 else 0
+        page_end = following if following >= 0 else self._tag_end(close) if close >= 0 else 0
         # Nothing before this belongs to another page.
         known = max(self._searched, size - len(self._page_close))
         known = following if following >= 0 else close if close >= 0 else known
@@ -165,10 +198,10 @@ class PageSplitter:
         elif self._is_in_parts:
             yield PagePart("outer", self._open_at, bytes(self._buffer[self._position : page_end]))
             yield PagePart("end", self._open_at, b"")
-            self._leave(page_end)
+            self._leave(page_end, is_outside=True)
         else:
             yield PagePart("page", self._open_at, bytes(memoryview(self._buffer)[self._position : page_end]))
-            self._leave(page_end)
+            self._leave(page_end, is_outside=True)
 
     def _parts(self, stop: int) -> Iterator[PagePart]:
         """Yields the whole revisions before ``stop`` and what stands between them."""
@@ -190,16 +223,18 @@ class PageSplitter:
     def _close(self, kind: str, position: int) -> Iterator[PagePart]:
         head = bytes(self._buffer[self._position : min(self._position + _KEY_BYTES, position)])
         yield PagePart(kind, self._open_at, head)
-        self._leave(position)
+        self._leave(position, is_outside=False)
 
-    def _leave(self, position: int) -> None:
+    def _leave(self, position: int, *, is_outside: bool) -> None:
         self._open_at = -1
         self._position = position
+        self._is_outside = is_outside
 
     def _break_off(self) -> Iterator[PagePart]:
         """Ends at a damage or at the end of the file: the open page is cut, the buffer emptied."""
         if self._open_at >= 0:
             yield from self._close("cut", len(self._buffer))
+        self._is_outside = False  # what follows may be the rest of a page that the damage took
         self._dropped += len(self._buffer)
         self._buffer.clear()
         self._marks.clear()

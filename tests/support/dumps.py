@@ -20,7 +20,8 @@ END_MAGIC = f"{0x177245385090:048b}"
 
 
 def stored(files: Mapping[str, bytes]) -> None:
-    """Has these files, and no others, in the working folder."""
+    """Has these files, and no others, in the working folder, which a test has for itself."""
+    assert not Path(".git").exists()
     for path in Path().iterdir():
         if path.is_dir():
             shutil.rmtree(path)

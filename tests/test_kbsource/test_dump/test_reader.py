@@ -47,6 +47,7 @@ MIXED = [
     page_xml(8, "History", revisions=HISTORY),
     GOOD[1],
     b"  <page><title>Cut</title><ns>0</ns><id>99</id><revision><id>1</id>\n",
+    page_xml(9, "Headless", "x").replace(b"<page>", b"<pge>"),
     GOOD[2],
     page_xml(11, "Entity", "x").replace(b">x<", b">&nbsp;<"),
     page_xml(12, "Mismatch", "x").replace(b"</comment>", b"</remark>"),
@@ -274,6 +275,30 @@ def test_of_a_damage_the_stored_bytes_are_told_whatever_the_cuts() -> None:
         read(data, cuts, on_damage=told.append)
         # From the block's magic, behind four bytes of the stream, to that of the stream's end, before ten or eleven.
         assert told in ([len(packed[2]) - 14], [len(packed[2]) - 15])
+
+
+@pytest.mark.parametrize(
+    ("what", "instead", "expected", "kept"),
+    [
+        (b"</page>", b"</page", [("malformed_xml", "1")], [2, 3, 5]),
+        (b"<page>", b"<pge>", [("page_cut", "")], [2, 3, 5]),
+        (b"<page>\n    <title>Alan", b"<pALan", [("page_cut", "")], [2, 3, 5]),
+        (b"</page>\n  <page>", b"", [("malformed_xml", "1")], [3, 5]),
+        (b"</page>\n  <page>\n    <title>AT", b"</page", [("malformed_xml", "1")], [3, 5]),
+        (b"</page>\n  <page>", b"</page", [("malformed_xml", "1"), ("page_cut", "")], [3, 5]),
+    ],
+)
+def test_no_page_that_lost_a_tag_goes_without_a_line(
+    what: bytes, instead: bytes, expected: list[tuple[str, str]], kept: list[int]
+) -> None:
+    whole = b"".join(GOOD)
+    assert what in whole
+    data = dump_xml([whole.replace(what, instead, 1)])
+    for form in (data, bz2.compress(data), b"".join(bz2.compress(data[a : a + 150]) for a in range(0, len(data), 150))):
+        for cuts in ([], range(0, len(form), 50), range(7, len(form), 61)):
+            records = read(form, list(cuts))
+            assert reasons(records) == expected
+            assert [page.page_id for page in pages(records)] == kept
 
 
 def test_a_block_lost_inside_a_page_cuts_that_page() -> None:
