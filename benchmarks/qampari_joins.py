@@ -25,7 +25,7 @@ from mapping.qampari.classes import ClassTypes
 from mapping.qampari.questions import QueryNumbers, Relations, SimpleRelation
 from mapping.qampari.selection import MOST_SUBJECTS
 from mapping.qampari.statements import FACTS, sorted_facts
-from pipelines.primitives.group_map import By, GroupMap, GroupWork, groups_for
+from pipelines.primitives.group_map import By, GroupWork, groups_for, map_groups
 from pipelines.qampari import compositions, simple
 from pipelines.qampari.plan import by_query
 from pipelines.runners.running import new_pipeline, run_pipeline
@@ -97,19 +97,19 @@ def measure(n_facts: int) -> dict[str, Any]:
         folder = Path(scratch)
         pipeline = new_pipeline(["--runner=FnApiRunner"])
         facts = pipeline | beam.Create(chunks) | beam.Reshuffle() | beam.ParDo(_Facts(n_facts))
-        asked = {"facts": facts} | "ask" >> GroupMap(
+        asked = {"facts": facts} | "ask" >> map_groups(
             _ask,
             str(folder / "asked"),
             outputs={"answers": statements.ANSWERS},
             by={"facts": by("value", simple.FACT_ORDER)},
         )
-        paired = {"answers": asked["answers"]} | "pair" >> GroupMap(
+        paired = {"answers": asked["answers"]} | "pair" >> map_groups(
             compositions.join_values,
             str(folder / "paired"),
             outputs={"pairs": statements.PAIRS},
             by={"answers": by("subject", compositions.ANSWER_ORDER)},
         )
-        _ = {"pairs": paired["pairs"]} | "intersect" >> GroupMap(
+        _ = {"pairs": paired["pairs"]} | "intersect" >> map_groups(
             _intersect,
             str(folder / "settled"),
             outputs={},

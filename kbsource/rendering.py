@@ -16,6 +16,7 @@ from kbsource.records import Anchor, Cell, CellLink, Element, Infobox, Page, Tab
 Links = Sequence[Anchor | CellLink]
 _DEEPEST = 8
 """Lists are indented so many times at most."""
+_STYLES = {";": ' class="terms"', ":": ' class="indented"'}
 _MOST_COLUMNS = 1_000
 _MOST_FILLED = 100
 """Columns of a table up to which what a cell spans is filled with empty ones: time stays linear in the text."""
@@ -352,7 +353,8 @@ def _enter_item(lists: list[str], element: Element) -> Iterator[str]:
             yield f"</{lists.pop()}>"
     while len(lists) < depth:
         lists.append(tag)
-        yield f"<{tag}{_style(element)}>"
+        # Terms and what is indented have no bullets.
+        yield f"<{tag}{_STYLES.get(element.marker[-1:], '')}>"
         if len(lists) < depth:
             yield '<li class="deeper">'
     yield "<li>" if element.ordinal is None else f'<li value="{element.ordinal}">'
@@ -361,8 +363,3 @@ def _enter_item(lists: list[str], element: Element) -> Iterator[str]:
 def _leave_lists(lists: list[str], depth: int) -> Iterator[str]:
     while len(lists) > depth:
         yield f"</li></{lists.pop()}>"
-
-
-def _style(element: Element) -> str:
-    """The class of lists without bullets: terms and what is indented."""
-    return {";": ' class="terms"', ":": ' class="indented"'}.get(element.marker[-1:], "")

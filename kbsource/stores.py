@@ -179,19 +179,16 @@ def _object_store(root: str, options: Mapping[str, str], **settings: Any) -> Cli
     client: dict[str, Any] = {name: value for name, value in options.items() if name in CLIENT_OPTIONS}
     config = {name: value for name, value in options.items() if name not in CLIENT_OPTIONS}
     # Who names an address with http:// means it.
-    client.setdefault("allow_http", _names_http(root, config))
+    prefix = _PREFIXES[scheme]
+    environment = (value for name, value in os.environ.items() if prefix and name.lower().startswith(prefix))
+    names_http = any(value.startswith("http://") for value in (root, *config.values(), *environment))
+    client.setdefault("allow_http", names_http)
     for name in ("allow_http", "allow_invalid_certificates"):
         if isinstance(client.get(name), str):
             client[name] = client[name].lower() in ("1", "true", "yes")
     if scheme in ("http", "https"):
         return HTTPStore.from_url(root, client_options=cast(Any, client), **settings)
     return cast("Client", from_url(root, config=config, client_options=client, **settings))  # type: ignore[call-overload]
-
-
-def _names_http(root: str, config: Mapping[str, str]) -> bool:
-    prefix = _PREFIXES[root.partition("://")[0]]
-    environment = (value for name, value in os.environ.items() if prefix and name.lower().startswith(prefix))
-    return any(value.startswith("http://") for value in (root, *config.values(), *environment))
 
 
 def _refusal(root: str, probe: Client, obstore: Any) -> str | None:

@@ -177,7 +177,7 @@ class TargetParser:
         if _PROTOCOL.match(text):
             return Target("invalid", 0, clean_title(text), None, False)
         if "&" in text:
-            text = _REFERENCE.sub(_decode, text)
+            text = _REFERENCE.sub(lambda reference: unescape(reference[0]), text)
         before, hash_sign, after = text.partition("#")
         fragment = (clean_title(after) or None) if hash_sign else None
         title = clean_title(before)
@@ -210,8 +210,9 @@ class TargetParser:
                 rest = behind
                 is_escaped = True
                 continue
-            if prefix == "w" and (own := self._behind_own_prefix(behind)):
-                rest = own
+            own, _, own_title = behind.partition(":")
+            if prefix == "w" and own.strip(" ").lower() in site.own_prefixes and own_title.lstrip(" "):
+                rest = own_title.lstrip(" ")
                 is_escaped = True
                 continue
             kind = "interwiki"
@@ -229,10 +230,6 @@ class TargetParser:
             kind = "file" if namespace == FILE else "category"
         return Target(kind, namespace, _with_prefix(namespace, rest, site), fragment, is_escaped)
 
-    def _behind_own_prefix(self, title: str) -> str:
-        prefix, _, rest = title.partition(":")
-        return rest.lstrip(" ") if prefix.strip(" ").lower() in self._site.own_prefixes else ""
-
     def _has_prefix(self, title: str) -> bool:
         """Whether a title behind ``Talk:`` has a prefix, which is not allowed."""
         if ":" not in title:
@@ -240,10 +237,6 @@ class TargetParser:
         prefix = title.partition(":")[0].strip(" ").lower()
         known = prefix in language_codes() or prefix in interwiki_prefixes()
         return known or bool(split_namespace(title, self._site)[0])
-
-
-def _decode(reference: re.Match[str]) -> str:
-    return unescape(reference[0])
 
 
 def permanent_url(site: Site, title: str, revision_id: int) -> str:
@@ -318,8 +311,9 @@ class UrlParser:
         title = None
         written = values.get("title") or self._title_in_path(path)
         if written:
-            # The colon keeps files and categories from being acted on.
-            target = self._parse_target(f":{_escape(written)}")
+            # The colon keeps files and categories from being acted on; what is decoded already stays as it is.
+            escaped = written.replace("%", "%25").replace("&", "&amp;")
+            target = self._parse_target(f":{escaped}")
             if target.kind == "page" and target.title:
                 title = target.title
                 section = section or target.fragment
@@ -336,13 +330,11 @@ class UrlParser:
         return PageAddress(title, section, page_id, revision_id)
 
     def _title_in_path(self, path: str) -> str:
-        found = _TITLE_PATH.fullmatch(path)
-        if found is None:
-            variant = _VARIANT_PATH.fullmatch(path)
-            if variant is None or variant[1] != self._site.lang:
-                return ""
-            return urllib.parse.unquote(variant[2], errors="strict")
-        return urllib.parse.unquote(found[1], errors="strict")
+        if found := _TITLE_PATH.fullmatch(path):
+            return urllib.parse.unquote(found[1], errors="strict")
+        found = _VARIANT_PATH.fullmatch(path)
+        is_own = found is not None and found[1] == self._site.lang
+        return urllib.parse.unquote(found[2], errors="strict") if found and is_own else ""
 
 
 def _plain_host(host: str) -> str:
@@ -356,11 +348,6 @@ def _plain_host(host: str) -> str:
     if plain.endswith(f".{_WIKIPEDIA}"):
         return f"{edition_code(plain.removesuffix(f'.{_WIKIPEDIA}'))}.{_WIKIPEDIA}"
     return plain
-
-
-def _escape(title: str) -> str:
-    """A decoded title in a form that decoding as a link's target leaves as it is."""
-    return title.replace("%", "%25").replace("&", "&amp;") if "%" in title or "&" in title else title
 
 
 def _number(text: str) -> int | None:

@@ -90,7 +90,9 @@ def decide(
     fates: list[OutputFate] = []
     reason: str | None = None
     for index, output in enumerate(example.outputs):
-        fault = _worst([faults[index, place] for place in range(len(output.evidence))])
+        of_set = (faults[index, place] for place in range(len(output.evidence)))
+        # What has no place at all is the stronger fault.
+        fault = min((one for one in of_set if one is not None), key=lambda one: one in _WEAK, default=None)
         if fault is None:
             fates.append(OutputFate("whole", None, tuple(range(len(output.evidence)))))
             continue
@@ -141,12 +143,6 @@ def _evidence_fault(found: Alignment, is_by_paragraph: bool, policy: Policy, thr
         return None if found.is_accepted else "not_accepted"
     is_weak = policy.has_threshold and found.score is not None and found.score < threshold
     return "below_threshold" if is_weak else None
-
-
-def _worst(of_set: list[str | None]) -> str | None:
-    """Why an evidence set does not stand, None where it does."""
-    # What has no place at all is the stronger fault.
-    return min((fault for fault in of_set if fault is not None), key=lambda fault: fault in _WEAK, default=None)
 
 
 def _exact_once(example: Example, fates: list[OutputFate], found: Mapping[EvidenceKey, Alignment]) -> list[OutputFate]:

@@ -181,7 +181,10 @@ class _Matcher:
         self._claim(Piece(i, 0, len(self._old[i]), j, 0, len(self._new[j]), "edited", score, n_kept))
 
     def match_gap(self, olds: Sequence[int], news: Sequence[int]) -> None:
-        pairs = list(_near(olds, news))
+        pairs: list[tuple[int, int]] = []  # that are compared
+        for rank, i in enumerate(olds):
+            expected = rank * len(news) // len(olds)
+            pairs += product((i,), news[max(0, expected - REACH) : expected + REACH])
         for i, j in pairs:
             self._match_part(i, j)
         pairs = [(i, j) for i, j in pairs if i not in self._pieces and j not in self._claimed]
@@ -254,7 +257,7 @@ def _in_order(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
 
 
 def longest_ascending(numbers: Sequence[int]) -> list[int]:
-    """The positions of a longest ascending run among distinct numbers, others left out.
+    """The positions of a longest ascending run among numbers, each once in it, others left out.
 
     >>> longest_ascending([2, 9, 3, 1, 4])
     [0, 2, 4]
@@ -283,13 +286,6 @@ def _gaps(chain: dict[int, int], olds: Iterable[int], news: Iterable[int]) -> It
         for number in numbers:
             gaps[bisect_left(edges[side], number)][side].append(number)
     return (gap for _, gap in sorted(gaps.items()) if all(gap))
-
-
-def _near(olds: Sequence[int], news: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The pairs of elements of a gap that are compared."""
-    for rank, i in enumerate(olds):
-        expected = rank * len(news) // len(olds)
-        yield from product((i,), news[max(0, expected - REACH) : expected + REACH])
 
 
 class SectionChange(NamedTuple):
@@ -327,8 +323,13 @@ def match_sections(old_page: PageText, new_page: PageText, pieces: Sequence[Piec
     for piece in pieces:
         if piece.new_element is not None:
             flows[old.of_element[piece.old_element], new.of_element[piece.new_element]] += piece.n_kept
-    pairs = _by_path(old, new)
-    in_order = {number for number, _ in _ascending(sorted(pairs.items()))}
+    waiting: defaultdict[tuple[str, ...], deque[int]] = defaultdict(deque)
+    for j, path in enumerate(new.paths):
+        waiting[tuple(path)].append(j)
+    # The sections of the same headings; of several the first for the first.
+    pairs = {i: places.popleft() for i, path in enumerate(old.paths) if (places := waiting.get(tuple(path)))}
+    numbers = list(pairs)
+    in_order = {numbers[at] for at in longest_ascending(list(pairs.values()))}
     taken = set(pairs.values())
     for (i, j), n_kept in sorted(flows.items(), key=lambda one: (-one[1], one[0])):
         if min(i, j) >= 0 and i not in pairs and j not in taken and 0 < old.sizes[i] <= 2 * n_kept:
@@ -349,15 +350,3 @@ def match_sections(old_page: PageText, new_page: PageText, pieces: Sequence[Piec
     for j in range(len(new.paths)):
         if j not in taken:
             yield SectionChange(None, None, j, new.paths[j], "added", None)
-
-
-def _by_path(old: _Sections, new: _Sections) -> dict[int, int]:
-    """The sections of the same headings; of several the first for the first."""
-    waiting: defaultdict[tuple[str, ...], deque[int]] = defaultdict(deque)
-    for j, path in enumerate(new.paths):
-        waiting[tuple(path)].append(j)
-    return {i: places.popleft() for i, path in enumerate(old.paths) if (places := waiting.get(tuple(path)))}
-
-
-def _ascending(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    return [pairs[number] for number in longest_ascending([j for _, j in pairs])]

@@ -115,7 +115,8 @@ def check_dump(
         headers[name] = header
         findings += _check_head(name, header, dump_range)
         findings += _check_end(name, dump_range)
-        index_path = _index_path(path)
+        candidates = (join(posixpath.dirname(path), name) for name in index_names(path))
+        index_path = next((one for one in candidates if Folder.of(one).exists()), None)
         if index_path is not None:
             of_index = list(_check_index(name, path, index_path))
             findings += of_index
@@ -198,11 +199,6 @@ def _check_end(name: str, dump_range: DumpRange) -> Iterator[DumpFinding]:
         yield DumpFinding("error", name, "truncated_dump", message, f"{_AGAIN} Or allow truncated dumps.")
     elif damage is not None:
         yield DumpFinding("error", name, damage, "Its end cannot be decoded.", _AGAIN)
-
-
-def _index_path(path: str) -> str | None:
-    candidates = [join(posixpath.dirname(path), name) for name in index_names(path)]
-    return next((candidate for candidate in candidates if Folder.of(candidate).exists()), None)
 
 
 def _check_index(name: str, path: str, index_path: str) -> Iterator[DumpFinding]:

@@ -128,7 +128,9 @@ class _Splitter:
     def split(self, items: Iterable[Piece | Damage]) -> Iterator[Line | BadRecord]:
         for item in items:
             if isinstance(item, Damage):
-                yield from self._cut("a damage of the file follows")
+                if self._parts:
+                    yield self._bad("line_cut", "a damage of the file follows")
+                self._parts = None
                 if item.owner >= self._end:
                     return
                 if item.reason != "truncated":  # that is found out at the end
@@ -179,11 +181,6 @@ class _Splitter:
         assert self._parts is not None
         if self._parts:
             yield Line(self._offset, self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
-
-    def _cut(self, why: str) -> Iterator[BadRecord]:
-        if self._parts:
-            yield self._bad("line_cut", why)
-        self._parts = None
 
     def _bad(self, reason: str, detail: str) -> BadRecord:
         assert self._parts is not None

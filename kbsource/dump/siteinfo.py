@@ -73,8 +73,12 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
             f"{path} is no MediaWiki XML dump: neither <mediawiki> nor <page> in its first {len(head):,} bytes. "
             "Give the pages-articles file (.xml, .xml.bz2 or .xml.gz) of a dump."
         )
-    attributes = _attributes(root[2]) if root else {}
-    version = _schema_version(attributes)
+    attributes = {
+        name.decode("utf-8", "replace"): (double or single).decode("utf-8", "replace")
+        for name, double, single in (_ATTRIBUTE.findall(root[2]) if root else ())
+    }
+    exports = (_EXPORT.search(value) for name, value in attributes.items() if name.startswith("xmlns"))
+    version = attributes.get("version") or next((found[1] for found in exports if found), None)
     if version is not None and version not in SCHEMA_VERSIONS and not allow_unknown_schema:
         raise SetupError(
             f"{path} is of export schema {version}, which is not known (0.3 to 0.11 are). "
@@ -112,18 +116,6 @@ def _read_head(path: str) -> tuple[Compression, str, bytes]:
     if not head.strip():
         raise SetupError(f"{path} holds nothing that can be decoded. Download it again.")
     return compression, encoding, head.removeprefix(b"\xef\xbb\xbf")
-
-
-def _attributes(tag: bytes) -> dict[str, str]:
-    return {
-        name.decode("utf-8", "replace"): (double or single).decode("utf-8", "replace")
-        for name, double, single in _ATTRIBUTE.findall(tag)
-    }
-
-
-def _schema_version(attributes: dict[str, str]) -> str | None:
-    exports = (_EXPORT.search(value) for name, value in attributes.items() if name.startswith("xmlns"))
-    return attributes.get("version") or next((found[1] for found in exports if found), None)
 
 
 def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:

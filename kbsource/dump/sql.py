@@ -230,7 +230,8 @@ class _SqlReader:
                 if self._damage is None:
                     self._damage = Damage(0, 0, "truncated", "the file ends inside an INSERT")
                 return
-            yield self._reject("malformed_row", _shown(self._buffer, self._position))
+            shown = self._buffer[self._position : self._position + 200].decode("utf-8", "replace")
+            yield self._reject("malformed_row", shown)
             if not self._skip_row():
                 return
 
@@ -267,10 +268,6 @@ class _SqlReader:
                 return False
         self._position = following.end()
         return b";" not in following[0]
-
-
-def _shown(buffer: bytes, position: int) -> str:
-    return buffer[position : position + 200].decode("utf-8", "replace")
 
 
 def _literal_text(written: bytes) -> str | None:

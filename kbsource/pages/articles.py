@@ -315,7 +315,7 @@ class PageChunks:
             known = {} if self._base is None else self._base.find([raw.page_id for _, raw in raws], hashes)
             for place, (source, raw) in enumerate(raws):
                 number = first + place
-                work.beat.done(pages=1, amount=_utf8_bytes(raw.text))
+                work.beat.done(pages=1, amount=len(raw.text.encode()))
                 if source in self._skipped:
                     report.counts["skipped"] += 1
                     continue
@@ -419,7 +419,3 @@ class _Facts:
             **{name: dict(one) for name, one in counts.items()},
             "templates": list(map(astuple, self._templates.rows())),
         }
-
-
-def _utf8_bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())

@@ -267,6 +267,8 @@ def assemble(
         tables["definitions"] = (write_batches(hashes, "definitions", schema_of(DefinitionHash), output=output),)
     for table in shard_reports[0].others:
         tables[table] = tuple(report.others[table] for report in shard_reports)
+    unknown = (row for row in read_table(output, "templates") if row["outcome"] == "unknown")
+    uses = (TemplateCount(row["name"], row["uses"], row["pages"]) for row in unknown)
     props = indexes.page_props
     findings = _findings(reports, shard_reports, indexes)
     if wikidata is not None and props is not None:
@@ -290,18 +292,12 @@ def assemble(
         counts=counts,
         totals=sum_counts(counts.values(), Counts()),
         parse_statuses=_summed(report.statuses for report in shard_reports),
-        unknown_templates=_unknown_templates(output),
+        # Those most used, then by name.
+        unknown_templates=tuple(nsmallest(UNKNOWN_TEMPLATES_LISTED, uses, key=lambda one: (-one.uses, one.name))),
         qid_conflicts=props.conflicts if props else (),
         findings=findings,
         page_order=page_order,
     )
-
-
-def _unknown_templates(output: str) -> tuple[TemplateCount, ...]:
-    """Those most used, then by name."""
-    rows = (row for row in read_table(output, "templates") if row["outcome"] == "unknown")
-    counts = (TemplateCount(row["name"], row["uses"], row["pages"]) for row in rows)
-    return tuple(nsmallest(UNKNOWN_TEMPLATES_LISTED, counts, key=lambda one: (-one.uses, one.name)))
 
 
 def _definition_hashes(keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -19,14 +19,23 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from kbsource.columns import batch_of, rows_of, schema_of
+from kbsource.columns import batch_of, schema_of
 from kbsource.files import Folder, join
 from kbsource.records import BadRecord, Page, TemplateRow, Trace
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import TableFile
 from kbsource.rows import Row
-from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, read_chunk_report, read_stored, write_chunk
+from kbsource.runtime.chunks import (
+    BatchRef,
+    ChunkKey,
+    Report,
+    chunk_path,
+    read_chunk_report,
+    read_rows,
+    read_stored,
+    write_chunk,
+)
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
 _Structs = list[dict[str, Any]]
@@ -162,15 +171,10 @@ def merged_templates(staging: str, numbers: Iterable[int]) -> Iterator[TemplateR
 
     Memory: ``_ROWS_AT_ONCE`` rows of every shard.
     """
-    shards = (_template_rows(staging, number) for number in numbers)
+    shards = (read_rows(read_chunk_report(shard_file(staging, number))[0], TemplateRow) for number in numbers)
     # Of rows with one key those of earlier shards come first.
     for _, rows in groupby(merge(*shards, key=_use), key=_use):
         yield reduce(_sum, rows)
-
-
-def _template_rows(staging: str, number: int) -> Iterator[TemplateRow]:
-    for batch in read_stored(read_chunk_report(shard_file(staging, number))[0]):
-        yield from rows_of(batch, TemplateRow)
 
 
 def _use(row: TemplateRow) -> tuple[str, str]:

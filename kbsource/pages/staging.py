@@ -150,7 +150,12 @@ class Scan:
         self._records, self._part, self._file, self._site = records, part, file, site
         self._selection, self._on_page = selection, on_page
         self._n_bytes, self._damages = n_bytes, damages
-        self.schemas = scan_schemas(file, selection)
+        self.schemas = {
+            "articles": schema_of(StagedArticle).with_metadata({"file": file}),
+            "titles": TITLE_ROWS,
+            "rejected": schema_of(BadRecord),
+            **({"definitions": DEFINITION_ROWS} if selection.has_definitions else {}),
+        }
         self._rows: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in self.schemas}
         self._counts: Counter[str] = Counter()
         self._rejected: Counter[str] = Counter()
@@ -261,16 +266,6 @@ def lost_pages(reports: Iterable[ScanReport]) -> dict[str, int]:
 
 def _bad_page(page: RawPage, reason: str, detail: str) -> BadRecord:
     return BadRecord("scan", str(page.page_id), reason, detail, page.file, page.offset)
-
-
-def scan_schemas(file: str, selection: Selection) -> dict[str, pa.Schema]:
-    """The schemas of what a scan of a file gives, by kind."""
-    schemas = {
-        "articles": schema_of(StagedArticle).with_metadata({"file": file}),
-        "titles": TITLE_ROWS,
-        "rejected": schema_of(BadRecord),
-    }
-    return {**schemas, "definitions": DEFINITION_ROWS} if selection.has_definitions else schemas
 
 
 def stage_scan(scan: Scan, *, staging: str, part: int) -> ScanReport:

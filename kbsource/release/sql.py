@@ -14,7 +14,7 @@ table) and ``_row`` (number of the row in its file). Rows have no order that nob
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from kbsource.files import Folder, is_local, join
 from kbsource.release.kind import Kind
-from kbsource.release.manifest import Manifest
 from kbsource.runtime.database import MEMORY_MB as MEMORY_MB
 from kbsource.runtime.database import connected as connected
 
@@ -44,18 +43,14 @@ def add_release(
         SetupError: there is no such release.
     """
     tables: dict[str, list[str]] = {}
-    for part, manifest in _with_parts(kind, folder):
+    whole = kind.read(folder)
+    releases = {"": whole}
+    if kind.parts is not None:
+        releases |= {part.folder: kind.parts.read(join(folder, part.folder)) for part in whole.parts}
+    for part, manifest in releases.items():
         for table, entries in manifest.tables.items():
             tables.setdefault(table, []).extend(join(part, entry.file) for entry in entries)
     add_tables(db, tables, folder, schema=schema, places=places)
-
-
-def _with_parts(kind: Kind[Any], folder: str) -> Iterator[tuple[str, Manifest]]:
-    manifest = kind.read(folder)
-    yield "", manifest
-    for part in manifest.parts if kind.parts is not None else ():
-        assert kind.parts is not None
-        yield part.folder, kind.parts.read(join(folder, part.folder))
 
 
 def add_tables(

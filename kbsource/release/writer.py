@@ -66,11 +66,6 @@ def _leaves(name: str, path: str, type_: pa.DataType) -> Iterator[tuple[str, str
         yield name, path, type_
 
 
-def parquet_schema(table: str, schema: pa.Schema) -> pa.Schema:
-    """A table's schema with its version in the metadata, as it is written."""
-    return schema.with_metadata({"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)})
-
-
 def _open(sink: HashingWriter, schema: pa.Schema) -> pq.ParquetWriter:
     """Opens a file. Text is compressed; numbers are packed (dictionary or deltas) and left as they are.
 
@@ -146,7 +141,8 @@ class TableFile(_HashedFile):
 
     def __init__(self, output: str, file: str, table: str, *, schema: pa.Schema, is_plain: bool = False) -> None:
         super().__init__(output, file)
-        self._schema, self._is_plain = parquet_schema(table, schema), is_plain
+        own = {"kbsource.table": table, "kbsource.schema_version": str(SCHEMA_VERSION)}
+        self._schema, self._is_plain = schema.with_metadata(own), is_plain
 
     def _open(self, stack: ExitStack) -> None:
         if self._is_plain:

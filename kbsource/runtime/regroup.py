@@ -83,14 +83,9 @@ def write_groups(
         parts += [(cut, min(cut + PIECE_ROWS, end)) for cut in cuts]
         pieces.append((number, BatchRef(path, n_batches, len(cuts), end - start, 0)))
         n_batches += len(cuts)
-    ordered = (_taken(table, places[start:end]) for start, end in parts)
+    ordered = (table.take(pa.array(places[start:end])).combine_chunks().to_batches()[0] for start, end in parts)
     write_chunk(ordered, schema, Report(), path=path)
     return pieces
-
-
-def _taken(table: pa.Table, places: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    taken = table.take(pa.array(places)).combine_chunks()
-    return taken.to_batches()[0]
 
 
 def read_group(pieces: Iterable[BatchRef]) -> Iterator[pa.RecordBatch]:

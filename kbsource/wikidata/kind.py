@@ -259,8 +259,3 @@ class WikidataTables:
     def n_rows(self, table: str) -> int:
         """The number of rows of a table."""
         return self.manifest.n_rows(table)
-
-    @property
-    def manifest_path(self) -> str:
-        """The file that stands for all others."""
-        return join(self.path, MANIFEST)

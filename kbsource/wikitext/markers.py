@@ -89,6 +89,11 @@ def as_expanded(text: str) -> str:
     return _NOT_EXPANDED.sub("", text) if _NOT_EXPANDED.search(text) else text
 
 
+def mark_separators(text: str) -> str:
+    """What came out of a template so that one around it takes no pipe or equals sign of it for its own."""
+    return text.replace("|", PIPE).replace("=", EQUALS)
+
+
 def unmark_separators(text: str) -> str:
     """The text with the pipes and equals signs that came out of templates as plain ones."""
     return text.replace(PIPE, "|").replace(EQUALS, "=")

@@ -44,6 +44,7 @@ from kbsource.wikitext.markers import (
     cut_out,
     has_numbers,
     mark_numbers,
+    mark_separators,
     unliteral,
     unmark_separators,
     without_marks,
@@ -64,6 +65,7 @@ from kbsource.wikitext.templates import (
     render,
     split_at_pipes,
     split_template,
+    unmarked,
     visible_chars,
 )
 from kbsource.wikitext.walk import Walker, expand_braces, lift_numbers, match_brackets, without_stray_marks
@@ -138,13 +140,6 @@ class PagePreparation:
         self._switches: set[str] = set()
         self._infoboxes: list[tuple[str, list[tuple[str, str]]]] = []
         self._tables: list[RawTable] = []
-
-    def without_controls(self, wikitext: str) -> str:
-        """Wikitext without the characters that stand for structure in what follows."""
-        wikitext, n_controls = as_read(wikitext)
-        if n_controls:
-            self.losses["control_character"] += n_controls
-        return wikitext
 
     def prepare(self, wikitext: str) -> str:
         """The body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
@@ -238,15 +233,12 @@ class PagePreparation:
         if template is None:
             self.losses["broken_markup"] += 1
             text = inner if inner.partition("|")[0].strip(_BLANK_NAME) else CUT
-            return _as_argument(text) if depth else text
+            return mark_separators(text) if depth else text
         if PIPE in inner or EQUALS in inner:
-            template = template._replace(
-                positional=tuple(map(unmark_separators, template.positional)),
-                named={key: unmark_separators(value) for key, value in template.named.items()},
-            )
+            template = unmarked(template)
         if is_listed and (work := inline.whole(template)):
             self.templates[template.name, "rendered"] += 1
-            return _as_argument(work) if depth else work
+            return mark_separators(work) if depth else work
         if self._expansion is not None and self._find_rule(template.name).yields:
             expanded = self._expand(inner, template.name, depth, has_rule=True)
             if expanded is not None:
@@ -256,7 +248,7 @@ class PagePreparation:
             if _HEADING_IN_TEMPLATE.search(inner):
                 return self._leave_out(inner, template.name, "infobox")
             self.templates[template.name, "rendered"] += 1
-            text = _as_argument(rendering.wikitext) if depth else rendering.wikitext
+            text = mark_separators(rendering.wikitext) if depth else rendering.wikitext
             return self._add_infobox(template) + text
         if rendering.outcome != "rendered":
             if rendering.outcome == "unknown" and self._expansion is not None:
@@ -276,7 +268,7 @@ class PagePreparation:
             self.shown[template.name, "rendered"] += visible_chars(text)
         if rendering.is_block:
             text = f"\n\n{text}\n\n"
-        return _as_argument(text) if depth else text
+        return mark_separators(text) if depth else text
 
     def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
         """What a template shows by its definition; None where there is none, nothing comes of it, or it hits a
@@ -301,7 +293,7 @@ class PagePreparation:
         box = ""
         if is_infobox and (template := split_template(unmark_separators(inner), self._facts.code)) is not None:
             box = self._add_infobox(template)
-        return box + (_as_argument(text) if depth else text) or CUT
+        return box + (mark_separators(text) if depth else text) or CUT
 
     def _add_infobox(self, template: Template) -> str:
         fields = [(without_marks(name).strip(), value) for name, value in template.named.items() if value]
@@ -412,11 +404,6 @@ def _own_line(place: re.Match[str]) -> str:
     return f"\n{place[1]}\n" if is_begun else f"{place[1]}\n"
 
 
-def _as_argument(text: str) -> str:
-    """What came out of a template so that one around it takes no pipe or equals sign of it for its own."""
-    return text.replace("|", PIPE).replace("=", EQUALS)
-
-
 # In values lines are kept apart, as in their lists; not within a link, nor before what would begin a list.
 _BREAK = re.compile(r"\[\[[^\[\]]*\]\]|<br\s*/?>[ \t]*+(?![\s*#:;={|!])", re.IGNORECASE)
 
@@ -497,7 +484,8 @@ class WikitextParser:
         references = References(self._note_kind) if self._read_reference is not None else None
         work = PagePreparation(page, self._expander, references)
         if not is_from_xml:
-            wikitext = work.without_controls(wikitext)
+            wikitext, n_controls = as_read(wikitext)  # without characters that stand for structure in what follows
+            work.losses["control_character"] += n_controls
         return self._parse(wikitext, work, references)
 
     def plain(self, wikitext: str) -> str:

@@ -13,10 +13,10 @@ from kbsource.wikitext.citations import find_note, is_citation, note_names, read
 from kbsource.wikitext.expander import Definitions
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.identifiers import SCHEMES
-from kbsource.wikitext.markers import CUT, EQUALS, PIPE, literal, unmark_separators, without_marks
+from kbsource.wikitext.markers import CUT, EQUALS, PIPE, literal, mark_separators, unmark_separators, without_marks
 from kbsource.wikitext.reference_rows import Citation
 from kbsource.wikitext.tags import strip_extensions
-from kbsource.wikitext.templates import normalise_template_name, split_template
+from kbsource.wikitext.templates import normalise_template_name, split_template, unmarked
 from kbsource.wikitext.walk import expand_braces
 
 _LINK = re.compile(r"\[((?:https?:)?//[^\s\[\]<>\"{}|]+)(?:[ \t]+([^\]\n]*))?\]|(https?://[^\s\[\]<>\"{}|]+)")
@@ -92,20 +92,20 @@ class ReferenceReader:
             kind = self._kind_of(head)
             template = split_template(inner, self._lang) if kind not in (None, "anchor") else None
             if kind is None or template is None:
-                return _as_argument(f"{{{{{inner}}}}}")
+                return mark_separators(f"{{{{{inner}}}}}")
             if PIPE in inner or EQUALS in inner:
-                template = _unmarked(template)
+                template = unmarked(template)
             if kind == "work":
                 citation = self._citation(template)
                 if citation is None:
                     return CUT
                 found.append((template.name, citation))
                 works.append(template)
-                return _as_argument(literal(citation_text(citation)))
+                return mark_separators(literal(citation_text(citation)))
             if kind in ("short", "short_text"):
                 if key := short_key(template):
                     short.append(key)
-                return _as_argument(literal(short_text(template)))
+                return mark_separators(literal(short_text(template)))
             if kind.startswith("doubt:"):
                 doubts.append(kind[6:])
             return CUT
@@ -113,7 +113,7 @@ class ReferenceReader:
         text = expand_braces(
             content,
             on_template=on_template,
-            on_parameter=lambda inner: _as_argument(f"{{{{{{{inner}}}}}}}"),
+            on_parameter=lambda inner: mark_separators(f"{{{{{{{inner}}}}}}}"),
             on_broken=lambda: None,
         )
         wikitext = unmark_separators(text)
@@ -194,17 +194,6 @@ class NoteKinds:
             return None
         self._asked.same_source(source)
         return self._by_source.get(source)
-
-
-def _as_argument(text: str) -> str:
-    return text.replace("|", PIPE).replace("=", EQUALS)
-
-
-def _unmarked(template: Template) -> Template:
-    return template._replace(
-        positional=tuple(map(unmark_separators, template.positional)),
-        named={key: unmark_separators(value) for key, value in template.named.items()},
-    )
 
 
 def citation_text(citation: Citation) -> str:

@@ -164,7 +164,8 @@ class References:
             return self._add(Note(kind, markup, detail=pages_of(template) or argument(1) or None))
         if kind == "list":
             return self._add(Note(kind, markup, group=group, inner=numbers))
-        return self._add(Note(kind, markup, markup, template=template, detail=mark or None)) + _marks(numbers)
+        noted = self._add(Note(kind, markup, markup, template=template, detail=mark or None))
+        return "".join((noted, *(CUT + number_mark(number) for number in numbers)))
 
     def _written(self, text: str) -> str:
         """A text with the notes in it as they were written."""
@@ -439,10 +440,6 @@ def _line_start(shown: str, line: int) -> int:
     """Where the text of a line begins, behind what marks it."""
     prefix = LINE_PREFIX.match(shown, line)
     return line if prefix is None else prefix.end()
-
-
-def _marks(numbers: Iterable[int]) -> str:
-    return "".join(CUT + number_mark(number) for number in numbers)
 
 
 def _attributes(written: str) -> dict[str, str]:

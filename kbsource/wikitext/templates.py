@@ -20,7 +20,7 @@ from kbsource.numerals import unescape
 from kbsource.titles import clean_title, upper_first
 from kbsource.wikitext.functions import clock, conditions, convert, dates, foreign, inline, places, quantities
 from kbsource.wikitext.functions.arguments import Function, PageFacts, Template, read_rules
-from kbsource.wikitext.markers import APOSTROPHE, TEMPLATE_LINK, without_marks
+from kbsource.wikitext.markers import APOSTROPHE, TEMPLATE_LINK, unmark_separators, without_marks
 
 _LONE_APOSTROPHE = re.compile("(?<!')'(?!')")
 _MODULES: dict[str, ModuleType] = {
@@ -357,6 +357,14 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
     if len(parts) == 1:
         return Template(name, (), {})
     return _with_arguments(name, parts)
+
+
+def unmarked(template: Template) -> Template:
+    """A template whose arguments have plain separators again, see ``mark_separators``."""
+    return template._replace(
+        positional=tuple(map(unmark_separators, template.positional)),
+        named={key: unmark_separators(value) for key, value in template.named.items()},
+    )
 
 
 def split_at_pipes(inner: str) -> list[str]:

@@ -178,7 +178,8 @@ def _close(stack: list[_Open], n_closers: int) -> None:
         head = _joined(opened.parts[0][1])
         node: Use | Parameter
         if taken == 3:
-            node = Parameter(head, _default(*opened.parts[1]) if len(opened.parts) > 1 else None)
+            defaults = (value if key is None else (*key, "=", *value) for key, value in opened.parts[1:2])
+            node = Parameter(head, next(map(_joined, defaults), None))
         else:
             parts = [(None if key is None else _joined(key), _joined(value)) for key, value in opened.parts[1:]]
             node = Use(head, tuple(parts), opened.begins_line and not left)
@@ -189,10 +190,6 @@ def _close(stack: list[_Open], n_closers: int) -> None:
             stack[-1].current += ["{", node] if left else [node]
     if n_closers == 1:
         stack[-1].current.append("}")
-
-
-def _default(key: Text | None, value: Text) -> Text:
-    return _joined(value) if key is None else _joined((*key, "=", *value))
 
 
 def _joined(pieces: Iterable[str | Use | Parameter]) -> Text:

@@ -184,12 +184,11 @@ def _entity_record(entity: SetEntity) -> dict[str, Any]:
 
 def set_of(record: Mapping[str, Any]) -> AmberSet:
     """The set of a record; the reverse of ``tuples_record``."""
-    return AmberSet(record["name"], tuple(_entity_of(qid, one) for qid, one in record["qids"].items()))
-
-
-def _entity_of(qid: str, record: Mapping[str, Any]) -> SetEntity:
-    tuples = [{"property_id": property_id, **one} for property_id, one in record["pids"].items()]
-    return convert({**record, "qid": qid, "tuples": tuples}, SetEntity)
+    entities = (
+        {**of, "qid": qid, "tuples": [{"property_id": name, **one} for name, one in of["pids"].items()]}
+        for qid, of in record["qids"].items()
+    )
+    return AmberSet(record["name"], tuple(convert(one, SetEntity) for one in entities))
 
 
 def set_record(name: str, entities: Sequence[tuple[SetEntity, Sequence[Query]]]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import string
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from math import inf
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -91,20 +92,12 @@ def distinguishing(members: Sequence[Entity], collection: Collection, options: A
     A property counts for an entity whether or not its values have names: what is asked by it fits that entity too.
     """
     n_with = Counter(property_id for entity in members for property_id in entity.properties)
-    return [
-        tuple(
-            property_id
-            for property_id in entity.properties
-            if n_with[property_id] == 1 and _is_listed(property_id, entity, collection, options)
-        )
-        for entity in members
-    ]
-
-
-def _is_listed(property_id: str, entity: Entity, collection: Collection, options: AmberOptions) -> bool:
-    types = dict.fromkeys(kind for kind in entity.types if kind in collection.types)
-    n_listed = sum(property_id in collection.types[class_id] for class_id in types)
-    return n_listed == 1 if options.complex_types else n_listed > 0
+    most = 1 if options.complex_types else inf
+    found = []
+    for entity in members:
+        n_listed = Counter(one for kind in {*entity.types} for one in {*collection.types.get(kind, ())})
+        found.append(tuple(one for one in entity.properties if n_with[one] == 1 and 0 < n_listed[one] <= most))
+    return found
 
 
 def full_values(values: Sequence[Value], known: Mapping[str, Entity], *, lang: str) -> tuple[FullValue, ...]:

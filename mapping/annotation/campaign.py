@@ -56,6 +56,7 @@ from mapping.annotation.tasks import (
 from mapping.metrics.answers import answer_form, rouge_l
 from mapping.metrics.kilt import GoldRecord, id_of, parse_gold, parse_prediction
 from mapping.metrics.ranks import Provenance, Span
+from mapping.passages.forms import json_line
 from mapping.sources.campaign import verdict_of
 from mapping.sources.raw_records import (
     Json,
@@ -183,7 +184,6 @@ def write_candidates(
     *,
     source: KnowledgeSource | None,
     reject: Reject,
-    scratch_folder: str | None = None,
 ) -> dict[str, int]:
     """Writes the candidates of every question, a JSON object a line, and gives counts. Memory: one question.
 
@@ -196,9 +196,13 @@ def write_candidates(
     if options.with_gold and source is None:
         raise SetupError("--with-gold needs the text of the gold provenance: give the release with --kb.")
     texts = _Texts(source)
-    stop_words = frozenset() if options.stop_words else _stop_words(options.language)
+    stop_words: frozenset[str] = frozenset()
+    if not options.stop_words:
+        import spacy  # reading what people said needs none of it
+
+        stop_words = frozenset(spacy.blank(options.language).Defaults.stop_words)
     counts: Counter[str] = Counter(questions=0, passages=0, without_candidates=0, places_without_text=0)
-    with Joined(scratch_folder) as joined, Folder.of(output).create() as file:
+    with Joined() as joined, Folder.of(output).create() as file:
         for number, run in enumerate(runs):
             for raw, record in _records(run, reject, "run"):
                 with raw.told(reject, stage="run"):
@@ -226,18 +230,12 @@ def write_candidates(
                 "answers": asked.answers,
                 "passages": [_passage_json(candidate, runs) for candidate in candidates],
             }
-            file.write(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
+            file.write(json_line(value))
         for number in range(len(runs)):
             for question_id, raw in joined.without_question(f"run{number}"):
                 reject(raw.bad(RecordError("unknown_id", f"{question_id!r} is not in {gold}"), stage="run"))
     counts["places_without_text"] = texts.n_lacking
     return dict(counts)
-
-
-def _stop_words(language: str) -> frozenset[str]:
-    import spacy  # reading what people said needs none of it
-
-    return frozenset(spacy.blank(language).Defaults.stop_words)
 
 
 def _records(path: str, reject: Reject, role: str) -> Iterator[tuple[RawRecord, Json]]:
@@ -359,7 +357,7 @@ def write_campaign_tasks(candidates: str, output: str, form: TaskForm) -> dict[s
         tasks(),
         _SHEET,
         form,
-        hidden={PASSAGES: map(_line, passages), KEY: map(_line, key)},
+        hidden={PASSAGES: map(json_line, passages), KEY: map(json_line, key)},
         facts={
             "inputs": [asdict(file) for file in input_files([candidates])],
             "options": {"form": form},
@@ -368,10 +366,6 @@ def write_campaign_tasks(candidates: str, output: str, form: TaskForm) -> dict[s
         output=output,
     )
     return dict(n_tasks)
-
-
-def _line(record: Json) -> bytes:
-    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
 
 LEAST_ROUGE = 0.15
@@ -401,7 +395,7 @@ def import_judgements(tasks: str, files: Sequence[str], output: str) -> dict[str
         is_answered = bool(record.get("label")) or "passage_id" not in record
         row = _judgement(record, texts, questions, labels) if is_answered else None
         counts["judgements" if is_answered else "unanswered"] += 1
-        return None if row is None else _line(row)
+        return None if row is None else json_line(row)
 
     judgements = read_said(
         files,

@@ -61,7 +61,7 @@ from mapping.qampari.questions import SIMPLE
 from mapping.qampari.records import QueryRow, Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.release import Form, page_url, parse_qid, qid_of, read_questions, read_rows, write_release_files
 from mapping.qampari.selection import PoolQuestion, draw_key
-from mapping.sources.raw_records import FAULTS, Json, RawRecord, iter_lines, text_at
+from mapping.sources.raw_records import FAULTS, Json, iter_lines, text_at
 from mapping.write.kind import write_report
 
 CORRECT, INCORRECT = "correct", "incorrect"
@@ -192,11 +192,6 @@ def _link(host: str, title: str) -> str:
     return page_url(host, title).replace("%", "%25").replace("?", "%3F")
 
 
-def key_record(task: ValidationTask) -> Json:
-    """What those who judge are not shown."""
-    return {"task_id": task.task_id, "qid": task.asked.qid, "aid": task.aid, "is_wrong": task.is_wrong}
-
-
 def paraphrase_record(drawn: Question) -> Json:
     """A question to write anew, with what it is about and its answers."""
     return {
@@ -233,7 +228,10 @@ def export_tasks(release: str, output: str, options: TaskOptions) -> dict[str, i
         _SHEET,
         options.form,
         hidden={
-            VALIDATION_KEY: map(_line, map(key_record, tasks)),
+            VALIDATION_KEY: (
+                _line({"task_id": one.task_id, "qid": one.asked.qid, "aid": one.aid, "is_wrong": one.is_wrong})
+                for one in tasks
+            ),
             PARAPHRASE: map(_line, map(paraphrase_record, [*pool, *train])),
         },
         facts={"qampari": {"manifest_sha256": manifest.sha256}, "options": asdict(options), "counts": counts},
@@ -362,21 +360,8 @@ def _renamed(record: Json) -> Json:
     return {_NAMES.get(name, name): value for name, value in record.items()}
 
 
-def dropped_answers(tasks: dict[str, Task], judged: Judged) -> dict[str, set[int]]:
-    """The numbers of the answers that were judged wrong, by qid."""
-    dropped: defaultdict[str, set[int]] = defaultdict(set)
-    for task_id, is_right in judged.final.items():
-        task = tasks[task_id]
-        if not is_right and not task.is_wrong:
-            qid, _, number = task.aid.rpartition("__")
-            dropped[qid].add(int(number))
-    return dict(dropped)
-
-
 Dropped = Mapping[str, Collection[int]]
 """By qid the numbers of answers that people judged wrong."""
-
-
 Moved = Mapping[tuple[str, str], tuple[str, str] | None]
 """By subset and key split and qid of questions that come into the pool; None for those that leave it."""
 
@@ -493,7 +478,11 @@ def apply_crowd(
     rejected: list[BadRecord] = []
     judged = read_verdicts(verdicts, tasks, rejected.append)
     written = read_paraphrases(paraphrases, asked, rejected.append)
-    dropped = dropped_answers(tasks, judged)
+    dropped: defaultdict[str, set[int]] = defaultdict(set)
+    for task_id, is_right in judged.final.items():
+        if not is_right and not tasks[task_id].is_wrong:
+            qid, _, number = tasks[task_id].aid.rpartition("__")
+            dropped[qid].add(int(number))
     moved = find_replacements(release, dropped=dropped, seed=form.seed, least=least)
     counts: Counter[str] = Counter()
     questions = revise_questions(release, dropped, written, moved, counts)
@@ -503,11 +492,7 @@ def apply_crowd(
         "form": form._asdict(),
         "qampari": {"manifest_sha256": manifest.sha256},
         "tasks": {"manifest_sha256": own.sha256},
-        "inputs": {
-            name: [asdict(input_file) for input_file in input_files([path])]
-            for name, path in given.items()
-            if path is not None
-        },
+        "inputs": {name: list(map(asdict, input_files([path]))) for name, path in given.items() if path is not None},
         "options": {"least": least},
         "code": code_facts(),
     }
@@ -522,8 +507,7 @@ def apply_crowd(
 
 def _records(path: str) -> Iterator[Json]:
     """The records of a file of ours, which has no other lines; it may be empty."""
-    raws: Iterator[RawRecord] = iter_lines(path) if Folder.of(path).size() else iter(())
-    return (raw.parse() for raw in raws)
+    return (raw.parse() for raw in iter_lines(path)) if Folder.of(path).size() else iter(())
 
 
 def _report(

@@ -1,6 +1,6 @@
 """Tasks for people in the forms of the tools that they work with, what comes back, and how far people agree.
 
-Every folder of tasks has what people are shown, in one of ``TASK_FORMS``, and beside it lines that are not for them,
+Every folder of tasks has what people are shown, in a ``TaskForm``, and beside it lines that are not for them,
 which say what a task is about.
 
 Sources: Cohen (1960) and Fleiss (1971) for agreement.
@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 from xml.sax.saxutils import quoteattr
 
 import orjson
@@ -31,11 +31,7 @@ from mapping.sources.campaign import judgement_rows
 from mapping.sources.raw_records import Json, check_shape
 
 TaskForm = Literal["jsonl", "csv", "label-studio"]
-TASK_FORMS: Mapping[TaskForm, str] = {
-    "jsonl": "one JSON object a line",
-    "csv": "a row a task, with empty columns for what is said of it",
-    "label-studio": "tasks for its import, beside the labelling interface",
-}
+"""One JSON object a line; a row a task, with empty columns for what is said of it; tasks for Label Studio's import."""
 
 
 def task_names(name: str, form: TaskForm) -> tuple[str, ...]:
@@ -49,7 +45,7 @@ def task_names(name: str, form: TaskForm) -> tuple[str, ...]:
 
 def tasks_kind(name: str, format: str, made_by: str, *, sheet: str, hidden: Sequence[str]) -> ListingKind:
     """The kind of a folder of tasks: a sheet in any form, and files that are not for those who work on it."""
-    shown = (file for form in TASK_FORMS for file in task_names(sheet, form))
+    shown = (file for form in get_args(TaskForm) for file in task_names(sheet, form))
     return ListingKind(name=name, format=format, made_by=made_by, tables={}, files=(*shown, *hidden))
 
 

@@ -33,8 +33,8 @@ from mapping.passages.corpus import TABLE
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.kind import check_record
 from mapping.qampari.records import SPLITS
-from mapping.qampari.release import record_line
 from mapping.sources.raw_records import Json, RawRecord, objects_at, text_at
+from mapping.write.kilt import kilt_line
 from mapping.write.kind import REPORT
 
 Sources = tuple[ReleaseQuestions, list[str]]
@@ -56,7 +56,8 @@ def check_contexts(checking: Checking[ListingManifest]) -> Mapping[str, int] | N
     except (KeyError, TypeError, ValueError, SetupError):
         checking.found.add(MANIFEST, "manifest", "options and counts are not those of questions with passages")
         return None
-    if not checking.has_files(contexts_files(), exactly=True):
+    of_splits = {path(split) for path in (contexts_path, fid_path) for split in SPLITS}
+    if not checking.has_files({*of_splits, UNPLACED, REPORT, shard_path("rejected", 0, 1)}, exactly=True):
         return None
     return checks.run(sources, silent)
 
@@ -166,7 +167,7 @@ class _ContextsChecks:
     ) -> None:
         context, for_reader = with_passages(record, positives, ranked, self._options)
         for file, again in zip(self._again[split], (context, for_reader), strict=True):
-            file.write(record_line(again), record["qid"])
+            file.write(kilt_line(again), record["qid"])
         self._tally.see(split, context, is_ranked=bool(ranked))
         self._n_answers += len(record["answer_list"])
         placed = {positive.pid for positive in positives}
@@ -227,9 +228,3 @@ def _ranked_passage(context: Json) -> RankedPassage:
     if not isinstance(score, float):
         raise RecordError("wrong_type", f"'score': expected a number with a point, found {repr(score)[:80]}")
     return RankedPassage(text_at(context, "id"), text_at(context, "title"), text_at(context, "text"), score)
-
-
-def contexts_files() -> set[str]:
-    """The paths of the files that every folder of questions with passages has."""
-    of_splits = {path(split) for path in (contexts_path, fid_path) for split in SPLITS}
-    return {*of_splits, UNPLACED, REPORT, shard_path("rejected", 0, 1)}

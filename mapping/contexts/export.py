@@ -56,9 +56,9 @@ from mapping.options import AtLeast0, AtLeast1, Checked
 from mapping.passages.corpus import TABLE
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.records import SPLITS
-from mapping.qampari.release import record_line
 from mapping.sources.raw_records import Json, opened
 from mapping.sources.scratch import Joined
+from mapping.write.kilt import kilt_line
 from mapping.write.kind import REPORT
 
 if TYPE_CHECKING:
@@ -336,8 +336,8 @@ def write_splits(
             joined.open_question(record["qid"])
             ranked = ranked_for(record["qid"], joined)
             context, reader = with_passages(record, positives_of(record, gold), ranked or (), options)
-            contexts[split].write(record_line(context))
-            readers[split].write(record_line(reader))
+            contexts[split].write(kilt_line(context))
+            readers[split].write(kilt_line(reader))
             tally.see(split, context, is_ranked=ranked is not None)
     return [file.entry for files in (contexts, readers) for file in files.values()], tally
 
@@ -368,7 +368,6 @@ def export_contexts(
     *,
     finder: ReleaseProofs | None = None,
     note: Callable[[str], None] | None = None,
-    scratch_folder: str | None = None,
 ) -> dict[str, Any]:
     """Writes the questions of a release with their passages into an empty folder; gives the report.
 
@@ -376,7 +375,6 @@ def export_contexts(
 
     Args:
         finder: finds the proofs of published files; None where these are not read.
-        scratch_folder: where proofs and ranked passages are kept meanwhile; None for the system's.
 
     Raises:
         SetupError: an input is not what it should be, release and corpus are of different knowledge sources, or
@@ -394,7 +392,7 @@ def export_contexts(
     passages = corpus.tables[TABLE]
     check_hashes(files.passages, passages)
     inputs = [asdict(input_file) for input_file in input_files(files.retrieved)]
-    with GoldPassages(scratch_folder) as gold, Joined(scratch_folder) as joined:
+    with GoldPassages() as gold, Joined() as joined:
         told("questions: reading where the proofs stand")
         questions.add_places(gold)
         told("passages: looking for those that hold the proofs")

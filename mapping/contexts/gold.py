@@ -39,15 +39,6 @@ UNPLACED_REASONS: dict[str, str] = {
 }
 """Why no passage holds a proof: reason -> meaning."""
 
-_SCHEMA = """
-CREATE TABLE proofs (
-    pid TEXT PRIMARY KEY, qid TEXT NOT NULL, page_id INTEGER, title TEXT NOT NULL, element INTEGER, start INTEGER,
-    stop INTEGER, sentence TEXT NOT NULL, reason TEXT NOT NULL, passage_id TEXT
-);
-CREATE INDEX proofs_by_page ON proofs (page_id);
-CREATE TABLE passages (passage_id TEXT PRIMARY KEY, title TEXT NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE pages (page_id INTEGER PRIMARY KEY, n_passages INTEGER NOT NULL);
-"""
 _MORE_PASSAGES = """
 INSERT INTO pages VALUES (?, ?) ON CONFLICT (page_id) DO UPDATE SET n_passages = n_passages + excluded.n_passages
 """
@@ -81,8 +72,15 @@ class GoldText(NamedTuple):
 class GoldPassages(ScratchFile):
     """Proofs and the passages that hold them, on disk: first ``add`` all proofs, then ``find``, then ask."""
 
-    def __init__(self, folder: str | None = None) -> None:
-        super().__init__(folder, _SCHEMA)
+    schema = """
+    CREATE TABLE proofs (
+        pid TEXT PRIMARY KEY, qid TEXT NOT NULL, page_id INTEGER, title TEXT NOT NULL, element INTEGER, start INTEGER,
+        stop INTEGER, sentence TEXT NOT NULL, reason TEXT NOT NULL, passage_id TEXT
+    );
+    CREATE INDEX proofs_by_page ON proofs (page_id);
+    CREATE TABLE passages (passage_id TEXT PRIMARY KEY, title TEXT NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE pages (page_id INTEGER PRIMARY KEY, n_passages INTEGER NOT NULL);
+    """
 
     def add(self, place: ProofPlace, *, reason: str = "no_passages") -> None:
         """Takes a proof, with the reason why no passage holds it, which stays where none is found.

@@ -103,7 +103,6 @@ PUBLISHED_REASONS: dict[str, str] = {
 """Why a published question is left out: reason -> meaning."""
 
 _SUFFIXES = ("", ".gz", ".bz2")
-_SCHEMA = "CREATE TABLE proofs (pid TEXT NOT NULL, qid TEXT NOT NULL, url TEXT NOT NULL, text TEXT NOT NULL);"
 
 
 class ProofSpot(NamedTuple):
@@ -194,8 +193,7 @@ class PublishedQuestions:
 class _Proofs(ScratchFile):
     """Published proofs, on disk, so that each page is read once."""
 
-    def __init__(self) -> None:
-        super().__init__(None, _SCHEMA)
+    schema = "CREATE TABLE proofs (pid TEXT NOT NULL, qid TEXT NOT NULL, url TEXT NOT NULL, text TEXT NOT NULL);"
 
     def add(self, pid: str, qid: str, url: str, text: str) -> None:
         """Takes a proof."""

@@ -583,20 +583,17 @@ def _read_files(options: ModelOptions) -> _Files:
 
 
 def _max_tokens(options: ModelOptions, files: _Files, form: GraphForm) -> int:
-    known = (files.tokenizer.model_max_length, _positions(files.config), form.n_tokens)
+    config = files.config
+    n_positions: int | None = getattr(config, "max_position_embeddings", None)
+    # RoBERTa and its like count positions from the one after that of padding.
+    if n_positions is not None and "roberta" in (config.model_type or "") and config.pad_token_id is not None:
+        n_positions -= config.pad_token_id + 1
+    known = (files.tokenizer.model_max_length, n_positions, form.n_tokens)
     limits = [limit for limit in known if limit and limit < _UNBOUNDED]
     limit = min(limits, default=options.max_tokens)
     if options.max_tokens > limit and options.max_tokens not in (MAX_TOKENS, MAX_PAIR_TOKENS):
         raise SetupError(f"--max-tokens is {options.max_tokens}; {options.model} takes {limit}.")
     return min(options.max_tokens, limit)
-
-
-def _positions(config: Any) -> int | None:
-    n_positions: int | None = getattr(config, "max_position_embeddings", None)
-    # RoBERTa and its like count positions from the one after that of padding.
-    if n_positions is not None and "roberta" in (config.model_type or "") and config.pad_token_id is not None:
-        n_positions -= config.pad_token_id + 1
-    return n_positions
 
 
 def export_onnx(options: ModelOptions, target: str) -> str:

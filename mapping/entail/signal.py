@@ -190,7 +190,7 @@ def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, mod
                 f"--label-names names {len(given)} outputs ({', '.join(given)}); {model} has {len(names)}."
             )
         names = list(given)
-    meanings = [_MEANINGS.get(_normal(name)) for name in names]
+    meanings = [_MEANINGS.get("_".join(name.lower().replace("-", " ").replace("_", " ").split())) for name in names]
     if unknown := [name for name, meaning in zip(names, meanings, strict=True) if meaning is None]:
         raise SetupError(
             f"{model}: its outputs are called {', '.join(names)}, and {unknown[0]!r} says nothing about entailment. "
@@ -203,10 +203,6 @@ def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, mod
         )
     places = {meaning: place for place, meaning in enumerate(meanings)}
     return ModelLabels(places["entailment"], places.get("neutral"), places.get("contradiction"), len(names))
-
-
-def _normal(name: str) -> str:
-    return "_".join(name.lower().replace("-", " ").replace("_", " ").split())
 
 
 def _example(n_outputs: int) -> str:

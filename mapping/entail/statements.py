@@ -251,7 +251,9 @@ def state_answer(question: str, answer: str) -> str:
     >>> state_answer("Where was Lincoln born?", "Hodgenville")
     'The answer to the question "Where was Lincoln born?" is Hodgenville.'
     """
-    question, answer = unquoted(" ".join(question.split())), without_stop(" ".join(answer.split()))
+    question, answer = " ".join(question.split()), without_stop(" ".join(answer.split()))
+    if (quoted := _QUOTED.fullmatch(question)) is not None:
+        question = quoted["inner"].strip()
     clause = subject_clause(without_stop(question.rstrip(f"{_MARKS} ")))
     if clause is None or not _takes(clause, answer):
         return ended(f'The answer to the question "{_asked(question)}" is {answer}')
@@ -277,12 +279,6 @@ def without_stop(text: str) -> str:
     if text.endswith("..") or _ABBREVIATED.search(text):
         return text
     return text.removesuffix(".").rstrip()
-
-
-def unquoted(text: str) -> str:
-    """A text without the quotation marks around all of it."""
-    found = _QUOTED.fullmatch(text)
-    return text if found is None else found["inner"].strip()
 
 
 def _asked(question: str) -> str:

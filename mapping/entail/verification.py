@@ -153,11 +153,6 @@ def support(aligned: Alignment) -> float | None:
     return aligned.contradiction if aligned.expects == "contradiction" else aligned.entailment
 
 
-def denial(aligned: Alignment) -> float | None:
-    """Probability of the contrary; None where it is not known."""
-    return aligned.entailment if aligned.expects == "contradiction" else aligned.contradiction
-
-
 def verdict_kind(aligned: Alignment) -> str:
     """What a model says of the hypothesis: one of ``VERDICTS``."""
     if aligned.entailment is None:
@@ -180,7 +175,7 @@ def signals(aligned: Alignment) -> dict[str, float | None]:
         "bleu": aligned.score,
         "entailment": support(aligned),
         "neutral": aligned.neutral,
-        "contradiction": denial(aligned),
+        "contradiction": aligned.entailment if aligned.expects == "contradiction" else aligned.contradiction,
     }
 
 
@@ -309,13 +304,10 @@ def verification_text(value: Mapping[str, Any]) -> str:
         lines.append("where the two disagree, contradictions first:")
     for disagreement in value["disagreements"][:SHOWN]:
         bleu = "-" if disagreement["bleu"] is None else f"{disagreement['bleu']:.2f}"
+        said = ((name, disagreement[name]) for name in ("entailment", "contradiction"))
+        shares = ", ".join(f"{name} {value:.2f}" for name, value in said if value is not None)
         lines.append(
-            f"  {disagreement['disagreement']:<15} BLEU {bleu}, {_shown(disagreement)}  "
+            f"  {disagreement['disagreement']:<15} BLEU {bleu}, {shares}  "
             f"{disagreement['example_id']}: {disagreement['hypothesis']}"
         )
     return "\n".join(lines)
-
-
-def _shown(row: Mapping[str, Any]) -> str:
-    names = ("entailment", "contradiction")
-    return ", ".join(f"{name} {row[name]:.2f}" for name in names if row[name] is not None)

@@ -431,7 +431,8 @@ def show_record(request: Request, opened: Opened, card: Card) -> Response:
     pages = paging(request, len(evidence), n_rows=_EVIDENCE_A_PAGE)
     answers = [output.get("answer") for output in (kilt or {}).get("output", [])]
     # Where some are left out, or put in another order, nothing says which answer is of which output.
-    in_order = answers if len(answers) == row["n_outputs"] and not _is_reordered(part) else []
+    policy = _policy(part.values.get("dataset"), part.values.get("split"))
+    is_in_order = len(answers) == row["n_outputs"] and policy is not None and not policy.found_first
     return render_card(
         request,
         opened,
@@ -442,16 +443,11 @@ def show_record(request: Request, opened: Opened, card: Card) -> Response:
         meaning=MEANINGS.get(row["outcome"], {}).get(row["reason"] or ""),
         details=list(_details(part, row)),
         answers=list(dict.fromkeys(str(answer) for answer in answers if answer is not None)),
-        evidences=[_shown(own, part, in_order) for own in evidence[pages.start : pages.end]],
+        evidences=[_shown(own, part, answers if is_in_order else []) for own in evidence[pages.start : pages.end]],
         paging=pages,
         made_from=part.values.get("release") or {},
         raw=orjson.dumps(kilt, option=orjson.OPT_INDENT_2).decode(),
     )
-
-
-def _is_reordered(part: Opened) -> bool:
-    policy = _policy(part.values.get("dataset"), part.values.get("split"))
-    return policy is None or policy.found_first
 
 
 def _details(part: Opened, row: Row) -> Iterator[str]:

@@ -21,20 +21,14 @@ _SPAN = ("start_element", "start_char", "end_element", "end_char")
 _SIDES = ("made", "published")
 
 
-class TupleShown(NamedTuple):
-    """A property that tells an entity apart: its row of ``tuples``, and what is around the span that says it."""
-
-    row: Mapping[str, Any]
-    place: InPage
-
-
 class EntityShown(NamedTuple):
     """An entity of a set."""
 
     row: Mapping[str, Any]
     views: int  #: of its page, out of the popularity
     share: float  #: of the views of the most popular one
-    tuples: list[TupleShown]
+    #: what tells it apart: rows of ``tuples``, each with what is around the span that says it
+    tuples: list[tuple[Mapping[str, Any], InPage]]
     queries: Mapping[str, list[Mapping[str, Any]]]  #: about it, by task
 
 
@@ -131,7 +125,7 @@ def _entities(opened: Opened, row: Mapping[str, Any]) -> list[EntityShown]:
             entity,
             round(10 ** entity["popularity"]),
             10 ** (entity["popularity"] - entities[0]["popularity"]),
-            [TupleShown(own, _place(opened, entity, own)) for own in tuples if own["qid"] == entity["qid"]],
+            [(own, _place(opened, entity, own)) for own in tuples if own["qid"] == entity["qid"]],
             {task: [own for own in queries if (own["task"], own["qid"]) == (task, entity["qid"])] for task in TASKS},
         )
         for entity in entities

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from kbsource.diff.matching import longest_ascending
 from kbsource.records import Element, Page
 from kbsource.wikitext.reference_rows import Reference
 from mapping.document import Piece
@@ -84,20 +84,8 @@ def _partners(
             wanted.append((number, longest["new_element"]))
         elif not spans[number]:
             wanted.append((number, number))
-    chain: list[tuple[int, int]] = []  # by length of a run, the pair with the least new element that ends one
-    before: dict[tuple[int, int], tuple[int, int] | None] = {}
-    for pair in wanted:
-        if pair[1] >= n_new:
-            continue
-        at = bisect_left(chain, pair[1], key=lambda end: end[1])
-        before[pair] = chain[at - 1] if at else None
-        chain[at : at + 1] = [pair]
-    partners = {}
-    last = chain[-1] if chain else None
-    while last is not None:
-        partners[last[0]] = last[1]
-        last = before[last]
-    return partners
+    wanted = [pair for pair in wanted if pair[1] < n_new]
+    return dict(wanted[at] for at in longest_ascending([new for _, new in wanted]))
 
 
 def _pair(number: int, old: Element, other: int, new: Element, spans: Sequence[Mapping[str, Any]]) -> Line:

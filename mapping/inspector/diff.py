@@ -50,7 +50,12 @@ SIDES = ("old", "new")
 def about_diff(opened: Opened) -> Iterator[Section]:
     """What became of pages, sections, pieces and redirects."""
     yield Section("What became of the pages", tuple(_pages(opened)))
-    yield Section("Sections and pieces", tuple(_pieces(opened)))
+    pieces = (
+        Paragraph("Of pages that are in both releases and whose text changed."),
+        _outcomes(opened, "section_changes", "Sections", SECTION_OUTCOMES),
+        _outcomes(opened, "span_changes", "Pieces of paragraphs, headings and items", SPAN_OUTCOMES),
+    )
+    yield Section("Sections and pieces", pieces)
     yield Section("Redirects", (_outcomes(opened, "redirect_changes", "Redirects", REDIRECT_OUTCOMES),))
     yield from about_sections(opened, has_counts=True)
     yield other_values(opened, ("counts", *SIDES))
@@ -62,25 +67,24 @@ def _pages(opened: Opened) -> Iterator[Block]:
         """select count(old_page_id), coalesce(sum(old_chars), 0), coalesce(sum(old_chars * kept), 0),
             count_if(text_changed), count_if(qid_moved) from page_changes"""
     ).fetchall()
-    changed, moved = (
-        opened.url("tables/page_changes", text_changed="true"),
-        opened.url("tables/page_changes", qid_moved="true"),
-    )
+    changed = Link(n_changed, opened.url("tables/page_changes", text_changed="true"))
+    moved = Link(n_moved, opened.url("tables/page_changes", qid_moved="true"))
     yield Facts(
         (
             ("pages of the older release", n_old),
             ("of their text is kept", share(n_kept, n_chars)),
-            ("pages whose text changed", Link(n_changed, changed)),
-            ("items that another page has now", Link(n_moved, moved)),
+            ("pages whose text changed", changed),
+            ("items that another page has now", moved),
         )
     )
     counts = opened.values["counts"]["page_changes"]
     rows = [(outcome.replace("_", " "), counts[outcome]) for outcome in PAGE_OUTCOMES]
-    kept = opened.db.execute(
-        f"""select {binned("kept", (1e-9, 0.25, 0.5, 0.75, 1), 0)} as bin, count(*) from page_changes
-        where old_page_id is not null group by bin"""
-    ).fetchall()
-    by_bin = dict(kept)
+    by_bin = dict(
+        opened.db.execute(
+            f"""select {binned("kept", (1e-9, 0.25, 0.5, 0.75, 1), 0)} as bin, count(*) from page_changes
+            where old_page_id is not null group by bin"""
+        ).fetchall()
+    )
     yield Charts(
         (
             *bars("Pages by what became of them", ("outcome", "pages"), rows, "Every page is counted once.").charts,
@@ -118,12 +122,6 @@ def _pages(opened: Opened) -> Iterator[Block]:
                 for title, page_id, outcome, before, after, own, file, row in worst
             ),
         )
-
-
-def _pieces(opened: Opened) -> Iterator[Block]:
-    yield Paragraph("Of pages that are in both releases and whose text changed.")
-    yield _outcomes(opened, "section_changes", "Sections", SECTION_OUTCOMES)
-    yield _outcomes(opened, "span_changes", "Pieces of paragraphs, headings and items", SPAN_OUTCOMES)
 
 
 def _outcomes(opened: Opened, table: str, caption: str, meanings: Mapping[str, str]) -> Table:
@@ -234,17 +232,14 @@ def _rows(opened: Opened, table: str, old_page_id: int | None) -> list[Row]:
     return [] if old_page_id is None else Rows.of(opened, table, {}).with_value(old_page_id=old_page_id)
 
 
-def _to_card(opened: Opened, row: Row) -> str:
-    return opened.url("tables/page_changes", old_page_id=row["old_page_id"])
-
-
 def _links(*, has_card: bool = False) -> dict[str, Any]:
     """Where the ids of a table lead: to the page in the release that it is of."""
     sides = {
         f"{side}_page_id": lambda opened, row, side=side: _page_url(opened, side, row[f"{side}_page_id"])
         for side in SIDES
     }
-    return {**sides, "old_element": _to_card} if has_card else sides
+    to_card = {"old_element": lambda opened, row: opened.url("tables/page_changes", old_page_id=row["old_page_id"])}
+    return {**sides, **to_card} if has_card else sides
 
 
 DIFF_VIEWS = KindViews(

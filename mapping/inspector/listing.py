@@ -10,9 +10,10 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
+from duckdb import DuckDBPyConnection
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -24,9 +25,6 @@ from mapping.inspector.frame import Crumb, bound_asked, paging, render
 from mapping.inspector.marking import Span, shown, web_address
 from mapping.inspector.opened import Opened, TableFiles
 from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Sandbox
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 Row = dict[str, Any]
 NULL = "-"
@@ -179,16 +177,12 @@ class Rows:
                 raise HTTPException(400, f"sort={shown(sort[:80])} is no column to sort by.")
             query["sort"] = sort
             order = f'"{column_name}" {"desc" if sort[0] == "-" else "asc"} nulls last, {_ORDER}'
-        if columns := self._columns_asked(request):
+        columns = asked.getlist("columns")
+        if unknown := [name for name in columns if name not in self.choosable]:
+            raise HTTPException(400, f"The table {self.name} has no column {shown(unknown[0][:80])}.")
+        if {*columns} not in (set(), {*self.shown_columns}):
             query["columns"] = columns
         return Choice(query, f"where {' and '.join(where)}" if where else "", tuple(parameters), order)
-
-    def _columns_asked(self, request: Request) -> list[str]:
-        named = request.query_params.getlist("columns")
-        if unknown := [name for name in named if name not in self.choosable]:
-            raise HTTPException(400, f"The table {self.name} has no column {shown(unknown[0][:80])}.")
-        usual = self.shown_columns
-        return [] if set(named) == set(usual) else named
 
     @property
     def choosable(self) -> list[str]:
@@ -205,9 +199,7 @@ class Rows:
         """Columns that are shown where none are chosen: of many, those that come first, flat ones before nested."""
         if self.listing.columns:
             return list(self.listing.columns)
-        flat = [column.name for column in self.columns.values() if column.form != "nested"]
-        nested = [column.name for column in self.columns.values() if column.form == "nested"]
-        kept = [*flat, *nested][:_COLUMNS_SHOWN]
+        kept = sorted(self.columns, key=lambda name: self.columns[name].form == "nested")[:_COLUMNS_SHOWN]
         return [name for name in self.columns if name in kept]
 
     def count(self, choice: Choice) -> int:
@@ -342,18 +334,9 @@ class Rows:
 
     def cell(self, row: Row, name: str) -> ListedValue:
         """A value of a row for a list."""
-        value = row.get(name)
-        url = self._url(row, name, value)
-        return ListedValue(name, value, brief(value), url, self.notes(row).get(name, ""))
-
-    def notes(self, row: Row) -> Mapping[str, str]:
-        """What is said beside values of a row, by column."""
-        return self.listing.notes(row)
-
-    def _url(self, row: Row, name: str, value: Any) -> str | None:
-        if (own := self.listing.links.get(name)) is not None:
-            return own(self.opened, row)
-        return value_url(self.opened, name, value, row)
+        value, own = row.get(name), self.listing.links.get(name)
+        url = value_url(self.opened, name, value, row) if own is None else own(self.opened, row)
+        return ListedValue(name, value, brief(value), url, self.listing.notes(row).get(name, ""))
 
 
 class ListedValue(NamedTuple):
@@ -374,16 +357,12 @@ def value_url(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> 
     text = str(value)
     if name.endswith(_PAGE_IDS) and opened.pages is not None and text.isdecimal():
         is_own = name in _PAGE_IDS
-        spans = [_span(row, names) for names in _SPANS if is_own and all(row.get(own) is not None for own in names)]
+        places: list[list[Any]] = [[row.get(own) for own in names] for names in _SPANS if is_own]
+        spans = [Span(*place) for place in places if None not in place]
         return opened.page_url(int(text), spans[:1])
     if name == "title" or name.endswith("_title"):
         return opened.title_url(text)
     return web_address(text) if name == "url" else opened.entity_url(text)
-
-
-def _span(row: Mapping[str, Any], names: Sequence[str]) -> Span:
-    start, start_char, end, end_char = (row[name] for name in names)
-    return Span(start, start_char, end, end_char)
 
 
 def _form(type_: str) -> str:

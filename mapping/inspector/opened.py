@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
+
+from duckdb import DuckDBPyConnection
 
 from kbsource.files import Folder, base_name, join
 from kbsource.lookup import KnowledgeSource
@@ -23,10 +25,6 @@ from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from mapping.inspector.finder import PageFinder
 from mapping.inspector.marking import Span, spans_query
 from mapping.kinds import KINDS
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 
 MEMORY_MB = 120
 """What the database takes, at most."""
@@ -229,18 +227,15 @@ def every_release(releases: Sequence[Opened]) -> Iterator[Opened]:
         yield from every_release(opened.parts)
 
 
-def unmapped(path: str) -> Folder:
-    """A folder or file whose tables are not memory-mapped: what was read of them must not stay in this process."""
-    return replace(Folder.of(path), is_mapped=False)
-
-
 def _open(path: str, name: str, taken: set[str], stack: ExitStack, database: Database) -> Opened:
     kind = kind_of(read_content(path), path, KINDS)
     manifest = kind.read(path)
     slug = _slug(name, taken)
     source = None
     if kind is PAGES_RELEASE:
-        source = stack.enter_context(KnowledgeSource.open(unmapped(path)))
+        # Not memory-mapped: what was read of the tables must not stay in this process.
+        unmapped = replace(Folder.of(path), is_mapped=False)
+        source = stack.enter_context(KnowledgeSource.open(unmapped))
     parts = tuple(
         _open(join(path, part.folder), f"{slug} {part.folder}", taken, stack, database) for part in manifest.parts
     )

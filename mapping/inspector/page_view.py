@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
@@ -115,16 +115,12 @@ class Document(HtmlPage):
         return f'<{tag}{first_of_element} data-e="{number}" dir="auto">{marked_text}</{tag}>'
 
     def _link(self, link: Anchor | CellLink, place: str, *, before: int = 0) -> TextLink:
-        title = link.target_title + (f"#{link.target_fragment}" if link.target_fragment else "")
+        said, url = f"{place} → {link.target_title}{f'#{link.target_fragment}' if link.target_fragment else ''}", None
         if link.target_page_id is None:
-            return TextLink(
-                link.start - before, link.end - before, None, f"{place} → {title}, which the dump does not have"
-            )
-        url = self._opened.page_url(link.target_page_id, section=link.target_fragment)
-        return TextLink(link.start - before, link.end - before, url, f"{place} → {title}")
-
-    def _name(self, text: str) -> str:
-        return str(escape(shown(text)))
+            said += ", which the dump does not have"
+        else:
+            url = self._opened.page_url(link.target_page_id, section=link.target_fragment)
+        return TextLink(link.start - before, link.end - before, url, said)
 
     def _linked(self, text: str, links: Links) -> str:
         return str(mark_text(text, [self._link(link, f"[{link.start}, {link.end})") for link in links]))
@@ -140,7 +136,7 @@ class Document(HtmlPage):
         """A table with its rows from ``start`` up to ``end``, behind its caption and header."""
         if not (table.caption or any(table.header) or any(cell.text for row in table.rows for cell in row)):
             return Markup(f'<p class="more quiet" id="t{number}">A table without text.</p>')
-        label = self._name(table.caption or f"Table {number + 1}")
+        label = str(escape(shown(table.caption or f"Table {number + 1}")))
         return Markup(
             f'<div class="scroll" tabindex="0" role="region" aria-label="{label}" id="t{number}">'
             f"{self.table_html(table, table.rows[start:end])}</div>"
@@ -170,13 +166,6 @@ def reference_label(reference: Reference) -> str:
     return f"{reference.group} {reference.number}".strip()
 
 
-def _listed_references(references: PageReferences | None) -> tuple[list[Reference], int]:
-    """The references that have a mark, by group and number, and how many more there are."""
-    known = [one for one in references.refs if one.number is not None] if references is not None else []
-    known.sort(key=lambda one: (one.group, one.number or 0))
-    return known[:_MOST_REFERENCES], max(len(known) - _MOST_REFERENCES, 0)
-
-
 def _place(element: int, start: int, end: int) -> str:
     return f"element {element}, [{start}, {end})"
 
@@ -203,7 +192,9 @@ def show_page(request: Request, opened: Opened) -> Response:
     number = _part_asked(request, page, parts, spans)
     uses = sorted(page.templates, key=lambda use: (use.outcome, -use.uses))
     references = source.references(page.page_id) if "refs" in opened.tables else None
-    listed, n_unlisted = _listed_references(references)
+    # Those that have a mark, by group and number.
+    marked = [one for one in references.refs if one.number is not None] if references is not None else []
+    marked.sort(key=lambda one: (one.group, one.number or 0))
     return render(
         request,
         opened,
@@ -211,10 +202,10 @@ def show_page(request: Request, opened: Opened) -> Response:
         title=page.title,
         page=page,
         document=Document(opened, page, spans, references).html(parts[number]),
-        references=[(one, reference_label(one)) for one in listed],
+        references=[(one, reference_label(one)) for one in marked[:_MOST_REFERENCES]],
         web_address=web_address,
-        n_unlisted=n_unlisted,
-        headings=_headings(opened, page, parts),
+        n_unlisted=max(len(marked) - _MOST_REFERENCES, 0),
+        headings=list(islice(_headings(opened, page, parts), _N_HEADINGS)),
         n_headings=sum(element.kind == "heading" for element in page.elements),
         part=number,
         n_parts=len(parts),
@@ -289,7 +280,9 @@ def _found(request: Request, opened: Opened, asked: str, n_titles: int) -> list[
     for own in (opened, *others):
         _, finder = _of_pages(own)
         exact = finder.exact(asked)
-        titles = _together(exact, finder.beginning_with(asked, n_titles))
+        known = {(entry.title, entry.page_id) for entry in exact}
+        more = finder.beginning_with(asked, n_titles)
+        titles = [*exact, *(entry for entry in more if (entry.title, entry.page_id) not in known)]
         found.append(_Found(own, exact, titles, len(titles) >= n_titles, finder.titles.get() is not None))
     return found
 
@@ -362,27 +355,12 @@ def _part_asked(request: Request, page: Page, parts: Sequence[Part], spans: Sequ
     return 0
 
 
-def _headings(opened: Opened, page: Page, parts: Sequence[Part]) -> list[_Heading]:
-    found = [(number, own) for number, own in enumerate(page.elements) if own.kind == "heading"][:_N_HEADINGS]
-    return [
-        _Heading(
-            min(max(element.level, 2), 6),
-            element.text,
-            opened.url(f"page/{page.page_id}", part=part_with(parts, number) + 1 if len(parts) > 1 else None)
-            + f"#e{number}",
-        )
-        for number, element in found
-    ]
-
-
-def _together(exact: Sequence[FoundTitle], more: Sequence[FoundTitle]) -> list[FoundTitle]:
-    known = {(entry.title, entry.page_id) for entry in exact}
-    return [*exact, *(entry for entry in more if (entry.title, entry.page_id) not in known)]
-
-
-def lead_to_page(opened: Opened, page_id: int) -> Response:
-    """Leads from the row of a page to the page."""
-    return RedirectResponse(opened.page_url(page_id), 303)
+def _headings(opened: Opened, page: Page, parts: Sequence[Part]) -> Iterator[_Heading]:
+    for number, element in enumerate(page.elements):
+        if element.kind == "heading":
+            part = part_with(parts, number) + 1 if len(parts) > 1 else None
+            url = f"{opened.url(f'page/{page.page_id}', part=part)}#e{number}"
+            yield _Heading(min(max(element.level, 2), 6), element.text, url)
 
 
 PAGE_VIEWS = (

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
+from starlette.responses import RedirectResponse
+
 from kbsource.errors import REASONS
-from kbsource.release.pages.kind import Counts, PagesManifest, count_faults
+from kbsource.release.pages.kind import PagesManifest, count_faults
 from mapping.document import (
     Block,
     Chart,
@@ -27,9 +29,9 @@ from mapping.document import (
 )
 from mapping.inspector.about import about_sections
 from mapping.inspector.frame import KindViews, Tab
-from mapping.inspector.listing import Card, Listing
+from mapping.inspector.listing import Listing
 from mapping.inspector.opened import Opened
-from mapping.inspector.page_view import PAGE_VIEWS, lead_to_page
+from mapping.inspector.page_view import PAGE_VIEWS
 
 MEASURES = ("elements", "characters", "anchors", "tables", "infoboxes")
 MARKUP = re.compile(r"\{\{|\}\}|\[\[|\]\]|<ref|'''")
@@ -63,9 +65,12 @@ def _laws(opened: Opened, manifest: PagesManifest) -> Iterator[Block]:
     yield Paragraph(
         "Pages read = articles + redirects + other namespaces + rejected: each page that was read became one of them."
     )
-    rows = [*sorted(manifest.counts.items()), ("all files", manifest.totals)]
     columns = ("file", "pages read", "articles", "redirects", "other namespaces", "rejected", "law")
-    yield Table("Pages by input file", columns, tuple(_law_row(name, counts) for name, counts in rows))
+    rows = []
+    for name, counts in (*sorted(manifest.counts.items()), ("all files", manifest.totals)):
+        parts = (counts.articles, counts.redirects, counts.other_namespaces, counts.n_rejected)
+        rows.append((name, counts.pages_read, *parts, "holds" if counts.pages_read == sum(parts) else "is broken"))
+    yield Table("Pages by input file", columns, tuple(rows))
     faults = count_faults(manifest)
     yield from (Paragraph(f"A law is broken: {fault}.", is_warning=True) for fault in faults)
     if not faults:
@@ -82,11 +87,6 @@ def _laws(opened: Opened, manifest: PagesManifest) -> Iterator[Block]:
             ("reason", "pages", "share of pages read", "meaning"),
             tuple((reason, n, share(n, read), REASONS.get(reason)) for reason, n in ordered),
         ).linked(reason=lambda row: opened.url("tables/rejected", reason=row["reason"]))
-
-
-def _law_row(name: str, counts: Counts) -> tuple[str | int, ...]:
-    parts = (counts.articles, counts.redirects, counts.other_namespaces, counts.n_rejected)
-    return (name, counts.pages_read, *parts, "holds" if counts.pages_read == sum(parts) else "is broken")
 
 
 def _losses(manifest: PagesManifest) -> Iterator[Block]:
@@ -304,10 +304,6 @@ def _leaks(opened: Opened) -> Iterator[Block]:
         yield Table("First places", ("article", "place", "text around it"), places)
 
 
-def _to_page(request: Any, opened: Opened, card: Card) -> Any:
-    return lead_to_page(opened, card.row["page_id"])
-
-
 PAGES_VIEWS = KindViews(
     about=about_pages,
     measured=measured_pages,
@@ -318,7 +314,7 @@ PAGES_VIEWS = KindViews(
             facets=("parse_status", "is_disambiguation"),
             searched=("title",),
             led_by="title",
-            card=_to_page,
+            card=lambda _, opened, card: RedirectResponse(opened.page_url(card.row["page_id"]), 303),
         ),
         "redirects": Listing(
             label="Redirects",

@@ -395,9 +395,7 @@ def _section(value: Any) -> str:
     return str(value).rstrip("\n")
 
 
-def evaluate_kilt(
-    files: KiltFiles, options: KiltEvaluation, *, reject: Reject, scratch_folder: str | None = None
-) -> KiltScores:
+def evaluate_kilt(files: KiltFiles, options: KiltEvaluation, *, reject: Reject) -> KiltScores:
     """The scores of a file of predictions, or of two beside each other.
 
     Every gold record counts, also one that has no prediction. Memory: the values of all records, some 250 bytes each,
@@ -410,7 +408,7 @@ def evaluate_kilt(
         articles = None
         if files.accept_redirects is not None:
             articles = stack.enter_context(KnowledgeSource.open(files.accept_redirects))
-        system = partial(_System, files, options, reject=reject, folder=scratch_folder, articles=articles)
+        system = partial(_System, files, options, reject=reject, articles=articles)
         scores = KiltScores(system(files.predictions).evaluate())
         if files.compare is not None:
             scores.second = system(files.compare).evaluate()
@@ -432,7 +430,6 @@ class _System:
         path: str,
         *,
         reject: Reject,
-        folder: str | None,
         articles: KnowledgeSource | None,
     ) -> None:
         self._path = path
@@ -440,7 +437,6 @@ class _System:
         self._options = options
         self._articles = articles
         self._lines = Lines(reject)
-        self._folder = folder
         self._crosswalk = Crosswalk(files.crosswalk) if files.crosswalk is not None else None
         self._scores = SystemScores(path, rejected=self._lines.rejected)
         self._unanswered: list[tuple[str, RawRecord]] = []
@@ -448,7 +444,7 @@ class _System:
 
     def evaluate(self) -> SystemScores:
         rows: list[dict[str, float]] = []
-        with Joined(self._folder) as joined:
+        with Joined() as joined:
             self._read_predictions(joined)
             for record_id, gold in self._gold(joined):
                 content = joined.get("predictions", record_id)
@@ -548,7 +544,7 @@ class _System:
 
 
 def evaluate_tasks(
-    files: KiltFiles, options: KiltEvaluation, *, reject: Reject, scratch_folder: str | None = None
+    files: KiltFiles, options: KiltEvaluation, *, reject: Reject
 ) -> tuple[dict[str, SystemScores], list[str]]:
     """The scores of every task by gold file, in the leaderboard's order, and gold files without predictions.
 
@@ -565,7 +561,7 @@ def evaluate_tasks(
         name = base_name(path)
         if Folder.of(join(folder, name)).exists():
             task = replace(files, gold=path, predictions=join(folder, name), all_tasks=False)
-            scores[name] = evaluate_kilt(task, options, reject=reject, scratch_folder=scratch_folder).first
+            scores[name] = evaluate_kilt(task, options, reject=reject).first
         elif metric_of(name):
             missing.append(name)
     if not scores and not missing:

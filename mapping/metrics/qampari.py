@@ -121,7 +121,9 @@ def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = Fal
     """
     # Where there are mappings, the answers are the names of many answers, as readers are given them.
     if "answers" in record and "answer_list" not in record and "ans_mappings" not in record:
-        return _parse_single(record)
+        if not (names := strings_at(record, "answers")):
+            raise RecordError("no_answers", "answers is empty")
+        return GoldQuestion((GoldNames(names[0], names[1:]),), (), is_single=True)
     listed = objects_at(record, "answer_list")
     if not listed:
         raise RecordError("no_answers", "answer_list is empty")
@@ -176,13 +178,6 @@ def extended(question: GoldQuestion, further: Sequence[GoldNames]) -> GoldQuesti
 
 def _forms(answer: GoldNames) -> set[str]:
     return {answer_form(name) or name for name in (answer.text, *answer.aliases)}
-
-
-def _parse_single(record: Json) -> GoldQuestion:
-    names = strings_at(record, "answers")
-    if not names:
-        raise RecordError("no_answers", "answers is empty")
-    return GoldQuestion((GoldNames(names[0], names[1:]),), (), is_single=True)
 
 
 def _contexts(record: Json, owners: dict[str, int], match: EvidenceMatch) -> Iterator[tuple[int, RetrievedPassage]]:
@@ -354,9 +349,7 @@ def _percent(mean: Mean) -> str:
     return f"{'–':>9}" if mean.value is None else f"{100 * mean.value:>8.2f}%"
 
 
-def evaluate_qampari(
-    files: QampariFiles, options: QampariEvaluation, *, reject: Reject, scratch_folder: str | None = None
-) -> QampariScores:
+def evaluate_qampari(files: QampariFiles, options: QampariEvaluation, *, reject: Reject) -> QampariScores:
     """The scores of a file of predictions, of retrieved passages, or both.
 
     Every gold question counts, also one that the other files do not have. Memory holds one question.
@@ -366,7 +359,7 @@ def evaluate_qampari(
     """
     if files.predictions is None and files.retrieved is None:
         raise SetupError("Give --predictions, --retrieved, or both.")
-    with Joined(scratch_folder) as joined:
+    with Joined() as joined:
         evaluation = _Evaluation(files, options, joined, Lines(reject))
         evaluation.read_given()
         evaluation.read_gold()

@@ -125,7 +125,7 @@ def shares_most(one: str, other: str, *, partial_runs: bool = False) -> bool:
     middle = shorter[n_spare:n_needed]
     at = longer.find(middle)
     while at != -1:
-        n_before = _shared_end(shorter[:n_spare], longer[max(0, at - n_spare) : at])
+        n_before = _shared_start(shorter[:n_spare][::-1], longer[max(0, at - n_spare) : at][::-1])
         behind = at + len(middle)
         n_behind = _shared_start(shorter[n_needed:], longer[behind : behind + n_spare])
         if n_before + len(middle) + n_behind >= n_needed:
@@ -146,10 +146,6 @@ def _is_seen(in_one: int, in_other: int, n_one: int, n_other: int) -> bool:
 def _shared_start(one: str, other: str) -> int:
     unlike = (number for number, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
     return next(unlike, min(len(one), len(other)))
-
-
-def _shared_end(one: str, other: str) -> int:
-    return _shared_start(one[::-1], other[::-1])
 
 
 def place_ids(provenance: Provenance, keys: Sequence[str], *, null_ids: bool = False) -> list[str]:

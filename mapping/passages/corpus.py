@@ -176,7 +176,13 @@ class PassageChunks:
     def _cut(self, batch: pa.RecordBatch, work: Work) -> Iterator[Passage]:
         for page in _page_texts(batch, self._options):
             passages = self._cut_page(page)
-            _check(page, passages, self._options)
+            try:
+                check_passages(page, passages, self._options.join)
+            except RecordError as error:
+                raise SetupError(
+                    f"page {page.page_id} ({page.title}) cannot be cut ({error.reason}: {error.detail}); "
+                    "is the release sound? kbsource verify says."
+                ) from error
             yield from passages
             work.beat.done(pages=1, amount=1)
 
@@ -217,16 +223,6 @@ def write_shard(
         groups, file = rebatched(batches(), GROUP_ROWS), shard_path(TABLE, number, n_shards)
         table = write_batches(groups, TABLE, PASSAGES, output=output, file=file)
     return [table, *(target.entry for _, target in lines)]
-
-
-def _check(page: PageText, passages: Sequence[Passage], options: CutOptions) -> None:
-    try:
-        check_passages(page, passages, options.join)
-    except RecordError as error:
-        raise SetupError(
-            f"page {page.page_id} ({page.title}) cannot be cut ({error.reason}: {error.detail}); "
-            "is the release sound? kbsource verify says."
-        ) from error
 
 
 def line_path(form: LineForm, number: int, n_shards: int) -> str:

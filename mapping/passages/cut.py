@@ -140,10 +140,6 @@ class CutOptions:
         """Most words, or tokens, of a passage."""
         return self.max_words if self.is_by_sentence else int(self.unit.partition("-")[2])
 
-    def may_be_longer(self, n_spans: int) -> bool:
-        """Whether a passage of so many pieces may have more words than ``limit``: it is one sentence then."""
-        return self.has_lists and not self.split_long and n_spans == 1
-
     def cutter(self, lang: str) -> Callable[[PageText], list[Passage]]:
         """The function from a page of a wiki in that language to its passages."""
         if self.is_by_sentence:
@@ -259,10 +255,13 @@ def _sentences(page: PageText, max_words: int, split_long: bool) -> Iterator[_Se
     for element, text in page.elements:
         for start, end in sentence_spans(text):
             n_words = count_words(text[start:end])
-            if n_words > max_words and split_long:
-                yield from _split(element, text, start, end, max_words)
-            else:
+            if n_words <= max_words or not split_long:
                 yield _Sentence(PassageSpan(element, start, end), n_words)
+                continue
+            words = [found.span() for found in _WORD.finditer(text, start, end)]
+            for first in range(0, len(words), max_words):
+                part = words[first : first + max_words]
+                yield _Sentence(PassageSpan(element, part[0][0], part[-1][1]), len(part))
 
 
 def _word_runs(page: PageText, n_words: int) -> Iterator[_Sentence]:
@@ -301,13 +300,6 @@ def _chunks(page: PageText, n_tokens: int, count: Callable[[str], int]) -> Itera
             last, length, last_section = held, n_held, section
     if last:
         yield last
-
-
-def _split(element: int, text: str, start: int, end: int, max_words: int) -> Iterator[_Sentence]:
-    words = [found.span() for found in _WORD.finditer(text, start, end)]
-    for first in range(0, len(words), max_words):
-        part = words[first : first + max_words]
-        yield _Sentence(PassageSpan(element, part[0][0], part[-1][1]), len(part))
 
 
 def _groups(sentences: Iterator[_Sentence], max_words: int) -> Iterator[list[_Sentence]]:

@@ -82,7 +82,7 @@ def _claims(manifest: ListingManifest) -> dict[str, int]:
     counts = {name: int(manifest.facts["counts"][name]) for name in COUNTS}
     return {
         "limit": options.limit,
-        "sentences may be longer": options.may_be_longer(1),
+        "sentences may be longer": options.has_lists and not options.split_long,
         "separator": 2 if options.is_by_sentence else 1,
         "pages": counts["pages"],
         "n pages with passages": counts["pages"] - counts["pages_without_text"],

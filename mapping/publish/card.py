@@ -97,14 +97,19 @@ def card_text(subject: Subject, configs: Sequence[Config], rights: tuple[Right, 
     """The file ``README.md``."""
     metadata = yaml.safe_dump(_metadata(subject, configs, rights), sort_keys=False, allow_unicode=True, width=1000)
     known: Known = {}
+    limits = [*subject.about.limits]
+    if names := [f"`{config.name}`" for config in configs if config.total == 0]:
+        limits.append(
+            f"Without rows: {', '.join(names)}. `datasets` loads such tables with `streaming=True` only; every other "
+            "tool loads them as they are."
+        )
     sections = {
         "What it is": _what(subject, rights),
         "How to load it": _loading(subject, configs),
         "Tables and files": "\n\n".join(_tables(configs, known)),
         "Counts": "\n\n".join(_counts(subject)),
         "How it was made": "\n\n".join(_made(subject)),
-        "Limitations": "\n".join(f"- {limit}" for limit in (*subject.about.limits, *_empty_notes(configs)))
-        or "None known.",
+        "Limitations": "\n".join(f"- {limit}" for limit in limits) or "None known.",
         "Licence": "\n".join(f"- {right.what}: {right.shown}. {right.note}".rstrip() for right in rights)
         + "\n\nSee [LICENSE](LICENSE) and [ATTRIBUTION.md](ATTRIBUTION.md).",
         "Citation": "[CITATION.cff](CITATION.cff) has it in a form for programs.",
@@ -256,12 +261,4 @@ def _made(subject: Subject) -> Iterator[str]:
     if inputs:
         yield "Inputs; a release stands here as its manifest:\n\n" + markdown_table(
             ("part", "input", "bytes", "sha256"), inputs
-        )
-
-
-def _empty_notes(configs: Sequence[Config]) -> Iterator[str]:
-    if names := [f"`{config.name}`" for config in configs if config.total == 0]:
-        yield (
-            f"Without rows: {', '.join(names)}. `datasets` loads such tables with `streaming=True` only; every other "
-            "tool loads them as they are."
         )

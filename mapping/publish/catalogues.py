@@ -63,7 +63,7 @@ def croissant_of(subject: Subject, configs: Sequence[Config], rights: tuple[Righ
         "license": [LICENCES[right.licence]["url"] if right.licence else right.what for right in rights],
         "creator": [{"@type": "sc:Organization", "name": holder} for holder in holders(rights)],
         "keywords": [*subject.about.tags, "kbsource"],
-        "citeAs": _cite_as(subject, rights),
+        "citeAs": f"{', '.join(holders(rights))}. {subject.title}. Release {subject.whole.manifest.sha256}.",
     }
     if address := subject.url or subject.host:
         values["url"] = address
@@ -72,20 +72,11 @@ def croissant_of(subject: Subject, configs: Sequence[Config], rights: tuple[Righ
     if subject.day is not None:
         values["datePublished"] = subject.day
     sets = [files for config in configs for files in _file_sets(config)]
-    values["distribution"] = [*map(_file_object, (*entries, *_hub_files(configs))), *sets]
+    # Those that are no part of the release.
+    hub_files = (entry for config in configs if config.table is None for own in config.splits.values() for entry in own)
+    values["distribution"] = [*map(_file_object, (*entries, *hub_files)), *sets]
     values["recordSet"] = [records for config in configs for records in _record_sets(config)]
     return values
-
-
-def _hub_files(configs: Sequence[Config]) -> Iterator[FileEntry]:
-    """The files that are no part of the release."""
-    for config in configs:
-        if config.table is None:
-            yield from (entry for entries in config.splits.values() for entry in entries)
-
-
-def _cite_as(subject: Subject, rights: tuple[Right, ...]) -> str:
-    return f"{', '.join(holders(rights))}. {subject.title}. Release {subject.whole.manifest.sha256}."
 
 
 def _file_object(entry: FileEntry) -> dict[str, Any]:
@@ -239,13 +230,15 @@ def _relate(prov: dict[str, dict[str, Any]], relation: str, role: str, left: str
 
 def citation_text(subject: Subject, rights: tuple[Right, ...]) -> str:
     """The file ``CITATION.cff``."""
+    cited = _cited(subject)
+    owners = {owned.holder for owned in cited}  # of benchmarks, which are cited by themselves
     values: dict[str, Any] = {
         "cff-version": "1.2.0",
         "message": "If you use this data set, please cite it and what it was made from.",
         "type": "dataset",
         "title": subject.title,
         "abstract": subject.about.summary,
-        "authors": [{"name": holder} for holder in _authors(subject, rights)],
+        "authors": [{"name": holder} for holder in holders(rights) if holder not in owners],
         "version": subject.version,
         "identifiers": [
             {
@@ -263,7 +256,7 @@ def citation_text(subject: Subject, rights: tuple[Right, ...]) -> str:
         values["url"] = subject.url
     if subject.day is not None:
         values["date-released"] = subject.day
-    if cited := _cited(subject):
+    if cited:
         values["references"] = [
             {"type": "data", "title": owned.title, "authors": [{"name": owned.holder}], "url": owned.url}
             for owned in cited
@@ -276,9 +269,3 @@ def _cited(subject: Subject) -> list[Ownership]:
     """The benchmarks that it is made from."""
     sources = (all_sources().get(name) for name in subject.datasets)
     return [source.ownership for source in sources if source is not None and source.ownership is not None]
-
-
-def _authors(subject: Subject, rights: tuple[Right, ...]) -> list[str]:
-    """Whose work it is, but for benchmarks, which are cited by themselves."""
-    cited = {owned.holder for owned in _cited(subject)}
-    return [holder for holder in holders(rights) if holder not in cited]

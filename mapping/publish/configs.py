@@ -179,11 +179,10 @@ def configs_of(subject: Subject, path: str) -> list[Config]:
             own = found.setdefault(name, replace(config, name=name))
             own.splits.setdefault(split, []).extend(entries)
     main = subject.about.main
-    return sorted(found.values(), key=lambda config: (not _is_named(config, main), config.total == 0))
-
-
-def _is_named(config: Config, main: str) -> bool:
-    return bool(main) and (config.name == main or config.name.endswith(f"-{main}"))
+    return sorted(
+        found.values(),
+        key=lambda config: (not (main and f"-{config.name}".endswith(f"-{main}")), config.total == 0),
+    )
 
 
 def _prefixed(part: Part, name: str) -> str:

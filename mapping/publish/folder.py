@@ -50,7 +50,10 @@ def publish(
     entries = [entry for part in subject.parts for entry in part.entries()]
     check_sizes(path, entries)
     if subject.snapshot is None and subject.whole.kind is PAGES_RELEASE:
-        subject = replace(subject, newest=_newest_revision(path))
+        with connected() as db:
+            add_release(db, PAGES_RELEASE, path)
+            asked = "select strftime(make_timestamp(epoch_us(max(timestamp))), '%Y%m%d') from pages"
+            subject = replace(subject, newest=db.execute(asked).fetchall()[0][0])
     rights_of(subject)  # before anything is written
     configs = configs_of(subject, path)
     done, total = 0, sum(entry.bytes for entry in entries)
@@ -61,28 +64,15 @@ def publish(
             done += entry.bytes
             if on_progress is not None:
                 on_progress(done, total)
-        configs = [_as_parquet(config, path, output) for config in configs]
+        for number, config in enumerate(configs):
+            if config.table is None:  # files of lines, which become one
+                schema, splits = write_as_parquet(config.splits, config.name, folder=path, output=output)
+                configs[number] = replace(config, schema=schema, splits=splits)
         for name, content in _texts(subject, configs).items():
             with Folder.of(join(output, name)).create() as file:
                 file.write(content)
         commit(whole.kind, whole.manifest, output, kept=folders)
     return subject
-
-
-def _newest_revision(path: str) -> str | None:
-    with connected() as db:
-        add_release(db, PAGES_RELEASE, path)
-        asked = "select strftime(make_timestamp(epoch_us(max(timestamp))), '%Y%m%d') from pages"
-        newest: str | None = db.execute(asked).fetchall()[0][0]
-    return newest
-
-
-def _as_parquet(config: Config, path: str, output: str) -> Config:
-    """A table as it is, and files of lines as one."""
-    if config.table is not None:
-        return config
-    schema, splits = write_as_parquet(config.splits, config.name, folder=path, output=output)
-    return Config(config.name, None, schema, splits)
 
 
 def _texts(subject: Subject, configs: Sequence[Config]) -> dict[str, bytes]:

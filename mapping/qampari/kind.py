@@ -4,7 +4,7 @@ where they are said to stand."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kbsource.columns import rows_of, schema_of
@@ -24,11 +24,11 @@ from mapping.qampari.release import (
     form_of,
     parse_qid,
     part_id,
-    record_line,
     release_paths,
     released_record,
 )
 from mapping.sources.raw_records import Json, RawRecord, list_at, objects_at, text_at
+from mapping.write.kilt import kilt_line
 from mapping.write.kind import FROM_PAGES, REPORT
 
 TABLES = {"questions": schema_of(Question), "queries": schema_of(QueryRow)}
@@ -134,7 +134,7 @@ def check_release(checking: Checking[ListingManifest]) -> Mapping[str, int] | No
             line = lines.pop(drawn.qid, None)
             if line is None:
                 found.add(data_path(drawn.split), "not_released", drawn.qid)
-            elif line != _digest(record_line(released_record(drawn, form))):
+            elif line != _digest(kilt_line(released_record(drawn, form))):
                 found.add(data_path(parse_qid(drawn.qid).split), "released_differs", drawn.qid)
     for qid in lines:
         found.add(data_path(parse_qid(qid).split), "not_drawn", qid)
@@ -178,21 +178,23 @@ def check_record(record: Json, split: str) -> int:
     answers = objects_at(record, "answer_list")
     if not answers:
         raise RecordError("no_answers", f"{qid} has no answers")
-    for number, answer in enumerate(answers):
-        aid = text_at(answer, "aid")
-        if aid != part_id(qid, number):
-            raise RecordError("malformed_aid", f"answer {number} of {qid} has the aid {aid!r}")
+    for aid, answer in _numbered(answers, "aid", "answer", qid):
         _check_names(aid, text_at(answer, "answer_text"), list_at(answer, "aliases"))
         proofs = objects_at(answer, "proof")
         if not proofs:
             raise RecordError("no_proof", f"{aid} has no proof")
-        for place, proof in enumerate(proofs):
-            pid = text_at(proof, "pid")
-            if pid != part_id(aid, place):
-                raise RecordError("malformed_pid", f"proof {place} of {aid} has the pid {pid!r}")
+        for pid, proof in _numbered(proofs, "pid", "proof", aid):
             if not text_at(proof, "proof_text") or not text_at(proof, "found_in_url"):
                 raise RecordError("empty_proof", f"{pid} has no text or no address")
     return n
+
+
+def _numbered(parts: list[Json], key: str, what: str, owner: str) -> Iterator[tuple[str, Json]]:
+    """Parts of a question or answer, each with its id, which names the owner and counts on."""
+    for number, part in enumerate(parts):
+        if (given := text_at(part, key)) != part_id(owner, number):
+            raise RecordError(f"malformed_{key}", f"{what} {number} of {owner} has the {key} {given!r}")
+        yield given, part
 
 
 def _check_names(owner: str, text: str, aliases: list[Any]) -> None:

@@ -12,7 +12,6 @@ Source: QAMPARI's released files ``qampari_data/{train,dev,test}_data.jsonl``; `
 
 from __future__ import annotations
 
-import json
 import re
 import statistics
 from collections import Counter, defaultdict
@@ -32,6 +31,7 @@ from kbsource.rows import Row
 from mapping.qampari.evidence import released_case
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.records import SPLITS, QueryRow, Question, QuestionAnswer, QuestionEntity
+from mapping.write.kilt import kilt_line
 
 R = TypeVar("R", bound=Row)
 _QID = re.compile(rf"(0|[1-9][0-9]*)__({'|'.join(SUBSETS)})__({'|'.join(SPLITS)})")
@@ -102,11 +102,6 @@ def released_record(question: Question, form: Form) -> dict[str, Any]:
         ],
     }
     return {**record, "meta": _meta(question)} if form.with_meta else record
-
-
-def record_line(record: dict[str, Any]) -> bytes:
-    """A record as its line, with the newline; in ASCII, as the released files are."""
-    return json.dumps(record).encode("ascii") + b"\n"
 
 
 def _entity(entity: QuestionEntity, page_url: Callable[[str], str]) -> dict[str, Any]:
@@ -244,7 +239,7 @@ def write_release_files(
         def rows() -> Iterator[Question]:
             for question in questions:
                 if question.split is not None and question.qid is not None:
-                    files[question.split].write(record_line(released_record(question, form)))
+                    files[question.split].write(kilt_line(released_record(question, form)))
                 yield question
 
         where: dict[str, Any] = {"output": output}

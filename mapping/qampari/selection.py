@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -191,13 +191,6 @@ def _deal(hands: list[list[PoolQuestion]], n: int) -> list[PoolQuestion]:
     return dealt[:n]
 
 
-def halve_pool(pool: Collection[PoolQuestion], seed: str) -> tuple[list[PoolQuestion], list[PoolQuestion]]:
-    """Development and test set: two halves, drawn over all subsets; an odd question is for testing."""
-    drawn = sorted(pool, key=lambda question: (draw_key(question, seed, "half"), question.subset))
-    n_dev = len(drawn) // 2
-    return drawn[:n_dev], drawn[n_dev:]
-
-
 def draw_train(candidates: Iterable[PoolQuestion], sizes: SampleSizes) -> Iterator[PoolQuestion]:
     """The training questions: each that comes while all of its relations have room.
 
@@ -280,7 +273,10 @@ def draw_questions(
                         waiting.add(*rows_batch(held, _WAITING).columns)
                         held.clear()
 
-        dev, test = halve_pool(draw_pool(of_test_side(), sizes, seed), seed)
+        # Two halves, drawn over all subsets; an odd question is for testing.
+        pool = draw_pool(of_test_side(), sizes, seed)
+        drawn = sorted(pool, key=lambda question: (draw_key(question, seed, "half"), question.subset))
+        dev, test = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
         waiting.add(*rows_batch(held, _WAITING).columns)
         for question in dev:
             draws[question.place] = _DEV

@@ -154,7 +154,9 @@ def find_words(sentences: PageSentences, words: Iterable[str]) -> Candidate | No
     """
     found: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for word in words:
-        pattern = _word_pattern(word)
+        is_plural = len(word) >= _LEAST_SINGULAR and word.endswith("s")
+        written = f"{re.escape(word[:-1])}s?" if is_plural else re.escape(word)
+        pattern = re.compile(rf"(?<!\w){written}(?!\w)", re.IGNORECASE)
         places: dict[tuple[int, int], str] = {}
         for element in sentences.running:
             for match in pattern.finditer(sentences.page.elements[element].text):
@@ -169,12 +171,6 @@ def find_words(sentences: PageSentences, words: Iterable[str]) -> Candidate | No
     element, sentence = min(found, key=lambda place: (-len(found[place]), place))
     place = sentences.spans(element)[sentence]
     return sentences.candidate(element, *place)._replace(found=" ".join(found[element, sentence]))
-
-
-def _word_pattern(word: str) -> re.Pattern[str]:
-    is_plural = len(word) >= _LEAST_SINGULAR and word.endswith("s")
-    written = f"{re.escape(word[:-1])}s?" if is_plural else re.escape(word)
-    return re.compile(rf"(?<!\w){written}(?!\w)", re.IGNORECASE)
 
 
 ColumnKind = Literal["text", "number", "year"]
@@ -322,7 +318,9 @@ class _Maker:
         if not self._passes(TABLE_COMPOSITION, key, rows):
             return
         kind = column_kind([row.value.text for row in rows], table.columns[column])
-        listed = f"What are the {_list_phrase(table)} such that"
+        key_column, name = table.columns[table.key_column], table.name
+        phrase = name if key_column.lower() in name.lower() else f"{_uncapitalise(key_column)} of {name}"
+        listed = f"What are the {phrase} such that"
         if kind == "text":
             self._ask_values(key, rows, f"{listed} their {_uncapitalise(table.columns[column])} value is")
         elif kind == "number":
@@ -430,11 +428,6 @@ def _year_of(text: str) -> Decimal:
     found = _YEAR.search(text)
     assert found is not None
     return Decimal(found[0])
-
-
-def _list_phrase(table: ListTable) -> str:
-    key = table.columns[table.key_column]
-    return table.name if key.lower() in table.name.lower() else f"{_uncapitalise(key)} of {table.name}"
 
 
 def _uncapitalise(name: str) -> str:

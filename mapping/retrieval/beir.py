@@ -60,7 +60,10 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
     check_hashes(alignment, aligned.entries())
     check_hashes(passages, corpus.tables["passages"])
     split = str(aligned.facts["split"])
-    asked = read_queries(join(alignment, _records_file(aligned)))
+    named = [entry.file for entry in aligned.files if entry.file.endswith("-kilt.jsonl")]
+    # With answers and inputs, where there are several.
+    records = min(named, key=lambda file: ("_without_answers" in file or "_id-" in file or "_id_" in file, file))
+    asked = read_queries(join(alignment, records))
     queries = {query.query_id: query.text for query in asked}
     if "" in queries:
         raise SetupError(f"{alignment}: an id is empty, which qrels have no place for.")
@@ -100,9 +103,3 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
         manifest = BEIR_DATASET.listing(files, facts)
         commit(BEIR_DATASET, manifest, output)
     return manifest
-
-
-def _records_file(aligned: ListingManifest) -> str:
-    """The file of the records: with answers and inputs, where there are several."""
-    files = [entry.file for entry in aligned.files if entry.file.endswith("-kilt.jsonl")]
-    return min(files, key=lambda file: ("_without_answers" in file or "_id-" in file or "_id_" in file, file))

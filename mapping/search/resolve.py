@@ -106,8 +106,11 @@ class Resolver:
 
     def _by_written_title(self, written: str) -> Resolved:
         asked = normalise_title(written, self._site)
-        if (new := self._moves.get(asked)) is not None and (found := self._by_move(new)).page_id is not None:
-            return found._replace(found_by="title_map", asked=asked)
+        if (new := self._moves.get(asked)) is not None:
+            found = self._by_title(normalise_title(new, self._site))
+            found = self._by_id(new, "title_map") if found.page_id is None else found
+            if found.page_id is not None:
+                return found._replace(found_by="title_map", asked=asked)
         forms = [asked]
         if "&" in written:
             forms.append(normalise_title(unescape(written), self._site))
@@ -116,10 +119,6 @@ class Resolver:
             if form and (found := self._by_title(form)).page_id is not None:
                 return found
         return Resolved(None, None, None, 0, forms[-1] or asked)
-
-    def _by_move(self, new: str) -> Resolved:
-        found = self._by_title(normalise_title(new, self._site))
-        return self._by_id(new, "title_map") if found.page_id is None else found
 
     def _by_title(self, asked: str) -> Resolved:
         found = self._index.resolve(asked)

@@ -147,7 +147,12 @@ def mcp_server(served: Served, answering: Answering) -> Server[Any]:
     offered = {name: one for name, one in OPERATIONS.items() if served.system is not None or not one.of_passages}
 
     async def list_tools(*_: Any) -> ListToolsResult:
-        return ListToolsResult(tools=[_tool(name, operation) for name, operation in offered.items()])
+        hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+        tools = [
+            Tool(name=name, description=one.said(), input_schema=one.schema(), annotations=hints)
+            for name, one in offered.items()
+        ]
+        return ListToolsResult(tools=tools)
 
     async def call_tool(_: Any, asked: CallToolRequestParams) -> CallToolResult:
         try:
@@ -162,11 +167,6 @@ def mcp_server(served: Served, answering: Answering) -> Server[Any]:
     return Server(
         "kbsource", version=__version__, instructions=_INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
     )
-
-
-def _tool(name: str, operation: type[Request]) -> Tool:
-    hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
-    return Tool(name=name, description=operation.said(), input_schema=operation.schema(), annotations=hints)
 
 
 async def answer_stdio(server: Server[Any]) -> None:

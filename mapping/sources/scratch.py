@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from kbsource.errors import RecordError
 from kbsource.temporary import TemporaryFolder
@@ -16,20 +16,6 @@ PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 PRAGMA cache_size = -4000;
 """
-_TABLES = """
-CREATE TABLE given (id TEXT PRIMARY KEY, file INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE texts (key TEXT PRIMARY KEY, text BLOB);
-CREATE TABLE rows (key TEXT NOT NULL, row BLOB NOT NULL);
-CREATE INDEX rows_by_key ON rows (key);
-"""
-
-_JOINED_TABLES = """
-CREATE TABLE gold (qid TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE joined (
-    kind TEXT NOT NULL, qid TEXT NOT NULL, file TEXT NOT NULL, line INTEGER NOT NULL, start INTEGER NOT NULL,
-    content BLOB NOT NULL, PRIMARY KEY (kind, qid)
-);
-"""
 
 
 class ScratchFile:
@@ -38,10 +24,13 @@ class ScratchFile:
     A context: the file is removed when it ends.
     """
 
-    def __init__(self, folder: str | None, schema: str) -> None:
+    schema: ClassVar[str]
+    """Its tables, as SQL."""
+
+    def __init__(self, folder: str | None = None) -> None:
         self._folder = TemporaryFolder(folder)
         self._database = sqlite3.connect(os.path.join(self._folder.name, "scratch.sqlite"), isolation_level=None)
-        self._database.executescript(f"{_FILE}{schema}BEGIN;")
+        self._database.executescript(f"{_FILE}{self.schema}BEGIN;")
 
     def __enter__(self) -> Self:
         return self
@@ -62,8 +51,12 @@ class Scratch(ScratchFile):
     ``get`` them in any order. Where a key has several, all of which are kept: ``add`` each, then ask for its ``rows``.
     """
 
-    def __init__(self, folder: str | None, schema: str = "") -> None:
-        super().__init__(folder, _TABLES + schema)
+    schema = """
+    CREATE TABLE given (id TEXT PRIMARY KEY, file INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE texts (key TEXT PRIMARY KEY, text BLOB);
+    CREATE TABLE rows (key TEXT NOT NULL, row BLOB NOT NULL);
+    CREATE INDEX rows_by_key ON rows (key);
+    """
 
     def give(self, example_id: str, file: int) -> int | None:
         """Notes that an id of the file with this number is given; the number of the file that had it already."""
@@ -103,8 +96,13 @@ class Scratch(ScratchFile):
 class Joined(ScratchFile):
     """What files say of questions, by kind of file and question, on disk, to be taken in the order of the gold file."""
 
-    def __init__(self, folder: str | None = None) -> None:
-        super().__init__(folder, _JOINED_TABLES)
+    schema = """
+    CREATE TABLE gold (qid TEXT PRIMARY KEY) WITHOUT ROWID;
+    CREATE TABLE joined (
+        kind TEXT NOT NULL, qid TEXT NOT NULL, file TEXT NOT NULL, line INTEGER NOT NULL, start INTEGER NOT NULL,
+        content BLOB NOT NULL, PRIMARY KEY (kind, qid)
+    );
+    """
 
     def put(self, kind: str, qid: str, raw: RawRecord, content: bytes) -> None:
         """Keeps what a line says of a question; raises RecordError: ``duplicate_question``."""

@@ -63,13 +63,6 @@ _HEAD = re.compile(rb'\{\s*(?:"type"\s*:\s*"[a-z]+"\s*,\s*)?"id"\s*:\s*"([A-Z][0
 
 MAX_PROVENANCES = 20
 """Facts stated by more sentences are left out. Source: section 4.2 of the KILT paper."""
-_SCHEMA = """
-CREATE TABLE sentences (number INTEGER PRIMARY KEY, title TEXT, file TEXT, line INTEGER, text TEXT);
-CREATE TABLE mentions (
-    rank INTEGER, subject TEXT, relation TEXT, object TEXT, sentence INTEGER,
-    subject_surface TEXT, relation_surface TEXT, object_surface TEXT, item TEXT, place INTEGER
-);
-"""
 _SORT = "CREATE TABLE ordered AS SELECT * FROM mentions ORDER BY rank, subject, relation, rowid"
 _INSERT = "INSERT INTO mentions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _RANK_DIGITS = 15
@@ -280,8 +273,16 @@ class Facts(Scratch):
     First ``add_mentions`` of every document, then ``sort`` once, then ask.
     """
 
+    schema = f"""{Scratch.schema}
+    CREATE TABLE sentences (number INTEGER PRIMARY KEY, title TEXT, file TEXT, line INTEGER, text TEXT);
+    CREATE TABLE mentions (
+        rank INTEGER, subject TEXT, relation TEXT, object TEXT, sentence INTEGER,
+        subject_surface TEXT, relation_surface TEXT, object_surface TEXT, item TEXT, place INTEGER
+    );
+    """
+
     def __init__(self, folder: str | None, *, seed: str) -> None:
-        super().__init__(folder, _SCHEMA)
+        super().__init__(folder)
         self._seed = seed
         self._n_sentences = 0
 

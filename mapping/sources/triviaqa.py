@@ -94,7 +94,11 @@ class TriviaQa(RecordSource[SourceOptions]):
         for path in self.inputs.records:
             if not glob(join(path, "*")):
                 check_names([path], self.split)
-                check_words(path, _said_split(path), self.split)
+                # The published files say behind their questions of which split they are; none of a packed one.
+                with Folder.of(path).open() as file:
+                    file.seek(max(Folder.of(path).size() - _TAIL_BYTES, 0))
+                    said = [found.decode() for found in _SPLIT.findall(file.read())]
+                check_words(path, said, self.split)
 
     def fits(self, path: str, record: Json) -> bool:
         if record.get("SearchResults"):
@@ -130,13 +134,6 @@ def _names(answer: Json) -> list[str]:
     if not names:
         raise RecordError("missing_field", "an answer has at least one name")
     return names
-
-
-def _said_split(path: str) -> list[str]:
-    """The split that a file says behind its questions, where the published files do; none of a packed one."""
-    with Folder.of(path).open() as file:
-        file.seek(max(Folder.of(path).size() - _TAIL_BYTES, 0))
-        return [found.decode() for found in _SPLIT.findall(file.read())]
 
 
 SOURCES = (TriviaQa,)

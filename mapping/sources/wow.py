@@ -136,7 +136,8 @@ class Dialogue:
         checked = optional_object(self._turns[number], "checked_passage") or {}
         if len(checked) == 1:
             (title,) = checked.values()
-            if isinstance(title, str) and any(sentence in passage for passage in self._passages(number, title)):
+            passages = (passage for shown, passage in self._all_passages(number) if shown == title)
+            if isinstance(title, str) and any(sentence in passage for passage in passages):
                 return title
         if (named := _SENTENCE_KEY.fullmatch(key)) and (title := named["title"].replace("_", " ").strip()):
             return title
@@ -144,9 +145,6 @@ class Dialogue:
             if sentence in passage:
                 return title
         raise RecordError("no_title", f"nothing names the page of {sentence[:80]!r}, its key is {key!r}")
-
-    def _passages(self, number: int, title: str) -> Iterator[list[Any]]:
-        return (passage for one, passage in self._all_passages(number) if one == title)
 
     def _all_passages(self, number: int) -> Iterator[tuple[str, list[Any]]]:
         """Titles and sentences that were shown up to a turn, the last first, the chosen topic at the end."""

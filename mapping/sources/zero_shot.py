@@ -46,9 +46,6 @@ _N_PEEKED = 20
 # Of 120 relations 84 are train, 12 dev and 24 test.
 _DEV_SHARE, _TEST_SHARE = 10, 5
 
-_SCHEMA = """
-CREATE TABLE lines (relation TEXT, template TEXT, subject TEXT, sentence TEXT, answers BLOB, file TEXT, line INTEGER);
-"""
 _GROUPS = """
 SELECT relation, template, subject, sentence, answers, file, line FROM
     (SELECT *, rowid AS number, min(rowid) OVER (PARTITION BY relation, subject) AS first FROM lines)
@@ -210,8 +207,11 @@ def drawn_relations(relations: Iterable[str], split: Split, *, seed: str) -> fro
 class Lines(ScratchFile):
     """Positive lines in an index on disk, by subject and relation."""
 
-    def __init__(self, folder: str | None) -> None:
-        super().__init__(folder, _SCHEMA)
+    schema = """
+    CREATE TABLE lines (
+        relation TEXT, template TEXT, subject TEXT, sentence TEXT, answers BLOB, file TEXT, line INTEGER
+    );
+    """
 
     def add(self, line: Line) -> None:
         """Keeps a line."""

@@ -234,7 +234,9 @@ def report_text(report: Mapping[str, Any]) -> str:
     if (rule := report.get("accept")) is not None:
         lines.append(f"{_row('dropped by the rule', rule['dropped'], records['examples'])}  ({rule['rule']})")
     if scores := counts["scores"]:
-        lines += ["", "BLEU of the spans", *_bars(scores)]
+        most = max(scores.values())
+        shown = (f"  {name}  {n:>10,}  {'#' * round(40 * n / most)}".rstrip() for name, n in score_bins(scores))
+        lines += ["", "BLEU of the spans", *shown]
     if (verification := report.get("verification")) is not None:
         lines += ["", verification_text(verification)]
     return "\n".join(lines)
@@ -243,11 +245,6 @@ def report_text(report: Mapping[str, Any]) -> str:
 def _row(name: str, count: int | None, total: int | None) -> str:
     share = f"{count / total:>9.2%}" if count is not None and total else ""
     return f"{name:<44}{count:>10,}{share}"
-
-
-def _bars(scores: Mapping[str, int]) -> list[str]:
-    most = max(scores.values())
-    return [f"  {name}  {n:>10,}  {'#' * round(40 * n / most)}".rstrip() for name, n in score_bins(scores)]
 
 
 PAPER_PAGES, PAPER_PAGES_SHARE = 1_642_311, 0.28

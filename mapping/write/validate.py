@@ -109,7 +109,8 @@ def validate_kilt(
     Raises:
         SetupError: there is no such file, or it is another one altogether.
     """
-    if _is_empty(path):
+    # A file of no bytes at all is in no form that could be read.
+    if Folder.of(path).exists() and (not Folder.of(path).size() or next(iter_lines(path), None) is None):
         return Validation(is_empty=True)
     check_lines(path, lambda record: "id" in record, expected="a KILT file, with ids")
     lines = iter_lines(path)
@@ -121,11 +122,6 @@ def validate_kilt(
         while batch := list(islice(lines, _RECORDS_AT_ONCE)):
             checker.check(batch)
     return checker.result
-
-
-def _is_empty(path: str) -> bool:
-    # A file of no bytes at all is in no form that could be read.
-    return Folder.of(path).exists() and (not Folder.of(path).size() or next(iter_lines(path), None) is None)
 
 
 class _Checker:

@@ -114,15 +114,10 @@ def filter_records(chunk: AlignedChunk, options: FilterOptions, cuts: Cuts | Non
         written = write_places_once(decision, found)
         if decision.reason is None:
             record = kilt_example(example, found, written, policy, strips_section=options.strips_section)
-            for key in _kept(decision):
+            kept = [(index, place) for index, fate in enumerate(decision.outputs) for place in fate.kept]
+            for key in (*kept, *((PARTIAL, place) for place in decision.partial)):
                 found[key] = replace(found[key], is_written=True)
         yield AlignedRecord(ordinal, example, found, decision, written, record)
-
-
-def _kept(decision: Decision) -> Iterator[EvidenceKey]:
-    for index, fate in enumerate(decision.outputs):
-        yield from ((index, place) for place in fate.kept)
-    yield from ((PARTIAL, place) for place in decision.partial)
 
 
 def standing(chunks: Iterable[AlignedChunk], options: FilterOptions) -> Iterator[int]:

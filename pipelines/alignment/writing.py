@@ -90,11 +90,6 @@ def file_stem(options: MapOptions) -> str:
     return known if known != name else policy_name(options)
 
 
-def has_ids_alone(options: MapOptions) -> bool:
-    """Whether the KILT file that is moved is one without inputs, by its published name."""
-    return options.dataset == "kilt" and f"-{options.split}_id" in base_name(options.inputs[0])
-
-
 def hypothesis_kind(options: MapOptions) -> HypothesisKind | None:
     """What a model judges spans by; None where none is asked."""
     if options.verify is None:
@@ -268,6 +263,9 @@ class _Merged:
         if record.record is not None:
             self.counts.add_written(record.record)
         is_kept = decision.reason is None
+        # The highest score of evidence sets that have a span for each piece: the lowest of these.
+        spans = ([piece.span for piece in evidence_set] for evidence_set in sets)
+        best_score = max((min(span.score for span in one if span) for one in spans if all(one)), default=None)
         self._records[record.ordinal] = RecordFate(
             ordinal=record.ordinal,
             example_id=example.example_id,
@@ -275,7 +273,7 @@ class _Merged:
             line=example.line,
             outcome="written" if is_kept else "dropped",
             reason=decision.reason,
-            score=_best_score(sets),
+            score=best_score,
             n_outputs=len(example.outputs),
             n_outputs_written=sum(is_kept and fate.form != "dropped" for fate in decision.outputs),
             n_evidences=len(found),
@@ -306,12 +304,6 @@ def _groups(rows: Sequence[Any], row: type[Row], schema: pa.Schema) -> Iterator[
     """Rows as groups of a table that has some of their columns."""
     for start in range(0, len(rows), GROUP_ROWS):
         yield batch_of(rows[start : start + GROUP_ROWS], row).select(schema.names)
-
-
-def _best_score(sets: Iterable[list[Alignment]]) -> float | None:
-    """The highest score of evidence sets that have a span for each piece: the lowest of these."""
-    spans = ([piece.span for piece in evidence_set] for evidence_set in sets)
-    return max((min(span.score for span in one if span) for one in spans if all(one)), default=None)
 
 
 def _crossing(old: dict[str, Any], new: Alignment) -> Crossing:
@@ -412,7 +404,9 @@ def _write_records(part: DatasetPart, number: int, staging: str, *, n_chunks: in
     for with_answers in (False, True) if options.labels else (False,):
         ending = ANSWERED if with_answers else LINES
         parts = [lines_path(staging, ChunkKey(number, chunk), ending) for chunk in range(n_chunks)]
-        name = file_name(stem, options.split, with_answers=with_answers, with_input=not has_ids_alone(options))
+        # A KILT file without inputs has a published name of its own.
+        has_ids_alone = options.dataset == "kilt" and f"-{options.split}_id" in base_name(options.inputs[0])
+        name = file_name(stem, options.split, with_answers=with_answers, with_input=not has_ids_alone)
         files.append(write_lines(_blocks(parts), name, output=output, n_rows=n_records))
         if options.dataset in ID_FILES:
             id_name = file_name(stem, options.split, with_answers=with_answers, with_input=False)

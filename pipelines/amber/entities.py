@@ -20,7 +20,7 @@ from mapping.amber.records import Collection
 from mapping.amber.sets import BEARERS_OF_VALUES, INSTANCE_OF
 from mapping.qampari.classes import ItemSet, item_numbers, required
 from pipelines.options import AmberJobOptions
-from pipelines.primitives.group_map import TOLD, By, GroupMap, GroupWork, value_rows
+from pipelines.primitives.group_map import TOLD, By, GroupWork, map_groups, value_rows
 from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
 from pipelines.primitives.page_texts import PagesPlan
 from pipelines.primitives.shuffle import Made
@@ -128,7 +128,7 @@ def find_entities(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]
         "views": read("pageviews", ("title", "page_id", "views"), key_views),
         "links": read("sitelinks", ("item_id", "site", "title"), key_links),
     }
-    joined = keyed | "join" >> GroupMap(
+    joined = keyed | "join" >> map_groups(
         partial(join_views, least=plan.options.min_views),
         plan.folder("viewed"),
         outputs={"viewed": VIEWED},
@@ -141,7 +141,7 @@ def find_entities(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]
         "terms": read("items", ("item_id", "labels", "aliases"), take_terms, needed),
         "facts": read("statements", _STATEMENTS, take_facts, needed),
     }
-    entities = inputs | "make" >> GroupMap(
+    entities = inputs | "make" >> map_groups(
         partial(make_entities, plan=plan),
         plan.folder("entities"),
         outputs={"entities": ENTITIES, "names": NAMES, "used": USED},
@@ -240,10 +240,6 @@ def take_facts(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.Reco
     return pa.RecordBatch.from_arrays([*map(pa.array, columns), batch["value"], batch["unit"]], schema=FACTS)
 
 
-def _true(flags: pa.Array) -> Any:
-    return pc.fill_null(flags, False).to_numpy(zero_copy_only=False)
-
-
 def make_entities(work: GroupWork, *, plan: Plan) -> None:
     """The entities of a group, their names and how often values are used.
 
@@ -252,7 +248,8 @@ def make_entities(work: GroupWork, *, plan: Plan) -> None:
     """
     viewed = work.table("viewed", VIEWED).sort_by("item").combine_chunks()
     items = viewed["item"].to_numpy()
-    terms, facts = (_by_item(work.table(name, schema)) for name, schema in (("terms", TERMS), ("facts", FACTS)))
+    tables = (work.table(name, schema) for name, schema in (("terms", TERMS), ("facts", FACTS)))
+    terms, facts = (one.take(np.argsort(one["item"].to_numpy(), kind="stable")).combine_chunks() for one in tables)
     rows = pa.StructArray.from_arrays([_array(facts[name]) for name in FACTS.names[1:]], fields=list(FACTS)[1:])
     columns = [
         *(_array(column) for column in viewed.columns),
@@ -270,7 +267,11 @@ def make_entities(work: GroupWork, *, plan: Plan) -> None:
         texts = terms["text"].slice(start, _ROWS)
         work.write("names", name_rows(items[part], viewed["views"].to_numpy()[part], members[part], texts))
     if plan.options.rules.false_objects == "wikidata":
-        _write_used(work, facts, plan)
+        numbers = {int(property_id[1:]) for own in plan.collections for property_id in own.property_ids}
+        asked = facts.filter(pc.is_in(facts["property"], pa.array(sorted(numbers))))
+        counts = asked.group_by(["property", "kind", "value"], use_threads=False).aggregate([("item", "count")])
+        for batch in counts.rename_columns(USED.names).cast(USED).to_batches():
+            work.write("used", batch)
 
 
 def name_rows(items: Numbers, views: Numbers, members: Numbers, texts: pa.ChunkedArray | pa.Array) -> pa.RecordBatch:
@@ -285,10 +286,6 @@ def _array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _by_item(table: pa.Table) -> pa.Table:
-    return table.take(pa.array(np.argsort(table["item"].to_numpy(), kind="stable"))).combine_chunks()
-
-
 def _offsets(items: Numbers, table: pa.Table) -> pa.Array:
     starts = np.searchsorted(table["item"].to_numpy(), items)
     return pa.array(np.append(starts, table.num_rows).astype(np.int32))
@@ -299,14 +296,7 @@ def _members(items: Numbers, facts: pa.Table, plan: Plan) -> Numbers:
     bits = np.zeros(len(items), np.int64)
     is_type = (facts["property"].to_numpy() == int(INSTANCE_OF[1:])) & (facts["kind"].to_numpy() == _ITEM)
     for number, collection in enumerate(plan.collections):
-        is_own = is_type & _true(_array(pc.is_in(facts["value"], pa.array(sorted(collection.types)))))
+        is_in = pc.is_in(facts["value"], pa.array(sorted(collection.types))).fill_null(False)
+        is_own = is_type & is_in.to_numpy()
         np.bitwise_or.at(bits, np.searchsorted(items, facts["item"].to_numpy()[is_own]), 1 << number)
     return bits
-
-
-def _write_used(work: GroupWork, facts: pa.Table, plan: Plan) -> None:
-    numbers = {int(property_id[1:]) for own in plan.collections for property_id in own.property_ids}
-    asked = facts.filter(pc.is_in(facts["property"], pa.array(sorted(numbers))))
-    counts = asked.group_by(["property", "kind", "value"], use_threads=False).aggregate([("item", "count")])
-    for batch in counts.rename_columns(USED.names).cast(USED).to_batches():
-        work.write("used", batch)

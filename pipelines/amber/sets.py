@@ -51,7 +51,7 @@ from pipelines.amber.entities import (
     WANTED_ORDER,
     Plan,
 )
-from pipelines.primitives.group_map import By, GroupMap, GroupWork, value_rows
+from pipelines.primitives.group_map import By, GroupWork, map_groups, value_rows
 from pipelines.primitives.lookup import Lookup, read_item_set
 from pipelines.primitives.page_texts import PageTexts
 from pipelines.primitives.shuffle import Step
@@ -75,7 +75,8 @@ def find_names(work: GroupWork, *, n_collections: int, options: AmberOptions) ->
             reason, members = choose_members(run, options)
             for one, is_head in members:
                 work.add("members", (number, work.group << SET_BITS | n_sets, run.name, one.item, int(is_head)))
-            run.exhaust()
+            for _ in run:
+                pass  # so that all are counted
             n_sets += reason is None
             if run.n_bearers > 1 and run.n_members:
                 work.add("outcomes", (number, run.name, reason or "", run.n_bearers, run.n_members))
@@ -111,10 +112,6 @@ class _Run:
 
     def __iter__(self) -> Iterator[Bearer]:
         return self._bearers
-
-    def exhaust(self) -> None:
-        for _ in self._bearers:
-            pass
 
 
 class KnownEntities:
@@ -209,8 +206,8 @@ _NO_SPAN: tuple[None, ...] = (None,) * 6
 
 @wired
 def align_sets(wanted: Any, plan: Plan, step: Step) -> Any:
-    """(key, ``BatchRef``) of rows of WANTED -> ``sets``, ``tuples``, ``outcomes`` and ``counts``, as a ``GroupMap``."""
-    aligned = {"wanted": wanted} | "align" >> GroupMap(
+    """Rows of WANTED -> ``sets``, ``tuples``, ``outcomes`` and ``counts``, as ``map_groups`` gives them."""
+    aligned = {"wanted": wanted} | "align" >> map_groups(
         partial(align_pages, plan=plan),
         plan.folder("aligned"),
         outputs={"aligned": WANTED, "signals": SIGNALS},
@@ -225,7 +222,7 @@ def align_sets(wanted: Any, plan: Plan, step: Step) -> Any:
             | "judge" >> VerifyEntailment(plan.options.verify)
             | "take answers" >> beam.MapTuple(_answered)
         )
-    return inputs | "settle" >> GroupMap(
+    return inputs | "settle" >> map_groups(
         partial(settle_sets, plan=plan),
         plan.folder("settled"),
         outputs={"sets": SETS, "tuples": TUPLES, "outcomes": OUTCOME_ROWS},

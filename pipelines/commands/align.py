@@ -16,9 +16,13 @@ from cyclopts import Parameter
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder
-from mapping.entail.signal import UsualModelOptions, answer_values
+from kbsource.release.kind import parse_content
+from mapping.decide import with_outcome
+from mapping.entail.signal import REFUSALS, Pair, Refused, UsualModelOptions, Verdict, answer_values
 from mapping.options import FLAT, AtLeast1, Bleu, File, FileOrPipe, FolderPath, Release, Text, Title
+from mapping.records import Alignment, PageKey
 from mapping.search.numbering import Numbering
+from mapping.sources.raw_records import is_integer, iter_lines, only_known, optional_text, parse_object, text_at
 from pipelines.commands.dumps import Run
 from pipelines.options import CheckSourcesOptions, RunOptions
 from pipelines.progress import Progress
@@ -26,8 +30,6 @@ from pipelines.terminal import Row, Summary, command_line, facts_table, text_wid
 
 if TYPE_CHECKING:
     from mapping.entail.model import CrossEncoder
-    from mapping.entail.signal import Pair, Refused, Verdict
-    from mapping.records import Alignment, PageKey
     from mapping.search.page_search import Locator
     from mapping.write.validate import Validation
 
@@ -90,7 +92,6 @@ def locate(
         kbsource locate releases/enwiki-20261001 --title "Abraham Lincoln" --evidence "Born in Hodgenville, Kentucky"
         kbsource locate releases/enwiki-20261001 --input evidences.jsonl
     """
-    from mapping.records import PageKey
     from mapping.search.page_search import Locator
     from mapping.search.resolve import read_moves
 
@@ -124,8 +125,6 @@ def locate(
 
 
 def _settled(locator: Locator, key: PageKey, evidence: str | None, threshold: float) -> Alignment:
-    from mapping.decide import with_outcome
-
     found = with_outcome(locator.locate(key, evidence), threshold)
     return locator.with_sentence(found) if found.outcome == "weak" else found
 
@@ -145,9 +144,6 @@ def _located(path: str, locator: Locator, threshold: float, faults: list[str], s
 
 
 def _place_asked(line: str) -> tuple[PageKey, str | None, Any]:
-    from mapping.records import PageKey
-    from mapping.sources.raw_records import is_integer, only_known, optional_text, parse_object, text_at
-
     record = parse_object(line)
     only_known(record, frozenset({*_KINDS, "evidence", "id"}))
     kinds = [kind for kind in _KINDS if kind in record]
@@ -197,8 +193,6 @@ def input_lines(path: str) -> Iterator[tuple[int, str]]:
             if text.strip():
                 yield number, text
         return
-    from mapping.sources.raw_records import iter_lines
-
     for raw in iter_lines(path):
         yield raw.line, raw.data.decode("utf-8", "replace")
 
@@ -291,8 +285,6 @@ def validation_text(result: Validation, *, is_scored: bool) -> str:
 
 def _manifest(folder: str) -> dict[str, Any]:
     """The manifest of a folder; an empty one where there is none."""
-    from kbsource.release.kind import parse_content
-
     path = f"{folder}/manifest.json"
     if not Folder.of(path).exists():
         return {}
@@ -330,7 +322,6 @@ def nli(
     """
     from mapping.entail.model import export_onnx as export
     from mapping.entail.model import open_model
-    from mapping.entail.signal import Pair
 
     if export_onnx is not None:
         return Summary(
@@ -388,9 +379,7 @@ def _pairs(path: str, faults: list[str]) -> Iterator[tuple[int, Any, Pair]]:
 
 
 def _pair(line: str) -> tuple[Any, Pair]:
-    from mapping.entail.signal import Pair
     from mapping.entail.statements import state_answer
-    from mapping.sources.raw_records import only_known, parse_object, text_at
 
     record = parse_object(line)
     only_known(record, frozenset(("id", "premise", "hypothesis", "question", "answer")))
@@ -404,8 +393,6 @@ def _pair(line: str) -> tuple[Any, Pair]:
 
 
 def _verdict_text(answer: Verdict | Refused, device: str) -> str:
-    from mapping.entail.signal import REFUSALS, Refused
-
     if isinstance(answer, Refused):
         return f"not judged: {REFUSALS[answer.reason]} ({answer.detail or answer.reason})"
     shares = [(name, f"{value:.6f}") for name, value in answer._asdict().items() if value is not None]

@@ -23,9 +23,11 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Argument, CycloptsError, Parameter
+from msgspec import to_builtins
 
 from kbsource.errors import SetupError
 from kbsource.files import absolute, join
+from kbsource.records import BadRecord
 from kbsource.temporary import TemporaryFolder
 from mapping.options import DEFAULTS, AtLeast0, File, FolderPath, Release, Releases, System
 from pipelines.commands.config import ConfigFile, Item, Items
@@ -35,7 +37,6 @@ from pipelines.progress import Progress
 from pipelines.terminal import Summary, command_line, table_text
 
 if TYPE_CHECKING:
-    from kbsource.records import BadRecord
     from mapping.retrieval.benchmark import Dataset
     from pipelines.jobs.benchmark import PlannedSystem
 
@@ -75,8 +76,6 @@ def benchmark(
             --system bm25 aliases aliases+bm25 --linking linking/enwiki-20261001 --output benchmark
         kbsource benchmark passages/enwiki-20261001 --config systems.yaml --output benchmark
     """
-    from msgspec import to_builtins
-
     from mapping.retrieval.benchmark import datasets_of, score_rows
     from pipelines.jobs.benchmark import make_benchmark
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import resources
 from typing import NamedTuple
 
 from kbsource.errors import SetupError
@@ -142,8 +143,6 @@ def demo(*, output: FolderPath = _OUTPUT) -> Summary:
 
 def step_arguments(step: Step, output: str) -> list[str]:
     """The arguments of a step as a person would type them."""
-    from importlib import resources
-
     places = {"@": os.path.relpath(str(resources.files("kbsource.demo"))), "%": output}
     if places["@"].startswith(os.pardir):
         places["@"] = os.path.abspath(places["@"])

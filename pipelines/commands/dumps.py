@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from kbsource.errors import counted
+from kbsource.release.manifest import FileEntry
 from mapping.options import FLAT, Files
 from pipelines.options import BuildOptions, PageviewsOptions, RunOptions, WikidataOptions
 from pipelines.progress import Progress, clock, size
 from pipelines.terminal import Row, Style, Summary, command_line, styled
 
 if TYPE_CHECKING:
-    from kbsource.dump.check import DumpFinding
-    from kbsource.release.manifest import FileEntry
     from pipelines.jobs.build import BuildSummary
 
 Run = Annotated[RunOptions, Parameter(name="*", group=Group("How it is run", sort_key=8))]
@@ -47,12 +47,16 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
     """
     from kbsource.dump.check import check_dump as check
     from kbsource.dump.ranges import expand_inputs, size_of
-    from kbsource.errors import counted
 
     paths = expand_inputs(dump)
     with Progress().adding("check", size_of(paths) * (2 if deep else 1)) as add:
         report = check(paths, deep=deep, on_progress=add)
-    findings = _named(report.findings, deep=deep)
+    # With options by name, without what no longer holds when all was read.
+    findings = [
+        dataclasses.replace(one, remedy=one.remedy and _REMEDIES.get(one.code, one.remedy))
+        for one in report.findings
+        if not (deep and one.code == "end_not_checked")
+    ]
     lines = []
     for finding in findings:
         place = f"{finding.file}: " if finding.file else ""
@@ -76,17 +80,6 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
         },
         is_ok=not report.has_errors,
     )
-
-
-def _named(findings: Iterable[DumpFinding], *, deep: bool) -> list[DumpFinding]:
-    """The findings with options by name, without what no longer holds when all was read."""
-    shown = [finding for finding in findings if not (deep and finding.code == "end_not_checked")]
-    return [
-        dataclasses.replace(finding, remedy=_REMEDIES[finding.code])
-        if finding.code in _REMEDIES and finding.remedy
-        else finding
-        for finding in shown
-    ]
 
 
 def build(options: Annotated[BuildOptions, FLAT], *, run: Run = RunOptions()) -> Summary:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App
 
 from kbsource.errors import SetupError
-from kbsource.files import Folder
+from kbsource.files import Folder, join
+from kbsource.records import BadRecord
 from mapping.metrics.evaluation import (
     AmberFiles,
     AmberOptions,
@@ -19,9 +20,6 @@ from mapping.metrics.evaluation import (
 )
 from mapping.options import FLAT
 from pipelines.terminal import Summary, command_line
-
-if TYPE_CHECKING:
-    from kbsource.records import BadRecord
 
 app = App(
     name="evaluate",
@@ -111,7 +109,6 @@ def amber(files: Annotated[AmberFiles, FLAT], *, options: Annotated[AmberOptions
     Examples:
         kbsource evaluate amber amber_sets.jsonl ranked.jsonl --k 1,20 --plot gaps.html
     """
-    from kbsource.files import join
     from mapping.document import Charts, Document, Section, flat_values
     from mapping.inspector.saved import saved_page
     from mapping.metrics.amber import evaluate_amber

@@ -14,16 +14,15 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from kbsource.errors import SetupError, counted
-from kbsource.files import Folder
-from kbsource.records import instant_text
+from kbsource.files import Folder, join
+from kbsource.records import Element, Page, instant_text
 from mapping.options import AtLeast1, File, FolderPath, Megabytes, Release, Releases, Threads, Title
 from pipelines.extras import missing_extra
-from pipelines.progress import Progress, size
+from pipelines.progress import Done, Progress, size
 from pipelines.terminal import Row, Summary, command_line, facts_table, styled, table_text, text_width
 
 if TYPE_CHECKING:
     from kbsource.lookup import Found
-    from kbsource.records import Element, Page
     from kbsource.release.kind import Kind
     from kbsource.release.manifest import Manifest
     from mapping.document import Piece
@@ -296,7 +295,6 @@ def set_text(rows: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str, A
 
 
 def _record_summary(path: str, record_id: str, manifest: Manifest) -> Summary:
-    from kbsource.files import join
     from mapping.write.report import record_fates
 
     folders = [join(path, part.folder) for part in manifest.parts] or [path]
@@ -593,7 +591,6 @@ def diff(
     """
     from kbsource.diff.kind import doubts
     from kbsource.diff.making import make_diff
-    from pipelines.progress import Done
 
     seen = Done(0, 1, unit="releases")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 from cyclopts import Parameter
 
 from kbsource.errors import SetupError
+from kbsource.release.manifest import ListingManifest
 from mapping.entail.signal import DEFAULT_MODEL, UsualModelOptions
 from mapping.options import FLAT, AtLeast0, flag_of
 from mapping.qampari.evidence import LEAST_ENTAILMENT
@@ -38,7 +39,6 @@ from pipelines.progress import Progress, size
 from pipelines.terminal import Row, Summary, facts_table, table_text
 
 if TYPE_CHECKING:
-    from kbsource.release.manifest import ListingManifest
     from pipelines.jobs.shared_inputs import MadeRelease
 
 _GROUPS_SHOWN = 8

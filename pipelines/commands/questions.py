@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from kbsource.errors import SetupError
 from kbsource.files import Folder
-from mapping.annotation.crowd import TaskOptions
+from kbsource.records import BadRecord
+from kbsource.release.reader import read_table
+from mapping.annotation.crowd import TaskOptions, apply_crowd
+from mapping.annotation.crowd import export_tasks as export
 from mapping.annotation.tasks import CandidateOptions, TaskForm
-from mapping.contexts.export import ContextsOptions
+from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
 from mapping.options import FLAT, AtLeast1, File, Files, FolderPath, Release
 from pipelines.terminal import Row, Summary, command_line
-
-if TYPE_CHECKING:
-    from kbsource.records import BadRecord
 
 tasks_app = App(
     name="qampari-tasks",
@@ -63,7 +63,6 @@ def qampari_contexts(
         kbsource qampari-contexts downloads/qampari_data passages/enwiki-20261001 --kb releases/enwiki-20261001 \\
             --output contexts
     """
-    from mapping.contexts.export import ContextsFiles, export_contexts
     from pipelines.progress import Progress
 
     with ExitStack() as stack:
@@ -114,8 +113,6 @@ def export_tasks(
     Examples:
         kbsource qampari-tasks export qampari/enwiki-20261001 --output tasks
     """
-    from mapping.annotation.crowd import export_tasks as export
-
     counts = export(release, output, options)
     rows: list[Row] = [
         ("answers to judge", counts["answers"] + counts["wrong_answers"]),
@@ -153,8 +150,6 @@ def apply_verdicts(
         kbsource qampari-tasks apply qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl \\
             --paraphrases paraphrases.jsonl --output qampari/enwiki-20261001-judged
     """
-    from mapping.annotation.crowd import apply_crowd
-
     if verdicts is None and paraphrases is None:
         raise SetupError("nothing to take in: give --verdicts, --paraphrases or both.")
     report = apply_crowd(release, tasks, output, verdicts=verdicts, paraphrases=paraphrases, least=least_answers)
@@ -179,9 +174,6 @@ def apply_verdicts(
 
 def _rejected(output: str) -> list[BadRecord]:
     """What the table ``rejected`` of a folder has."""
-    from kbsource.records import BadRecord
-    from kbsource.release.reader import read_table
-
     return [BadRecord(**row) for row in read_table(output, "rejected")]
 
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from kbsource.errors import SetupError, counted
-from kbsource.files import Folder
+from kbsource.files import Folder, absolute
+from kbsource.records import BadRecord
 from mapping.entity_linking.records import LinkerOptions
 from mapping.options import FLAT, AtLeast1, File, FolderPath, FoundForm, Level, Release, System, Text
 from mapping.retrieval.system_options import SystemOptions
+from mapping.sources.raw_records import RawRecord
 from pipelines.commands.dumps import Run
 from pipelines.options import ReadOptions, RerankOptions, RunOptions
 from pipelines.progress import Progress
 from pipelines.terminal import Summary, command_line, table_text
 
 if TYPE_CHECKING:
-    from kbsource.records import BadRecord
     from mapping.contexts.gold import Reject
-    from mapping.sources.raw_records import RawRecord
 
 Q = TypeVar("Q")
 TOP, _SHOWN = 100, 10
@@ -165,8 +166,6 @@ def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, F
     Examples:
         kbsource link linking/enwiki-20261001 "Ada Lovelace worked with Charles Babbage in London."
     """
-    from contextlib import closing
-
     import msgspec
 
     from mapping.entity_linking.aliases import AliasTable, link_text
@@ -203,7 +202,6 @@ def beir(alignment: Release, passages: Release, /, *, output: FolderPath, level:
         kbsource beir aligned/nq passages/enwiki-20261001 --output beir/nq
         kbsource beir aligned/wned passages/enwiki-20261001 --output beir/wned --level page
     """
-    from kbsource.files import absolute
     from mapping.retrieval.beir import make_beir
 
     counts = make_beir(alignment, passages, absolute(output), level=level).facts["counts"]

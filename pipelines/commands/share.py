@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from kbsource.errors import SetupError, counted
-from kbsource.files import Folder
+from kbsource.files import Folder, absolute
 from mapping.options import LARGEST, FileOrPipe, FolderPath, Like, Release, Title
 from mapping.publish.subject import LICENCES, rights_of
 from pipelines.progress import Progress, size
@@ -69,7 +69,6 @@ def publish(
         kbsource publish releases/enwiki-20261001 --output published/enwiki-20261001
         kbsource publish aligned --output published/aligned --copy --repo-id lab/aligned --date 2026-12-01
     """
-    from kbsource.files import absolute
     from mapping.kinds import KINDS
     from mapping.publish.folder import publish as prepare
 

@@ -43,7 +43,7 @@ from pipelines.primitives.page_texts import ReleasePages
 from pipelines.primitives.shuffle import CollectSorted, keep_batch
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
-from pipelines.runners.workers import do
+from pipelines.runners.workers import do, wired
 from pipelines.transforms.align import EVIDENCE, FAULTS, REJECTED, ReadEvidence, ResolvePages
 
 _ROWS_AT_ONCE = 1 << 16
@@ -98,7 +98,7 @@ def age(options: AgeOptions, *, flags: Sequence[str], progress: Progress) -> Mad
     }
     with ReleaseFolder(output, kind=AGE, job=job) as out:
         snapshots = [_snapshot(kb, manifest, out.staging, progress) for kb, manifest in ordered]
-        found = pipeline | "age" >> LookInAll(parts, snapshots, options, out.staging)
+        found = pipeline | "age" >> look_in_all(parts, snapshots, options, out.staging)
         rejected = beam.pvalue.AsSingleton(found[REJECTED] | "rejected" >> CollectSorted())
         dates = [one.date for one in snapshots]
         _ = (
@@ -169,7 +169,14 @@ def _pages(facts: str) -> pa.Table:
     return pa.ipc.open_file(pa.memory_map(local)).read_all()
 
 
-class LookInAll(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+@wired
+def look_in_all(
+    pipeline: Any,
+    parts: Sequence[EvidenceFiles],
+    snapshots: Sequence[Snapshot],
+    options: AgeOptions,
+    staging: str,
+) -> Any:
     """Evidence of datasets in every release. Applied to a pipeline.
 
     Outputs:
@@ -181,49 +188,45 @@ class LookInAll(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         snapshots: the releases, in the order of their dates.
         staging: folder for what lies between the steps; for one job with one input only.
     """
-
-    def __init__(
-        self, parts: Sequence[EvidenceFiles], snapshots: Sequence[Snapshot], options: AgeOptions, staging: str
-    ) -> None:
-        super().__init__()
-        self._parts, self._snapshots, self._options = tuple(parts), tuple(snapshots), options
-        self._staging = absolute(staging)
-
-    def expand(self, pipeline: Any) -> Any:
-        read = pipeline | ReadEvidence(self._parts, self._staging)
-        _ = read[FAULTS] | "fail" >> do(_fail)
-        resolved = {
-            number: read[EVIDENCE]
-            | f"resolve {number}" >> ResolvePages(one.kb, folder=join(self._staging, f"resolved-{number}"))
-            | f"by chunk {number}" >> beam.MapTuple(_keyed)
-            for number, one in enumerate(self._snapshots)
-        }
-        wanted = (
-            resolved
-            | "all releases" >> beam.CoGroupByKey()
-            | "wanted" >> do(_wanted, snapshots=self._snapshots, folder=join(self._staging, "wanted"))
+    read = pipeline | ReadEvidence(parts, staging)
+    _ = read[FAULTS] | "fail" >> do(_fail)
+    resolved = {
+        number: read[EVIDENCE]
+        | f"resolve {number}" >> ResolvePages(one.kb, folder=join(staging, f"resolved-{number}"))
+        | f"by chunk {number}" >> beam.MapTuple(_keyed)
+        for number, one in enumerate(snapshots)
+    }
+    wanted = (
+        resolved
+        | "all releases" >> beam.CoGroupByKey()
+        | "wanted" >> do(_wanted, snapshots=snapshots, folder=join(staging, "wanted"))
+    )
+    found = (
+        wanted
+        | "spread" >> beam.Reshuffle()
+        | "search"
+        >> GuardedMap(
+            partial(Searches, tuple(ReleasePages.open(one.kb) for one in snapshots)),
+            folder=join(staging, "found"),
+            timeout_s=options.evidence_timeout_s,
+            memory_bytes=options.worker_memory_bytes,
+            beats=join(staging, _BEATS),
         )
-        found = (
-            wanted
-            | "spread" >> beam.Reshuffle()
-            | "search"
-            >> GuardedMap(
-                partial(Searches, tuple(ReleasePages.open(one.kb) for one in self._snapshots)),
-                folder=join(self._staging, "found"),
-                timeout_s=self._options.evidence_timeout_s,
-                memory_bytes=self._options.worker_memory_bytes,
-                beats=join(self._staging, _BEATS),
-            )
-        )[CHUNKS] | "found" >> beam.MapTuple(partial(_by_chunk, n_releases=len(self._snapshots)))
-        joined = {"found": found, **{f"resolved {number}": rows for number, rows in resolved.items()}}
-        given = {
-            "snapshots": self._snapshots,
-            "names": [dataset_name(part.inputs[0]) for part in self._parts],
-            "threshold": self._options.threshold,
-            "folder": join(self._staging, _FATES),
-        }
-        fates = joined | "all" >> beam.CoGroupByKey() | "fates" >> do(_fates, **given)
-        return {_FATES: fates, REJECTED: read[REJECTED]}
+    )[CHUNKS] | "found" >> beam.MapTuple(partial(_by_chunk, n_releases=len(snapshots)))
+    joined = {"found": found, **{f"resolved {number}": rows for number, rows in resolved.items()}}
+    fates = (
+        joined
+        | "all" >> beam.CoGroupByKey()
+        | "fates"
+        >> do(
+            _fates,
+            snapshots=snapshots,
+            names=[dataset_name(part.inputs[0]) for part in parts],
+            threshold=options.threshold,
+            folder=join(staging, _FATES),
+        )
+    )
+    return {_FATES: fates, REJECTED: read[REJECTED]}
 
 
 def _fail(element: tuple[int, Mapping[str, str]]) -> Iterable[Any]:

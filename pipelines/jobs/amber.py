@@ -58,7 +58,7 @@ from pipelines.amber.entities import (
 from pipelines.amber.sets import KnownEntities, align_sets, find_names, make_sets
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
 from pipelines.options import AmberJobOptions
-from pipelines.primitives.group_map import TOLD, By, GroupMap, GroupWork, groups_for, value_rows
+from pipelines.primitives.group_map import TOLD, By, GroupWork, groups_for, map_groups, value_rows
 from pipelines.primitives.lookup import read_item_set, write_item_set
 from pipelines.primitives.page_texts import ReleasePages
 from pipelines.primitives.shuffle import Collected, Found, Made, Step
@@ -199,8 +199,8 @@ def _used_values(found: Found, known: KnownEntities, lang: str) -> dict[str, lis
 
 @wired
 def share_names(names: Any, folder: str, n_groups: int, n_collections: int, options: AmberOptions, step: Step) -> Any:
-    """(key, rows) of NAMES -> ``members``, ``outcomes`` and ``counts``, as a ``GroupMap``."""
-    return {"names": names} | "find" >> GroupMap(
+    """(key, rows) of NAMES -> ``members``, ``outcomes`` and ``counts``, as ``map_groups`` gives them."""
+    return {"names": names} | "find" >> map_groups(
         partial(find_names, n_collections=n_collections, options=options),
         folder,
         outputs={"members": MEMBERS, "outcomes": OUTCOME_ROWS},
@@ -223,7 +223,7 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]]
         plan.options.rules,
         made.step(outcomes="outcomes"),
     )
-    sets = {"members": names["members"]} | "sets" >> GroupMap(
+    sets = {"members": names["members"]} | "sets" >> map_groups(
         partial(make_sets, plan=plan),
         plan.folder("sets"),
         outputs={"wanted": WANTED, "outcomes": OUTCOME_ROWS},
@@ -233,7 +233,7 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]]
     )
     of_sets = made.step(sets="sets", tuples="tuples", outcomes="outcomes", counts="signals")
     settled = sets["wanted"] | "align" >> align_sets(plan, of_sets)
-    used = {"used": entities["used"]} | "rank" >> GroupMap(
+    used = {"used": entities["used"]} | "rank" >> map_groups(
         rank_values,
         plan.folder("ranked"),
         outputs={"used": USED},

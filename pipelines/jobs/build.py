@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from kbsource.pages.assembly import Indexes, assemble
 from kbsource.pages.page_items import check_site
 from kbsource.pages.shards import Shard, ShardReport, plan_shards, read_shard, write_page_shard
 from kbsource.pages.staging import ScanReport, Selection, lost_pages, part_path, read_report
-from kbsource.release.layout import INDEX, check_output
+from kbsource.release.layout import INDEX, MANIFEST, check_output
 from kbsource.release.manifest import InputFile, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
@@ -96,7 +96,10 @@ def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
         BadDumpError: the dump has errors.
         SetupError: a file is missing or not what it should be.
     """
-    _check_paths(options)
+    for name in ("page_props", "wikidata", "siteinfo", "only_titles"):
+        path = getattr(options, name)
+        if path is not None and not Folder.of(path).exists():
+            raise SetupError(f"{path} does not exist; check the path given with --{name.replace('_', '-')}.")
     props = options.page_props
     database = None if props is None else page_props_database(props)
     paths = from_root(expand_inputs(options.dump))
@@ -127,27 +130,10 @@ def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
     )
 
 
-def fatal_findings(report: CheckReport, *, allow_truncated: bool) -> list[DumpFinding]:
-    """The findings that forbid a build."""
-    passed = _DAMAGE | _SIGNS_OF_TRUNCATION if allow_truncated else _DAMAGE
-    return [finding for finding in report.findings if finding.severity == "error" and finding.code not in passed]
-
-
 def finding_line(finding: DumpFinding) -> str:
     """A finding for reading."""
     where = f"{finding.file}: " if finding.file else ""
     return f"{finding.severity}: {where}{finding.message} {finding.remedy}".rstrip()
-
-
-def _check_paths(options: BuildOptions) -> None:
-    for name, path in (
-        ("--page-props", options.page_props),
-        ("--wikidata", options.wikidata),
-        ("--siteinfo", options.siteinfo),
-        ("--only-titles", options.only_titles),
-    ):
-        if path is not None and not Folder.of(path).exists():
-            raise SetupError(f"{path} does not exist; check the path given with {name}.")
 
 
 def _check_same_wiki(flag: str, path: str | None, database: str | None, site: Site) -> None:
@@ -162,7 +148,8 @@ def _check(paths: Sequence[str], n_bytes: int, options: BuildOptions, progress: 
     """Checks and hashes the dump."""
     with progress.adding("check", n_bytes) as add:
         report = check_dump(paths, on_progress=add)
-    fatal = fatal_findings(report, allow_truncated=options.allow_truncated)
+    passed = _DAMAGE | _SIGNS_OF_TRUNCATION if options.allow_truncated else _DAMAGE
+    fatal = [one for one in report.findings if one.severity == "error" and one.code not in passed]
     for finding in report.findings:
         if finding.severity != "info" and finding not in fatal:
             progress.note(finding_line(finding))
@@ -192,7 +179,7 @@ def _files(
         files.append(InputFile(base_name(options.page_props), props.n_bytes, props.sha256))
     given = [(base_name(path), path) for path in (options.siteinfo, options.only_titles) if path]
     if wikidata is not None:
-        given.append(("wikidata/manifest.json", wikidata.manifest_path))
+        given.append((f"wikidata/{MANIFEST}", join(wikidata.path, MANIFEST)))
     for name, path in given:
         files.append(InputFile(name, Folder.of(path).size(), Folder.of(path).sha256()))
     return tuple(files)
@@ -254,7 +241,10 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
         _build(pipeline, options, inputs, output=output, staging=out.staging)
         with progress.stage("build", _poll(inputs, out.staging)):
             steps = run_pipeline(pipeline, "build", counts=(counts := Counter[str]()))
-    missing = _titles_not_found(inputs.titles, output)
+    missing: tuple[str, ...] = ()
+    if inputs.titles is not None:
+        titles = TitleIndex.open(local_index(join(output, INDEX)))
+        missing = tuple(sorted(title for title in inputs.titles if titles.find(title) is None))
     taken_over = counts["taken_over"] if counts and options.base is not None else None
     manifest, seconds = PAGES_RELEASE.read(output), time.monotonic() - started
     return BuildSummary(options.output, manifest, seconds, steps, titles_not_found=missing, taken_over=taken_over)
@@ -386,13 +376,6 @@ def _check_rejects(options: BuildOptions, scans: Sequence[ScanReport], shards: S
 
 def _absolute(path: str | None) -> str | None:
     return None if path is None else absolute(path)
-
-
-def _titles_not_found(titles: Iterable[str] | None, output: str) -> tuple[str, ...]:
-    if titles is None:
-        return ()
-    index = TitleIndex.open(local_index(join(output, INDEX)))
-    return tuple(sorted(title for title in titles if index.find(title) is None))
 
 
 def _poll(inputs: BuildInputs, staging: str) -> Callable[[], Done]:

@@ -64,7 +64,7 @@ from mapping.entity_linking.records import (
 from mapping.passages.corpus import checked_pages
 from pipelines.jobs.shared_inputs import MadeRelease, pages_input
 from pipelines.options import EntityLinkingOptions
-from pipelines.primitives.group_map import COUNTS, By, GroupMap, GroupWork, Piece, send_rows
+from pipelines.primitives.group_map import COUNTS, By, GroupWork, Piece, map_groups, send_rows
 from pipelines.primitives.page_texts import PagesPlan, ReleasePages
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
@@ -122,18 +122,13 @@ def cut_ranges(file: int, *, plan: Plan) -> Iterator[int]:
     """The places of the ranges of a file of pages, once it is known to be as it was written."""
     with checked_pages(plan.pages.folder, plan.files[file]).open() as raw:
         metadata = pq.read_metadata(raw)
-    for range_ in _cut(metadata, file):
-        yield range_.place
-
-
-def _cut(metadata: pq.FileMetaData, file: int) -> Iterator[Range]:
     first = n_bytes = 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         columns = map(group.column, range(group.num_columns))
         n_bytes += sum(column.total_uncompressed_size for column in columns if column.path_in_schema in COLUMNS)
         if n_bytes >= RANGE_BYTES or number == metadata.num_row_groups - 1:
-            yield Range(file, first, number + 1 - first)
+            yield Range(file, first, number + 1 - first).place
             first, n_bytes = number + 1, 0
 
 
@@ -353,18 +348,18 @@ def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion
         | "scan" >> beam.ParDo(Scan(plan), Given(targets)).with_outputs(OF_MENTIONS, COUNTS, main=OF_KEYS)
     )
     by_hash = partial(hash_groups, n_groups=plan.n_groups)
-    distinct = {OF_KEYS: scanned[OF_KEYS]} | "distinct" >> GroupMap(
+    distinct = {OF_KEYS: scanned[OF_KEYS]} | "distinct" >> map_groups(
         find_distinct, folder("distinct"), outputs={"distinct": KEYS}, by={OF_KEYS: By(by_hash, KEY_ORDER)}
     )
     drawn = distinct[COUNTS] | "draw" >> CollectSorted(partial(draw_keys, sampling=plan.sampling))
-    chosen = {"distinct": distinct["distinct"]} | "choose" >> GroupMap(
+    chosen = {"distinct": distinct["distinct"]} | "choose" >> map_groups(
         choose, folder("chosen"), outputs=dict.fromkeys(SPLITS, CHOSEN), given=(Given(drawn),)
     )
     of_splits = {split: chosen[split] for split in SPLITS}
     by_place, sent = send_rows(of_splits, folder("places"), dict.fromkeys(SPLITS, By(ByNumber("place"))))
     sizes = tuple(by_place.values()) | "of splits" >> beam.Flatten()
     starts = sizes | "sizes" >> beam.MapTuple(sized) | "starts" >> CollectSorted(first_numbers)
-    cut = by_place | "cut" >> GroupMap(
+    cut = by_place | "cut" >> map_groups(
         partial(cut_lines, plan=plan),
         folder("cut"),
         outputs={"lines": LINES},
@@ -379,7 +374,7 @@ def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion
         | "write records" >> do(write_records, lines, plan=plan)
     )
     by_mention = partial(mention_groups, bounds=mention_bounds(plan))
-    counted = {OF_MENTIONS: scanned[OF_MENTIONS]} | "count" >> GroupMap(
+    counted = {OF_MENTIONS: scanned[OF_MENTIONS]} | "count" >> map_groups(
         count_aliases,
         folder("aliases"),
         outputs={"aliases": ALIASES},

@@ -56,7 +56,7 @@ from pipelines.jobs.age import in_order_of_dates
 from pipelines.jobs.qampari import check_release, check_tables
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
 from pipelines.options import FactsOptions
-from pipelines.primitives.group_map import TOLD, By, GroupMap, GroupWork, groups_for, value_rows
+from pipelines.primitives.group_map import TOLD, By, GroupWork, groups_for, map_groups, value_rows
 from pipelines.primitives.lookup import MapRows
 from pipelines.primitives.page_texts import PagesPlan, PageTexts, ReleasePages
 from pipelines.primitives.shuffle import Collected, CollectSorted, Found, Made
@@ -66,7 +66,7 @@ from pipelines.qampari.lookups import find_item_names, item_names
 from pipelines.qampari.plan import BY_FACT, FACT_BITS, ITEMS, TRIED
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import wired
-from pipelines.transforms.tables import FindPlaces, read_places
+from pipelines.transforms.tables import find_places, read_places
 
 Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
 
@@ -361,7 +361,7 @@ def finish_release(
 @wired
 def prove_answers(wanted: Any, plan: Plan) -> dict[str, Any]:
     """(key, ``BatchRef``) of rows of WANTED -> ``proofs`` and ``placed`` of one release."""
-    looked = {"wanted": wanted} | "look" >> GroupMap(
+    looked = {"wanted": wanted} | "look" >> map_groups(
         partial(look_in_pages, plan=plan),
         plan.folder("looked"),
         outputs={"tried": TRIED, "placed": PLACED},
@@ -382,8 +382,8 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[Side, Mapping[str, tu
     values, counted, places = {}, {}, {}
     for side in SIDES:
         statements, items = paths[side]["statements"], paths[side]["items"]
-        begin = pipeline | f"{side} statements to read" >> FindPlaces(statements)
-        places[side] = pipeline | f"{side} items to read" >> FindPlaces(items)
+        begin = pipeline | f"{side} statements to read" >> find_places(statements)
+        places[side] = pipeline | f"{side} items to read" >> find_places(items)
         values[side] = (
             begin
             | f"read {side} statements" >> read_places(statements, STATEMENT_COLUMNS, together="entity_id")
@@ -395,7 +395,7 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[Side, Mapping[str, tu
             | f"count {side} statements" >> beam.Map(count_statements, plan)
             | f"sum {side} statements" >> CollectSorted(_sum)
         )
-    pairs = dict(values) | "pair" >> GroupMap(
+    pairs = dict(values) | "pair" >> map_groups(
         partial(pair_values, plan=plan),
         plan.folder("pairs"),
         outputs={"pairs": PAIRS, "old_items": ITEMS, "new_items": ITEMS},
@@ -408,7 +408,7 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[Side, Mapping[str, tu
         )
         for side in SIDES
     ]
-    facts = {"pairs": pairs["pairs"]} | "make" >> GroupMap(
+    facts = {"pairs": pairs["pairs"]} | "make" >> map_groups(
         partial(make_facts, plan=plan),
         plan.folder("made"),
         outputs={"facts": schema_of(OrderedFact), "old_wanted": WANTED, "new_wanted": WANTED},
@@ -420,7 +420,7 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[Side, Mapping[str, tu
         of_side = facts[f"{side}_wanted"] | f"prove {side}" >> prove_answers(plan.of(side))
         proved |= {f"{side}_{name}": rows for name, rows in of_side.items()}
     made = Made()
-    settled_facts = proved | "settle" >> GroupMap(
+    settled_facts = proved | "settle" >> map_groups(
         partial(settle_facts, plan=plan),
         plan.folder("settled"),
         outputs={"facts": schema_of(OrderedFact)},

@@ -83,7 +83,10 @@ def check_all(
     Raises:
         SetupError: lists all that is wrong.
     """
-    faults = _odd_files(planned, output)
+    own = (*ALIGNMENTS.owned, *EXTRA, MANIFEST, *MARKS)
+    folders = (f"{STAGING}/", *(f"{part.folder}/" for part in planned))
+    odd = [file for file in stored_files(output) if file not in own and not file.startswith(folders)]
+    faults = [f"{output} holds {odd[0]}, which is no part of these datasets; choose another folder."] if odd else []
     done = []
     for number, one in enumerate(planned, 1):
         try:
@@ -100,14 +103,6 @@ def check_all(
     if faults:
         raise SetupError("nothing was run, because of:\n" + "\n".join(f"  {fault}" for fault in faults))
     return done
-
-
-def _odd_files(planned: Sequence[Planned], output: str) -> list[str]:
-    """A fault for a file in the folder of all that belongs to none of the alignments."""
-    own = (*ALIGNMENTS.owned, *EXTRA, MANIFEST, *MARKS)
-    folders = (f"{STAGING}/", *(f"{part.folder}/" for part in planned))
-    odd = [file for file in stored_files(output) if file not in own and not file.startswith(folders)]
-    return [f"{output} holds {odd[0]}, which is no part of these datasets; choose another folder."] if odd else []
 
 
 def _check_done(options: MapOptions, release: PagesManifest, known: dict[str, list[dict[str, Any]]]) -> None:

@@ -41,7 +41,7 @@ from kbsource.runtime.regroup import ByText
 from kbsource.site import Site
 from pipelines.jobs.shared_inputs import MadeRelease, check_lines, line_files
 from pipelines.options import PageviewsOptions
-from pipelines.primitives.group_map import By, GroupMap, GroupWork
+from pipelines.primitives.group_map import By, GroupWork, map_groups
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
 from pipelines.runners.counters import count
@@ -88,7 +88,7 @@ def make_pageviews(
             | "spread" >> beam.Reshuffle()
             | "sum" >> do(_sum_range, hashed=hashed, projects=projects, site=site, folder=join(out.staging, READ))
         )
-        summed = {"rows": sums} | "by title" >> GroupMap(
+        summed = {"rows": sums} | "by title" >> map_groups(
             _sum_group, join(out.staging, "sums"), outputs={"pageviews": schema_of(TitleViews)}, by={"rows": By(groups)}
         )
         reports = beam.pvalue.AsSingleton(sums | "reports" >> CollectSorted())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -41,8 +40,11 @@ from pipelines.options import PassagesOptions
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
 from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.runners.workers import Do
+from pipelines.runners.workers import do, wired
 from pipelines.transforms.pages import CutPassages
+
+_CUT = "cut"
+"""Folder in the staging folder for the chunks."""
 
 
 def make_passages(
@@ -59,68 +61,58 @@ def make_passages(
     kb, output, release = pages_input(options.kb, options.output, flags=flags)
     job = {"release": release.facts(), "options": options.data_options()}
     with ReleaseFolder(output, kind=PASSAGES_CORPUS, job=job) as out:
-        _ = pipeline | "passages" >> MakePassages(options, release, kb=kb, output=output, staging=out.staging)
+        _ = pipeline | "passages" >> cut_corpus(options, release, kb=kb, output=output, staging=out.staging)
         sizes = [entry.rows or 0 for entry in release.tables["pages"]]
-        with progress.stage("passages", chunks_done(out.staging, _chunks(out.staging), sizes, unit="pages")):
+        with progress.stage("passages", chunks_done(out.staging, join(out.staging, _CUT), sizes, unit="pages")):
             steps = run_pipeline(pipeline, "passages", counts=(counts := Counter[str]()))
     report = {"taken_over": counts["taken_over"]} if counts and options.base is not None else {}
     return MadeRelease(options.output, PASSAGES_CORPUS.read(output), time.monotonic() - started, steps, report)
 
 
-def _chunks(staging: str) -> str:
-    return join(staging, "cut")
-
-
-class MakePassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+@wired
+def cut_corpus(
+    pipeline: Any, options: PassagesOptions, release: PagesManifest, *, kb: str, output: str, staging: str
+) -> Any:
     """The pages of a release -> the path of their corpus, once it is whole. Applied to a pipeline.
 
     Args:
         output: folder of the corpus, marked as unfinished.
         staging: folder in it for what is only needed meanwhile.
     """
-
-    def __init__(self, options: PassagesOptions, release: PagesManifest, *, kb: str, output: str, staging: str) -> None:
-        super().__init__()
-        self._options, self._release, self._kb, self._staging = options, release, kb, staging
-        where: dict[str, Any] = {"output": output, "parts": join(staging, "parts"), "formats": tuple(options.formats)}
-        self._write = partial(_write, kb=kb, files=release.tables["pages"], **where)
-        facts = {
-            "release": release.facts(),
-            "options": options.data_options(),
-            "lang": release.site.lang,
-            # Here, to fail before anything is cut where it is not installed.
-            "code": {**code_facts(), "tokeniser": tokeniser_name(release.site.lang)},
-        }
-        self._base = _base(options, facts)
-        self._commit = partial(_commit, n_pages=release.totals.articles, facts=facts, **where)
-
-    def expand(self, pipeline: Any) -> Any:
-        options, files = self._options, list(enumerate(self._release.tables["pages"]))
-        cut = (
-            pipeline
-            | "files" >> beam.Create(files, reshuffle=False)
-            | "spread" >> beam.Reshuffle()
-            | "pages" >> beam.ParDo(Do(partial(_read_pages, kb=self._kb)))
-            | "cut"
-            >> CutPassages(
-                options.cut,
-                lang=self._release.site.lang,
-                base=self._base,
-                folder=_chunks(self._staging),
-                memory_bytes=options.worker_memory_bytes,
-                beats=join(self._staging, "beats"),
-            )
+    files, lang = release.tables["pages"], release.site.lang
+    where = {"output": output, "parts": join(staging, "parts"), "formats": tuple(options.formats)}
+    facts = {
+        "release": release.facts(),
+        "options": options.data_options(),
+        "lang": lang,
+        # Here, to fail before anything is cut where it is not installed.
+        "code": {**code_facts(), "tokeniser": tokeniser_name(lang)},
+    }
+    cut = (
+        pipeline
+        | "files" >> beam.Create(list(enumerate(files)), reshuffle=False)
+        | "spread" >> beam.Reshuffle()
+        | "pages" >> do(_read_pages, kb=kb)
+        | "cut"
+        >> CutPassages(
+            options.cut,
+            lang=lang,
+            base=_base(options, facts),
+            folder=join(staging, _CUT),
+            memory_bytes=options.worker_memory_bytes,
+            beats=join(staging, "beats"),
         )
-        counts = cut.counts | "counts" >> CollectSorted()
-        return (
-            cut.chunks
-            | "in order" >> CollectSorted()
-            | "by file" >> beam.FlatMap(_by_file, len(files))
-            | "spread files" >> beam.Reshuffle()
-            | "write" >> beam.ParDo(Do(self._write))
-            | "written" >> CollectSorted()
-            | "corpus" >> beam.ParDo(Do(self._commit), beam.pvalue.AsSingleton(counts))
-        )
+    )
+    counts = beam.pvalue.AsSingleton(cut.counts | "counts" >> CollectSorted())
+    return (
+        cut.chunks
+        | "in order" >> CollectSorted()
+        | "by file" >> beam.FlatMap(_by_file, len(files))
+        | "spread files" >> beam.Reshuffle()
+        | "write" >> do(_write, kb=kb, files=files, **where)
+        | "written" >> CollectSorted()
+        | "corpus" >> do(_commit, counts, n_pages=release.totals.articles, facts=facts, **where)
+    )
 
 
 def _base(options: PassagesOptions, facts: Mapping[str, Any]) -> Base | None:

@@ -45,12 +45,6 @@ def output_folder(output: str) -> str:
     return folder
 
 
-def hash_inputs(paths: Sequence[str], progress: Progress) -> dict[str, HashedFile]:
-    """The hashes of files, by path, for ``kbsource.dump.digests.CheckedFiles``."""
-    with progress.adding("hash", size_of(paths)) as add:
-        return {path: hash_file(path, on_bytes=add) for path in paths}
-
-
 class LineFiles(NamedTuple):
     """Files of lines that a job reads, and the folder that it writes."""
 
@@ -89,7 +83,8 @@ def line_files(
         check([base_name(path) for path in paths])
     n_bytes = range_size(size_of(paths), range_bytes)
     plan(paths, range_bytes=n_bytes)  # what cannot be read is refused before it is hashed
-    hashed = hash_inputs(paths, progress)
+    with progress.adding("hash", size_of(paths)) as add:
+        hashed = {path: hash_file(path, on_bytes=add) for path in paths}
     ranges = plan(paths, range_bytes=n_bytes, files=CheckedFiles(hashed))
     inputs = [InputFile(base_name(path), hashed[path].n_bytes, hashed[path].sha256) for path in paths]
     return LineFiles(folder, hashed, ranges, inputs)
@@ -115,17 +110,9 @@ def check_lines(
     return loss
 
 
-class PagesInput(NamedTuple):
-    """A release of pages that a job reads, and the folder that it writes."""
-
-    # absolute paths of the folders
-    kb: str
-    output: str
-    release: PagesManifest  # its manifest; its files of pages have their sizes
-
-
-def pages_input(kb: str, output: str, *, flags: Sequence[str]) -> PagesInput:
-    """The release that a job reads.
+def pages_input(kb: str, output: str, *, flags: Sequence[str]) -> tuple[str, str, PagesManifest]:
+    """A release of pages that a job reads, and the folder that it writes, from the root; and the manifest of the
+    release, whose files of pages have their sizes.
 
     Raises:
         SetupError: a folder is wrong; a DataError where a file of pages is damaged.
@@ -134,7 +121,7 @@ def pages_input(kb: str, output: str, *, flags: Sequence[str]) -> PagesInput:
     read, written = absolute(kb), output_folder(output)
     release = PAGES_RELEASE.read(read)
     check_sizes(read, release.tables["pages"])
-    return PagesInput(read, written, release)
+    return read, written, release
 
 
 def checked_paths(folder: str, entries: Sequence[FileEntry]) -> tuple[str, ...]:

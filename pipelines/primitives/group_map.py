@@ -21,7 +21,7 @@ from kbsource.runtime.chunks import BatchRef, ChunkKey, chunk_path, once_json, r
 from kbsource.runtime.regroup import MOST_GROUPS, merge_group, read_group
 from pipelines.primitives.shuffle import GroupsOf, Step, split_rows
 from pipelines.runners.counters import count
-from pipelines.runners.workers import do
+from pipelines.runners.workers import do, wired
 
 ROWS_AT_ONCE = 1024
 COLUMN_ROWS_AT_ONCE = 1 << 16
@@ -33,7 +33,7 @@ Piece = tuple[str, ChunkKey, BatchRef]
 
 @dataclass(frozen=True, slots=True)
 class _Outputs:
-    """How outputs are written: schemas by name, and the settings of ``GroupMap``."""
+    """How outputs are written: schemas by name, and the settings of ``map_groups``."""
 
     folder: str
     schemas: Mapping[str, pa.Schema]
@@ -155,7 +155,7 @@ def send_rows(
 ) -> tuple[dict[str, Any], dict[str, Sent]]:
     """Rows of inputs by name on their way to the groups, (group, (name, key, ``BatchRef``)), and how they were sent.
 
-    What a ``GroupMap`` gives goes to the groups that it is of, unless ``by`` says other things. Nothing is put together
+    What ``map_groups`` gives goes to the groups that it is of, unless ``by`` says other things. Nothing is put together
     here: Spark and Flink do not take what is flattened twice.
 
     Args:
@@ -186,7 +186,20 @@ def _send(chunk: tuple[ChunkKey, BatchRef], name: str) -> tuple[int, Piece]:
     return chunk[0][1], (name, *chunk)
 
 
-class GroupMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+@wired
+def map_groups(
+    inputs: Mapping[str, Any],
+    function: Callable[..., None],
+    folder: str,
+    *,
+    outputs: Mapping[str, pa.Schema],
+    by: Mapping[str, By | Sent] | None = None,
+    given: tuple[Any, ...] = (),
+    plain: Collection[str] = (),
+    rows_at_once: Mapping[str, int] | None = None,
+    sorted_by: Mapping[str, int] | None = None,
+    step: Step | None = None,
+) -> Any:
     """{name: (key, rows)} -> {name: ((0, group), ``BatchRef``)} and ``counts``: (key, dict of counts by name).
 
     The function is called once for each group that any input has, with a
@@ -197,40 +210,25 @@ class GroupMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         function: what is done; importable where workers run, and pickled.
         folder: takes the files.
         outputs: schemas by name.
-        by: which groups the rows of inputs go to; else, as what a ``GroupMap`` gives, to those that they are of.
+        by: which groups the rows of inputs go to; else, as what ``map_groups`` gives, to those that they are of.
         given: side inputs.
         plain: outputs that are not compressed, to be looked into.
         rows_at_once: by output the rows of a batch that is made of single rows.
         sorted_by: by output whose single rows are held and sorted, the number of columns that they are sorted by.
         step: outputs, ``counts`` among them, that come as ``told`` besides, for ``shuffle.Made``.
     """
-
-    def __init__(
-        self,
-        function: Callable[..., None],
-        folder: str,
-        *,
-        outputs: Mapping[str, pa.Schema],
-        by: Mapping[str, By | Sent] | None = None,
-        given: tuple[Any, ...] = (),
-        plain: Collection[str] = (),
-        rows_at_once: Mapping[str, int] | None = None,
-        sorted_by: Mapping[str, int] | None = None,
-        step: Step | None = None,
-    ) -> None:
-        super().__init__()
-        self._given, self._names, self._folder = given, (*outputs, TOLD), folder
-        self._by = by or {}
-        written = _Outputs(folder, dict(outputs), tuple(plain), dict(rows_at_once or {}), dict(sorted_by or {}))
-        self._settings = {"function": function, "outputs": written, "step": step or Step(0, {})}
-
-    def expand(self, inputs: Mapping[str, Any]) -> Any:
-        rows, sent = send_rows(inputs, join(self._folder, "given"), self._by)
-        orders = {name: how.order for name, how in sent.items()}
-        pieces = tuple(rows.values())
-        pieces = pieces[0] if len(pieces) == 1 else pieces | "all" >> beam.Flatten()
-        work = do(_do_group, *self._given, orders=orders, **self._settings)
-        return pieces | "group" >> beam.GroupByKey() | "work" >> work.with_outputs(*self._names, main=COUNTS)
+    rows, sent = send_rows(inputs, join(folder, "given"), by or {})
+    pieces = tuple(rows.values())
+    pieces = pieces[0] if len(pieces) == 1 else pieces | "all" >> beam.Flatten()
+    work = do(
+        _do_group,
+        *given,
+        function=function,
+        orders={name: how.order for name, how in sent.items()},
+        outputs=_Outputs(folder, dict(outputs), tuple(plain), dict(rows_at_once or {}), dict(sorted_by or {})),
+        step=step or Step(0, {}),
+    )
+    return pieces | "group" >> beam.GroupByKey() | "work" >> work.with_outputs(*outputs, TOLD, main=COUNTS)
 
 
 def _do_group(

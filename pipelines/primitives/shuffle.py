@@ -96,7 +96,7 @@ class Made:
         self._n_steps = 0
 
     def step(self, **names: str) -> Step:
-        """The next step in order, and what its outputs are called; ``take`` what a ``GroupMap`` gives with it."""
+        """The next step in order, and what its outputs are called; ``take`` what ``map_groups`` gives with it."""
         self._n_steps += 1
         return Step(self._n_steps, names)
 

@@ -26,7 +26,7 @@ from mapping.qampari.classes import (
 )
 from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, item_terms, name_items
 from mapping.qampari.records import ProofText
-from pipelines.primitives.group_map import By, GroupMap, GroupWork
+from pipelines.primitives.group_map import By, GroupWork, map_groups
 from pipelines.primitives.lookup import Lookup, MapRows, read_item_set, write_item_set
 from pipelines.primitives.page_texts import PagesPlan
 from pipelines.primitives.shuffle import CollectSorted, keep_batch
@@ -51,7 +51,7 @@ def find_classes(
     The first is one dict: ``classes`` by label, and ``types`` of the first value by property where it was asked for.
 
     Args:
-        places: what ``FindPlaces`` gives of ``items`` and ``statements``.
+        places: what ``find_places`` gives of ``items`` and ``statements``.
         lacking: the properties whose values have a type that must be found out.
     """
     labels, given = tuple(plan.relations.wanted_types), dict(plan.relations.classes)
@@ -137,7 +137,7 @@ def read_types(path: str) -> ClassTypes:
 def find_item_names(items: Any, plan: PagesPlan, name: str, paths: tuple[str, ...], places: Any) -> Any:
     """(key, ``BatchRef``) of rows of ITEMS -> the same of rows of NAMES; all together are for ``item_names``.
 
-    ``places`` is what ``FindPlaces`` gives of the files of items at ``paths``.
+    ``places`` is what ``find_places`` gives of the files of items at ``paths``.
     """
     needed = items | "set" >> write_item_set(plan.folder(name, "needed.npy"))
     by_item = By(ByNumber("item", plan.n_groups))
@@ -146,7 +146,7 @@ def find_item_names(items: Any, plan: PagesPlan, name: str, paths: tuple[str, ..
         | "read" >> read_places(paths, TERM_COLUMNS)
         | "needed" >> beam.ParDo(MapRows(item_terms, opens=read_item_set), Given(needed))
     )
-    named = {"terms": terms, "items": items} | "name" >> GroupMap(
+    named = {"terms": terms, "items": items} | "name" >> map_groups(
         partial(_name, plan=plan),
         plan.folder(name),
         outputs={"names": NAMES},

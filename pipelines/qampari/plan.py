@@ -26,6 +26,9 @@ ANSWER_PAGE, ENTITY_PAGE, WORDS = 0, 1, 2
 """Which page is searched: the first thing's for the second, the second thing's for the first; or a page for words."""
 
 
+_query_numbers = lru_cache(maxsize=1)(QueryNumbers)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(PagesPlan):
     """What all steps share."""
@@ -49,11 +52,6 @@ class Plan(PagesPlan):
     def composed(self) -> list[str]:
         """Relations of values that are asked for."""
         return [relation.property_id for relation in self.relations.composition.values() if relation.is_enabled]
-
-
-@lru_cache(maxsize=1)
-def _query_numbers(labels: tuple[str, ...]) -> QueryNumbers:
-    return QueryNumbers(labels)
 
 
 def by_query(column: str, n_groups: int) -> ByNumber:

@@ -23,7 +23,7 @@ from mapping.qampari.statements import (
     sorted_facts,
     values_of,
 )
-from pipelines.primitives.group_map import TOLD, By, GroupMap, send_rows
+from pipelines.primitives.group_map import TOLD, By, map_groups, send_rows
 from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
 from pipelines.primitives.shuffle import Made
 from pipelines.qampari import compositions, lists, simple
@@ -45,7 +45,7 @@ from pipelines.qampari.plan import (
     Plan,
     by_query,
 )
-from pipelines.transforms.tables import FindPlaces, read_places
+from pipelines.transforms.tables import find_places, read_places
 
 Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
 _IN_ORDER: dict[str, Any] = {"rows_at_once": ROWS_AT_ONCE, "sorted_by": SORTED_BY}
@@ -68,7 +68,7 @@ def make_wikidata_questions(
         kinds: of the values of properties, as far as their datatypes say.
     """
     lacking = tuple(sorted(set(plan.composed) - kinds.keys()))
-    places = {name: pipeline | f"{name} to read" >> FindPlaces(paths[name]) for name in ("items", "statements")}
+    places = {name: pipeline | f"{name} to read" >> find_places(paths[name]) for name in ("items", "statements")}
     chosen, types = pipeline | "classes" >> find_classes(plan, paths, places, lacking)
     every_kind = Given(chosen | "kinds" >> beam.Map(_kinds, dict(kinds)))
     statements = paths["statements"]
@@ -78,7 +78,7 @@ def make_wikidata_questions(
         | "statements" >> read_places(statements, STATEMENT_COLUMNS, together="entity_id")
         | "facts" >> beam.ParDo(MapRows(partial(_simple_facts, plan=plan), opens=read_types), Given(types))
     )
-    asked = {"facts": facts} | "ask" >> GroupMap(
+    asked = {"facts": facts} | "ask" >> map_groups(
         partial(simple.ask_simple, plan=plan),
         plan.folder("asked"),
         outputs={"asked": ASKED, "items": ITEMS, "queries": ORDERED_QUERIES},
@@ -88,7 +88,7 @@ def make_wikidata_questions(
         **_IN_ORDER,
     )
     named = AllOf(asked["items"] | "names" >> find_item_names(plan, "names", paths["items"], places["items"]))
-    staged = {"asked": asked["asked"]} | "make facts" >> GroupMap(
+    staged = {"asked": asked["asked"]} | "make facts" >> map_groups(
         partial(simple.make_facts, plan=plan),
         plan.folder(SIMPLE, "made"),
         outputs={"staged": STAGED, **OF_FACTS, "queries": ORDERED_QUERIES},
@@ -97,7 +97,7 @@ def make_wikidata_questions(
         **_IN_ORDER,
     )
     found = staged["wanted"] | "search" >> search_facts(plan, SIMPLE)
-    tried = {"staged": staged["staged"], "facts": staged["facts"], "found": found} | "try" >> GroupMap(
+    tried = {"staged": staged["staged"], "facts": staged["facts"], "found": found} | "try" >> map_groups(
         partial(simple.try_simple, plan=plan),
         plan.folder(SIMPLE, "tried"),
         outputs={"tried": TRIED, "said": FACT_NUMBERS},
@@ -105,7 +105,7 @@ def make_wikidata_questions(
         step=made.step(counts=SIMPLE),
     )
     proved = tried["tried"] | "prove" >> find_proofs(plan.options, plan.folder(SIMPLE, "proofs"))
-    settled = {"staged": staged["staged"], "said": tried["said"], "proofs": proved} | "settle" >> GroupMap(
+    settled = {"staged": staged["staged"], "said": tried["said"], "proofs": proved} | "settle" >> map_groups(
         partial(simple.settle_simple, plan=plan),
         plan.folder(SIMPLE, "settled"),
         outputs={"kept": KEPT, "answers": ANSWERS, "bases": BASES, "subjects": ITEMS, **OF_QUESTIONS},
@@ -163,13 +163,13 @@ def _compositions(
         | "values" >> beam.ParDo(MapRows(partial(_values, plan=plan), opens=read_item_set), subjects, kinds)
     )
     of_subjects = {"bases": simple_settled["bases"], "values": values, "answers": simple_settled["answers"]}
-    joined = of_subjects | "join" >> GroupMap(
+    joined = of_subjects | "join" >> map_groups(
         compositions.join_values,
         folder("joined"),
         outputs={"paired": PAIRED, "pairs": PAIRS},
         by={"bases": by_subject, "values": by_subject, "answers": _by(plan, "subject", compositions.ANSWER_ORDER)},
     )
-    composed = {"paired": joined["paired"]} | "compose" >> GroupMap(
+    composed = {"paired": joined["paired"]} | "compose" >> map_groups(
         partial(compositions.compose, plan=plan),
         folder("composed"),
         outputs={"composed": compositions.COMPOSED, "placed": compositions.PLACED, "items": ITEMS},
@@ -178,7 +178,7 @@ def _compositions(
     )
     name_values = find_item_names(plan, "names_of_values", paths["items"], places["items"])
     named_values = AllOf(composed["items"] | "names of values" >> name_values)
-    facts = {"placed": composed["placed"]} | "make facts of values" >> GroupMap(
+    facts = {"placed": composed["placed"]} | "make facts of values" >> map_groups(
         partial(compositions.make_facts, plan=plan),
         folder("made"),
         outputs={**OF_FACTS, "numbered": compositions.FLAGGED},
@@ -187,7 +187,7 @@ def _compositions(
         step=made.step(counts=COMPOSITIONS),
     )
     found = facts["wanted"] | "search values" >> search_facts(plan, COMPOSITIONS)
-    flagged = {"numbered": facts["numbered"], "found": found} | "flag" >> GroupMap(
+    flagged = {"numbered": facts["numbered"], "found": found} | "flag" >> map_groups(
         compositions.flag_facts,
         folder("flags"),
         outputs={"flagged": compositions.FLAGGED},
@@ -199,14 +199,14 @@ def _compositions(
         folder("of_queries"),
         {"flagged": _by_query(plan, order=compositions.FLAGGED_ORDER)},
     )
-    needed = of_queries | "need" >> GroupMap(
+    needed = of_queries | "need" >> map_groups(
         partial(compositions.need_facts, plan=plan),
         folder("needed"),
         outputs={"needed": FACT_NUMBERS},
         by=sent_queries,
         given=(kinds,),
     )
-    tried = {"needed": needed["needed"], "facts": facts["facts"], "found": found} | "try values" >> GroupMap(
+    tried = {"needed": needed["needed"], "facts": facts["facts"], "found": found} | "try values" >> map_groups(
         compositions.try_composed,
         folder("tried"),
         outputs={"tried": TRIED},
@@ -214,14 +214,14 @@ def _compositions(
         step=made.step(counts=COMPOSITIONS),
     )
     proved = tried["tried"] | "prove values" >> find_proofs(plan.options, plan.folder(COMPOSITIONS, "proofs"))
-    sent = {"numbered": facts["numbered"], "proofs": proved} | "send" >> GroupMap(
+    sent = {"numbered": facts["numbered"], "proofs": proved} | "send" >> map_groups(
         partial(compositions.send_proofs, plan=plan),
         folder("sent"),
         outputs={"sent": compositions.SENT},
         step=made.step(counts=COMPOSITIONS),
     )
     pairs = {**of_queries, "sent": sent["sent"], "pairs": joined["pairs"]}
-    settled = pairs | "settle pairs" >> GroupMap(
+    settled = pairs | "settle pairs" >> map_groups(
         partial(compositions.settle_pairs, plan=plan),
         folder("settled"),
         outputs=OF_QUESTIONS,
@@ -250,14 +250,14 @@ def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
         | "spread pages files" >> beam.Reshuffle()
         | "read lists" >> guarded(partial(ListReading, plan), plan, "lists")
     )
-    facts = {"lists": read.chunks} | "make facts of tables" >> GroupMap(
+    facts = {"lists": read.chunks} | "make facts of tables" >> map_groups(
         partial(lists.make_facts, plan=plan),
         plan.folder(TABLES, "made"),
         outputs=OF_FACTS,
         step=made.step(counts=TABLES),
     )
     found = facts["wanted"] | "search tables" >> search_facts(plan, TABLES)
-    settled = {"lists": read.chunks, "facts": facts["facts"], "found": found} | "settle tables" >> GroupMap(
+    settled = {"lists": read.chunks, "facts": facts["facts"], "found": found} | "settle tables" >> map_groups(
         partial(lists.settle_tables, plan=plan),
         plan.folder(TABLES, "settled"),
         outputs=OF_QUESTIONS,

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import apache_beam as beam
 from apache_beam.typehints.decorators import IOTypeHints
@@ -20,6 +20,7 @@ from kbsource.files import options_in_use, use_options
 from kbsource.release.manifest import PACKAGES, code_facts
 from pipelines.runners.counters import timed
 
+P = ParamSpec("P")
 _SOURCE_SUFFIXES = frozenset({".py", ".toml", ".json", ".lua"})
 _GC_THRESHOLDS = (200_000, 20, 100)
 
@@ -90,7 +91,7 @@ class Wired(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         return self._wire.func(given, *self._wire.args, **self._wire.keywords)
 
 
-def wired(function: Callable[..., Any]) -> Callable[..., Wired]:
+def wired(function: Callable[Concatenate[Any, P], Any]) -> Callable[P, Wired]:
     """Makes a transform of a function of what it is applied to, and of further arguments, which it is called with.
 
     Unlike Beam's ``ptransform_fn`` it writes none of the arguments into the graph of the job.

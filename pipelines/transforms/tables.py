@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, NamedTuple, TypeAlias
 
 import apache_beam as beam
@@ -21,7 +21,7 @@ from kbsource.release.writer import TableFile
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_batches
 from mapping.kinds import OWN_TABLES
 from pipelines.primitives.shuffle import CollectSorted
-from pipelines.runners.workers import do
+from pipelines.runners.workers import do, wired
 from pipelines.transforms.rows import AsRows
 
 CHUNK_ROWS = 1 << 19
@@ -37,24 +37,20 @@ class _Place(NamedTuple):
     n_groups: int
 
 
-class FindPlaces(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
+@wired
+def find_places(pipeline: Any, paths: Sequence[str], *, chunk_rows: int | None = None) -> Any:
     """Pipeline -> where the chunks of a table are, spread over all workers, for any number of ``read_places``.
 
     Args:
         paths: of the table's files in order, wherever they lie.
         chunk_rows: row groups are put together until there are so many rows; 1 leaves each alone.
     """
-
-    def __init__(self, paths: Sequence[str], *, chunk_rows: int | None = None) -> None:
-        super().__init__()
-        self._find = do(_places, paths=tuple(paths), chunk_rows=chunk_rows or CHUNK_ROWS)
-
-    def expand(self, pipeline: Any) -> Any:
-        return pipeline | "begin" >> beam.Impulse() | "find" >> self._find | "spread" >> beam.GroupByKey()
+    find = do(_places, paths=tuple(paths), chunk_rows=chunk_rows or CHUNK_ROWS)
+    return pipeline | "begin" >> beam.Impulse() | "find" >> find | "spread" >> beam.GroupByKey()
 
 
 def read_places(paths: Sequence[str], columns: Sequence[str] | None, *, together: str | None = None) -> Any:
-    """What reads the chunks whose places ``FindPlaces`` gives of the same files; see ``ReadTable``."""
+    """What reads the chunks whose places ``find_places`` gives of the same files; see ``ReadTable``."""
     return do(_read, paths=tuple(paths), columns=None if columns is None else list(columns), together=together)
 
 
@@ -67,7 +63,7 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         paths: of the table's files in order, wherever they lie.
         columns: which ones, in that order; None for all.
         together: a column; rows that stand together and are equal in it are in one batch.
-        chunk_rows: as for ``FindPlaces``.
+        chunk_rows: as for ``find_places``.
     """
 
     def __init__(
@@ -81,7 +77,7 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         super().__init__()
         self._paths, self._columns = tuple(paths), columns
         self._read = read_places(paths, columns, together=together)
-        self._places = FindPlaces(paths, chunk_rows=chunk_rows)
+        self._places = find_places(paths, chunk_rows=chunk_rows)
 
     def rows(self) -> Any:
         """This, and its rows as ``beam.Row``, see ``AsRows``, whose fields are the columns.
@@ -151,7 +147,8 @@ class _TableFiles:
             return table.slice(n_rest)
         last = table[name][table.num_rows - 1].as_py()
         further = []
-        for group in self._after(place):
+        after = (self.groups(file, 0) for file in range(place.file + 1, len(self._paths)))
+        for group in chain(self.groups(place.file, place.first_group + place.n_groups), *after):
             n_more = _n_equal(group[name], last)
             further.append(group.slice(0, n_more))
             if n_more < group.num_rows:
@@ -167,11 +164,6 @@ class _TableFiles:
                         values = opened.read_row_group(group, columns=[name], use_threads=False)[name]
                         return values[len(values) - 1].as_py()
         return None
-
-    def _after(self, place: _Place) -> Iterator[pa.Table]:
-        yield from self.groups(place.file, place.first_group + place.n_groups)
-        for file in range(place.file + 1, len(self._paths)):
-            yield from self.groups(file, 0)
 
     def groups(self, file: int, first: int, n_groups: int | None = None) -> Iterator[pa.Table]:
         """So many row groups of a file, or all from the first one on."""

@@ -159,7 +159,7 @@ class _ScanRange(WorkerDoFn):
                 files=checked_files(scanning.hashes),
                 as_of=scanning.as_of,
                 text_namespaces=_DEFINED if scanning.selection.has_definitions else _MAIN_NAMESPACE,
-                on_progress=self._show_bytes,
+                on_progress=lambda n_bytes: self._beat.done(pages=0, amount=n_bytes),
                 on_damage=damages.append,
             ),
             part=part,
@@ -168,7 +168,7 @@ class _ScanRange(WorkerDoFn):
             selection=replace(scanning.selection, max_pages=max_pages),
             n_bytes=dump_range.end - dump_range.start,
             damages=damages,
-            on_page=self._show_page,
+            on_page=partial(self._beat.done, pages=1, amount=0),
         )
         if folder is not None:
             path = part_path(folder, "scan", part)
@@ -183,12 +183,6 @@ class _ScanRange(WorkerDoFn):
                 yield RAW if kind == "articles" else kind, (ChunkKey(part, n_of[kind]), batch)
                 n_of[kind] += 1
         yield COUNTS, (ChunkKey(part, 0), counts_of(scan.report()))
-
-    def _show_bytes(self, n_bytes: int) -> None:
-        self._beat.done(pages=0, amount=n_bytes)
-
-    def _show_page(self) -> None:
-        self._beat.done(pages=1, amount=0)
 
 
 def _outputs(report: ScanReport, folder: str) -> Iterator[tuple[str, Any]]:

@@ -200,7 +200,8 @@ def page_name(template: Template, page: PageFacts, *, part: str = "page", is_enc
     elif part == "base":
         name = name.rpartition("/")[0] or name
     elif part != "page":
-        name = _with_namespace(_relative(number, part), name, page.site)
+        prefix = namespace_text(_relative(number, part), page.site)
+        name = f"{prefix}:{name}" if prefix else name
     if is_encoded:
         return _encoded(name)
     name = name.replace("''", "&#39;&#39;") if "''" in name else name  # what would be markup is none
@@ -238,11 +239,6 @@ def _relative(number: int, part: str) -> int:
     if number < 0:
         return number
     return number | 1 if part == "talk" else number & ~1 if part == "subject" else number
-
-
-def _with_namespace(number: int, name: str, site: Site) -> str:
-    prefix = namespace_text(number, site)
-    return f"{prefix}:{name}" if prefix else name
 
 
 def _encoded(title: str) -> str:

@@ -59,8 +59,11 @@ def number_with_unit(template: Template, page: PageFacts) -> str:
     if not values:
         return ""
     head = values[0]
-    match = _PLAIN_DIGITS.match(head)
-    text = format_number(_comma_to_dot(head, page.lang), page.lang) if match else head
+    text = head
+    if _PLAIN_DIGITS.match(head):
+        # 8,37 is 8.37 where a comma is the decimal mark of the language.
+        has_comma = page.lang != "en" and head.count(",") == 1
+        text = format_number(re.sub(r"(\d),(\d)", r"\1.\2", head) if has_comma else head, page.lang)
     power = template.named.get("e", "")
     if power:
         text += power_of_ten(power)
@@ -70,9 +73,10 @@ def number_with_unit(template: Template, page: PageFacts) -> str:
     while position < len(rest):
         name = rest[position]
         exponent = rest[position + 1] if position + 1 < len(rest) else ""
-        if _is_power(exponent):
+        plain = plain_minus(exponent)
+        if plain.removeprefix("-").isdecimal() and len(plain) <= 3:
             if name:
-                unit += ("⋅" if unit else "") + name + raise_text(plain_minus(exponent))
+                unit += ("⋅" if unit else "") + name + raise_text(plain)
             position += 2
         elif name and exponent and not unit and len(rest) == 2:
             unit = f"{name} {exponent}"
@@ -82,18 +86,6 @@ def number_with_unit(template: Template, page: PageFacts) -> str:
                 unit += ("⋅" if unit else "") + name
             position += 1 if exponent else 2
     return f"{text}{NBSP}{unit}" if unit else text
-
-
-def _is_power(text: str) -> bool:
-    plain = plain_minus(text)
-    return plain.removeprefix("-").isdecimal() and len(plain) <= 3
-
-
-def _comma_to_dot(text: str, lang: str) -> str:
-    """``8,37 m`` as ``8.37 m`` where a comma is the decimal mark of the language."""
-    if lang == "en" or "," not in text or text.count(",") != 1:
-        return text
-    return re.sub(r"(\d),(\d)", r"\1.\2", text)
 
 
 def fraction(template: Template, page: PageFacts) -> str:

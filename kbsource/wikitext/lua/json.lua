@@ -14,6 +14,14 @@ local function number_of(key) -- keys that PHP keeps as whole numbers
     return (key == '0' or find(key, '^%-?[1-9]%d*$')) and #key < 16 and tonumber(key) or key
 end
 
+local function shifted(t, n)
+    local out = {}
+    for i = 0, n - 1 do
+        out[i + 1] = t[i]
+    end
+    return out
+end
+
 -- A list that begins with 0 begins with 1 instead.
 local function from_one(t, n)
     for i = 0, n - 1 do
@@ -21,11 +29,7 @@ local function from_one(t, n)
             return t
         end
     end
-    local out = {}
-    for i = 0, n - 1 do
-        out[i + 1] = t[i]
-    end
-    return out
+    return shifted(t, n)
 end
 
 local escapes = { b = '\b', f = '\f', n = '\n', r = '\r', t = '\t', ['"'] = '"', ['\\'] = '\\', ['/'] = '/' }
@@ -121,11 +125,7 @@ function kit.decode_json(s, flags)
         elseif is_object then
             return from_one(out, n)
         end
-        local moved = {}
-        for i = 0, n - 1 do
-            moved[i + 1] = out[i]
-        end
-        return moved
+        return shifted(out, n)
     end
     function value()
         skip()

@@ -259,12 +259,7 @@ function computed:subjectPageTitle()
     return subject.id and title.makeTitle(subject.id, self.text)
 end
 
-function meta.__index(self, key)
-    if methods[key] then
-        return methods[key]
-    end
-    return computed[key] and computed[key](self)
-end
+meta.__index = kit.reading(methods, computed)
 function meta:__newindex(key, value)
     if key == 'fragment' then
         if type(value) ~= 'string' then

@@ -199,12 +199,7 @@ function set.relativePath(self, value)
     rawset(self, 'fragment', find(value or '', '#', 1, true) and fragment or nil)
 end
 
-function meta.__index(self, key)
-    if methods[key] then
-        return methods[key]
-    end
-    return computed[key] and computed[key](self)
-end
+meta.__index = kit.reading(methods, computed)
 function meta.__newindex(self, key, value)
     if set[key] then
         if value ~= nil and value ~= false and type(value) ~= 'string' then

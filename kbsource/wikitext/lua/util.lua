@@ -37,4 +37,13 @@ function util.makeCheckSelfFunction(library, name, self_object, described)
     end
 end
 
+-- What is read of an object: a method, else what is worked out.
+function kit.reading(methods, computed)
+    return function(self, key)
+        if methods[key] then
+            return methods[key]
+        end
+        return computed[key] and computed[key](self)
+    end
+end
 kit.util = util

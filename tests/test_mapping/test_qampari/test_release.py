@@ -31,11 +31,11 @@ from mapping.qampari.release import (
     data_path,
     parse_qid,
     qid_of,
-    record_line,
     released_record,
     write_release_files,
 )
 from mapping.sources.source import SPLITS, Split
+from mapping.write.kilt import kilt_line
 from tests.support.qampari import HOST, drawn, queries_of, question, undrawn, write_qampari
 from tests.support.verified import manifest_bytes
 
@@ -147,7 +147,7 @@ def test_meta_is_one_more_field() -> None:
 
 
 def test_a_line_is_ascii_and_the_record_again() -> None:
-    line = record_line(_record())
+    line = kilt_line(_record())
     assert line.isascii()
     assert line.endswith(b"}\n")
     assert line.count(b"\n") == 1

@@ -1,4 +1,4 @@
-"""CollectSorted, Checkpoint, Regroup and GroupMap: what is kept, what is shuffled, what is worked on together."""
+"""CollectSorted, Checkpoint, Regroup and map_groups: what is kept, what is shuffled, what is worked on together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
 from kbsource.runtime.regroup import merge_group, read_group, whole_runs, write_groups
-from pipelines.primitives.group_map import COUNTS, TOLD, By, GroupMap, GroupWork
+from pipelines.primitives.group_map import COUNTS, TOLD, By, GroupWork, map_groups
 from pipelines.primitives.shuffle import Checkpoint, Collected, CollectSorted, Found, Made, Regroup
 from tests.support.chunk_functions import NUMBERS
 from tests.support.examples import examples
@@ -132,7 +132,7 @@ def _run(folder: Path, ones: list[Any]) -> list[list[Any]]:
             "ones": pipeline | "1" >> beam.Create(ones),
             "others": pipeline | "2" >> beam.Create([chunk(0, 0, 25, 31)]),
         }
-        made = inputs | GroupMap(
+        made = inputs | map_groups(
             add_up,
             str(folder / "made"),
             outputs={"sums": NUMBERS, "even": NUMBERS},
@@ -145,7 +145,7 @@ def _run(folder: Path, ones: list[Any]) -> list[list[Any]]:
         for name in names:
             collected = made[name] | f"collect {name}" >> CollectSorted()
             assert_that(collected, partial(_keep, path=folder / name), label=f"take {name}")
-        again = {"even": made["even"]} | "again" >> GroupMap(copy, str(folder / "again"), outputs={"same": NUMBERS})
+        again = {"even": made["even"]} | "again" >> map_groups(copy, str(folder / "again"), outputs={"same": NUMBERS})
         assert_that(again["same"] | beam.Keys(), equal_to([(0, 0), (0, 1)]), label="groups of even")
     return [pickle.loads((folder / name).read_bytes())[0] for name in names]  # noqa: S301  # written above
 
