@@ -129,6 +129,8 @@ class KnowledgeSource:
         entries = self.manifest.tables.get(table)
         if entries is None:
             raise SetupError(f"the release has no table {table!r}, but {', '.join(self.manifest.tables)}.")
+        if columns is not None and not columns:
+            raise SetupError("columns has none; name some, or leave it out for all.")
         schema = (TABLES | OPTIONAL_TABLES)[table]
         if unknown := [name for name in columns or () if name not in schema.names]:
             raise SetupError(f"{table} has no column {unknown[0]!r}, but {', '.join(schema.names)}.")

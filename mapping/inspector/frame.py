@@ -163,11 +163,12 @@ def render(
 
 
 class GuardedAnswers:
-    """Answers some methods alone, and sends every answer with ``HEADERS``, which keep a browser from running or loading
-    anything that is not ours."""
+    """Answers some methods alone, others with a refusal, and sends every answer with ``HEADERS``, which keep a browser
+    from running or loading anything that is not ours."""
 
-    def __init__(self, app: ASGIApp, methods: Sequence[str]) -> None:
-        self._app, self._methods = app, methods
+    def __init__(self, app: ASGIApp, methods: Sequence[str], refusal: Response) -> None:
+        self._app, self._methods, self._refusal = app, methods, refusal
+        refusal.headers["Allow"] = ", ".join(methods)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -184,14 +185,19 @@ class GuardedAnswers:
         if scope["method"] in self._methods:
             await self._app(scope, receive, send_guarded)
         else:
-            refused = PlainTextResponse("Only reading is possible.", 405, {"Allow": ", ".join(self._methods)})
-            await refused(scope, receive, send_guarded)
+            await self._refusal(scope, receive, send_guarded)
 
 
-def guards(hosts: Sequence[str], *, methods: Sequence[str] = READING) -> list[Middleware]:
+def guards(
+    hosts: Sequence[str], *, methods: Sequence[str] = READING, refusal: Response | None = None
+) -> list[Middleware]:
     """What stands before an application: under other names than this machine's and ``hosts`` it is not answered, so
     that no page of the web can ask it through a browser."""
     return [
-        Middleware(GuardedAnswers, methods=methods),
+        Middleware(
+            GuardedAnswers,
+            methods=methods,
+            refusal=refusal or PlainTextResponse("Only reading is possible.", 405),
+        ),
         Middleware(TrustedHostMiddleware, allowed_hosts=[*LOCAL_HOSTS, *hosts], www_redirect=False),
     ]

@@ -118,7 +118,8 @@ class AmberScores:
         )
 
     def _percents(self, metric: str) -> dict[str, float]:
-        return {part: _percent(mean) for part, mean in self.means[metric].items()}
+        means = self.means[metric]
+        return {part: _percent(means[part]) for part in ("all", "head", "tail") if part in means}
 
 
 def _percent(mean: Mean) -> float:

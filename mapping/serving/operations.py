@@ -275,7 +275,10 @@ class Cite(Request, frozen=True):
         element = page.elements[self.element]
         end = len(element.text) if self.end_char is None else self.end_char
         if not self.start_char <= end <= len(element.text):
-            raise RecordError("bad_span", f"element {self.element} has {len(element.text)} characters")
+            raise RecordError(
+                "bad_span",
+                f"element {self.element} has {len(element.text)} characters, none from {self.start_char} to {end}",
+            )
         place = f"element {self.element}, characters {self.start_char} to {end}"
         return {
             **served.head(page),

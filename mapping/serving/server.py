@@ -108,7 +108,7 @@ def make_app(
     own = [_route(f"/{name}", operation, answering) for name, operation in operations.items()]
     return Starlette(
         routes=[Route("/", head), *own, *(tools.routes if tools else ())],
-        middleware=guards(hosts, methods=(*READING, "POST")),
+        middleware=guards(hosts, methods=(*READING, "POST"), refusal=_told("wrong_method", "only asking is possible")),
         exception_handlers={HTTPException: _say_reason, RecordError: _say_reason},
         lifespan=tools.router.lifespan_context if tools else None,
     )
@@ -139,7 +139,11 @@ def _say_reason(request: HttpRequest, error: Exception) -> Response:
         reason = _REASONS.get(error.status_code, "bad_request")
         error = RecordError(reason, f"{request.method} {request.url.path}: {error.detail}")
     assert isinstance(error, RecordError)
-    return JSONResponse({"reason": error.reason, "detail": error.detail}, STATUS[error.reason])
+    return _told(error.reason, error.detail)
+
+
+def _told(reason: str, detail: str) -> Response:
+    return JSONResponse({"reason": reason, "detail": detail}, STATUS[reason])
 
 
 def mcp_server(served: Served, answering: Answering) -> Server[Any]:

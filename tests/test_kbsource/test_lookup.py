@@ -79,6 +79,8 @@ def test_pages_may_have_some_columns_and_be_of_some_files(source: KnowledgeSourc
     assert not hasattr(found[0], "elements")
     own = source.pages(columns=["page_id", "qid"], where=pc.field("qid") == "Q1007")
     assert [page.page_id for page in own] == [22]
+    with pytest.raises(SetupError, match="columns has none"):
+        source.pages(columns=[])
 
 
 def test_tables_come_as_batches_as_arrow_and_as_polars(source: KnowledgeSource) -> None:

@@ -94,6 +94,11 @@ def test_another_entity_above_the_gold_page_is_confusion(evaluate: Any) -> None:
     assert said["entity_confusion_of_retrieved"] == {"all": 50.0, "head": 33.3333, "tail": 100.0}
 
 
+def test_heads_are_told_before_tails(evaluate: Any) -> None:
+    turned = [{**one, "qids": dict(reversed(one["qids"].items()))} for one in GOLD]
+    assert [*evaluate(turned, PREDICTED)["entity_confusion"]] == ["all", "head", "tail"]
+
+
 def test_a_gold_page_of_two_entities_is_no_confusion(evaluate: Any) -> None:
     gold = [{"name": "A", "qids": {"Q1": _entity(True, 3, 1, _query("a", 1)), "Q2": _entity(False, 2, 1)}}]
     said = evaluate(gold, [{"id": "a", "output": {"provenance": _pages(1)}}])

@@ -150,6 +150,7 @@ def test_only_names_of_this_machine_and_a_given_host_are_answered(served: Served
 def test_nothing_but_asking_is_possible(client: TestClient, method: str) -> None:
     answer = client.request(method, "/search")
     assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD, POST")
+    assert answer.json()["reason"] == "wrong_method"
 
 
 def test_what_takes_too_long_is_given_up_and_no_more_wait_than_may(
