@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
+from math import inf
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -114,6 +115,8 @@ def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> byt
 def trec_lines(query_id: str, found: Iterable[RankedDocument]) -> bytes:
     """A query's documents, best first, as lines of a run; each document once.
 
+    Scores fall with each rank, by 0.000001 at least: trec_eval goes by them, not by ranks, and of equal ones by ids.
+
     Raises:
         RecordError: ``wrong_type`` for an empty id, which the form has no place for.
     """
@@ -123,10 +126,10 @@ def trec_lines(query_id: str, found: Iterable[RankedDocument]) -> bytes:
     if not all((query_id, *once)):
         raise RecordError("wrong_type", "an id is empty: runs part their columns at white space")
     query_id = column(query_id)
-    lines = (
-        f"{query_id} Q0 {document} {rank} {score:.6f} {RUN_NAME}\n"
-        for rank, (document, score) in enumerate(once.items(), start=1)
-    )
+    lines, last = [], inf
+    for rank, (document, score) in enumerate(once.items(), start=1):
+        last = round(min(score, last - 10**-_DECIMALS), _DECIMALS)
+        lines.append(f"{query_id} Q0 {document} {rank} {last:.{_DECIMALS}f} {RUN_NAME}\n")
     return "".join(lines).encode()
 
 

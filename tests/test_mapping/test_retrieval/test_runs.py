@@ -132,6 +132,13 @@ def test_pages_that_are_found_twice_are_one_document() -> None:
         trec_lines("", [("7", 1.0)])
 
 
+def test_scores_of_a_run_fall_with_its_ranks() -> None:
+    found = [("7", 2.0), ("3", 2.0), ("9", 2.0000004), ("4", 1.9999999), ("8", 1.0), ("1", 3.0)]
+    lines = [line.split() for line in trec_lines("q", found).decode().splitlines()]
+    assert [line[2] for line in sorted(lines, key=lambda line: -float(line[4]))] == [document for document, _ in found]
+    assert [line[4] for line in lines] == ["2.000000", "1.999999", "1.999998", "1.999997", "1.000000", "0.999999"]
+
+
 def test_white_space_in_ids_comes_back_from_a_run(tmp_path: Path) -> None:
     bad: list[BadRecord] = []
     ids = ["1testa A\tB\u00a0C:0", "100%", "100%25", "a%20b", "a b"]
