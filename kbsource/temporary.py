@@ -18,6 +18,9 @@ from contextlib import suppress
 from kbsource.errors import SetupError
 
 _LOCK = "lock"
+SCRATCH_VARIABLE = "KBSOURCE_SCRATCH"
+"""Environment variable with the folder that temporary ones are made in, of a process that is ended by a signal: whose
+folder that is removes them with it."""
 
 
 class HeldFolder:
@@ -40,11 +43,11 @@ class TemporaryFolder(HeldFolder):
     """A new folder of this process. A context: it is removed when that ends, or else with the object or the process.
 
     Args:
-        place: folder that it is made in; None for the system's (``TMPDIR``).
+        place: folder that it is made in; None for that of ``SCRATCH_VARIABLE``, or the system's (``TMPDIR``).
     """
 
     def __init__(self, place: str | None = None) -> None:
-        super().__init__(f"{path_prefix(place)}{os.urandom(8).hex()}")
+        super().__init__(f"{path_prefix(place or os.environ.get(SCRATCH_VARIABLE))}{os.urandom(8).hex()}")
 
     def __enter__(self) -> str:
         return self.name

@@ -24,6 +24,7 @@ from typing import Any
 
 from kbsource.errors import SetupError, told_fault
 from kbsource.runtime.beat import Beat
+from kbsource.temporary import SCRATCH_VARIABLE
 
 _TAIL_BYTES = 4000
 _LONGEST_POLL_S = 1.0
@@ -51,17 +52,25 @@ class Guard:
     """
 
     def __init__(
-        self, function: str, *, beat_path: str, page_timeout_s: float | None = None, memory_bytes: int | None = None
+        self,
+        function: str,
+        *,
+        beat_path: str,
+        scratch: str | None = None,
+        page_timeout_s: float | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
         """Prepares the worker.
 
         Args:
             function: ``module:name`` of what does a task: a function of (task, Beat) that gives a JSON value.
             beat_path: local file for the worker's beat, whose counts run on through all tasks and processes.
+            scratch: folder of the caller in which the worker makes temporary folders.
         """
         self._function = function
         self._beat_path = beat_path
         self._beat = Beat.create(beat_path)
+        self._scratch = {} if scratch is None else {SCRATCH_VARIABLE: scratch}
         self._page_timeout_s = page_timeout_s
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
@@ -114,6 +123,7 @@ class Guard:
             # NumPy's linear algebra is not used, and its idle threads burn time.
             "OPENBLAS_NUM_THREADS": "1",
             **os.environ,
+            **self._scratch,
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         }
         self._process = subprocess.Popen(

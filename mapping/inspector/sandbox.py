@@ -52,6 +52,7 @@ class Sandbox:
                 self._guard = Guard(
                     f"{__name__}:answer",
                     beat_path=os.path.join(self._scratch.name, "beat"),
+                    scratch=self._scratch.name,
                     page_timeout_s=LONGEST_S,
                     memory_bytes=PROCESS_MB * 10**6,
                 )

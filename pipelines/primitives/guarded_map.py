@@ -133,7 +133,7 @@ class _DoChunk(WorkerDoFn):
             self._prepare(*given)
         folder = self._beats if self._beats is not None and is_local(self._beats) else self._scratch.name
         beat_path = os.path.join(folder, f"chunks-{os.path.basename(self._scratch.name)}.beat")
-        return Guard(DO_CHUNK, beat_path=beat_path, **self._limits)
+        return Guard(DO_CHUNK, beat_path=beat_path, scratch=self._scratch.name, **self._limits)
 
     def teardown(self) -> None:
         if self._guard is not None:

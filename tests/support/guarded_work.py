@@ -15,6 +15,9 @@ import pyarrow.parquet as pq
 
 from kbsource.errors import DataError, SetupError
 from kbsource.runtime.beat import Beat
+from kbsource.temporary import TemporaryFolder
+
+FOLDERS: list[TemporaryFolder] = []
 
 
 def work(task: dict[str, Any], beat: Beat) -> dict[str, Any]:
@@ -30,6 +33,8 @@ def work(task: dict[str, Any], beat: Beat) -> dict[str, Any]:
         beat.done(pages=1, amount=10)
     if "pids" in task:
         Path(task["pids"], str(os.getpid())).touch()
+    if task.get("has_folder"):
+        FOLDERS.append(TemporaryFolder())
     if "how" in task and "bad_page" not in task:
         misbehave(task["how"])
     return {"pid": os.getpid(), "n_pages": task["n_pages"]}

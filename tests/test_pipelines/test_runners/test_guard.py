@@ -12,6 +12,7 @@ import pytest
 from kbsource.errors import SetupError
 from kbsource.runtime.beat import Beat
 from kbsource.runtime.guard import Guard, WorkerDiedError
+from kbsource.temporary import TemporaryFolder
 
 WORK = "tests.support.guarded_work:work"
 
@@ -33,6 +34,16 @@ def test_one_process_does_many_tasks(guard: Guard, beat_path: str) -> None:
     assert [answer["n_pages"] for answer in answers] == [1, 2, 3]
     assert {answer["pid"] for answer in answers} == {guard.pid}
     assert guard.pid != os.getpid()
+
+
+def test_temporary_folders_of_the_process_go_with_its_callers(
+    beat_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with TemporaryFolder(str(tmp_path)) as scratch, Guard(WORK, beat_path=beat_path, scratch=scratch) as guard:
+        guard.run({"n_pages": 1, "has_folder": True})
+        assert list(Path(scratch).glob("kbsource-*"))
+    assert not list(tmp_path.glob("kbsource-*"))
 
 
 @pytest.mark.parametrize(
