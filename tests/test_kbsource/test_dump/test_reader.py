@@ -301,6 +301,26 @@ def test_no_page_that_lost_a_tag_goes_without_a_line(
             assert [page.page_id for page in pages(records)] == kept
 
 
+def test_a_page_that_lost_its_beginning_is_told_once_wherever_the_file_is_cut() -> None:
+    data = dump_xml([GOOD[0], GOOD[1].replace(b"<page>", b"<pge>"), *GOOD[2:]])
+    expected = read(data)
+    start = data.index(b"</page>")
+    for cut in range(start, data.index(b"<text", start)):
+        assert read(data, [cut]) == expected
+
+
+def test_a_page_whose_beginning_damage_took_is_that_damage_alone() -> None:
+    xml = dump_xml(GOOD)
+    start = xml.index(b"<page>", xml.index(b"</page>"))
+    packed = [*map(bz2.compress, (xml[:start], xml[start : start + 6], xml[start + 6 :]))]
+    after = len(packed[0]) + len(packed[1])
+    data = flip(b"".join(packed), len(packed[0]) + 20)
+    for cuts in ([], [after], [after + 4]):
+        records = read(data, cuts)
+        assert reasons(records) == [("damaged_block", "")]
+        assert [page.page_id for page in pages(records)] == [1, 3, 5]
+
+
 def test_a_block_lost_inside_a_page_cuts_that_page() -> None:
     xml = dump_xml(GOOD)
     inside = xml.index(b"Alan '''Turing") + 30

@@ -50,15 +50,16 @@ def _quarters(seeded: np.random.Generator, *shape: int) -> npt.NDArray[np.float3
 
 
 @pytest.mark.parametrize("level", ["passage", "page"])
-@pytest.mark.parametrize("n_best", [1, 7, N_PASSAGES + 1])
+@pytest.mark.parametrize("n_best", [1, 7, 40, N_PASSAGES + 1])
+@pytest.mark.parametrize("n_cuts", [0, 9])
 def test_the_ranking_is_that_of_all_scores(
-    index: VectorIndex, monkeypatch: pytest.MonkeyPatch, level: Level, n_best: int
+    index: VectorIndex, monkeypatch: pytest.MonkeyPatch, level: Level, n_best: int, n_cuts: int
 ) -> None:
     seeded = np.random.default_rng(5)
     vectors, queries = _quarters(seeded, N_PASSAGES, 6), _quarters(seeded, 5, 6)
     pages, numbers = 9_000 - np.arange(N_PASSAGES) // 4, np.arange(N_PASSAGES) % 4
     # Blocks end within pages.
-    cuts = [0, *np.sort(seeded.choice(N_PASSAGES, 9, replace=False)).tolist(), N_PASSAGES]
+    cuts = [0, *np.sort(seeded.choice(N_PASSAGES, n_cuts, replace=False)).tolist(), N_PASSAGES]
     columns = (pages, numbers, vectors.astype(np.float16).view(np.uint8))
     blocks = [tuple(column[start:end] for column in columns) for start, end in pairwise(cuts)]
     monkeypatch.setattr(index, "blocks", lambda: blocks)
