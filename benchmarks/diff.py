@@ -215,7 +215,7 @@ def join(folder: Path, n_pages: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     world = MadeUp(n_pages)
-    with connected(memory_mb=1000, threads=2, scratch=str(folder)) as db:
+    with connected(reads=[str(folder)], memory_mb=1000, threads=2, scratch=str(folder)) as db:
         for side in ("old", "new"):
             made = (
                 (f"{side}_pages", FINGERPRINTS, world.fingerprints(is_new=side == "new")),

@@ -370,8 +370,8 @@ def commit_age(
             yield batch
 
     entry = write_batches(rebatched(seen(), _GROUP_ROWS), "fates", schema_of(Fate), output=output)
-    with connected() as db:
-        add_tables(db, {"fates": [entry.file]}, output)
+    with connected(reads=[output]) as db:
+        add_tables(db, AGE.declared, {"fates": [entry.file]}, output)
         report = report_values(db, dates)
     entries = [entry, write_rejected(rejected, output=output), write_report(report, output=output)]
     commit(AGE, AGE.listing(entries, {**facts, "counts": {**counts, "rejected": len(rejected)}}), output)

@@ -372,7 +372,7 @@ def make_diff(
             raise SetupError(f"{old} is of {first}, {new} of {second}; name two releases of one wiki.")
         with ReleaseFolder(os.path.abspath(output), kind=RELEASE_DIFF) as out:
             os.makedirs(out.staging, exist_ok=True)
-            with connected(memory_mb=memory_mb, threads=threads, scratch=out.staging) as db:
+            with connected(reads=[old, new], memory_mb=memory_mb, threads=threads, scratch=out.staging) as db:
                 for number, (name, (path, texts)) in enumerate(sides.items()):
                     on_step("releases", number, len(sides))
                     for table in _READ:

@@ -6,17 +6,27 @@ A kind is defined once, beside what makes it; ``mapping.kinds`` names all of the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, NamedTuple
 
 import pyarrow as pa
 
-from kbsource.errors import DataError, SetupError
-from kbsource.files import Folder, join
+from kbsource.errors import DataError, SetupError, shown_value
+from kbsource.files import Folder, is_local, join
 from kbsource.release.laws import Checking, Law, M
-from kbsource.release.layout import MANIFEST, no_release
-from kbsource.release.manifest import DAMAGED, FileEntry, ListingManifest
+from kbsource.release.layout import MANIFEST, is_shard, no_release, parents
+from kbsource.release.manifest import DAMAGED, FileEntry, ListingManifest, Manifest
+
+_MOST_BYTES = 32 << 20
+"""The largest manifest that is read; that of a release of the English Wikipedia has about 1 MB."""
+_DEEPEST = 16
+"""How deeply the values of a manifest may be nested."""
+_UNFIT = re.compile(r"[\x00-\x1f\x7f]")
+_UNPAIRED = re.compile("[\ud800-\udfff]")
 
 
 class MadeFrom(NamedTuple):
@@ -82,14 +92,41 @@ class Kind(Generic[M]):
             )
         own = {name: one for name, one in value.items() if name != "manifest_sha256"}
         manifest = self.manifest.from_json(own, where)
-        inside = [*(entry.file for entry in manifest.entries()), *(part.folder for part in manifest.parts)]
-        if odd := [file for file in inside if file.startswith("/") or {"", ".", ".."} & {*file.split("/")}]:
-            raise DataError(f"{where}: {odd[0]!r} is no path in a release; {DAMAGED}")
-        if missing := sorted(set(self.required) - set(manifest.tables)):
-            raise DataError(f"{where}: table {missing[0]} is missing; {DAMAGED}")
+        if (fault := next(self._faults(manifest), None)) is not None:
+            raise DataError(f"{where}: {fault}; {DAMAGED}")
         if manifest.to_bytes() != content:
             raise DataError(f"{where}: changed since it was written; {DAMAGED}")
+        if (left := next(_leaving(path, [MANIFEST, *_paths(manifest)]), None)) is not None:
+            raise DataError(f"{where}: {left!r} is a link to a file outside the release; get the release again")
         return manifest
+
+    def _faults(self, manifest: M) -> Iterator[str]:
+        """Every way in which a manifest lists what no release of the kind has."""
+        for path in _paths(manifest):
+            if _UNFIT.search(path) or {"", ".", ".."} & {*path.split("/")} or path == MANIFEST:
+                yield f"{shown_value(path)} is no path in a release"
+        if (twice := next(_repeated(_paths(manifest)), None)) is not None:
+            yield f"{shown_value(twice)} is listed twice"
+        if missing := sorted(set(self.required) - set(manifest.tables)):
+            yield f"table {missing[0]} is missing"
+        for table, entries in manifest.tables.items():
+            if table not in self.tables:
+                yield f"a {self.name} has no table {shown_value(table)}"
+            for entry in entries:
+                if not is_shard(entry.file, table):
+                    yield f"{shown_value(entry.file)} is no file of the table {table}"
+        folders = {part.folder for part in manifest.parts}
+        if folders and self.parts is None:
+            yield f"a {self.name} has no releases in its folders"
+        for path in _paths(manifest):
+            if above := next((folder for folder in parents(path) if folder in folders), None):
+                yield f"{shown_value(path)} lies in {shown_value(above)}, which is a release of its own"
+
+    @cached_property
+    def declared(self) -> Mapping[str, Sequence[pa.Schema]]:
+        """Every schema that each table may have, those of releases in its folders too."""
+        inside = {} if self.parts is None else self.parts.declared
+        return {table: [*self.schemas(table), *inside.get(table, ())] for table in {**self.tables, **inside}}
 
     def schemas(self, table: str) -> list[pa.Schema]:
         """Every schema that a table of that name may have; none where the kind has no such table."""
@@ -110,6 +147,35 @@ class ListingKind(Kind[ListingManifest]):
         return ListingManifest.of(self.format, entries, facts)
 
 
+def _paths(manifest: Manifest) -> Iterator[str]:
+    """The paths of everything that a manifest lists."""
+    yield from (entry.file for entry in manifest.entries())
+    yield from (part.folder for part in manifest.parts)
+
+
+def _repeated(paths: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for path in paths:
+        if path in seen:
+            yield path
+        seen.add(path)
+
+
+def _leaving(folder: str, paths: Iterable[str]) -> Iterator[str]:
+    """Paths in a local folder that lead out of it by a symbolic link."""
+    if not is_local(folder):
+        return
+    root = os.path.join(os.path.realpath(folder), "")
+    is_inside: dict[str, bool] = {}  # by the folder of a path: many files lie in few
+    for path in paths:
+        place = os.path.dirname(path)
+        if place not in is_inside:
+            is_inside[place] = os.path.join(os.path.realpath(join(folder, place)), "").startswith(root)
+        full = join(folder, path)
+        if not is_inside[place] or (os.path.islink(full) and not os.path.realpath(full).startswith(root)):
+            yield path
+
+
 def _stem(form: object) -> str:
     """
     >>> _stem("kbsource-release-1")
@@ -124,10 +190,14 @@ def read_content(path: str) -> bytes:
     Raises:
         SetupError: it has none.
     """
-    if not Folder.of(join(path, MANIFEST)).exists():
+    file = Folder.of(join(path, MANIFEST))
+    if not file.exists():
         raise SetupError(f"{path}: {no_release(path)}")
-    with Folder.of(join(path, MANIFEST)).open() as file:
-        return file.read()
+    with file.open() as opened:
+        content = opened.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise DataError(f"{file.url}: larger than {_MOST_BYTES >> 20} MB, which no manifest is; {DAMAGED}")
+    return content
 
 
 def parse_content(content: bytes, where: str) -> dict[str, Any]:
@@ -137,12 +207,27 @@ def parse_content(content: bytes, where: str) -> dict[str, Any]:
         SetupError: it is none; a DataError where it is not even JSON.
     """
     try:
-        value = json.loads(content)
+        value = json.loads(content, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not JSON ({error}); {DAMAGED}") from error
-    if not isinstance(value, dict) or "format" not in value:
+    if not isinstance(value, dict) or not isinstance(value.get("format"), str):
         raise SetupError(f"{where}: not a manifest of kbsource; name the folder of a release")
+    if _is_odd(value, _DEEPEST):
+        raise DataError(f"{where}: nested too deeply, or a text that is no Unicode; {DAMAGED}")
     return value
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+def _is_odd(value: Any, depth: int) -> bool:
+    """Whether JSON values are nested more deeply than that, or have half a surrogate pair in a text."""
+    if isinstance(value, str):
+        return not value.isascii() and _UNPAIRED.search(value) is not None
+    if isinstance(value, dict):
+        return not depth or any(_is_odd(own, depth - 1) for pair in value.items() for own in pair)
+    return isinstance(value, list) and (not depth or any(_is_odd(own, depth - 1) for own in value))
 
 
 def kind_of(content: bytes, where: str, kinds: Sequence[Kind[Any]]) -> Kind[Any]:

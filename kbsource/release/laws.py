@@ -24,6 +24,7 @@ from kbsource.files import Folder, join
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import Manifest
 from kbsource.release.reader import row_groups
+from kbsource.runtime.database import identifier
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -126,7 +127,7 @@ def check(db: DuckDBPyConnection, laws: Iterable[Law], given: Collection[str], f
     for table, group in of_rows.items():
         cases = ", ".join(f"({law.broken}) as broken_{number}" for number, law in enumerate(group))
         sums = ", ".join(f"coalesce(sum(len(broken_{n})), 0), min(broken_{n}[1])" for n in range(len(group)))
-        query = f'select _file, {sums} from (select _file, {cases} from "{table}") group by _file'
+        query = f"select _file, {sums} from (select _file, {cases} from {identifier(table)}) group by _file"
         for file, *results in db.execute(query).fetchall():
             for law, n_cases, example in zip(group, results[::2], results[1::2], strict=True):
                 if n_cases:

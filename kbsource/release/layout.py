@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import glob as globbing
 import os
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterator
 
 from kbsource.errors import SetupError
 from kbsource.files import Folder, base_name, glob, is_local, join
@@ -44,6 +45,24 @@ def table_of(file: str) -> str | None:
     ('misses', None)
     """
     return (["", *file.split("/")])[-2] if file.endswith(".parquet") else None
+
+
+def is_shard(file: str, table: str) -> bool:
+    """Whether a file of a table has such a path as ``shard_path`` returns.
+
+    >>> is_shard("pages/pages-00000-of-00012.parquet", "pages"), is_shard("pages/../x.parquet", "pages")
+    (True, False)
+    """
+    return re.fullmatch(rf"{re.escape(table)}/{re.escape(table)}-[0-9]{{5,}}-of-[0-9]{{5,}}\.parquet", file) is not None
+
+
+def parents(path: str) -> Iterator[str]:
+    """Returns the folders in which a path lies, the outermost first.
+
+    >>> [*parents("fever/dev/report.json")]
+    ['fever', 'fever/dev']
+    """
+    return (path[: match.start()] for match in re.finditer("/", path))
 
 
 def index_path(file: str) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kbsource.errors import DataError, SetupError
+from kbsource.errors import DataError, SetupError, shown_value
 from kbsource.files import Folder, check_regular, glob, join
 from kbsource.release.manifest import FileEntry
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+
+_NAMES_SHOWN = 8
 
 
 def parquet_file(source: Any, **options: Any) -> pq.ParquetFile:
@@ -47,6 +50,43 @@ def opened_table(path: str | Folder) -> Iterator[pq.ParquetFile]:
         yield file
     finally:
         file.close(force=True)
+
+
+@cache
+def stored_schema(schema: pa.Schema) -> pa.Schema:
+    """Returns a schema as it is read back: Parquet keeps no timestamps in seconds."""
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema).close()
+    return pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema_arrow
+
+
+def has_columns(file: pq.ParquetFile, schemas: Iterable[pa.Schema]) -> bool:
+    """Whether a file has the columns of one of some schemas, no others, with their types in their order."""
+    return any(file.schema_arrow.equals(stored_schema(schema), check_metadata=False) for schema in schemas)
+
+
+def check_columns(path: str | Folder, schemas: Iterable[pa.Schema]) -> None:
+    """Raises where a file of a table has other columns than the table; reads its footer only.
+
+    Raises:
+        DataError: it has, or is no Parquet file; an OSError where it cannot be opened.
+    """
+    try:
+        with opened_table(path) as file:
+            if has_columns(file, schemas):
+                return
+            fault = f"has not the columns of its table, but {_listed_names(file.schema_arrow.names)}"
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        fault = f"is no Parquet file that can be read ({error})"
+    raise DataError(f"{path} {fault}; fetch or make the release again, and check it with kbsource verify.")
+
+
+def _listed_names(names: Sequence[str]) -> str:
+    """The first names of columns, shortened, on one line."""
+    more = f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(shown_value(name) for name in names[:_NAMES_SHOWN]) + more
 
 
 def row_groups(path: str | Folder, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:

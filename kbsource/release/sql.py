@@ -1,7 +1,8 @@
 """The tables of releases, asked by SQL: DuckDB over their Parquet files, in memory that is bounded.
 
->>> with connected(memory_mb=500) as db:  # doctest: +SKIP
-...     add_release(db, PAGES_RELEASE, "releases/enwiki-20261001")
+>>> folder = "releases/enwiki-20261001"
+>>> with connected(reads=[folder], memory_mb=500) as db:  # doctest: +SKIP
+...     add_release(db, PAGES_RELEASE, folder)
 ...     db.sql("select title, len(anchors) from pages where page_id = 12").fetchall()
 
 A release has a view for every table, with the columns of its schema. Several are told apart by schemas:
@@ -10,20 +11,27 @@ alignments of a folder of alignments) are one view each, over all of them. ``pla
 (folder of the inner release, empty for the release's own), ``_file`` (path in the release), ``_file_number`` (in the
 table) and ``_row`` (number of the row in its file). Rows have no order that nobody asked for: order by a key, or by
 ``_file_number, _row``.
+
+A release is data: a table that its kind does not declare, or a file with other columns than the kind declares, is
+refused before DuckDB hears of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kbsource.files import Folder, is_local, join
+from kbsource.errors import DataError, shown_value
+from kbsource.files import join
 from kbsource.release.kind import Kind
+from kbsource.release.reader import check_columns
 from kbsource.runtime.database import MEMORY_MB as MEMORY_MB
 from kbsource.runtime.database import connected as connected
+from kbsource.runtime.database import identifier as identifier
+from kbsource.runtime.database import quoted as quoted
+from kbsource.runtime.database import readable_path
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -37,10 +45,11 @@ def add_release(
     """Adds a view for every table that a release and the releases inside it have.
 
     Args:
+        db: opened with ``folder`` among its ``reads``.
         schema: that the views stand in; made where it is missing.
 
     Raises:
-        SetupError: there is no such release.
+        SetupError: there is no such release; a DataError for one that is not built as its kind says.
     """
     tables: dict[str, list[str]] = {}
     whole = kind.read(folder)
@@ -50,106 +59,49 @@ def add_release(
     for part, manifest in releases.items():
         for table, entries in manifest.tables.items():
             tables.setdefault(table, []).extend(join(part, entry.file) for entry in entries)
-    add_tables(db, tables, folder, schema=schema, places=places)
+    add_tables(db, kind.declared, tables, folder, schema=schema, places=places)
 
 
 def add_tables(
     db: DuckDBPyConnection,
+    declared: Mapping[str, Sequence[pa.Schema]],
     tables: Mapping[str, Iterable[str]],
     folder: str,
     *,
     schema: str = "main",
     places: bool = False,
-    schemas: Mapping[str, pa.Schema] | None = None,
 ) -> None:
     """Adds a view for each of some tables; the rest as ``add_release``.
 
     Args:
-        tables: paths in the folder of the files of each table.
-        schemas: columns of tables, for those that have no file: their views are empty.
+        declared: every schema that each table may have, as ``Kind.declared``.
+        tables: paths in the folder of the files of each table; one without files becomes an empty table.
+
+    Raises:
+        DataError: no such table is declared, or a file has other columns.
     """
-    prefix = folder.rstrip("/") + "/"
-    root = readable_path(db, prefix)
+    root = readable_path(f"{folder.rstrip('/')}/")
     further = ""
     if places:
         named = f"filename[{len(root) + 1}:] as _file, {_PART} as _part"
         further = f", {named}, file_index::integer as _file_number, file_row_number as _row"
-    db.execute(f'create schema if not exists "{schema}"')
-    for table, names in tables.items():
-        view, files = f'"{schema}"."{table}"', [quoted(root + name) for name in names]
-        if files:
+    db.execute(f"create schema if not exists {identifier(schema)}")
+    for table, files in tables.items():
+        if not (schemas := declared.get(table)):
+            raise DataError(f"{folder}: there is no table {shown_value(table)} in such a release; get it again.")
+        view, names = f"{identifier(schema)}.{identifier(table)}", [*files]
+        for name in names:
+            check_columns(join(folder, name), schemas)
+        if names:
+            listed = ", ".join(quoted(root + name) for name in names)
             # Alignments that were verified have columns that others have not.
-            source = f"read_parquet([{', '.join(files)}], union_by_name = {len(files) > 1}, hive_partitioning = false)"
+            source = f"read_parquet([{listed}], union_by_name = {len(names) > 1}, hive_partitioning = false)"
             db.execute(f"create or replace view {view} as select *{further} from {source}")
-        elif schemas is not None and table in schemas:
-            db.register("_empty", schemas[table].empty_table())
+        else:
+            db.register("_empty", schemas[0].empty_table())
             nowhere = "'' as _file, '' as _part, 0 as _file_number, 0 as _row"
             db.execute(f"create or replace table {view} as select *, {nowhere} from _empty")
             db.unregister("_empty")
-
-
-def readable_path(db: DuckDBPyConnection, path: str) -> str:
-    """A file or folder as DuckDB is to be asked for it: a local one by its path, any other through its store."""
-    if is_local(path):
-        return path
-    files = _stored_files()()
-    if files.protocol not in db.list_filesystems():
-        db.register_filesystem(files)
-    return f"{files.protocol}://{path}"
-
-
-def _stored_files() -> type[Any]:
-    """The files of stores as a file system of fsspec, which DuckDB takes."""
-    import fsspec  # which few need
-
-    class StoredFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]  # it has no types
-        """Files of stores, to be read here and there."""
-
-        cachable = False
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.protocol = "kbsource"
-
-        def _path(self, path: str) -> str:
-            return path.removeprefix(f"{self.protocol}://")
-
-        def open(self, path: str, mode: str = "rb", **_: Any) -> BinaryIO:
-            return Folder.of(self._path(path)).open_ranges()
-
-        def info(self, path: str, **_: Any) -> dict[str, Any]:
-            return {"name": path, "size": Folder.of(self._path(path)).size(), "type": "file"}
-
-        def exists(self, path: str, **_: Any) -> bool:
-            return Folder.of(self._path(path)).exists()
-
-        def glob(self, path: str, **_: Any) -> list[str]:
-            return [path]
-
-        def modified(self, path: str) -> Any:
-            return datetime.fromtimestamp(0, UTC)
-
-    return StoredFiles
-
-
-def quoted(text: str) -> str:
-    """Text as SQL has it.
-
-    >>> quoted("Côte d'Ivoire")
-    "'Côte d''Ivoire'"
-    """
-    return "'" + text.replace("'", "''") + "'"
-
-
-def lock(db: DuckDBPyConnection, folders: Iterable[str]) -> None:
-    """Lets a connection open no file but those below these folders from here on, and change no setting.
-
-    What a stranger asks must go through ``asked`` besides, which lets nothing write.
-    """
-    paths = (quoted(readable_path(db, f"{path.rstrip('/')}/")) for path in folders)
-    db.execute(f"set allowed_directories = [{', '.join(paths)}]")
-    db.execute("set enable_external_access = false")
-    db.execute("set lock_configuration = true")
 
 
 def asked(db: DuckDBPyConnection, query: str) -> DuckDBPyConnection:

@@ -16,7 +16,7 @@ from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.laws import COMMON, Checking, Finding, Findings, check
 from kbsource.release.layout import EXTRA, MANIFEST, is_in, stored_files, table_of
 from kbsource.release.manifest import FileEntry, Manifest
-from kbsource.release.reader import check_hashes, file_fault, opened_table
+from kbsource.release.reader import check_hashes, file_fault, has_columns, opened_table
 from kbsource.release.sql import MEMORY_MB, add_release, add_tables, connected
 from kbsource.release.writer import is_id
 
@@ -123,7 +123,7 @@ def _check_laws(
 
     found = files.found
     # A second thread takes a third more CPU for the same rows, and holds row groups of its own.
-    with connected(memory_mb=memory_mb, threads=1) as db:
+    with connected(reads=[files.path, *sources.values()], memory_mb=memory_mb, threads=1) as db:
         whole = files.add_views(kind, db)
         checking = Checking(files.path, kind.name, manifest, sources, found, db, whole, files.entries, files.sound)
         try:
@@ -238,7 +238,7 @@ class _Files:
         """The rows of a table; None where it has other columns than its schema, or is no table."""
         try:
             with opened_table(join(self.path, entry.file)) as file:
-                if not any(file.schema_arrow.equals(stored_schema(schema), check_metadata=False) for schema in schemas):
+                if not has_columns(file, schemas):
                     self.found.add(entry.file, "schema", f"columns {', '.join(file.schema_arrow.names)}")
                     return None
                 if fault := _statistics_fault(file):
@@ -251,18 +251,15 @@ class _Files:
 
     def add_views(self, kind: Kind[Any], db: Any) -> set[str]:
         """Adds a view for each table of a kind over what can be read of it; gives the tables that are whole."""
-        schemas = {**kind.tables, **(kind.parts.tables if kind.parts is not None else {})}
-        files: dict[str, list[str]] = {table: [] for table in schemas}
-        whole = {*schemas}
+        files: dict[str, list[str]] = {table: [] for table in kind.declared}
+        whole = {*files}
         for folder, (_, manifest) in self._releases.items():
             for table, entries in manifest.tables.items():
-                if table not in schemas:
-                    continue  # its columns are found to be none
                 own = [join(folder, entry.file) for entry in entries]
                 files[table] += [file for file in own if file in self._readable]
                 if not self._readable.issuperset(own):
                     whole.discard(table)
-        add_tables(db, files, self.path, places=True, schemas=schemas)
+        add_tables(db, kind.declared, files, self.path, places=True)
         return whole
 
     def add_claims(self, db: Any) -> bool:
@@ -294,13 +291,6 @@ class _Files:
                 self.found.add(file, "unreadable", str(error))
                 n_found += 1
         return n_found > 0
-
-
-def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """A schema as it is read back: Parquet keeps no timestamps in seconds."""
-    sink = pa.BufferOutputStream()
-    pq.ParquetWriter(sink, schema).close()
-    return pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema_arrow
 
 
 def _statistics_fault(file: pq.ParquetFile) -> str | None:

@@ -1,38 +1,56 @@
-"""Tables that are asked by SQL: DuckDB, in memory that is bounded."""
+"""Tables in DuckDB: SQL in bounded memory, on a connection that reaches only the files that it was opened for."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
-from kbsource.files import join
+from kbsource.errors import DataError
+from kbsource.files import Folder, is_local, join
 from kbsource.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MEMORY_MB = 1000
-"""What a connection takes at most unless told otherwise, in MB (10^6 bytes); what needs more goes to the disk."""
+"""Default memory limit of a connection, in MB (10^6 bytes); what exceeds it is spilled to disk."""
+_PROTOCOL = "kbsource"
+"""Scheme under which DuckDB opens files of a store: ``kbsource://s3://bucket/release/…``."""
 
 
 @contextmanager
 def connected(
-    *, memory_mb: int = MEMORY_MB, threads: int = 2, scratch: str | None = None
+    *,
+    reads: Iterable[str] = (),
+    writes: Iterable[str] = (),
+    memory_mb: int = MEMORY_MB,
+    threads: int = 2,
+    scratch: str | None = None,
 ) -> Iterator[DuckDBPyConnection]:
-    """A database without tables, for as long as the context lasts; nothing is downloaded for it.
+    """Opens a database without tables for the duration of the context.
+
+    It is closed to everything else before anybody uses it, and cannot be opened again: no file outside ``reads``,
+    ``writes`` and its own temporary folder, no network, no extension, no change of a setting. Name every folder here;
+    DuckDB cannot add one later. DuckDB does not distinguish reading from writing, so a statement could still overwrite
+    a file in ``reads``: names from outside go through ``identifier`` and ``quoted``.
 
     Args:
-        scratch: local folder for the database and for what does not fit into memory, which is made where there is none;
-            None for a temporary one.
+        reads: folders whose files are read, local or in a store.
+        writes: local folders in which files are written.
+        scratch: local folder for the database and for what does not fit into memory, created if missing; None for a
+            temporary one.
     """
     import duckdb  # readers of releases do without
 
     if scratch is not None:
         os.makedirs(scratch, exist_ok=True)
+    folders = [*reads, *writes]
     with TemporaryFolder(scratch) as folder:
         config: dict[str, Any] = {
             "memory_limit": f"{memory_mb}MB",
@@ -41,17 +59,99 @@ def connected(
             "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+            "python_enable_replacements": False,  # a table is never a variable of ours
         }
         with duckdb.connect(join(folder, "tables.duckdb") if scratch else ":memory:", config=config) as db:
             db.execute("set parquet_metadata_cache = true")  # else every query reads the footers again
+            if not all(map(is_local, folders)):
+                db.register_filesystem(_stored_files()())
+            allowed = ", ".join(quoted(f"{readable_path(path).rstrip('/')}/") for path in folders)
+            db.execute(f"set allowed_directories = [{allowed}]")
+            db.execute("set enable_external_access = false")
+            db.execute("set lock_configuration = true")
             yield db
 
 
+def readable_path(path: str) -> str:
+    """Returns the name by which DuckDB opens a file or folder: its path, or for one in a store a URL of ours."""
+    return path if is_local(path) else f"{_PROTOCOL}://{path}"
+
+
+def identifier(name: str) -> str:
+    """Returns a name (of a table, a column, a schema) as an SQL identifier. Every name that is no literal goes through
+    it.
+
+    >>> identifier('the "best" one')
+    '"the ""best"" one"'
+
+    Raises:
+        DataError: the name contains a NUL, which would end the statement.
+    """
+    return '"' + _without_nul(name).replace('"', '""') + '"'
+
+
+def quoted(text: str) -> str:
+    """Returns a text as an SQL string.
+
+    >>> quoted("Côte d'Ivoire")
+    "'Côte d''Ivoire'"
+
+    Raises:
+        DataError: the text contains a NUL, which would end the statement.
+    """
+    return "'" + _without_nul(text).replace("'", "''") + "'"
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise DataError(f"{text[:80]!r} contains a NUL, which no name may; get the release again.")
+    return text
+
+
+@cache
+def _stored_files() -> type[Any]:
+    """The files of stores as a file system of fsspec, which DuckDB takes."""
+    import fsspec  # which few need
+
+    class StoredFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]  # it has no types
+        """Files of stores, opened for reading."""
+
+        cachable = False
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.protocol = _PROTOCOL
+
+        def _path(self, path: str) -> str:
+            return path.removeprefix(f"{self.protocol}://")
+
+        def open(self, path: str, mode: str = "rb", **_: Any) -> BinaryIO:
+            if mode != "rb":
+                raise PermissionError(f"{self._path(path)}: files of a store are only read here")
+            return Folder.of(self._path(path)).open_ranges()
+
+        def info(self, path: str, **_: Any) -> dict[str, Any]:
+            return {"name": path, "size": Folder.of(self._path(path)).size(), "type": "file"}
+
+        def exists(self, path: str, **_: Any) -> bool:
+            return Folder.of(self._path(path)).exists()
+
+        def glob(self, path: str, **_: Any) -> list[str]:
+            return [path]
+
+        def modified(self, path: str) -> Any:
+            return datetime.fromtimestamp(0, UTC)
+
+    return StoredFiles
+
+
 def insert(db: DuckDBPyConnection, table: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
-    """Puts rows into a table, which is made where there is none; memory holds a batch."""
+    """Inserts rows into a table, which is created if missing. Memory: one batch."""
+    name = identifier(table)
     db.register("_given", schema.empty_table())
-    db.execute(f"create table if not exists {table} as from _given")
+    db.execute(f"create table if not exists {name} as from _given")
     for batch in batches:  # not as a stream of Arrow: DuckDB would make its own errors of what they raise
         db.register("_given", pa.Table.from_batches([batch]))
-        db.execute(f"insert into {table} from _given")
+        db.execute(f"insert into {name} from _given")
     db.unregister("_given")

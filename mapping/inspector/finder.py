@@ -22,9 +22,9 @@ from kbsource.files import Folder
 from kbsource.index.title_index import TitleIndex
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.manifest import Manifest
-from kbsource.release.pages.kind import PagesManifest
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.pages.locations import Locations, index_folder
-from kbsource.release.sql import add_tables, connected, quoted
+from kbsource.release.sql import add_tables, connected, identifier, quoted
 
 OnProgress = Callable[[int, int], None]
 
@@ -49,7 +49,7 @@ class OrderedRows:
 
     def __init__(self, folder: str) -> None:
         self._open = ExitStack()
-        self._db = self._open.enter_context(connected(memory_mb=_ORDER_MB, threads=1))
+        self._db = self._open.enter_context(connected(reads=[folder], memory_mb=_ORDER_MB, threads=1))
         self._db.execute(f"create view rows as from read_parquet({quoted(os.path.join(folder, _FILE))})")
 
     def column(self, query: str, *values: Any) -> list[Any]:
@@ -162,7 +162,7 @@ def folded(text: str) -> str:
 def write_title_order(index: TitleIndex, folder: str, on_progress: OnProgress) -> None:
     """Writes the titles that lead to an article in the order of the alphabet; ``on_progress`` is told titles done."""
     n_titles, n_done = len(index), 0
-    with connected(memory_mb=_ORDER_MB, threads=1, scratch=folder) as db:
+    with connected(writes=[folder], memory_mb=_ORDER_MB, threads=1, scratch=folder) as db:
         db.execute("create table titles (key varchar, number integer)")
         for batch in index.title_batches():
             keys = pa.array([folded(title) for title in batch["title"].to_pylist()], pa.string())
@@ -183,12 +183,12 @@ def titles_beginning_with(order: OrderedRows, text: str, n_titles: int) -> list[
 def write_backlinks(path: str, manifest: Manifest, folder: str, on_progress: OnProgress) -> None:
     """Writes the pairs of pages of which one links to the other; ``on_progress`` is told pages done."""
     n_done, entries = 0, manifest.tables["pages"]
-    with connected(memory_mb=_ORDER_MB, threads=1, scratch=folder) as db:
-        add_tables(db, {"pages": [entry.file for entry in entries]}, path)
+    with connected(reads=[path], writes=[folder], memory_mb=_ORDER_MB, threads=1, scratch=folder) as db:
+        add_tables(db, PAGES_RELEASE.declared, {"pages": [entry.file for entry in entries]}, path)
         db.execute("create table released as select page_id from pages")
         db.execute("create table links (target bigint, source bigint)")
         for entry in entries:
-            add_tables(db, {"pages": [entry.file]}, path)
+            add_tables(db, PAGES_RELEASE.declared, {"pages": [entry.file]}, path)
             db.execute(
                 "insert into links select * from (select unnest(list_distinct([a.target_page_id for a in anchors])) "
                 "as target, page_id from pages) where target in (from released)"
@@ -199,7 +199,9 @@ def write_backlinks(path: str, manifest: Manifest, folder: str, on_progress: OnP
 
 
 def _write_ordered(db: duckdb.DuckDBPyConnection, table: str, folder: str) -> None:
-    db.execute(f"copy (from {table} order by all) to {quoted(os.path.join(folder, _FILE))} (format parquet)")
+    db.execute(
+        f"copy (from {identifier(table)} order by all) to {quoted(os.path.join(folder, _FILE))} (format parquet)"
+    )
 
 
 class FoundTitle(NamedTuple):

@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from kbsource.errors import counted
+from kbsource.release.sql import identifier, quoted
 from mapping.document import Link
 from mapping.inspector.frame import Crumb, bound_asked, paging, render
 from mapping.inspector.marking import Span, shown, web_address
@@ -108,13 +109,17 @@ class Rows:
         self.listing = listing or Listing(label=name)
         self.label = self.listing.label
         self.files: TableFiles = opened.tables[name]
-        further = "".join(f', {sql} as "{column}"' for column, sql in self.listing.computed.items())
-        self.relation = f'(select *{further} from "{name}")'
+        further = "".join(f", {sql} as {identifier(column)}" for column, sql in self.listing.computed.items())
+        self.relation = f"(select *{further} from {identifier(name)})"
         described = self._db.execute(f"describe from {self.relation}").fetchall() if self.files.files else []
         named = {own[0]: own[1] for own in described if own[0] not in _PLACE}
         self.columns = {column: Column(column, type_, _form(type_)) for column, type_ in named.items()}
         # Times of day with a zone need pytz.
-        if zoned := [f'timezone(\'UTC\', "{name}") as "{name}"' for name, type_ in named.items() if "ZONE" in type_]:
+        if zoned := [
+            f"timezone('UTC', {identifier(name)}) as {identifier(name)}"
+            for name, type_ in named.items()
+            if "ZONE" in type_
+        ]:
             self.relation = f"(select * replace ({', '.join(zoned)}) from {self.relation})"
 
     @classmethod
@@ -155,19 +160,19 @@ class Rows:
             if values := [value for value in asked.getlist(column.name) if value]:
                 query[column.name] = values
                 known = [value for value in values if value != NULL]
-                either = [f'"{column.name}" = try_cast(? as {column.type})'] * len(known)
-                either += [f'"{column.name}" is null'] * (len(known) < len(values))
+                either = [f"{identifier(column.name)} = try_cast(? as {column.type})"] * len(known)
+                either += [f"{identifier(column.name)} is null"] * (len(known) < len(values))
                 where.append(f"({' or '.join(either)})")
                 parameters += known
             for end, sign in (("from", ">="), ("to", "<=")):
                 if (bound := bound_asked(request, f"{column.name}.{end}")) is not None:
                     query[f"{column.name}.{end}"] = f"{bound:g}"
-                    where.append(f'"{column.name}" {sign} ?')
+                    where.append(f"{identifier(column.name)} {sign} ?")
                     parameters.append(bound)
         if text := asked.get("q", ""):
             query["q"] = text
             like = f"%{text.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
-            looked = [f"\"{name}\" ilike ? escape '!'" for name in self.searched]
+            looked = [f"{identifier(name)} ilike ? escape '!'" for name in self.searched]
             where.append(f"({' or '.join(looked) or 'false'})")
             parameters += [like] * len(self.searched)
         order = _ORDER
@@ -176,7 +181,7 @@ class Rows:
             if column_name not in self.columns or self.columns[column_name].form == "nested":
                 raise HTTPException(400, f"sort={shown(sort[:80])} is no column to sort by.")
             query["sort"] = sort
-            order = f'"{column_name}" {"desc" if sort[0] == "-" else "asc"} nulls last, {_ORDER}'
+            order = f"{identifier(column_name)} {'desc' if sort[0] == '-' else 'asc'} nulls last, {_ORDER}"
         columns = asked.getlist("columns")
         if unknown := [name for name in columns if name not in self.choosable]:
             raise HTTPException(400, f"The table {self.name} has no column {shown(unknown[0][:80])}.")
@@ -243,7 +248,7 @@ class Rows:
         files = ", ".join(map(str, by_file))
         rows = ", ".join(sorted({str(row) for own in by_file.values() for row in own}))
         places = [f"(_file_number = {file} and _row in ({', '.join(map(str, own))}))" for file, own in by_file.items()]
-        named = "".join(f', "{name}"' for name in columns)
+        named = "".join(f", {identifier(name)}" for name in columns)
         return self._rows(
             f"select {', '.join(_PLACE)}{named} from {self.relation} "
             f"where _file_number in ({files}) and _row in ({rows}) and ({' or '.join(places)}) order by {_ORDER}"
@@ -261,7 +266,7 @@ class Rows:
 
     def with_value(self, **values: Any) -> list[Row]:
         """The rows that have these values, in order."""
-        where = " and ".join(f'"{name}" = ?' for name in values)
+        where = " and ".join(f"{identifier(name)} = ?" for name in values)
         return self._rows(f"select * from {self.relation} where {where} order by {_ORDER}", tuple(values.values()))
 
     def near(self, choice: Choice, number: int) -> Near:
@@ -290,31 +295,30 @@ class Rows:
         names = [name for name in self.listing.facets if name in self.columns]
         if not self.listing.facets and self.columns:
             flat = [column.name for column in self.columns.values() if column.form in ("text", "flag")]
-            counts = ", ".join(f'approx_count_distinct("{name}")' for name in flat)
-            sampled = f"select count(*), {counts or 0} from (from {self.relation} limit {_SAMPLED})"
+            distinct = ", ".join(f"approx_count_distinct({identifier(name)})" for name in flat)
+            sampled = f"select count(*), {distinct or 0} from (from {self.relation} limit {_SAMPLED})"
             [(n_sampled, *known)] = self._db.execute(sampled).fetchall()
             few = min(_FACET_VALUES, n_sampled // 2)
             names = [name for name, n in zip(flat, known, strict=False) if 1 < n <= few][:_FACETS]
-        asked = (
-            "select coalesce(\"{0}\"::varchar, '{1}'), count(*) from {2} group by 1 order by 2 desc, 1 limit {3}".format
-        )
-        return {name: self._db.execute(asked(name, NULL, self.relation, _FACET_CHOICES)).fetchall() for name in names}
+        counts = f"count(*) from {self.relation} group by 1 order by 2 desc, 1 limit {_FACET_CHOICES}"
+        values = {name: f"coalesce({identifier(name)}::varchar, {quoted(NULL)})" for name in names}
+        return {name: self._db.execute(f"select {value}, {counts}").fetchall() for name, value in values.items()}
 
     def download(self, choice: Choice, form: str) -> Response:
         """The chosen rows as a file; in CSV what is nested is JSON."""
         chosen = [self.columns[name] for name in choice.query.get("columns", self.columns) if name in self.columns]
         columns = ", ".join(
-            f'to_json("{own.name}")::varchar as "{own.name}"'
+            f"to_json({identifier(own.name)})::varchar as {identifier(own.name)}"
             if own.form == "nested" and form == "csv"
-            else f'"{own.name}"'
+            else identifier(own.name)
             for own in chosen
         )
-        handle, path = tempfile.mkstemp(suffix=f".{form}")
+        handle, path = tempfile.mkstemp(suffix=f".{form}", dir=self.opened.database.downloads)
         os.close(handle)
         try:
             self._db.execute(
                 f"copy (select {columns} from {self.relation} {choice.where} order by {choice.order}) to "
-                f"'{path}' (format {form}{', header' if form == 'csv' else ', compression zstd'})",
+                f"{quoted(path)} (format {form}{', header' if form == 'csv' else ', compression zstd'})",
                 choice.parameters,
             )
         except BaseException:

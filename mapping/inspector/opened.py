@@ -15,12 +15,14 @@ from urllib.parse import quote, urlencode
 
 from duckdb import DuckDBPyConnection
 
-from kbsource.files import Folder, base_name, join
+from kbsource.files import Folder, base_name, is_local, join
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.manifest import Manifest
 from kbsource.release.pages.kind import PAGES_RELEASE
-from kbsource.release.sql import add_tables, connected
+from kbsource.release.reader import check_columns
+from kbsource.release.sql import add_tables, connected, identifier
+from kbsource.temporary import TemporaryFolder
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from mapping.inspector.finder import PageFinder
 from mapping.inspector.marking import Span, spans_query
@@ -36,9 +38,14 @@ _ENTITY = re.compile(r"[QP][1-9]\d{0,17}")
 
 
 class Database:
-    """The tables of all open releases, one schema each; made when it is asked for first. Threads may share it."""
+    """The tables of all open releases, one schema each; made when it is asked for first. Threads may share it.
 
-    def __init__(self) -> None:
+    Args:
+        paths: folders of the releases.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
         self._stack, self._turn = ExitStack(), RLock()
         self._db: DuckDBPyConnection | None = None
         self._known: set[str] = set()
@@ -47,13 +54,15 @@ class Database:
         """A connection in which the tables of a release stand under their names."""
         with self._turn:
             if self._db is None:
-                self._db = self._stack.enter_context(connected(memory_mb=MEMORY_MB))
+                self.downloads = self._stack.enter_context(TemporaryFolder())
+                writes = [self.downloads]
+                self._db = self._stack.enter_context(connected(reads=self._paths, writes=writes, memory_mb=MEMORY_MB))
             if opened.slug not in self._known:
                 tables = {name: table.files for name, table in opened.tables.items() if table.files}
-                add_tables(self._db, tables, opened.path, schema=opened.slug, places=True)
+                add_tables(self._db, opened.kind.declared, tables, opened.path, schema=opened.slug, places=True)
                 self._known.add(opened.slug)
             db = self._db.cursor()
-        db.execute(f'use "{opened.slug}"')
+        db.execute(f"use {identifier(opened.slug)}")
         return db
 
     def close(self) -> None:
@@ -201,7 +210,7 @@ def open_releases(paths: Sequence[str]) -> tuple[Opened, ...]:
         SetupError: a folder holds no finished release.
     """
     taken: set[str] = {"main"}
-    database = Database()
+    database = Database(paths)
     with ExitStack() as stack:
         found = tuple(_open(path, base_name(path), taken, stack, database) for path in paths)
         stack.pop_all()
@@ -227,9 +236,16 @@ def every_release(releases: Sequence[Opened]) -> Iterator[Opened]:
         yield from every_release(opened.parts)
 
 
-def _open(path: str, name: str, taken: set[str], stack: ExitStack, database: Database) -> Opened:
-    kind = kind_of(read_content(path), path, KINDS)
+def _open(
+    path: str, name: str, taken: set[str], stack: ExitStack, database: Database, kind: Kind[Any] | None = None
+) -> Opened:
+    if kind is None:
+        kind = kind_of(read_content(path), path, KINDS)
     manifest = kind.read(path)
+    for table, entries in manifest.tables.items() if is_local(path) else ():  # else with the first query
+        for file in (Folder.of(join(path, entry.file)) for entry in entries):
+            if file.exists():
+                check_columns(file, kind.schemas(table))
     slug = _slug(name, taken)
     source = None
     if kind is PAGES_RELEASE:
@@ -237,7 +253,8 @@ def _open(path: str, name: str, taken: set[str], stack: ExitStack, database: Dat
         unmapped = replace(Folder.of(path), is_mapped=False)
         source = stack.enter_context(KnowledgeSource.open(unmapped))
     parts = tuple(
-        _open(join(path, part.folder), f"{slug} {part.folder}", taken, stack, database) for part in manifest.parts
+        _open(join(path, part.folder), f"{slug} {part.folder}", taken, stack, database, kind.parts)
+        for part in manifest.parts
     )
     return Opened(slug, path, kind, manifest, database, source, parts)
 

@@ -1,6 +1,6 @@
 """Queries that somebody types, on the tables of one release: they read nothing else, write nothing, and end.
 
-DuckDB keeps the first two (``kbsource.release.sql.lock`` and ``asked``), but not the last: what single functions
+DuckDB keeps the first two (``connected`` and ``asked`` of ``kbsource.release.sql``), but not the last: what functions
 allocate is not counted (``select len(range(500000000))`` took 16 GB under a limit of 200 MB), and ``interrupt`` waits
 for them to end (81 s). So a query runs in a process of its own whose memory the system bounds, and which is killed.
 """
@@ -14,10 +14,12 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from kbsource.errors import SetupError
-from kbsource.release.sql import add_tables, asked, connected, lock
+from kbsource.release.kind import kind_of, read_content
+from kbsource.release.sql import add_tables, asked, connected
 from kbsource.runtime.beat import Beat
 from kbsource.runtime.guard import Guard, WorkerDiedError
 from kbsource.temporary import TemporaryFolder
+from mapping.kinds import KINDS
 
 MOST_ROWS = 1_000
 LONGEST_S = 10.0
@@ -78,9 +80,10 @@ def answer(task: Mapping[str, Any], beat: Beat) -> dict[str, Any]:
     import duckdb
 
     beat.enter(1)
-    with connected(memory_mb=MEMORY_MB) as db:
-        add_tables(db, task["tables"], task["path"], places=True)
-        lock(db, [task["path"]])
+    path = task["path"]
+    kind = kind_of(read_content(path), path, KINDS)
+    with connected(reads=[path], memory_mb=MEMORY_MB) as db:
+        add_tables(db, kind.declared, task["tables"], path, places=True)
         try:
             result = asked(db, task["query"])
             rows = result.fetchmany(MOST_ROWS + 1)

@@ -26,6 +26,7 @@ from kbsource.kilt import is_in_kilt
 from kbsource.records import Page
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
+from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.pages.reading import pages_of
 from kbsource.release.reader import row_groups
 from kbsource.release.sql import add_tables, connected
@@ -50,6 +51,7 @@ CHUNK_WEIGHT = 4 << 20
 """Bytes of pages that are cut together, at least."""
 Base: TypeAlias = Mapping[str, tuple[str, tuple[str, ...]]]
 """An earlier corpus and the release that it is of: of ``pages`` and ``passages`` the folder, and the files in it."""
+_DECLARED = {"pages": PAGES_RELEASE.schemas("pages"), TABLE: [PASSAGES]}
 _MEMORY_MB = 250
 """Of the database in which passages that are known already are looked up."""
 _SAME = """select page_id from batch join pages using (page_id, title)
@@ -132,9 +134,10 @@ class PassageChunks:
         self._options, self._cut_page = options, options.cutter(lang)
         self._open, self._base = ExitStack(), None
         if base is not None:
-            self._base = self._open.enter_context(connected(memory_mb=_MEMORY_MB, threads=1))
+            folders = [folder for folder, _ in base.values()]
+            self._base = self._open.enter_context(connected(reads=folders, memory_mb=_MEMORY_MB, threads=1))
             for table, (folder, files) in base.items():
-                add_tables(self._base, {table: files}, folder)
+                add_tables(self._base, _DECLARED, {table: files}, folder)
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         """A batch for each one.

@@ -50,7 +50,7 @@ def publish(
     entries = [entry for part in subject.parts for entry in part.entries()]
     check_sizes(path, entries)
     if subject.snapshot is None and subject.whole.kind is PAGES_RELEASE:
-        with connected() as db:
+        with connected(reads=[path]) as db:
             add_release(db, PAGES_RELEASE, path)
             asked = "select strftime(make_timestamp(epoch_us(max(timestamp))), '%Y%m%d') from pages"
             subject = replace(subject, newest=db.execute(asked).fetchall()[0][0])

@@ -68,7 +68,7 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
     if "" in queries:
         raise SetupError(f"{alignment}: an id is empty, which qrels have no place for.")
     with ReleaseFolder(output, kind=BEIR_DATASET):
-        with connected() as db:
+        with connected(reads=[alignment, passages]) as db:
             add_release(db, ALIGNMENT, alignment)
             add_release(db, PASSAGES_CORPUS, passages, places=True)
             db.register("queries", pa.table({"example_id": list(queries), "place": range(len(queries))}))

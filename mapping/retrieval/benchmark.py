@@ -36,7 +36,7 @@ from mapping.metrics.evaluation import (
 from mapping.metrics.kilt import DOWNSTREAM, KILT, evaluate_kilt, intervals, metric_of
 from mapping.metrics.qampari import evaluate_qampari
 from mapping.qampari.kind import QAMPARI_RELEASE
-from mapping.retrieval.benchmark_kind import EVERY_VALUE, MENTIONS, QUESTIONS, Score
+from mapping.retrieval.benchmark_kind import BENCHMARK, EVERY_VALUE, MENTIONS, QUESTIONS, Score
 from mapping.retrieval.queries import Benchmark, benchmark_of_file, read_queries
 from mapping.sources import all_sources
 from mapping.sources.raw_records import iter_lines
@@ -152,8 +152,8 @@ def scores_of(folder: str, values: FileEntry, *, resamples: int) -> Iterator[Sco
     Args:
         resamples: of the bootstrap; 0 for no intervals.
     """
-    with connected() as db:
-        add_tables(db, {"values": [values.file]}, folder, places=True)
+    with connected(reads=[folder]) as db:
+        add_tables(db, BENCHMARK.declared, {"values": [values.file]}, folder, places=True)
         for dataset, system, metrics, columns in iter(db.execute(_COLUMNS).fetchone, None):
             ends = intervals(np.array(columns).T, resamples) if resamples else repeat((None, None), len(metrics))
             for metric, own, (low, high) in zip(metrics, columns, ends, strict=True):

@@ -164,7 +164,8 @@ class KnownVectors:
         #: some passages there were longer than the encoder takes
         self.has_cut = PASSAGE_VECTORS.read(vectors).facts["counts"]["cut"] > 0
         self._open = ExitStack()
-        self._db = self._open.enter_context(connected(memory_mb=_MEMORY_MB, threads=1))
+        reads = [vectors, passages]
+        self._db = self._open.enter_context(connected(reads=reads, memory_mb=_MEMORY_MB, threads=1))
         add_release(self._db, PASSAGE_VECTORS, vectors)
         add_release(self._db, PASSAGES_CORPUS, passages)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kbsource.files import join
 from kbsource.release.reader import rows_with
-from kbsource.release.sql import add_release, connected
+from kbsource.release.sql import add_release, connected, identifier
 from mapping.decide import REASONS, Decision
 from mapping.entail.verification import verification_text
 from mapping.records import OUTCOMES, Alignment
@@ -284,11 +284,11 @@ def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int) -> dic
     Alignments of one name are one dataset.
     """
     by_dataset = dict.fromkeys((dataset.name for dataset in aligned), 0)
-    with connected() as db:
+    with connected(reads=[output]) as db:
         db.execute("create table evidence (dataset text, page_id bigint)")
         for number, dataset in enumerate(aligned):
             add_release(db, ALIGNMENT, join(output, dataset.folder), schema=f"of_{number}")
-            written = f"select distinct ?, page_id from of_{number}.alignments where is_written"
+            written = f"select distinct ?, page_id from {identifier(f'of_{number}')}.alignments where is_written"
             db.execute(f"insert into evidence {written}", [dataset.name])
         by_dataset |= db.sql("select dataset, count(distinct page_id) from evidence group by all").fetchall()
         of_pages = "select count(distinct dataset) as n from evidence group by page_id"

@@ -154,7 +154,7 @@ def _snapshot(kb: str, manifest: PagesManifest, staging: str, progress: Progress
     facts = join(staging, "pages", f"{manifest.sha256}.arrow")
     if not Folder.of(facts).exists():
         progress.note(f"{kb}: hashing {manifest.totals.articles:,} pages")
-        with connected() as db:
+        with connected(reads=[kb]) as db:
             add_release(db, PAGES_RELEASE, kb, places=True)
             rows = db.sql(_PAGES).to_arrow_reader(_ROWS_AT_ONCE)
             write_chunk(rows, rows.schema, Report(), path=facts, is_packed=False)

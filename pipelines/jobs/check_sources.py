@@ -107,11 +107,12 @@ def check_sources(options: CheckSourcesOptions, *, flags: Sequence[str], progres
 def _uses(folder: str, manifest: PagesManifest, n_uses: list[int]) -> Iterator[_Use]:
     """The uses that are asked about, in the order of the pages' files; ``n_uses`` takes the number of all. Memory holds
     what a file of references says. Raises DataError: a file is not as it was written."""
-    with connected() as db:
+    with connected(reads=[folder]) as db:
         for files in zip(*(manifest.tables[table] for table in _TABLES), strict=True):
             for entry in files:
                 checked_pages(folder, entry)
-            add_tables(db, {table: [entry.file] for table, entry in zip(_TABLES, files, strict=True)}, folder)
+            tables = {table: [entry.file] for table, entry in zip(_TABLES, files, strict=True)}
+            add_tables(db, PAGES_RELEASE.declared, tables, folder)
             n_uses[0] += db.execute(_ALL).fetchall()[0][0]
             result = db.execute(_PAIRS)
             while rows := result.fetchmany(_ROWS):

@@ -7,10 +7,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from kbsource.columns import schema_of
-from kbsource.records import BadRecord
 from kbsource.release.pages.kind import PAGES_RELEASE
-from kbsource.release.sql import add_release, add_tables, asked, connected, lock, quoted
+from kbsource.release.sql import add_release, add_tables, asked, connected, quoted
 from tests.support.pages import synthetic_pages, title_of
 from tests.support.releases import TitleRow, write_release
 from tests.support.stores import put_folder
@@ -32,10 +30,10 @@ def path(request: pytest.FixtureRequest, release: Path) -> str:
 
 
 def test_every_table_is_a_view_and_a_row_knows_its_place(path: str) -> None:
-    with connected(memory_mb=200, threads=1) as db:
+    with connected(reads=[path], memory_mb=200, threads=1) as db:
         add_release(db, PAGES_RELEASE, path)
         add_release(db, PAGES_RELEASE, path, schema="new", places=True)
-        add_tables(db, {"page_items": []}, path, schema="new", schemas={"page_items": schema_of(BadRecord)})
+        add_tables(db, PAGES_RELEASE.declared, {"page_items": []}, path, schema="new")
         assert [name for name, *_ in db.execute("describe pages").fetchall()] == PAGES_RELEASE.tables["pages"].names
         places = "select count(*), count(distinct _file), max(_row), max(_part) from new.pages"
         assert db.execute(places).fetchall() == [(20, 2, 11, "")]
@@ -45,9 +43,8 @@ def test_every_table_is_a_view_and_a_row_knows_its_place(path: str) -> None:
 
 def test_what_a_stranger_asks_reads_this_release_alone(release: Path, tmp_path: Path, path: str) -> None:
     (tmp_path / "secret.csv").write_text("a,b\n1,2\n")
-    with connected() as db:
+    with connected(reads=[path]) as db:
         add_release(db, PAGES_RELEASE, path)
-        lock(db, [path])
         assert asked(db, "from pages select min(page_id)").fetchall() == [(1,)]
         for query in (f"select * from '{tmp_path}/secret.csv'", "select * from read_text('/etc/passwd')"):
             with pytest.raises(duckdb.PermissionException):

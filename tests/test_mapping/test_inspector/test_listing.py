@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from starlette.testclient import TestClient
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from mapping.inspector.listing import Listing, Rows
 from mapping.inspector.opened import Opened, close_releases, open_releases
-from mapping.kinds import OWN_TABLES
+from mapping.kinds import KINDS, OWN_TABLES
 from tests.support.derived_releases import HOSTILE
 from tests.support.inspected import N_PAGES, REDIRECT, client_of, listed
 from tests.support.reports import write_listing
@@ -59,8 +60,11 @@ def client(tmp_path_factory: pytest.TempPathFactory, pages_path: str) -> Iterato
     releases = open_releases([pages_path])
     facts = {"release": {"manifest_sha256": releases[0].sha256, "wiki": "x"}}
     close_releases(releases)
-    write_listing(folder / "own", OWN_TABLES, {"statements": (SCHEMA, ROWS)}, report={}, facts=facts)
-    releases = open_releases([pages_path, str(folder / "own")])
+    kind = replace(OWN_TABLES, tables={**OWN_TABLES.tables, "statements": SCHEMA})
+    write_listing(folder / "own", kind, {"statements": (SCHEMA, ROWS)}, report={}, facts=facts)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("mapping.inspector.opened.KINDS", (*KINDS[:-1], kind))
+        releases = open_releases([pages_path, str(folder / "own")])
     yield client_of(*releases)
     close_releases(releases)
 

@@ -179,6 +179,9 @@ def test_qampari_has_its_funnel_its_answers_and_its_proofs(tmp_path: Path) -> No
     assert "Counts of the job" not in text  # the release holds none
 
 
+_EMPTY: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0.0, "list": []}
+
+
 def test_amber_has_its_names_statistics_and_signals(tmp_path: Path) -> None:
     measures = {name: {"made": number, "published": None} for number, name in enumerate(MEASURES)}
     shares = {"Q5 P19": {"made": 40.0, "published": 2.5}, "Q5 P102": {"made": 60.0, "published": None}}
@@ -187,8 +190,10 @@ def test_amber_has_its_names_statistics_and_signals(tmp_path: Path) -> None:
         "statistics": {**measures, "shares": shares},
         "signals": {"P19": {"found": {"bleu_0.50": {"supported": 2}}, "not_found": {"no_span": {"not_judged": 1}}}},
     }
-    schema = pa.schema([TABLES["tuples"].field(name) for name in ("bleu", "entailment")])
-    rows = [{"bleu": 0.5, "entailment": 0.9}, {"bleu": 0.5, "entailment": 1.0}, {"bleu": None, "entailment": None}]
+    schema = TABLES["tuples"]
+    empty = {field.name: _EMPTY[str(field.type).partition("<")[0]] for field in schema if not field.nullable}
+    signals = ((0.5, 0.9), (0.5, 1.0), (None, None))
+    rows = [{**empty, "bleu": bleu, "entailment": entailment} for bleu, entailment in signals]
     folder = write_listing(
         tmp_path / "a",
         AMBER_SETS,
@@ -236,7 +241,7 @@ def test_any_kind_has_facts_tables_and_counts(tmp_path: Path, kind: Kind[Any]) -
     }
     entries = [FileEntry("t/t-00000-of-00001.parquet", 7, 30, "c"), FileEntry("more.jsonl", None, 10, "d")]
     manifest = ListingManifest.of(kind.format, entries, facts)
-    opened = Opened("x", str(tmp_path), kind, manifest, Database())
+    opened = Opened("x", str(tmp_path), kind, manifest, Database([]))
     text = to_markdown(Document("", (*about_sections(opened), other_values(opened))))
     assert f"- made by: {kind.made_by}" in text
     assert "| x.json | 5 | ab | kb |" in text

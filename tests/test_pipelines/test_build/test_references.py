@@ -221,7 +221,7 @@ def test_sentences_of_a_long_page_are_asked_for_in_little_memory(tmp_path: Path)
     text = "\n\n".join(f"The house of number {number} is red.<ref>Map {number}.</ref>" for number in range(2500))
     (tmp_path / "xwiki-20260101-pages-articles.xml").write_bytes(dump_xml([page_xml(7, "House", text)]))
     build_mini(tmp_path / "kb", references=True, dump=tmp_path / "xwiki-20260101-pages-articles.xml", page_props=None)
-    with connected(memory_mb=200) as db:
+    with connected(reads=[str(tmp_path)], memory_mb=200) as db:
         db.execute(resources.files("kbsource").joinpath("references.sql").read_text("utf-8"))
         asked = "select count(*), count(distinct sentence) from kb_cited_sentences(?)"
         assert db.execute(asked, [str(tmp_path / "kb")]).fetchall() == [(2500, 2500)]

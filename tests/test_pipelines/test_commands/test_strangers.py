@@ -1,0 +1,188 @@
+"""Releases of strangers: whatever their names are, they are refused in a line, and nothing of them is run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.cli import main
+from tests.support.diff_worlds import made_diff
+from tests.support.strangers import LOOT, copied, entry_of, hostile_name, sealed, writes
+
+Capsys = pytest.CaptureFixture[str]
+Values = dict[str, Any]
+PAGES = "pages/pages-00000-of-00002.parquet"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two releases and their diff, as ``old``, ``new`` and ``diff``."""
+    folder = tmp_path_factory.mktemp("world")
+    made_diff(folder / "made", seed=1, n_changes=3)
+    for name in ("old", "new"):
+        (folder / "made" / name / "release").rename(folder / name)
+    (folder / "made" / "diff").rename(folder / "diff")
+    return folder
+
+
+def add_table(name: str, file: str) -> Callable[[Path], None]:
+    """Lists a copy of the first file of pages as the file of a further table."""
+
+    def change(folder: Path) -> None:
+        values = json.loads((folder / "manifest.json").read_text())
+        path = folder / file.format(name=name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(folder / PAGES, path)
+        values["tables"][name] = [entry_of(folder, file.format(name=name))]
+        (folder / "manifest.json").write_bytes(sealed(values))
+
+    return change
+
+
+def rename_column(name: str) -> Callable[[Path], None]:
+    """Gives the first column of all files of pages another name."""
+
+    def change(folder: Path) -> None:
+        values = json.loads((folder / "manifest.json").read_text())
+        for number, entry in enumerate(values["tables"]["pages"]):
+            table = pq.read_table(folder / entry["file"])
+            pq.write_table(table.rename_columns([name, *table.column_names[1:]]), folder / entry["file"])
+            values["tables"]["pages"][number] = entry_of(folder, entry["file"])
+        (folder / "manifest.json").write_bytes(sealed(values))
+
+    return change
+
+
+def with_values(change: Callable[[Values], Any]) -> Callable[[Path], None]:
+    """Changes what the manifest says."""
+
+    def changed(folder: Path) -> None:
+        values = json.loads((folder / "manifest.json").read_text())
+        change(values)
+        (folder / "manifest.json").write_bytes(sealed(values))
+
+    return changed
+
+
+def first(values: Values) -> Values:
+    """The first file of pages."""
+    entry: Values = values["tables"]["pages"][0]
+    return entry
+
+
+def link(path: str, target: str) -> Callable[[Path], None]:
+    """Puts a link where a file or folder is, to one outside."""
+
+    def change(folder: Path) -> None:
+        outside = folder.parent / f"outside-{Path(path).name}"
+        shutil.move(folder / path, outside)
+        (folder / path).symlink_to(target.format(outside=outside))
+
+    return change
+
+
+ATTACKS: dict[str, tuple[Callable[[Path, Path], Callable[[Path], None]], str]] = {
+    "name of a table": (lambda loot, own: add_table(hostile_name(loot), PAGES.replace("00000", "00007")), "no table"),
+    "name of a table and its folder": (
+        lambda loot, own: add_table("x\"; copy (select 1) to 'loot.txt'; --", "{name}/{name}-00000-of-00001.parquet"),
+        "no table",
+    ),
+    "table that aims at its manifest": (
+        lambda loot, own: add_table(hostile_name(own / "manifest.json"), PAGES.replace("00000", "00007")),
+        "no table",
+    ),
+    "name of a column": (lambda loot, own: rename_column(hostile_name(loot)), "columns"),
+    "column that aims at its manifest": (
+        lambda loot, own: rename_column(f'x" from pages; {writes(own / "manifest.json")}; --'),
+        "columns",
+    ),
+    "name of a file": (
+        lambda loot, own: with_values(lambda values: first(values).update(file=f"pages/x']); {writes(loot)}; --")),
+        "no file of the table pages",
+    ),
+    "wildcards": (
+        lambda loot, own: with_values(lambda values: first(values).update(file="pages/*.parquet")),
+        "no file of the table pages",
+    ),
+    "file of another table": (
+        lambda loot, own: with_values(lambda values: first(values).update(values["tables"]["redirects"][0])),
+        "listed twice",
+    ),
+    "path outside": (
+        lambda loot, own: with_values(lambda values: first(values).update(file="../old/" + PAGES)),
+        "no path in a release",
+    ),
+    "path from the root": (
+        lambda loot, own: with_values(lambda values: first(values).update(file="/etc/passwd")),
+        "no path in a release",
+    ),
+    "a NUL": (
+        lambda loot, own: with_values(lambda values: first(values).update(file="pages/\0")),
+        "no path in a release",
+    ),
+    "half a surrogate pair": (
+        lambda loot, own: (
+            lambda folder: (folder / "manifest.json").write_bytes(
+                (folder / "manifest.json").read_bytes().replace(b'"page_order": "', b'"page_order": "\\ud800')
+            )
+        ),
+        "no Unicode",
+    ),
+    "a file 200,000 times": (
+        lambda loot, own: with_values(lambda values: values["tables"].update(pages=[first(values)] * 200_000)),
+        "larger than|listed twice",
+    ),
+    "a file twice": (
+        lambda loot, own: with_values(lambda values: values["tables"]["pages"].append(first(values))),
+        "listed twice",
+    ),
+    "link to a file": (lambda loot, own: link(PAGES, "{outside}"), "link to a file outside"),
+    "link to a folder": (lambda loot, own: link("pages", "{outside}"), "link to a file outside"),
+    "link to the manifest": (lambda loot, own: link("manifest.json", "{outside}"), "link to a file outside"),
+    "deep nesting": (
+        lambda loot, own: with_values(lambda values: values["options"].update(x=json.loads("[" * 200 + "]" * 200))),
+        "nested too deeply",
+    ),
+    "no format": (lambda loot, own: with_values(lambda values: values.update(format=[])), "not a manifest"),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_of_a_strangers_release_is_run(world: Path, tmp_path: Path, attack: str, capsys: Capsys) -> None:
+    loot, own = tmp_path / LOOT, tmp_path / "release"
+    make, fault = ATTACKS[attack]
+    shutil.copytree(world / "new", own)
+    make(loot, own)(own)
+    content = (own / "manifest.json").read_bytes()
+    sha256 = hashlib.sha256(re.sub(rb',\n  "manifest_sha256": "[^"]*"', b"", content)).hexdigest()
+    copied(world / "diff", tmp_path / "of it", lambda values: values["new"].update(manifest_sha256=sha256))
+    before = {path: path.read_bytes() for path in own.rglob("*") if path.is_file()}
+    commands = [
+        ["verify", str(own)],
+        ["verify", str(tmp_path / "of it"), "--old", str(world / "old"), "--new", str(own)],
+        ["diff", str(world / "old"), str(own), "--output", str(tmp_path / "diff")],
+        ["diff", str(own), str(world / "new"), "--output", str(tmp_path / "diff")],
+        ["report", str(own), "--output", str(tmp_path / "report.html")],
+        ["info", str(own)],
+        ["show", str(own), "x"],
+    ]
+    if attack not in ("name of a column", "column that aims at its manifest"):  # which these do not ask for by name
+        commands = [*commands, ["publish", str(own), "--output", str(tmp_path / "published")]]
+    said = []
+    for command in commands:
+        assert main(command) in (0, 1, 2), command
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        said.append(out + err)
+    assert not loot.exists()
+    assert {path: path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
+    found = [re.search(fault, " ".join(text.split())) is not None for text in said]
+    assert all(found[:5]), (found, said)
