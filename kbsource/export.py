@@ -16,9 +16,10 @@ import orjson
 import pyarrow as pa
 
 from kbsource.errors import SetupError
-from kbsource.files import Folder, HashingWriter, base_name
+from kbsource.files import HashingWriter, base_name
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page, instant_text
+from kbsource.release.output import output_file
 from kbsource.rendering import Block, HtmlPage, Markdown, PlainText, join_blocks
 from kbsource.sentences import sentence_spans
 
@@ -216,7 +217,7 @@ def _opened(path: str) -> Iterator[Any]:
     if path in ("-", "/dev/stdout"):
         yield sys.stdout.buffer
         return
-    with Folder.of(path).create() as file:
+    with output_file(path) as file:
         name = _COMPRESSIONS.get(path.rpartition(".")[2])
         if name is None:
             yield file

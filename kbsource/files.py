@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kbsource.stores import Store
 
 CHUNK_BYTES = 1 << 20
+TEMPORARY = ".tmp"
+"""What the name of a local file has behind it until it is complete."""
 _READ_BYTES = 4 << 20
 """What a file in a store is read by, from its begin to its end."""
 _RANGE_BYTES = 1 << 16
@@ -198,7 +200,7 @@ class Folder:
             return
         path = join(self.url, name) if name else self.url
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        temporary = f"{path}.tmp"
+        temporary = f"{path}{TEMPORARY}"
         file = open(temporary, "wb")  # noqa: SIM115  # closed before it is renamed, whose faults are told too
         try:
             yield file

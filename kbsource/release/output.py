@@ -9,13 +9,13 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, BinaryIO
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import Folder, is_local, join
+from kbsource.files import TEMPORARY, Folder, is_local, join
 from kbsource.identity import stable_sha256
 from kbsource.release.kind import Kind
 from kbsource.release.laws import M
@@ -37,7 +37,7 @@ BEAT_S = 15.0
 """How often a run shows in a bucket that it is alive."""
 SILENCE_S = 2.5 * BEAT_S
 """How long a mark in a bucket must stay the same before its run counts as dead."""
-_UNFINISHED = (".tmp", ".unnamed")
+_UNFINISHED = (TEMPORARY, ".unnamed")
 _NOTE = "written while a job runs; without a manifest.json this folder is not finished"
 
 
@@ -144,7 +144,7 @@ class ReleaseFolder:
         if is_local(self.folder):
             self._lock = _locked(self._mark, self.folder)
         else:
-            self._lease = _Lease(Folder.of(self._mark))
+            self._lease = _Lease(Folder.of(self._mark), what=self.folder)
         try:
             check_output(self.folder, kept=self._kept)  # it may have been finished meanwhile
             self._take_over()
@@ -181,20 +181,84 @@ class ReleaseFolder:
         if self._trial is not None:
             self._trial.cleanup()
         if self._lease is not None:
-            self._lease.release()
+            self._lease.release(lambda: Folder.of(self.folder).exists(MANIFEST))
         if self._lock is not None:
             self._lock.close()
 
 
 def _locked(path: str, folder: str) -> BinaryIO:
     os.makedirs(folder, exist_ok=True)
+    return _flocked(path, folder)
+
+
+def _flocked(path: str, what: str) -> BinaryIO:
     file = open(path, "ab")  # noqa: SIM115  # its lock lives as long as the file is open
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise _in_use(folder) from None
+        raise _in_use(what) from None
     return file
+
+
+@contextmanager
+def locked_output(path: str) -> Iterator[None]:
+    """Locks a file that a command writes against a second run, as ``ReleaseFolder`` locks a folder.
+
+    On a local disk the lock is that of the file under its temporary name, so a run that dies leaves none behind; in a
+    store it is a mark beside the file, which is removed at the end.
+
+    Raises:
+        SetupError: another run is writing it.
+    """
+    if _is_trial.get():
+        yield
+        return
+    if is_local(path):
+        temporary = f"{path}{TEMPORARY}"
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with _locked_file(temporary, path) as lock:
+            try:
+                yield
+            finally:
+                if _is_same(temporary, lock):  # nothing was written
+                    os.remove(temporary)
+        return
+    lease = _Lease(Folder.of(f"{path}.{BUILDING}"), what=path)
+    lease.hold(None)
+    try:
+        yield
+    finally:
+        lease.release(lambda: True)
+
+
+@contextmanager
+def output_file(path: str) -> Iterator[BinaryIO]:
+    """A file that a command writes, which appears under its name once the context has ended well; one run at a time.
+
+    Raises:
+        SetupError: another run is writing it.
+    """
+    if not is_local(path):  # appears in one piece, whoever writes it
+        with Folder.of(path).create() as file:
+            yield file
+        return
+    with locked_output(path), Folder.of(path).create() as file:
+        yield file
+
+
+def _locked_file(temporary: str, path: str) -> BinaryIO:
+    while True:
+        file = _flocked(temporary, path)
+        if _is_same(temporary, file):
+            return file
+        file.close()  # its run has just ended, and it is the finished file or none
+
+
+def _is_same(path: str, file: BinaryIO) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.stat(path), os.fstat(file.fileno()))
+    return False
 
 
 def _parse_mark(content: bytes) -> dict[str, Any]:
@@ -205,8 +269,8 @@ def _parse_mark(content: bytes) -> dict[str, Any]:
     return {}
 
 
-def _in_use(folder: str) -> SetupError:
-    return SetupError(f"{folder}: another run is writing it; wait until it has ended, or choose another folder.")
+def _in_use(path: str) -> SetupError:
+    return SetupError(f"{path}: another run is writing it; wait until it has ended, or choose another output.")
 
 
 class _Lease:
@@ -220,8 +284,8 @@ class _Lease:
         SetupError: another run is writing the folder.
     """
 
-    def __init__(self, file: Folder) -> None:
-        self._file = file
+    def __init__(self, file: Folder, *, what: str) -> None:
+        self._file, self._what = file, what
         self._own: dict[str, Any] = {
             "note": _NOTE,
             "run": uuid.uuid4().hex,
@@ -246,7 +310,7 @@ class _Lease:
                 taken = self._file.replace(json.dumps(self._own).encode(), tag)
                 if taken is not None:
                     return taken
-        raise _in_use(str(self._file.parent))
+        raise _in_use(self._what)
 
     def _is_dead(self, tag: str) -> bool:
         if self.mark.get("run") is None:
@@ -283,13 +347,13 @@ class _Lease:
                 if not self._write({"beat": n_beats}):
                     return
 
-    def release(self) -> None:
-        """Ends the lease; the mark, where the release was not committed, says that its run has ended."""
+    def release(self, is_done: Callable[[], bool]) -> None:
+        """Ends the lease; the mark, where the output was not finished, says that its run has ended."""
         self._is_over.set()
         if self._renewing is not None:
             self._renewing.join()
         with suppress(OSError):  # taken over; or out of reach, and then it is not renewed
-            if self._file.parent.exists(MANIFEST):  # committed; a renewal at that moment may have brought the mark back
+            if is_done():  # a renewal at that moment may have brought the mark back
                 self._file.delete()
             else:
                 self._write({"run": None})

@@ -33,7 +33,7 @@ from kbsource.lookup import KnowledgeSource
 from kbsource.records import BadRecord, Page
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import code_facts, input_files
-from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.output import ReleaseFolder, commit, output_file
 from kbsource.release.reader import check_hashes
 from kbsource.release.writer import write_lines, write_rejected
 from mapping.annotation.tasks import (
@@ -202,7 +202,7 @@ def write_candidates(
 
         stop_words = frozenset(spacy.blank(options.language).Defaults.stop_words)
     counts: Counter[str] = Counter(questions=0, passages=0, without_candidates=0, places_without_text=0)
-    with Joined() as joined, Folder.of(output).create() as file:
+    with Joined() as joined, output_file(output) as file:
         for number, run in enumerate(runs):
             for raw, record in _records(run, reject, "run"):
                 with raw.told(reject, stage="run"):

@@ -341,6 +341,7 @@ class OnnxComputer:
                 "kbsource nli --model MODEL --export-onnx FOLDER, then --model FOLDER."
             )
         self.device, provider = _onnx_device(runtime, device)
+        runtime.disable_telemetry_events()  # it may have been imported before kbsource set its switch
         options = runtime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = 1

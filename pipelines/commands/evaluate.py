@@ -8,8 +8,9 @@ from typing import Annotated
 from cyclopts import App
 
 from kbsource.errors import SetupError
-from kbsource.files import Folder, join
+from kbsource.files import join
 from kbsource.records import BadRecord
+from kbsource.release.output import output_file
 from mapping.metrics.evaluation import (
     AmberFiles,
     AmberOptions,
@@ -85,7 +86,7 @@ def kilt(files: Annotated[KiltFiles, FLAT], *, options: Annotated[KiltEvaluation
         )
     scores = evaluate_kilt(files, options, reject=faults.append)
     if files.items is not None:
-        with Folder.of(files.items).create() as file:
+        with output_file(files.items) as file:
             file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in scores.first.rows())
     again = command_line(
         "evaluate", "kilt", files.gold, files.predictions, "--compare", "OTHER", "--bootstrap", "10000"
@@ -121,7 +122,7 @@ def amber(files: Annotated[AmberFiles, FLAT], *, options: Annotated[AmberOptions
         for name, value in (("metrics", scores.metrics(k)), ("raw_metrics", {"accuracy": scores.hits[k]})):
             written[join(files.metrics or "", f"{name}@{k}.json")] = json.dumps(value, indent=4)
     for path, text in written.items():
-        with Folder.of(path).create() as file:
+        with output_file(path) as file:
             file.write(text.encode())
     said = scores.to_json()
     return Summary(

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from kbsource.errors import SetupError, counted
-from kbsource.files import Folder, join
+from kbsource.files import join
 from kbsource.records import Element, Page, instant_text
 from mapping.options import AtLeast1, File, FolderPath, Megabytes, Release, Releases, Threads, Title
 from pipelines.extras import missing_extra
@@ -512,7 +512,9 @@ def report(
         close_releases(opened)
     if output is None:
         return Summary(stream=[text.removesuffix("\n")])
-    with Folder.of(output).create() as file:
+    from kbsource.release.output import output_file
+
+    with output_file(output) as file:
         file.write(text.encode())
     browse = command_line("inspect", *releases)
     return Summary(rows=[("report", output)], values={"output": output}, next=browse)

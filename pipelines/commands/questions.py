@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from kbsource.errors import SetupError
-from kbsource.files import Folder
 from kbsource.records import BadRecord
+from kbsource.release.output import output_file
 from kbsource.release.reader import read_table
 from mapping.annotation.crowd import TaskOptions, apply_crowd
 from mapping.annotation.crowd import export_tasks as export
@@ -284,7 +284,7 @@ def report(campaign: FolderPath, /, *, questions: File | None = None) -> Summary
 
     summary, fates = report_campaign(campaign)
     if questions:
-        with Folder.of(questions).create() as file:
+        with output_file(questions) as file:
             file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in fates)
     return Summary(rows=_rows(summary, ""), values=summary)
 

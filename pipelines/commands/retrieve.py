@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from kbsource.errors import SetupError, counted
-from kbsource.files import Folder, absolute
+from kbsource.files import absolute
 from kbsource.records import BadRecord
 from mapping.entity_linking.records import LinkerOptions
 from mapping.options import FLAT, AtLeast1, File, FolderPath, FoundForm, Level, Release, System, Text
@@ -261,11 +261,12 @@ def _converted(
     then: str,
 ) -> Summary:
     """Writes what queries become, and tells what could not be used."""
+    from kbsource.release.output import output_file
     from mapping.retrieval.runs import of_queries
 
     faults: list[BadRecord] = []
     n_records = 0
-    with Folder.of(output).create() as target:
+    with output_file(output) as target:
         for content in of_queries(queries(faults.append), faults.append, line_of):
             target.write(content)
             n_records += 1

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from kbsource.errors import SetupError, counted
-from kbsource.files import Folder, absolute
+from kbsource.files import absolute
 from mapping.options import LARGEST, FileOrPipe, FolderPath, Like, Release, Title
 from mapping.publish.subject import LICENCES, rights_of
 from pipelines.progress import Progress, size
@@ -199,6 +199,7 @@ def export_kilt(release: Release, /, *, output: FileOrPipe) -> Summary:
     """
     from kbsource.kilt import write_kilt
     from kbsource.lookup import KnowledgeSource
+    from kbsource.release.output import output_file
     from kbsource.release.pages.reading import TABLE, PageItemsReader
 
     if os.path.isdir(output):
@@ -207,7 +208,7 @@ def export_kilt(release: Release, /, *, output: FileOrPipe) -> Summary:
     with (
         KnowledgeSource.open(release) as source,
         Progress().counting("export", "pages") as see,
-        nullcontext(sys.stdout.buffer) if is_piped else Folder.of(output).create() as sink,
+        nullcontext(sys.stdout.buffer) if is_piped else output_file(output) as sink,
     ):
         n_pages, has_terms = len(source), TABLE in source.manifest.tables
         terms = PageItemsReader(release, source.manifest).terms if has_terms else None

@@ -21,6 +21,7 @@ from kbsource.files import Folder, absolute, base_name, glob, join
 from kbsource.identity import stable_sha256
 from kbsource.records import BadRecord
 from kbsource.release.manifest import code_facts
+from kbsource.release.output import locked_output
 from kbsource.rows import Row
 from kbsource.runtime.chunks import (
     ChunkKey,
@@ -75,33 +76,37 @@ def through_model(
     """
     pipeline = new_pipeline(flags)
     check_paths(flags, output)
-    staging = Folder.of(f"{absolute(output)}.{stable_sha256(*decides, repr(code_facts()))[:16]}.partial")
+    output = absolute(output)
+    staging = Folder.of(f"{output}.{stable_sha256(*decides, repr(code_facts()))[:16]}.partial")
     path, folder = str(staging / "asked.parquet"), str(staging / "answers")
     ask = partial(_ask, row=row, answer=answer, stage=name, file=base_name(source), folder=folder)
     refused: list[BadRecord] = []
-    try:
-        # Also where they are there: lines that cannot be used are told by every run.
-        sizes = list(_write(path, questions, row, together))
-        _ = (
-            pipeline
-            | "asked" >> ReadTable([path], None, chunk_rows=1)
-            | name >> RunModel(ListHandler(open_model, ask), model)
-        )
-        with progress.stage(name, chunks_done(str(staging), folder, sizes, unit=unit)):
-            run_pipeline(pipeline, name)
-        with Folder.of(absolute(output)).create() as target:
-            for number in range(len(sizes)):
-                stored, report = read_chunk_report(chunk_path(folder, ChunkKey(number, 0)))
-                for batch in read_stored(stored):
-                    target.writelines(batch["line"].to_pylist())
-                refused += report.rejected
-    except BaseException:
-        if glob(join(folder, "*.arrow")):
-            progress.note(f"What is done is in {staging}. The same command goes on with it; else remove that folder.")
-        else:
-            staging.delete()
-        raise
-    staging.delete()
+    with locked_output(output):
+        try:
+            # Also where they are there: lines that cannot be used are told by every run.
+            sizes = list(_write(path, questions, row, together))
+            _ = (
+                pipeline
+                | "asked" >> ReadTable([path], None, chunk_rows=1)
+                | name >> RunModel(ListHandler(open_model, ask), model)
+            )
+            with progress.stage(name, chunks_done(str(staging), folder, sizes, unit=unit)):
+                run_pipeline(pipeline, name)
+            with Folder.of(output).create() as target:
+                for number in range(len(sizes)):
+                    stored, report = read_chunk_report(chunk_path(folder, ChunkKey(number, 0)))
+                    for batch in read_stored(stored):
+                        target.writelines(batch["line"].to_pylist())
+                    refused += report.rejected
+        except BaseException:
+            if glob(join(folder, "*.arrow")):
+                progress.note(
+                    f"What is done is in {staging}. The same command goes on with it; else remove that folder."
+                )
+            else:
+                staging.delete()
+            raise
+        staging.delete()
     return sum(sizes), refused
 
 

@@ -10,13 +10,14 @@ import copy
 import signal
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 import grpc
 from apache_beam.metrics.monitoring_infos import consolidate
 from apache_beam.portability.api import beam_fn_api_pb2
+from apache_beam.runners.portability.fn_api_runner import worker_handlers
 from apache_beam.runners.portability.fn_api_runner.fn_runner import BundleManager, FnApiRunner, ParallelBundleManager
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
     BeamFnControlServicer,
@@ -52,7 +53,8 @@ class LocalProcessRunner(FnApiRunner):  # type: ignore[misc]  # Beam is untyped
         _ended.clear()
         hook, threading.excepthook = threading.excepthook, _say_unless_gone
         try:
-            return super().run_pipeline(pipeline, options)
+            with _servers_for_this_machine():
+                return super().run_pipeline(pipeline, options)
         except (RuntimeError, grpc.RpcError) as error:
             # Beam has waited for the end of its workers, whatever it fell over first.
             if not _ended:
@@ -69,6 +71,36 @@ class LocalProcessRunner(FnApiRunner):  # type: ignore[misc]  # Beam is untyped
         if isinstance(manager, ParallelBundleManager):
             return _SharedWork(bundle_context_manager, cache_token_generator=manager._cache_token_generator)
         return manager
+
+
+_THIS_MACHINE = "127.0.0.1"
+
+
+class _Grpc:
+    """``grpc`` as Beam's module of workers sees it: what a server listens to is this machine.
+
+    Beam has its servers listen to every network, unasked for a name, and one of them hands out any file.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(grpc, name)
+
+    @staticmethod
+    def server(*args: Any, **options: Any) -> Any:
+        server = grpc.server(*args, **options)
+        listen = server.add_insecure_port
+        server.add_insecure_port = lambda address: listen(address.replace("[::]", _THIS_MACHINE))
+        return server
+
+
+@contextlib.contextmanager
+def _servers_for_this_machine() -> Iterator[None]:
+    """Has the servers that Beam starts for its workers listen to this machine only."""
+    worker_handlers.grpc = _Grpc()
+    try:
+        yield
+    finally:
+        worker_handlers.grpc = grpc
 
 
 class _SharedWork(BundleManager):  # type: ignore[misc]  # Beam is untyped

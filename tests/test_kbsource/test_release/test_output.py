@@ -192,3 +192,70 @@ def test_folders_that_are_finished_by_themselves_stay_and_the_others_are_cleared
     (tmp_path / "nq/test/mine.txt").write_text("years of work")
     with pytest.raises(SetupError, match=r"neither empty.*nq/test/mine\.txt"), locked(3):
         pass
+
+
+def write_a_line(path: Path) -> None:
+    with outputs.output_file(str(path)) as file:
+        file.write(b"whole\n")
+
+
+def test_a_file_has_one_run_at_a_time_and_nothing_beside_it_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "lines.jsonl"
+    with outputs.output_file(str(path)) as file:
+        file.write(b"first\n")
+        with pytest.raises(SetupError, match=r"lines\.jsonl: another run is writing it"):
+            write_a_line(path)
+    assert path.read_bytes() == b"first\n"
+    assert files(tmp_path) == ["new/lines.jsonl"]
+
+    with pytest.raises(ZeroDivisionError), outputs.output_file(str(path)) as file:
+        raise ZeroDivisionError
+    assert path.read_bytes() == b"first\n"
+    assert files(tmp_path) == ["new/lines.jsonl"]
+
+    (tmp_path / "new" / "lines.jsonl.tmp").write_text("half, of a run that was killed")
+    write_a_line(path)
+    assert path.read_bytes() == b"whole\n"
+
+
+def test_a_file_that_is_locked_for_long_is_written_by_its_run_alone(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    with outputs.locked_output(str(path)):
+        with pytest.raises(SetupError, match="another run is writing it"), outputs.locked_output(str(path)):
+            pass
+        with Folder.of(str(path)).create() as file:
+            file.write(b"whole\n")
+    assert files(tmp_path) == ["lines.jsonl"]
+
+
+def test_of_many_that_write_a_file_at_once_every_one_writes_it_whole_or_is_refused(tmp_path: Path) -> None:
+    path, refused, faults = tmp_path / "lines.jsonl", [0], list[OSError]()
+
+    def write(number: int) -> None:
+        for _ in range(50):
+            try:
+                with outputs.output_file(str(path)) as file:
+                    file.write(b"%d" % number * 1000)
+            except SetupError:
+                refused[0] += 1
+            except OSError as error:
+                faults.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    assert len(set(path.read_bytes())) == 1
+    assert files(tmp_path) == ["lines.jsonl"]
+
+
+def test_a_file_in_a_store_has_one_run_at_a_time_too() -> None:
+    place = Folder.of(f"memory://{uuid.uuid4().hex}/out/lines.jsonl")
+    with outputs.locked_output(str(place)):
+        second = outputs.locked_output(str(place))
+        with pytest.raises(SetupError, match=r"lines\.jsonl: another run is writing it"), second:
+            pass
+        place.write(b"whole")
+    assert place.parent.files() == ["lines.jsonl"]

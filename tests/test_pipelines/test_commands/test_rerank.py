@@ -12,6 +12,7 @@ pytest.importorskip("onnxruntime")
 pytest.importorskip("transformers")
 
 from kbsource.errors import SetupError
+from kbsource.release.output import locked_output
 from mapping.passages.corpus import read_passages
 from mapping.retrieval.systems import Reranker
 from pipelines.cli import main
@@ -161,3 +162,17 @@ def test_what_cannot_be_used_is_told(tmp_path: Path, folder: Path, capsys: pytes
         == 2
     )
     assert "holds no config.json" in capsys.readouterr().err
+
+
+def test_a_second_run_for_the_same_file_is_refused_and_the_first_goes_on(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out.jsonl"
+    with locked_output(str(output)):
+        assert _rerank(folder, "passage.jsonl", output) == 2
+    assert capsys.readouterr().err.endswith(
+        f"{output}: another run is writing it; wait until it has ended, or choose another output.\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+    assert _rerank(folder, "passage.jsonl", output) == 0
+    assert list(tmp_path.iterdir()) == [output]

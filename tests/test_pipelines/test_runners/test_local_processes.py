@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 import apache_beam as beam
 import pytest
 from apache_beam.portability.api import beam_fn_api_pb2
+from apache_beam.runners.portability.fn_api_runner import worker_handlers
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import BeamFnControlServicer, ControlConnection
 
 from pipelines.runners import local_processes
@@ -102,3 +104,15 @@ def test_a_fork_server_tells_how_a_worker_ended_and_another_one_takes_its_place_
     before = fork_server()
     before._listener.join(10)
     assert fork_server() is not before
+
+
+def test_servers_for_workers_listen_to_this_machine_only() -> None:
+    with local_processes._servers_for_this_machine():
+        server = worker_handlers.GrpcServer(worker_handlers.StateServicer(), None, SimpleNamespace())
+    try:
+        for port in (server.control_port, server.data_port, server.state_port, server.logging_port):
+            socket.create_connection(("127.0.0.1", port), timeout=10).close()
+            with pytest.raises(ConnectionRefusedError):  # any other address of this machine
+                socket.create_connection(("127.0.0.2", port), timeout=10)
+    finally:
+        server.close()

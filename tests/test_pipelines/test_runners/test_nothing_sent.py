@@ -1,0 +1,127 @@
+"""No command speaks to anyone beyond this machine, nor leaves anything in the user's cache or the temporary folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.request import urlopen
+
+import pytest
+
+from pipelines.commands import COMMANDS
+from pipelines.commands.demo import STEPS, Step, step_arguments
+from tests.support import mini_wiki, traced
+from tests.support.edited_wiki import DATE, write_edited
+from tests.support.real_data import ROOT
+from tests.support.tiny_encoder import tiny_encoder
+from tests.support.tiny_nli import overlap_model
+
+for library in ("onnxruntime", "onnx", "transformers", "tantivy", "mcp"):
+    pytest.importorskip(library, reason="needs kbsource[nli,search,serve]")
+
+MULTI = "--runner local-multi --workers 2"
+REJECTS = f"--max-rejects {mini_wiki.MAX_REJECTS}"
+GOLD = "%aligned/nq/dev/nq-dev-kilt.jsonl"
+QUESTIONS = "%qampari/qampari_data/dev_data.jsonl"
+
+
+class Run(NamedTuple):
+    line: str  #: of ``kbsource``, with the places of the demo: ``@NAME`` of the mini-wiki, ``%NAME`` of what is made
+    codes: tuple[int, ...] = (0,)
+
+
+RUNS = (
+    Run("check-dump @miniwiki-20260101-pages-articles-multistream.xml.bz2 --deep", (0, 1)),
+    Run(f"build %miniwiki-{DATE}-pages-articles.xml --page-props %miniwiki-{DATE}-page_props.sql.gz "
+        f"--output %later --references --templates lua {REJECTS} {MULTI}"),
+    Run("check-sources %later --model %nli --backend onnx --output %verdicts.jsonl " + MULTI),
+    Run(f"vectors %passages --model %encoder --output %passages-vectors {MULTI}"),
+    Run("search %passages 'Port Sellick' --system dense --vectors %passages-vectors --model %encoder"),
+    Run(f"rerank %passages %bm25-dev.jsonl --model %ranker --queries {QUESTIONS} --depth 3 --output %reranked {MULTI}"),
+    Run("nli --model %nli --backend onnx --premise 'Ada lives.' --hypothesis 'Ada lives.'"),
+    # Reading needs PyTorch, and a model that writes; it ends once it has looked for them.
+    Run(f"read {QUESTIONS} --model %nli --form closed --output %read.jsonl", (2,)),
+    Run("facts %release %later --wikidata %wikidata %wikidata --model %nli --backend onnx --output %facts"),
+    Run(f"age %release %later --input {GOLD} --from-kb %release --output %age"),
+    Run("diff %release %later --output %diff"),
+    Run("locate %release --title 'Halvane Isles' --evidence 'Halvane Isles'"),
+    Run(f"validate-kilt %release {GOLD}"),
+    Run("catalogue %"),
+    Run("report %release --output %report.html"),
+    Run("templates %release"),
+    Run("verify %passages-vectors --passages %passages"),
+    Run(f"evaluate kilt {GOLD} {GOLD}", (0, 1)),
+    Run("qampari-tasks export %qampari --output %tasks"),
+    Run(f"campaign candidates {GOLD} {GOLD} --kb %release --output %candidates.jsonl", (0, 1)),
+    Run("publish %release --output %published --repo-id someone/miniwiki"),
+    Run("export %release --output %pages.jsonl"),
+    Run("beir %aligned/nq/dev %passages --output %beir"),
+    Run("trec %bm25-dev.jsonl --output %run.trec"),
+    Run("completion bash"),
+)  # fmt: skip
+SERVED = ("inspect %release %passages", "serve %release --passages %passages")
+"""Commands that run until they are told to end."""
+
+
+@pytest.mark.slow  # only the kernel knows what a process and its children say to whom
+@pytest.mark.skipif(traced.why_not_traced() is not None, reason=str(traced.why_not_traced()))
+def test_no_command_speaks_to_anyone_but_this_machine(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    sent = _traced(["demo", "--output", str(made)], tmp_path, codes=(0,))
+    write_edited(made)
+    texts = ["Where does Port Sellick lie?"]
+    tiny_encoder(made / "encoder", texts=texts)
+    overlap_model(made / "ranker", texts=texts, is_ranker=True)
+    overlap_model(made / "nli", texts=texts)
+    for run in RUNS:
+        sent += _traced(step_arguments(Step("", "", run.line), str(made)), tmp_path, codes=run.codes)
+    for line in SERVED:
+        sent += _traced_while_it_answers(step_arguments(Step("", "", line), str(made)), tmp_path)
+
+    assert sent == []
+    assert left_behind(tmp_path) == []
+    lines = [step.arguments for step in STEPS] + [run.line for run in RUNS] + [*SERVED]
+    assert {line.split()[0] for line in lines} | {"demo"} == COMMANDS.keys()
+
+
+def _command(arguments: Sequence[str], folder: Path) -> list[str]:
+    return traced.tracing([sys.executable, "-P", "-m", "pipelines.cli", *arguments], folder / "calls")
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {**traced.environment(folder), "PYTHONPATH": str(ROOT)}
+
+
+def _traced(arguments: Sequence[str], folder: Path, *, codes: Sequence[int]) -> list[str]:
+    """Runs a command, and returns its calls to the outside."""
+    command = _command(arguments, folder)
+    ended = subprocess.run(command, env=_environment(folder), cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode in codes, f"{' '.join(arguments)}\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}"
+    return [f"{arguments[0]}: {call}" for call in traced.sent_outside(folder / "calls")]
+
+
+def _traced_while_it_answers(arguments: Sequence[str], folder: Path) -> list[str]:
+    command = _command([*arguments, "--port", "0"], folder)
+    with subprocess.Popen(
+        command, env=_environment(folder), cwd=ROOT, stdout=subprocess.PIPE, text=True, process_group=0
+    ) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[0]
+        try:
+            with urlopen(url) as answer:
+                assert answer.status == 200
+        finally:
+            os.killpg(process.pid, signal.SIGINT)
+            process.communicate()
+    return [f"{arguments[0]}: {call}" for call in traced.sent_outside(folder / "calls")]
+
+
+def left_behind(folder: Path) -> list[str]:
+    """Files in the home and in the temporary folder that are not an index that kbsource keeps."""
+    found = [path for name in ("home", "tmp") for path in (folder / name).rglob("*") if path.is_file()]
+    return [str(path) for path in found if "kbsource" not in str(path.relative_to(folder))]
