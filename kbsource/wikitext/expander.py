@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kbsource.site import CATEGORY, TEMPLATE, Site
-from kbsource.titles import split_namespace
-from kbsource.wikitext.asked import Asked
+from kbsource.titles import clean_title, split_namespace, upper_first
+from kbsource.wikitext.asked import MODULE, Asked
 from kbsource.wikitext.functions.arguments import PageFacts, Template
-from kbsource.wikitext.functions.conditions import CHOICES, nth
+from kbsource.wikitext.functions.conditions import CHOICES, namespace_text, nth
 from kbsource.wikitext.markers import CURRENCY, CUT, LINE, NUMBER, as_expanded, unmark_separators
 from kbsource.wikitext.templates import (
     TemplateRule,
@@ -103,14 +103,14 @@ class Frame:
     def __init__(
         self,
         engine: PageExpander,
-        title: str,
+        title: str = "",
         *,
         names: tuple[str, ...] = (),
         arguments: dict[str, Argument] | None = None,
         parent: Frame | None = None,
     ) -> None:
         self.engine = engine
-        self.title = title  #: full name of the template or module, ``Template:Age``; of the page for what stands on it
+        self.title = title  #: full name of the template or module, ``Template:Age``; empty for the page itself
         self.names = names  #: the templates at work, outermost first, this one included
         self.parent = parent  #: the template that invokes a module; None for a template
         self._arguments = arguments or {}
@@ -119,6 +119,11 @@ class Frame:
     def arguments(self) -> Mapping[str, str]:
         """Values by name, numbers as text; those without a name keep the white space around them."""
         return {name: self._argument(name) or "" for name in self._arguments}
+
+    @property
+    def shown_title(self) -> str:
+        """Full name of the template or module, or the title of the page, as ``page_title``."""
+        return self.title or self.page_title
 
     @property
     def page_title(self) -> str:
@@ -236,7 +241,7 @@ class Frame:
             return engine.unknown()
         engine.spend(n_pieces // PIECES_A_UNIT)
         engine.n_refs += n_refs
-        return engine.give(self._with(node.parts, f"Template:{name}", (*self.names, name)).read(tree))
+        return engine.give(self._with(node.parts, engine.wiki.template_prefix + name, (*self.names, name)).read(tree))
 
     def _with(self, parts: Parts, title: str, names: tuple[str, ...], parent: Frame | None = None) -> Frame:
         """The frame of what is used with these arguments."""
@@ -272,7 +277,7 @@ class Frame:
         if invoke is None or not parts:
             engine.n_modules += 1
             return engine.unknown()
-        frame = self._with(parts[1:], f"Module:{module}", self.names, parent=self)
+        frame = self._with(parts[1:], engine.wiki.module_title(module), self.names, parent=self)
         text = invoke(module, nth(parts, 0, self.read), frame)
         if text is None:
             engine.n_modules += 1
@@ -352,6 +357,13 @@ class Expander:
         self.find_rule = find_rule
         self.invoke = invoke
         self.exists = exists or (lambda title: False)
+        self.template_prefix = (
+            f"{namespace_text(TEMPLATE, site)}:"  #: the wiki's own name of the namespace, and a colon
+        )
+
+    def module_title(self, name: str) -> str:
+        """The full name of a module, with the wiki's own name of the namespace."""
+        return f"{namespace_text(MODULE, self._site)}:{upper_first(clean_title(name), self._site.lang)}"
 
     def name_template(self, head: str) -> str:
         """The normal form of a template's name, without the wiki's own prefix for templates."""
@@ -385,7 +397,6 @@ class PageExpander:
     """Expands the uses on one page, which share what they may cost: what has been spent is in its numbers."""
 
     __slots__ = (
-        "_title",
         "depth",
         "is_invoked",
         "is_partial",
@@ -401,7 +412,6 @@ class PageExpander:
     def __init__(self, wiki: Expander, page: PageFacts) -> None:
         self.wiki = wiki
         self.page = WatchedPage(page)
-        self._title = page.title
         self.work = self.n_chars = self.n_look_ups = 0
         self._start()
 
@@ -491,7 +501,7 @@ class PageExpander:
             (None if name is None else (unmark_separators(name),), (unmark_separators(value),))
             for name, value in split_arguments(inner)
         ]
-        return Frame(self, self._title).use(Use(parts[0][1], tuple(parts[1:]), True), is_by_rule=False)
+        return Frame(self).use(Use(parts[0][1], tuple(parts[1:]), True), is_by_rule=False)
 
     def _seen(self, text: str) -> Expanded:
         if "{{" in text or "}}" in text:  # parameters without a value, and what has no partner
