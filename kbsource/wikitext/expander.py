@@ -145,7 +145,7 @@ class Frame:
         if n_pieces > MAX_PIECES:
             raise BoundError("pieces")
         self.spend(n_pieces + wikitext.count("<"))
-        return self.read(read_tree(transcluded(wikitext, self.engine.page.lang, Counter())))
+        return self.read(read_tree(transcluded(wikitext, self.engine.page.lang, Counter(), is_marked=True)))
 
     def expand(self, name: str, arguments: Mapping[str, str]) -> str:
         """The expansion of a template or parser function (``#if``, ``lc:``) with these arguments."""

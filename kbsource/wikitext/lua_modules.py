@@ -9,7 +9,7 @@ import time as clock
 import unicodedata
 import urllib.parse
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from kbsource.wikitext.functions.clock import read_moment, write_moment
 from kbsource.wikitext.functions.inflection import inflect, plural_form
 from kbsource.wikitext.functions.messages import fallbacks, message
 from kbsource.wikitext.functions.numbers import format_number, local_digits, unformat_number
+from kbsource.wikitext.markers import find_marks, without_forged_marks
 
 INSTRUCTIONS_A_UNIT = 100
 """Lua instructions that are a unit of the page's work, so that a page runs as many as take about a second."""
@@ -145,6 +146,16 @@ def _orderly(text: str) -> str:
     return text
 
 
+def _in_normal_form(text: str) -> str:
+    """The wikitext of a module as MediaWiki saves all text, in normal form C, where it can be brought there in time."""
+    if text.isascii():
+        return text
+    try:
+        return unicodedata.normalize("NFC", _orderly(text))
+    except ArgumentError:
+        return text
+
+
 def _all_taken(values: tuple[object, ...], kinds: str) -> list[Value]:
     """The values as a question takes them."""
     if kinds.endswith("*"):
@@ -183,6 +194,7 @@ class Host:
         self._modules = modules
         self._exists = exists
         self._children: list[Frame] = []
+        self._marks: set[str] = set()  # marks of structure in what the module was given
         self.bound: BoundError | None = None  #: why the page may run no further
         self._last = clock.thread_time() + MAX_SECONDS
 
@@ -216,10 +228,27 @@ class Host:
             raise ArgumentError("no such frame")
         return frames[int(number)]
 
+    def _given(self, wikitext: str) -> str:
+        """Wikitext that the module is given, whose marks it may give back."""
+        self._marks |= find_marks(wikitext)
+        return wikitext
+
+    def taken(self, wikitext: str) -> str:
+        """Wikitext that the module gives, without marks that it made up."""
+        return without_forged_marks(wikitext, self._marks)
+
+    def _arguments_of(self, flat: tuple[str, ...]) -> dict[str, str]:
+        """Arguments that the module gives as key and value in turn."""
+        texts = [*map(self.taken, flat)]
+        return dict(zip(texts[::2], texts[1::2], strict=True))
+
+    def _preprocess(self, number: float, wikitext: str) -> str:
+        return self._given(self._frame_of(number).preprocess(self.taken(wikitext)))
+
     def _child(self, number: float, title: str, *flat: str) -> int:
         self._frame.spend(_UNITS_A_LOOK_UP)
         frame = self._frame_of(number)
-        arguments: dict[str, Argument] = dict(zip(flat[::2], flat[1::2], strict=True))
+        arguments: dict[str, Argument] = {**self._arguments_of(flat)}
         child = Frame(frame.engine, title or frame.title, names=frame.names, arguments=arguments, parent=frame)
         self._children.append(child)
         return len(self._children) + 1
@@ -236,12 +265,12 @@ class Host:
             (key for key in arguments if key.isdecimal() and key.isascii()), key=lambda key: (len(key), key)
         )
         others = [key for key in arguments if not (key.isdecimal() and key.isascii())]
-        texts = [text.encode("utf-8", "replace") for key in numbers + others for text in (key, arguments[key])]
+        given = (self._given(text) for key in numbers + others for text in (key, arguments[key]))
+        texts = [text.encode("utf-8", "replace") for text in given]
         return b"".join(b"%d:%s" % (len(text), text) for text in texts)
 
     def _expand(self, number: int, name: str, *flat: str) -> str:
-        arguments: Mapping[str, str] = dict(zip(flat[::2], flat[1::2], strict=True))
-        return self._frame_of(number).expand(name, arguments)
+        return self._given(self._frame_of(number).expand(self.taken(name), self._arguments_of(flat)))
 
     # Pages.
 
@@ -407,7 +436,7 @@ _QUESTIONS = {
     "child": Question("nss*", Host._child, 64),
     "empty_frame": Question("", Host._empty_frame),
     "expensive": Question("", lambda host: host._frame.engine.look_up()),
-    "preprocess": Question("ns", lambda host, number, wikitext: host._frame_of(number).preprocess(wikitext), 64),
+    "preprocess": Question("ns", Host._preprocess, 64),
     "expand": Question("nss*", Host._expand, 64),
     "module": Question("s", Host._module, 64),
     "library": Question("s", lambda host, name: host._modules.library(name)),
@@ -558,7 +587,7 @@ class LuaModules:
             self._n_running -= 1
         if host.bound is not None:
             raise host.bound
-        return bytes(text).decode("utf-8", "replace")
+        return host.taken(_in_normal_form(bytes(text).decode("utf-8", "replace")))
 
     def _compile(self, source: str, name: str) -> tuple[bytes | None, str]:
         import lupa.lua51

@@ -638,3 +638,30 @@ def test_modules_that_are_redirects(source: str, shown: str) -> None:
     lua = "local t = mw.title.new('Module:R') return tostring(t.isRedirect) .. tostring(t.redirectTarget)"
     page = parsed("{{#invoke:M|f}}", {"M": f"return {{ f = function() {lua} end }}", "R": source, "Data": "return {}"})
     assert page.elements[1].text == shown
+
+
+@pytest.mark.parametrize(
+    ("call", "shown"),
+    [
+        pytest.param(r"return 'a\0b'", "a�b", id="a pipe"),
+        pytest.param(r"return 'a\5b\1\2\3\4\6\7'", "a�b������", id="other marks of structure"),
+        pytest.param(r"return '\14\14x\15\15 \26\27\31'", "��x�� ���", id="literal characters"),
+        pytest.param(r"return 'a\r\nb\rc'", "a b c", id="line breaks"),
+        pytest.param("return 'a\\204\\132' .. '\\255'", "ā�", id="normal form"),
+        pytest.param(r"return frame:preprocess('a\0b<nowiki>[[c]]</nowiki>\2')", "a�b[[c]]�", id="wikitext"),
+        pytest.param(
+            r"return frame:expandTemplate{ title = 'Zzz both', args = { 'a\0b', '\28' } }", "a�b-�", id="arguments"
+        ),
+        pytest.param("return frame:preprocess(frame.args[1])", "[[x]] {{y}} z", id="what was literal stays so"),
+        pytest.param("return frame.args[1] .. '|\\0'", "[[x]] {{y}} z|�", id="what was given may be returned"),
+        pytest.param("return frame.args[2]", "", id="places of boxes"),
+    ],
+)
+def test_no_module_makes_up_marks(call: str, shown: str) -> None:
+    page = parsed(
+        "({{#invoke:M|f|<nowiki>[[x]] {{y}}</nowiki> [[z]]|{{Infobox x|a=b}}}})",
+        {"M": f"return {{ f = function(frame) {call} end }}"},
+        {"Zzz both": "{{{1}}}-{{{2}}}"},
+    )
+    check_laws(page)
+    assert " ".join(element.text for element in page.elements[1:]).strip("() ") == shown
