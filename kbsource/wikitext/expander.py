@@ -151,11 +151,14 @@ class Frame:
         """The expansion of a template or parser function (``#if``, ``lc:``) with these arguments."""
         numbers = sorted((name for name in arguments if name.isdecimal()), key=lambda name: (len(name), name))
         parts: list[tuple[Text | None, Text]] = [((number,), (arguments[number],)) for number in numbers]
-        parts += [((key,), (value,)) for key, value in arguments.items() if not key.isdecimal()]
+        named: list[tuple[Text | None, Text]] = [
+            ((key,), (value,)) for key, value in arguments.items() if not key.isdecimal()
+        ]
         if name.rstrip(":").casefold() not in magic().functions:
-            return self.use(Use((name,), tuple(parts), True))
+            return self.use(Use((name,), (*parts, *named), True))
         first, *others = [value for _, value in parts] or [("",)]
-        return self.use(Use((f"{name.rstrip(':')}:", *first), tuple((None, value) for value in others), True))
+        unnamed = ((None, value) for value in others)
+        return self.use(Use((f"{name.rstrip(':')}:", *first), (*unnamed, *named), True))
 
     def spend(self, work: int) -> None:
         """Charges units of work to the page; a BoundError must pass through."""
@@ -266,9 +269,11 @@ class Frame:
             return nth(parts, 0 if is_there else 1, self.read)
         if name == "#invoke":
             return self._invoke(first.strip(), parts)
-        values = (first, *(nth(parts, number, self.read) for number in range(len(parts))))
-        if name == "#tag":
-            name, values = f"#tag:{first.strip().lower()}", values[1:]
+        if name == "#tag":  # white space around its content stays
+            name = f"#tag:{first.strip().lower()}"
+            values = tuple(self.read(value if key is None else (*key, "=", *value)) for key, value in parts)
+        else:
+            values = (first, *(nth(parts, number, self.read) for number in range(len(parts))))
         return engine.by_rule(wiki.find_rule(name), Template(name, values, {}))
 
     def _invoke(self, module: str, parts: Parts) -> str:

@@ -179,6 +179,12 @@ end
 function frame_methods:expandTemplate(given)
     return ask('expand', self.id, tostring(given.title), flattened('frame:expandTemplate', given.args))
 end
+local function text_or_number(value, message)
+    if type(value) ~= 'string' and type(value) ~= 'number' then
+        error(message, 3)
+    end
+    return tostring(value)
+end
 function frame_methods:callParserFunction(name, arguments, ...)
     if type(name) == 'table' then
         name, arguments = name.name, name.args
@@ -188,14 +194,21 @@ function frame_methods:callParserFunction(name, arguments, ...)
     if type(arguments) ~= 'table' then
         arguments = { arguments }
     end
-    local first = name:match('^[^:]+:(.+)$')
-    if first then
-        name = name:match('^[^:]+')
-        local moved = { first }
-        for i, value in ipairs(arguments) do
-            moved[i + 1] = value
+    if name == nil then
+        error('frame:callParserFunction: a function name is required', 2)
+    end
+    name = text_or_number(name, 'frame:callParserFunction: function name must be a string or number')
+    local given, first = name:match('^([^:]*):(.*)$')
+    if given then
+        name = given
+        local moved = { first:match('^%s*(.-)%s*$') }
+        for key, value in pairs(arguments) do
+            moved[type(key) == 'number' and key + 1 or key] = value
         end
         arguments = moved
+    end
+    if arguments[1] == nil then
+        error('callParserFunction: At least one unnamed parameter (the parameter that comes after the colon in wikitext) must be provided', 0)
     end
     return ask('expand', self.id, name .. ':', flattened('frame:callParserFunction', arguments))
 end
@@ -203,9 +216,16 @@ function frame_methods:extensionTag(name, content, attributes)
     if type(name) == 'table' then
         name, content, attributes = name.name, name.content, name.args
     end
-    local values = { tostring(name), content or '' }
-    for key, value in pairs(type(attributes) == 'table' and attributes or {}) do
-        values[#values + 1] = tostring(key) .. '=' .. tostring(value)
+    if name == nil then
+        error('frame:extensionTag: a function name is required', 2)
+    end
+    name = text_or_number(name, 'frame:extensionTag: tag name must be a string or number')
+    local values = { name, text_or_number(content == nil and '' or content, 'frame:extensionTag: content must be a string or number') }
+    if attributes ~= nil and type(attributes) ~= 'table' then
+        attributes = { text_or_number(attributes, 'frame:extensionTag: args must be a string, number, or table') }
+    end
+    for key, value in pairs(attributes or {}) do
+        values[type(key) == 'number' and key + 2 or key] = value
     end
     return ask('expand', self.id, '#tag:', flattened('frame:extensionTag', values))
 end
