@@ -19,8 +19,9 @@ from kbsource.wikitext.markers import CURRENCY, CUT, LINE, NUMBER, as_expanded, 
 from kbsource.wikitext.templates import (
     TemplateRule,
     find_function,
+    find_variable,
     is_number,
-    magic,
+    name_function,
     normalise_template_name,
     numbered_in_place,
     split_arguments,
@@ -154,7 +155,7 @@ class Frame:
         named: list[tuple[Text | None, Text]] = [
             ((key,), (value,)) for key, value in arguments.items() if not key.isdecimal()
         ]
-        if name.rstrip(":").casefold() not in magic().functions:
+        if name_function(name.rstrip(":")) is None:
             return self.use(Use((name,), (*parts, *named), True))
         first, *others = [value for _, value in parts] or [("",)]
         unnamed = ((None, value) for value in others)
@@ -210,7 +211,7 @@ class Frame:
         head = self.read(node.head)
         if ":" in head and (found := find_function(head)):
             return self._function(*found, node.parts)
-        if not node.parts and (variable := magic().variables.get(head.strip())):
+        if not node.parts and (variable := find_variable(head.strip())):
             return engine.by_rule(wiki.find_rule(variable), Template(variable, (), {}))
         name = wiki.name_template(head)
         if not name or head.lstrip().startswith(":"):
