@@ -11,16 +11,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kbsource.site import CATEGORY, TEMPLATE, Site
-from kbsource.titles import split_namespace
-from kbsource.wikitext.asked import Asked
+from kbsource.titles import clean_title, split_namespace, upper_first
+from kbsource.wikitext.asked import MODULE, Asked
 from kbsource.wikitext.functions.arguments import PageFacts, Template
-from kbsource.wikitext.functions.conditions import CHOICES, nth
+from kbsource.wikitext.functions.conditions import CHOICES, namespace_text, nth
 from kbsource.wikitext.markers import CURRENCY, CUT, LINE, NUMBER, as_expanded, unmark_separators
 from kbsource.wikitext.templates import (
     TemplateRule,
     find_function,
+    find_variable,
     is_number,
-    magic,
+    name_function,
     normalise_template_name,
     numbered_in_place,
     split_arguments,
@@ -103,14 +104,14 @@ class Frame:
     def __init__(
         self,
         engine: PageExpander,
-        title: str,
+        title: str = "",
         *,
         names: tuple[str, ...] = (),
         arguments: dict[str, Argument] | None = None,
         parent: Frame | None = None,
     ) -> None:
         self.engine = engine
-        self.title = title  #: full name of the template or module, ``Template:Age``; of the page for what stands on it
+        self.title = title  #: full name of the template or module, ``Template:Age``; empty for the page itself
         self.names = names  #: the templates at work, outermost first, this one included
         self.parent = parent  #: the template that invokes a module; None for a template
         self._arguments = arguments or {}
@@ -119,6 +120,11 @@ class Frame:
     def arguments(self) -> Mapping[str, str]:
         """Values by name, numbers as text; those without a name keep the white space around them."""
         return {name: self._argument(name) or "" for name in self._arguments}
+
+    @property
+    def shown_title(self) -> str:
+        """Full name of the template or module, or the title of the page, as ``page_title``."""
+        return self.title or self.page_title
 
     @property
     def page_title(self) -> str:
@@ -140,17 +146,20 @@ class Frame:
         if n_pieces > MAX_PIECES:
             raise BoundError("pieces")
         self.spend(n_pieces + wikitext.count("<"))
-        return self.read(read_tree(transcluded(wikitext, self.engine.page.lang, Counter())))
+        return self.read(read_tree(transcluded(wikitext, self.engine.page.lang, Counter(), is_marked=True)))
 
     def expand(self, name: str, arguments: Mapping[str, str]) -> str:
         """The expansion of a template or parser function (``#if``, ``lc:``) with these arguments."""
         numbers = sorted((name for name in arguments if name.isdecimal()), key=lambda name: (len(name), name))
         parts: list[tuple[Text | None, Text]] = [((number,), (arguments[number],)) for number in numbers]
-        parts += [((key,), (value,)) for key, value in arguments.items() if not key.isdecimal()]
-        if name.rstrip(":").casefold() not in magic().functions:
-            return self.use(Use((name,), tuple(parts), True))
+        named: list[tuple[Text | None, Text]] = [
+            ((key,), (value,)) for key, value in arguments.items() if not key.isdecimal()
+        ]
+        if name_function(name.rstrip(":")) is None:
+            return self.use(Use((name,), (*parts, *named), True))
         first, *others = [value for _, value in parts] or [("",)]
-        return self.use(Use((f"{name.rstrip(':')}:", *first), tuple((None, value) for value in others), True))
+        unnamed = ((None, value) for value in others)
+        return self.use(Use((f"{name.rstrip(':')}:", *first), (*unnamed, *named), True))
 
     def spend(self, work: int) -> None:
         """Charges units of work to the page; a BoundError must pass through."""
@@ -202,7 +211,7 @@ class Frame:
         head = self.read(node.head)
         if ":" in head and (found := find_function(head)):
             return self._function(*found, node.parts)
-        if not node.parts and (variable := magic().variables.get(head.strip())):
+        if not node.parts and (variable := find_variable(head.strip())):
             return engine.by_rule(wiki.find_rule(variable), Template(variable, (), {}))
         name = wiki.name_template(head)
         if not name or head.lstrip().startswith(":"):
@@ -236,7 +245,7 @@ class Frame:
             return engine.unknown()
         engine.spend(n_pieces // PIECES_A_UNIT)
         engine.n_refs += n_refs
-        return engine.give(self._with(node.parts, f"Template:{name}", (*self.names, name)).read(tree))
+        return engine.give(self._with(node.parts, engine.wiki.template_prefix + name, (*self.names, name)).read(tree))
 
     def _with(self, parts: Parts, title: str, names: tuple[str, ...], parent: Frame | None = None) -> Frame:
         """The frame of what is used with these arguments."""
@@ -261,9 +270,11 @@ class Frame:
             return nth(parts, 0 if is_there else 1, self.read)
         if name == "#invoke":
             return self._invoke(first.strip(), parts)
-        values = (first, *(nth(parts, number, self.read) for number in range(len(parts))))
-        if name == "#tag":
-            name, values = f"#tag:{first.strip().lower()}", values[1:]
+        if name == "#tag":  # white space around its content stays
+            name = f"#tag:{first.strip().lower()}"
+            values = tuple(self.read(value if key is None else (*key, "=", *value)) for key, value in parts)
+        else:
+            values = (first, *(nth(parts, number, self.read) for number in range(len(parts))))
         return engine.by_rule(wiki.find_rule(name), Template(name, values, {}))
 
     def _invoke(self, module: str, parts: Parts) -> str:
@@ -272,7 +283,7 @@ class Frame:
         if invoke is None or not parts:
             engine.n_modules += 1
             return engine.unknown()
-        frame = self._with(parts[1:], f"Module:{module}", self.names, parent=self)
+        frame = self._with(parts[1:], engine.wiki.module_title(module), self.names, parent=self)
         text = invoke(module, nth(parts, 0, self.read), frame)
         if text is None:
             engine.n_modules += 1
@@ -352,6 +363,13 @@ class Expander:
         self.find_rule = find_rule
         self.invoke = invoke
         self.exists = exists or (lambda title: False)
+        self.template_prefix = (
+            f"{namespace_text(TEMPLATE, site)}:"  #: the wiki's own name of the namespace, and a colon
+        )
+
+    def module_title(self, name: str) -> str:
+        """The full name of a module, with the wiki's own name of the namespace."""
+        return f"{namespace_text(MODULE, self._site)}:{upper_first(clean_title(name), self._site.lang)}"
 
     def name_template(self, head: str) -> str:
         """The normal form of a template's name, without the wiki's own prefix for templates."""
@@ -385,7 +403,6 @@ class PageExpander:
     """Expands the uses on one page, which share what they may cost: what has been spent is in its numbers."""
 
     __slots__ = (
-        "_title",
         "depth",
         "is_invoked",
         "is_partial",
@@ -401,7 +418,6 @@ class PageExpander:
     def __init__(self, wiki: Expander, page: PageFacts) -> None:
         self.wiki = wiki
         self.page = WatchedPage(page)
-        self._title = page.title
         self.work = self.n_chars = self.n_look_ups = 0
         self._start()
 
@@ -491,7 +507,7 @@ class PageExpander:
             (None if name is None else (unmark_separators(name),), (unmark_separators(value),))
             for name, value in split_arguments(inner)
         ]
-        return Frame(self, self._title).use(Use(parts[0][1], tuple(parts[1:]), True), is_by_rule=False)
+        return Frame(self).use(Use(parts[0][1], tuple(parts[1:]), True), is_by_rule=False)
 
     def _seen(self, text: str) -> Expanded:
         if "{{" in text or "}}" in text:  # parameters without a value, and what has no partner

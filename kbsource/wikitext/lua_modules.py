@@ -9,7 +9,7 @@ import time as clock
 import unicodedata
 import urllib.parse
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from kbsource.wikitext.functions.clock import read_moment, write_moment
 from kbsource.wikitext.functions.inflection import inflect, plural_form
 from kbsource.wikitext.functions.messages import fallbacks, message
 from kbsource.wikitext.functions.numbers import format_number, local_digits, unformat_number
+from kbsource.wikitext.markers import find_marks, without_forged_marks
 
 INSTRUCTIONS_A_UNIT = 100
 """Lua instructions that are a unit of the page's work, so that a page runs as many as take about a second."""
@@ -85,8 +86,9 @@ Value = str | int | float | bytes | bool | None
 class Question(NamedTuple):
     """What the library may ask."""
 
-    #: kinds of the values given, a letter each: ``s`` text, ``n`` number, ``b`` yes or no, ``v`` any of them or
-    #: nothing; behind the last ``*``, where it may be there any number of times
+    #: kinds of the values given, a letter each: ``s`` text, bytes that are no UTF-8 replaced; ``u`` text that must be
+    #: UTF-8; ``y`` such a text, nothing where it is none; ``n`` number, ``b`` yes or no, ``v`` any of them or nothing;
+    #: behind the last ``*``, where it may be there any number of times
     takes: str
     answer: Callable[..., Value | tuple[Value, ...]]
     bytes_a_unit: int = 1024  #: of what is given, that are a unit of the page's work
@@ -96,7 +98,7 @@ class ArgumentError(Exception):
     """A function of the library was given what it does not take: an error in Lua."""
 
 
-_KINDS = {"s": "string", "n": "number", "b": "boolean", "v": "string"}
+_KINDS = {"s": "string", "u": "string", "y": "string", "n": "number", "b": "boolean", "v": "string"}
 _LARGEST = 2.0**53
 _DECIMAL = re.compile(rb"\s{0,9}[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?\s{0,9}")
 _MAX_MARKS = 1000  # side by side; they are brought in order, in time that grows with the square of their number
@@ -115,12 +117,17 @@ def _taken(value: object, kind: str) -> Value:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if kind == "n" and value == value:
             return min(max(value, -_LARGEST), _LARGEST)
-        if kind == "s":
+        if kind in "suy":
             return f"{value:.14g}"
-    if isinstance(value, bytes) and kind in "sv":
+    if isinstance(value, bytes) and kind in "suyv":
         if len(value) > MAX_BYTES:
             raise ArgumentError(f"string of more than {MAX_BYTES} bytes")
-        return _orderly(value.decode("utf-8", "replace"))
+        try:
+            return _orderly(value.decode("utf-8", "strict" if kind in "uy" else "replace"))
+        except UnicodeDecodeError as error:
+            if kind == "y":
+                return None
+            raise ArgumentError("string is not UTF-8") from error
     if isinstance(value, bytes) and kind == "n" and _DECIMAL.fullmatch(value):
         return _taken(float(value), kind)
     raise ArgumentError(f"{_KINDS[kind]} expected, got {_named(value)}")
@@ -137,6 +144,16 @@ def _orderly(text: str) -> str:
         if marks and re.search(f"[{re.escape(''.join(marks))}]{{{_MAX_MARKS}}}", text):
             raise ArgumentError(f"more than {_MAX_MARKS} combining marks side by side")
     return text
+
+
+def _in_normal_form(text: str) -> str:
+    """The wikitext of a module as MediaWiki saves all text, in normal form C, where it can be brought there in time."""
+    if text.isascii():
+        return text
+    try:
+        return unicodedata.normalize("NFC", _orderly(text))
+    except ArgumentError:
+        return text
 
 
 def _all_taken(values: tuple[object, ...], kinds: str) -> list[Value]:
@@ -177,6 +194,7 @@ class Host:
         self._modules = modules
         self._exists = exists
         self._children: list[Frame] = []
+        self._marks: set[str] = set()  # marks of structure in what the module was given
         self.bound: BoundError | None = None  #: why the page may run no further
         self._last = clock.thread_time() + MAX_SECONDS
 
@@ -210,12 +228,35 @@ class Host:
             raise ArgumentError("no such frame")
         return frames[int(number)]
 
+    def _given(self, wikitext: str) -> str:
+        """Wikitext that the module is given, whose marks it may give back."""
+        self._marks |= find_marks(wikitext)
+        return wikitext
+
+    def taken(self, wikitext: str) -> str:
+        """Wikitext that the module gives, without marks that it made up."""
+        return without_forged_marks(wikitext, self._marks)
+
+    def _arguments_of(self, flat: tuple[str, ...]) -> dict[str, str]:
+        """Arguments that the module gives as key and value in turn."""
+        texts = [*map(self.taken, flat)]
+        return dict(zip(texts[::2], texts[1::2], strict=True))
+
+    def _preprocess(self, number: float, wikitext: str) -> str:
+        return self._given(self._frame_of(number).preprocess(self.taken(wikitext)))
+
     def _child(self, number: float, title: str, *flat: str) -> int:
         self._frame.spend(_UNITS_A_LOOK_UP)
         frame = self._frame_of(number)
-        arguments: dict[str, Argument] = dict(zip(flat[::2], flat[1::2], strict=True))
+        arguments: dict[str, Argument] = {**self._arguments_of(flat)}
         child = Frame(frame.engine, title or frame.title, names=frame.names, arguments=arguments, parent=frame)
         self._children.append(child)
+        return len(self._children) + 1
+
+    def _empty_frame(self) -> int:
+        """The number of a frame without arguments and without a parent, on the page itself."""
+        frame = Frame(self._frame.engine, names=self._frame.names)
+        self._children.append(frame)
         return len(self._children) + 1
 
     def _arguments(self, number: int) -> bytes:
@@ -224,12 +265,12 @@ class Host:
             (key for key in arguments if key.isdecimal() and key.isascii()), key=lambda key: (len(key), key)
         )
         others = [key for key in arguments if not (key.isdecimal() and key.isascii())]
-        texts = [text.encode("utf-8", "replace") for key in numbers + others for text in (key, arguments[key])]
+        given = (self._given(text) for key in numbers + others for text in (key, arguments[key]))
+        texts = [text.encode("utf-8", "replace") for text in given]
         return b"".join(b"%d:%s" % (len(text), text) for text in texts)
 
     def _expand(self, number: int, name: str, *flat: str) -> str:
-        arguments: Mapping[str, str] = dict(zip(flat[::2], flat[1::2], strict=True))
-        return self._frame_of(number).expand(name, arguments)
+        return self._given(self._frame_of(number).expand(self.taken(name), self._arguments_of(flat)))
 
     # Pages.
 
@@ -391,9 +432,11 @@ _QUESTIONS = {
     "spend": Question("n", Host._spend),
     "arguments": Question("n", Host._arguments),
     "has_parent": Question("", lambda host: host._frame.parent is not None),
-    "frame_title": Question("n", lambda host, number: host._frame_of(number).title),
+    "frame_title": Question("n", lambda host, number: host._frame_of(number).shown_title),
     "child": Question("nss*", Host._child, 64),
-    "preprocess": Question("ns", lambda host, number, wikitext: host._frame_of(number).preprocess(wikitext), 64),
+    "empty_frame": Question("", Host._empty_frame),
+    "expensive": Question("", lambda host: host._frame.engine.look_up()),
+    "preprocess": Question("ns", Host._preprocess, 64),
     "expand": Question("nss*", Host._expand, 64),
     "module": Question("s", Host._module, 64),
     "library": Question("s", lambda host, name: host._modules.library(name)),
@@ -414,7 +457,7 @@ _QUESTIONS = {
     "plural": Question("sss*", lambda host, lang, number, *forms: plural_form(number, forms, lang), 64),
     "language_name": Question("ss", lambda host, code, inside: _language_names(inside).get(code.lower()), 64),
     "decode": Question("sb", Host._decode, 8),
-    "sub": Question("snn", Host._part),
+    "sub": Question("unn", Host._part),
     "site_name": Question("", lambda host: host._site.name),
     "host": Question("", lambda host: f"//{host._site.host}"),
     "wiki_id": Question("", lambda host: host._site.dbname),
@@ -435,10 +478,10 @@ _QUESTIONS = {
         "n", lambda host, code: unicodedata.category(chr(int(code))) if 0 <= code < 0x110000 else "Cn"
     ),
     "same": Question("s", lambda host, text: text),
-    "length": Question("s", lambda host, text: len(text)),
-    "upper": Question("s", lambda host, text: host._one_to_one(text, is_upper=True), 32),
-    "lower": Question("s", lambda host, text: host._one_to_one(text, is_upper=False), 32),
-    "normalise": Question("ss", lambda host, form, text: unicodedata.normalize(form, text), 8),
+    "length": Question("y", lambda host, text: None if text is None else len(text)),
+    "upper": Question("u", lambda host, text: host._one_to_one(text, is_upper=True), 32),
+    "lower": Question("u", lambda host, text: host._one_to_one(text, is_upper=False), 32),
+    "normalise": Question("sy", lambda host, form, text: text and unicodedata.normalize(form, text), 8),
     "format_number": Question(
         "ssb",
         lambda host, number, lang, is_grouped: (format_number if is_grouped else local_digits)(number, lang),
@@ -544,7 +587,7 @@ class LuaModules:
             self._n_running -= 1
         if host.bound is not None:
             raise host.bound
-        return bytes(text).decode("utf-8", "replace")
+        return host.taken(_in_normal_form(bytes(text).decode("utf-8", "replace")))
 
     def _compile(self, source: str, name: str) -> tuple[bytes | None, str]:
         import lupa.lua51

@@ -9,6 +9,7 @@ which keeps every offset, and swapped back at the end.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 
 PIPE = "\x00"  # a pipe that came out of a template and separates no arguments, until the braces are done
@@ -81,12 +82,32 @@ def as_read(wikitext: str) -> tuple[str, int]:
 
 # What an expansion may hold: characters that are text, cuts, preformatted lines, what comes out of templates.
 _EXPANDED = frozenset(f"\t\n{PIPE}{CUT}{EQUALS}{PRE}{LINE}{TEMPLATE_LINK}{NUMBER}{_CONTROLS}")
-_NOT_EXPANDED = re.compile("[" + "".join(f"\\x{code:02x}" for code in range(0x20) if chr(code) not in _EXPANDED) + "]")
+# Places of boxes go as a whole, in whatever letter case a function has put them.
+_NOT_EXPANDED = re.compile(
+    f"{PLACE}[TItiF][0-9]*|[" + "".join(f"\\x{code:02x}" for code in range(0x20) if chr(code) not in _EXPANDED) + "]"
+)
 
 
 def as_expanded(text: str) -> str:
     """What a function or a module gives, without the marks that only later steps make."""
     return _NOT_EXPANDED.sub("", text) if _NOT_EXPANDED.search(text) else text
+
+
+def find_marks(text: str) -> set[str]:
+    """The marks of structure and literal characters in a text."""
+    return set(ANY_CONTROL.findall(text)) if ANY_CONTROL.search(text) else set()
+
+
+def without_forged_marks(text: str, given: Collection[str]) -> str:
+    """What a module writes, with U+FFFD for every control character that is no mark that it was given.
+
+    Source: Scribunto cleans what modules return with UtfNormal's Validator::cleanUp. A lone carriage return is white
+    space to a browser and no line break to MediaWiki.
+    """
+    if not ANY_CONTROL.search(text):
+        return text
+    text = text.replace("\r\n", "\n").replace("\r", " ")
+    return ANY_CONTROL.sub(lambda control: control[0] if control[0] in given else "\ufffd", text)
 
 
 def mark_separators(text: str) -> str:

@@ -192,6 +192,12 @@ _ALL_TAGS = sorted(
     _CUT_TAGS | _LITERAL_TAGS | _TEX_TAGS | _PRE_TAGS | _TRANSPARENT_TAGS | _TRANSPARENT_BLOCKS, key=len, reverse=True
 )
 
+
+def is_opaque_tag(name: str) -> bool:
+    """Whether what an extension tag holds is no wikitext."""
+    return name in _LITERAL_TAGS | _TEX_TAGS | _PRE_TAGS
+
+
 # An opener ends with the first ">"; it holds few "<", so that a run of unfinished openers is scanned but a few times.
 # Most are a whole reference without tags in it.
 _OPENER = re.compile(

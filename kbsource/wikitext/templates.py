@@ -80,7 +80,9 @@ class Magic(NamedTuple):
     """Parser functions and variables of all languages."""
 
     functions: dict[str, str]  #: canonical name (``#if``, ``formatnum:``) by case-folded name before the colon
+    exact_functions: dict[str, str]  #: the same by name as written of those whose letter case counts (``PAGENAME:``)
     variables: dict[str, str]  #: canonical name by name as written, letter case counts
+    loose_variables: dict[str, str]  #: canonical name by case-folded name of those whose letter case does not count
     rules: dict[str, TemplateRule]  #: rule by canonical name
     template_prefixes: frozenset[str]  #: case-folded names of the template namespace
     modifiers: frozenset[str]  #: words before a colon that change nothing of what is shown (``subst``)
@@ -111,17 +113,26 @@ def magic() -> Magic:
     """Parser functions and variables, with the names that languages have for them."""
     data = read_rules("magic")
     functions: dict[str, str] = {}
+    exact: dict[str, str] = {}
     variables: dict[str, str] = {}
+    loose: dict[str, str] = {}
     rules: dict[str, TemplateRule] = {}
     for entry in data["function"]:
         rules[entry["name"]] = _rule(entry)
+        is_exact = entry["name"].isupper() and entry["name"][0] != "#"  # Source: $magicWords of MessagesEn.php
         for name in (entry["name"].rstrip(":"), *entry.get("aliases", ())):
-            functions[name.casefold()] = entry["name"]
+            if is_exact:
+                exact[name] = entry["name"]
+            else:
+                functions[name.casefold()] = entry["name"]
     for entry in data["variable"]:
         rules[entry["name"]] = _rule(entry)
         for name in (entry["name"], *entry.get("aliases", ())):
             variables[name] = entry["name"]
-    return Magic(functions, variables, rules, frozenset(data["template_namespaces"]), frozenset(data["modifiers"]))
+            if entry.get("any_case"):
+                loose[name.casefold()] = entry["name"]
+    prefixes, modifiers = frozenset(data["template_namespaces"]), frozenset(data["modifiers"])
+    return Magic(functions, exact, variables, loose, rules, prefixes, modifiers)
 
 
 @cache
@@ -292,7 +303,7 @@ def fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str] | None]:
     @lru_cache(maxsize=1 << 14)
     def fixed_outcome(head: str) -> tuple[str, str] | None:
         bare = head.strip()
-        if len(head) > _LONGEST_NAME or ":" in head or _NO_TITLE.search(bare) or bare in magic().variables:
+        if len(head) > _LONGEST_NAME or ":" in head or _NO_TITLE.search(bare) or find_variable(bare):
             return None
         name = normalise_template_name(head, lang)
         if not name:
@@ -346,7 +357,7 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
                 return Template(f"#tag:{first.strip().lower()}", tuple(parts[1:]), {})
             return Template(function, (first, *parts[1:]), {})
     elif len(parts) == 1:
-        variable = magic().variables.get(head.strip())
+        variable = find_variable(head.strip())
         if variable is not None:
             return Template(variable, (), {})
     if len(head) > _LONGEST_NAME or _NO_TITLE.search(head.strip()):
@@ -396,8 +407,20 @@ def find_function(head: str) -> tuple[str, str] | None:
     prefix, _, first = head.lstrip().partition(":")
     while prefix.strip().casefold() in facts.modifiers and ":" in first:
         prefix, _, first = first.lstrip().partition(":")
-    name = facts.functions.get(prefix.strip().casefold())
+    name = name_function(prefix)
     return None if name is None else (name, first)
+
+
+def name_function(written: str) -> str | None:
+    """The canonical name of a parser function by what stands before its colon; None for none."""
+    facts, name = magic(), written.strip()
+    return facts.functions.get(name.casefold()) or facts.exact_functions.get(name)
+
+
+def find_variable(name: str) -> str | None:
+    """The canonical name of a variable by its name as written, without white space around it; None for none."""
+    facts = magic()
+    return facts.variables.get(name) or facts.loose_variables.get(name.casefold())
 
 
 def split_arguments(inner: str) -> Iterator[tuple[str | None, str]]:

@@ -46,11 +46,12 @@ _PART = re.compile(rf"<(?:!--|(noinclude|includeonly|onlyinclude|{_OPAQUE})(\s[^
 _CLOSERS = re.compile(r"</?(?:noinclude|includeonly|onlyinclude)(?:\s[^<>]*)?/?>", re.IGNORECASE)
 
 
-def transcluded(source: str, lang: str, losses: Counter[str]) -> str:
+def transcluded(source: str, lang: str, losses: Counter[str], *, is_marked: bool = False) -> str:
     """What stands on a page for a template's source, before its braces are read.
 
     Comments are left out, and extension tags as on pages, which are counted in ``losses``. Links are marked as those of
-    a template.
+    a template. ``is_marked``: the source holds marks of ``markers`` already, which stay; without it nobody can have set
+    them.
 
     >>> source = "a<noinclude>b</noinclude><!-- c -->[[d]]<includeonly>e</includeonly>"
     >>> transcluded(source, "en", Counter()).replace("\\x1c", "")
@@ -58,7 +59,7 @@ def transcluded(source: str, lang: str, losses: Counter[str]) -> str:
     """
     if len(source) > MAX_SOURCE_CHARS:
         return ""
-    source, _ = as_read(source)
+    source = source.replace(f"[[{TEMPLATE_LINK}", "[[") if is_marked else as_read(source)[0]
     if "<" in source:
         if "<onlyinclude>" in source and "</onlyinclude>" in source:
             source = "".join(_only(source))

@@ -6,8 +6,10 @@ Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions and Help:M
 
 from __future__ import annotations
 
+import html
 import re
 import urllib.parse
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -18,9 +20,11 @@ from kbsource.titles import split_namespace
 from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
 from kbsource.wikitext.functions.inflection import inflect, plural_form
 from kbsource.wikitext.functions.numbers import evaluate, number_text
-from kbsource.wikitext.markers import without_marks
+from kbsource.wikitext.markers import CUT, TEMPLATE_LINK, literal, without_marks
+from kbsource.wikitext.tags import is_opaque_tag, strip_extensions
 
-_SHOWN_TAGS = frozenset({"nowiki", "poem", "math", "code", "pre", "blockquote", "small", "sup", "sub", "span", "div"})
+_TAG_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_QUOTED = re.compile(r"([\"'])(.*)\1", re.DOTALL)
 _LONGEST_REPLACED = 1000  # $wgPFStringLengthLimit of the extension
 _LONGEST_PADDING = 500  # MediaWiki's own limit
 _LIST_SIGNS = ("*", "#", ":", ";")
@@ -181,9 +185,29 @@ def plural(template: Template, page: PageFacts) -> str:
 
 
 def tag(template: Template, page: PageFacts) -> str | None:
-    """The content of a tag that shows text: ``{{#tag:poem|…}}``; None for all others."""
+    """What a tag with this content and these attributes leaves, ``{{#tag:poem|a|lang=en}}``; None for nothing.
+
+    Source: CoreParserFunctions::tagObj of MediaWiki 1.39.
+    """
     name = template.name.partition(":")[2].strip().lower()
-    return template.argument(1) if name in _SHOWN_TAGS else None
+    content, *others = template.positional or ("",)
+    if not _TAG_NAME.fullmatch(name):
+        return f"{literal(f'<{name}>')}{content}{literal(f'</{name}>')}"
+    attributes = "".join(_attribute(*argument.partition("=")) for argument in others)
+    if is_opaque_tag(name):  # no links are made in it
+        content = content.replace(f"[[{TEMPLATE_LINK}", "[[")
+    end = "/>" if not template.positional else f">{content}</{name}>"
+    left = strip_extensions(f"<{name}{attributes}{end}", Counter())
+    return left if left.strip(CUT) else None
+
+
+def _attribute(name: str, equals: str, value: str) -> str:
+    """An attribute as it stands in a tag; quotation marks around its value are none of it."""
+    name, value = name.strip(), value.strip()
+    if not equals or not name or any(sign in name for sign in "\"'<>/= \t\n"):
+        return ""
+    quoted = _QUOTED.fullmatch(value)
+    return f' {name}="{html.escape(quoted[2] if quoted else value)}"'
 
 
 def page_name(template: Template, page: PageFacts, *, part: str = "page", is_encoded: bool = False) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, link, read_rules, table
 from kbsource.wikitext.functions.numbers import NBSP, format_number, parse_number
@@ -127,7 +128,39 @@ def language_name(template: Template, page: PageFacts) -> str:
 def name_in(template: Template, page: PageFacts) -> str:
     """``français`` for ``{{#language:fr}}``, ``French`` for ``{{#language:fr|en}}``."""
     code = (template.argument(1) or page.lang).lower()
-    return name_of_language(code, template.argument(2).lower()) or code
+    inside = template.argument(2).lower()
+    return name_of_language(code, inside) or name_of_language(own_code(code), inside) or tagged_code(code)
+
+
+@cache
+def _codes() -> tuple[dict[str, str], dict[str, str]]:
+    """Public codes (BCP 47) of languages whose code in MediaWiki is another, and those codes by the public ones."""
+    tags: dict[str, str] = table("language_tags", "language_names")
+    return tags, {tag.lower(): code for code, tag in tags.items()}
+
+
+def own_code(code: str) -> str:
+    """The code that MediaWiki has for a language by its public one, in small letters."""
+    return _codes()[1].get(code, code)
+
+
+def tagged_code(code: str) -> str:
+    """The public code of a language as BCP 47 writes it.
+
+    >>> tagged_code("de-formal"), tagged_code("zh-hant-tw")
+    ('de-x-formal', 'zh-Hant-TW')
+    """
+    parts = _codes()[0].get(code, code).split("-")
+    out = [parts[0].lower()]
+    for before, part in pairwise(parts):
+        is_private = before.lower() == "x"
+        out.append(part if is_private else {2: part.upper(), 4: part.capitalize()}.get(len(part), part.lower()))
+    return "-".join(out)
+
+
+def public_code(template: Template, page: PageFacts) -> str:
+    """The public code of a language: ``{{#bcp47:sr-ec}}``; of the page's without one."""
+    return tagged_code((template.argument(1) or page.lang).lower())
 
 
 def name_of_language(code: str, inside: str) -> str | None:
@@ -162,7 +195,8 @@ def is_right_to_left(lang: str) -> bool:
 
 def direction(template: Template, page: PageFacts) -> str:
     """``rtl`` or ``ltr`` of a language by its code: ``{{#dir:fa}}``; of the page's without one."""
-    return "rtl" if is_right_to_left((template.argument(1) or page.lang).lower()) else "ltr"
+    code = (template.argument(1) or page.lang).lower()
+    return "rtl" if is_right_to_left(own_code(code) if template.argument(2).lower() == "bcp47" else code) else "ltr"
 
 
 def autonym(code: str) -> str:

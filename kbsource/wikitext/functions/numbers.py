@@ -254,48 +254,62 @@ def _in_words(number: int) -> str:
     return f"{text}{joint}{_in_words(rest)}" if rest else text
 
 
-_TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)|([a-z]+)|(<=|>=|!=|<>|[-+*/^()<>=]))\s*")
+_TOKEN = re.compile(r"[ \t\r\n]*+(?:([0-9.]+)|([A-Za-z]+)|(<=|>=|<>|!=|[-+*/^()<>=]))[ \t\r\n]*+")
+_LEADING_NUMBER = re.compile(r"[0-9]*\.?[0-9]*")
+_MOST_WAITING = 100  # operands or operators, as in MediaWiki
 _MAX_LENGTH = 2000  # tokens; an article's expressions have a few dozen
 _BINARY: dict[str, tuple[int, Callable[[float, float], float]]] = {
-    "^": (8, lambda left, right: math.pow(left, right)),
+    "e": (10, lambda left, right: left * _power(10.0, right)),
+    "^": (8, lambda left, right: _power(left, right)),
     "*": (7, operator.mul),
     "/": (7, operator.truediv),
     "div": (7, operator.truediv),
-    "mod": (7, lambda left, right: math.fmod(int(left), int(right))),
+    "mod": (7, lambda left, right: int(math.fmod(int(left), int(right)))),
     "fmod": (7, math.fmod),
     "+": (6, operator.add),
     "-": (6, operator.sub),
     "round": (5, lambda left, right: _round(left, int(right))),
-    "=": (4, lambda left, right: float(left == right)),
-    "!=": (4, lambda left, right: float(left != right)),
-    "<>": (4, lambda left, right: float(left != right)),
-    "<": (4, lambda left, right: float(left < right)),
-    ">": (4, lambda left, right: float(left > right)),
-    "<=": (4, lambda left, right: float(left <= right)),
-    ">=": (4, lambda left, right: float(left >= right)),
-    "and": (3, lambda left, right: float(bool(left) and bool(right))),
-    "or": (2, lambda left, right: float(bool(left) or bool(right))),
+    "=": (4, lambda left, right: int(left == right)),
+    "!=": (4, lambda left, right: int(left != right)),
+    "<>": (4, lambda left, right: int(left != right)),
+    "<": (4, lambda left, right: int(left < right)),
+    ">": (4, lambda left, right: int(left > right)),
+    "<=": (4, lambda left, right: int(left <= right)),
+    ">=": (4, lambda left, right: int(left >= right)),
+    "and": (3, lambda left, right: int(bool(left) and bool(right))),
+    "or": (2, lambda left, right: int(bool(left) or bool(right))),
 }
-_UNARY: dict[str, Callable[[float], float]] = {
-    "-": operator.neg,
-    "+": operator.pos,
-    "not": lambda value: float(not value),
-    "abs": abs,
-    "ceil": lambda value: float(math.ceil(value)),
-    "floor": lambda value: float(math.floor(value)),
-    "trunc": lambda value: float(math.trunc(value)),
-    "sqrt": math.sqrt,
-    "exp": math.exp,
-    "ln": math.log,
-    "sin": math.sin,
-    "cos": math.cos,
-    "tan": math.tan,
-    "asin": math.asin,
-    "acos": math.acos,
-    "atan": math.atan,
+_UNARY: dict[str, tuple[int, Callable[[float], float]]] = {
+    "-": (10, operator.neg),
+    "+": (10, operator.pos),
+    "not": (9, lambda value: int(not value)),
+    "abs": (9, abs),
+    "ceil": (9, lambda value: float(math.ceil(value)) if math.isfinite(value) else value),
+    "floor": (9, lambda value: float(math.floor(value)) if math.isfinite(value) else value),
+    "trunc": (9, lambda value: math.trunc(value) if abs(value) < _LARGEST_INTEGER else value),
+    "sqrt": (9, math.sqrt),
+    "exp": (9, lambda value: _power(math.e, value) if abs(value) > 700 else math.exp(value)),
+    "ln": (9, math.log),
+    "sin": (9, math.sin),
+    "cos": (9, math.cos),
+    "tan": (9, math.tan),
+    "asin": (9, math.asin),
+    "acos": (9, math.acos),
+    "atan": (9, math.atan),
 }
-_UNARY_RANK = 9
+_LARGEST_INTEGER = 2**63
 _CONSTANTS = {"pi": math.pi, "e": math.e}
+
+
+def _power(base: float, exponent: float) -> float:
+    """A power as PHP has it: what is too large is infinite, and what is no real number is not a number."""
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        is_negative = base < 0 and exponent % 2 == 1
+        return -math.inf if is_negative else math.inf
+    except ValueError:
+        return math.inf if base == 0 else math.nan
 
 
 def _round(value: float, digits: int) -> float:
@@ -304,16 +318,21 @@ def _round(value: float, digits: int) -> float:
 
 
 def evaluate(text: str) -> float | None:
-    """The value of an expression; None when it is none or has no finite value."""
-    tokens = _tokens(plain_minus(text).lower())
+    """The value of an expression, which may be infinite or not a number; None when it is none.
+
+    Source: ExprParser of MediaWiki's ParserFunctions.
+    """
+    for written, sign in (("&lt;", "<"), ("&gt;", ">"), ("&minus;", "-"), (MINUS, "-")):
+        text = text.replace(written, sign)
+    tokens = _tokens(text)
     try:
-        value = _run(tokens) if tokens else math.nan
+        return _run(tokens) if tokens else None
     except (ArithmeticError, LookupError, ValueError):
         return None
-    return value if math.isfinite(value) else None
 
 
 def _tokens(text: str) -> list[str | float] | None:
+    """Numbers, and words and signs of an expression; None where it has others."""
     tokens: list[str | float] = []
     position = 0
     while position < len(text):
@@ -321,12 +340,12 @@ def _tokens(text: str) -> list[str | float] | None:
         if match is None or len(tokens) >= _MAX_LENGTH:
             return None
         number, word, sign = match.groups()
-        if number is not None:
-            tokens.append(float(number))
-        elif word is not None:
-            tokens.append(_CONSTANTS.get(word, word))
+        if number is not None:  # up to its second point, as PHP reads it
+            leading = _LEADING_NUMBER.match(number)
+            digits = leading[0] if leading else ""
+            tokens.append(float(digits) if digits.strip(".") else 0.0)
         else:
-            tokens.append(sign)
+            tokens.append(sign or word.lower())
         position = match.end()
     return tokens
 
@@ -335,35 +354,41 @@ def _run(tokens: list[str | float]) -> float:
     """Runs Dijkstra's shunting yard.
 
     Raises:
-        LookupError, ValueError: operands and operators do not fit together.
+        ArithmeticError, LookupError, ValueError: operands and operators do not fit together, or have no value.
     """
     values: list[float] = []
-    waiting: list[tuple[int, str]] = []  # (rank, operator); unary ones have _UNARY_RANK, brackets 0
+    waiting: list[tuple[int, str, bool]] = []  # rank, name, and whether it is unary; brackets have rank -1
 
     def reduce() -> None:
-        rank, name = waiting.pop()
+        _, name, is_unary = waiting.pop()
         last = values.pop()
-        values.append(_UNARY[name](last) if rank == _UNARY_RANK else _BINARY[name][1](values.pop(), last))
+        values.append(_UNARY[name][1](last) if is_unary else _BINARY[name][1](values.pop(), last))
 
     expects_operand = True
     for token in tokens:
-        begins_operand = isinstance(token, float) or token == "(" or (expects_operand and token in _UNARY)
-        if begins_operand is not expects_operand:
-            raise ValueError("operand and operator do not take turns")
-        if isinstance(token, float):
-            values.append(token)
-            expects_operand = False
-        elif begins_operand:
-            waiting.append((0 if token == "(" else _UNARY_RANK, token))
+        if len(values) > _MOST_WAITING or len(waiting) > _MOST_WAITING:
+            raise ValueError("too many operands wait")
+        is_operand = isinstance(token, float) or (token in _CONSTANTS and (token == "pi" or expects_operand))
+        if is_operand or token == "(" or (token in _UNARY and (expects_operand or token not in _BINARY)):
+            if not expects_operand:
+                raise ValueError("an operator is missing")
+            if is_operand:
+                values.append(token if isinstance(token, float) else _CONSTANTS[token])
+                expects_operand = False
+            else:
+                waiting.append((-1, "(", False) if token == "(" else (_UNARY[token][0], token, True))
         elif token == ")":
-            while waiting[-1][0]:
+            while waiting[-1][1] != "(":
                 reduce()
             waiting.pop()
+            expects_operand = False
         else:
             rank = _BINARY[token][0]
+            if expects_operand:
+                raise ValueError("an operand is missing")
             while waiting and waiting[-1][0] >= rank:
                 reduce()
-            waiting.append((rank, token))
+            waiting.append((rank, token, False))
             expects_operand = True
     while waiting:
         reduce()
@@ -371,8 +396,23 @@ def _run(tokens: list[str | float]) -> float:
     return value
 
 
+_PRECISION = 14  # significant digits, as PHP is set up
+
+
 def number_text(value: float) -> str:
-    """A value as MediaWiki prints it: whole numbers without a point, at most 14 significant digits."""
-    if value == int(value) and abs(value) < 1e15:
-        return str(int(value))
-    return f"{value:.14g}".replace("e+", "E+").replace("e-", "E-")
+    """A value as PHP prints it: at most 14 significant digits, and a power of ten for those that need more places.
+
+    >>> number_text(1e15), number_text(0.00001), number_text(0.25), number_text(12345678)
+    ('1.0E+15', '1.0E-5', '0.25', '12345678')
+    """
+    if isinstance(value, int) and abs(value) < _LARGEST_INTEGER:
+        return str(value)
+    if not math.isfinite(value):
+        return "NAN" if value != value else "INF" if value > 0 else "-INF"
+    mantissa, _, exponent = f"{value:.{_PRECISION - 1}e}".partition("e")
+    power = int(exponent)
+    if -5 < power < _PRECISION:
+        text = f"{value:.{max(_PRECISION - 1 - power, 0)}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    mantissa = mantissa.rstrip("0")
+    return f"{mantissa}{'0' if mantissa[-1] == '.' else ''}E{'+' if power > 0 else '-'}{abs(power)}"

@@ -31,11 +31,39 @@ local function make_view(value, seen, name)
     return setmetatable(view, meta)
 end
 
-local data, json = {}, {}
+-- Says what a table of data may not contain, if it does.
+local plain = { ['nil'] = true, boolean = true, number = true, string = true }
+local function fault_of(value, seen)
+    local kind = type(value)
+    if plain[kind] or seen[value] then
+        return nil
+    elseif kind ~= 'table' then
+        return "data for mw.loadData contains unsupported data type '" .. kind .. "'"
+    elseif getmetatable(value) ~= nil then
+        return 'data for mw.loadData contains a table with a metatable'
+    end
+    seen[value] = true
+    for key, inside in kit.next, value do
+        local fault = type(key) == 'table' and 'data for mw.loadData contains a table as a key'
+            or fault_of(key, seen) or fault_of(inside, seen)
+        if fault then
+            return fault
+        end
+    end
+end
+
+local data, faults, json = {}, {}, {}
 function kit.load_data(name)
-    data[name] = data[name] or kit.data_of(name)
-    if type(data[name]) ~= 'table' then
-        error(tostring(name) .. ' returned ' .. type(data[name]) .. ', table expected', 3)
+    if data[name] == nil and not faults[name] then
+        local value = kit.data_of(name)
+        if type(value) == 'table' then
+            data[name], faults[name] = value, fault_of(value, {})
+        else
+            faults[name] = tostring(name) .. ' returned ' .. type(value) .. ', table expected'
+        end
+    end
+    if faults[name] then
+        error(faults[name], 3)
     end
     return make_view(data[name], {}, 'mw.loadData')
 end

@@ -59,8 +59,17 @@ function mw.getContentLanguage() return kit.language.getContentLanguage() end
 function mw.getLanguage(code) return kit.language.new(code) end
 
 local function nothing() end
-mw.log, mw.logObject, mw.incrementExpensiveFunctionCount = nothing, nothing, nothing
-function mw.addWarning(text) kit.util.checkType('addWarning', 1, text, 'string') end
+mw.log, mw.logObject = nothing, nothing
+function mw.incrementExpensiveFunctionCount()
+    if not ask('expensive') then
+        error('too many expensive function calls', 0)
+    end
+end
+function mw.addWarning(text)
+    if type(text) ~= 'string' then
+        error("bad argument #1 to 'addWarning' (string expected)", 0)
+    end
+end
 function mw.dumpObject(value) return tostring(value) end
 function mw.isSubsting() return false end
 function mw.allToString(...)
@@ -170,6 +179,12 @@ end
 function frame_methods:expandTemplate(given)
     return ask('expand', self.id, tostring(given.title), flattened('frame:expandTemplate', given.args))
 end
+local function text_or_number(value, message)
+    if type(value) ~= 'string' and type(value) ~= 'number' then
+        error(message, 3)
+    end
+    return tostring(value)
+end
 function frame_methods:callParserFunction(name, arguments, ...)
     if type(name) == 'table' then
         name, arguments = name.name, name.args
@@ -179,14 +194,21 @@ function frame_methods:callParserFunction(name, arguments, ...)
     if type(arguments) ~= 'table' then
         arguments = { arguments }
     end
-    local first = name:match('^[^:]+:(.+)$')
-    if first then
-        name = name:match('^[^:]+')
-        local moved = { first }
-        for i, value in ipairs(arguments) do
-            moved[i + 1] = value
+    if name == nil then
+        error('frame:callParserFunction: a function name is required', 2)
+    end
+    name = text_or_number(name, 'frame:callParserFunction: function name must be a string or number')
+    local given, first = name:match('^([^:]*):(.*)$')
+    if given then
+        name = given
+        local moved = { first:match('^%s*(.-)%s*$') }
+        for key, value in pairs(arguments) do
+            moved[type(key) == 'number' and key + 1 or key] = value
         end
         arguments = moved
+    end
+    if arguments[1] == nil then
+        error('callParserFunction: At least one unnamed parameter (the parameter that comes after the colon in wikitext) must be provided', 0)
     end
     return ask('expand', self.id, name .. ':', flattened('frame:callParserFunction', arguments))
 end
@@ -194,9 +216,16 @@ function frame_methods:extensionTag(name, content, attributes)
     if type(name) == 'table' then
         name, content, attributes = name.name, name.content, name.args
     end
-    local values = { tostring(name), content or '' }
-    for key, value in pairs(type(attributes) == 'table' and attributes or {}) do
-        values[#values + 1] = tostring(key) .. '=' .. tostring(value)
+    if name == nil then
+        error('frame:extensionTag: a function name is required', 2)
+    end
+    name = text_or_number(name, 'frame:extensionTag: tag name must be a string or number')
+    local values = { name, text_or_number(content == nil and '' or content, 'frame:extensionTag: content must be a string or number') }
+    if attributes ~= nil and type(attributes) ~= 'table' then
+        attributes = { text_or_number(attributes, 'frame:extensionTag: args must be a string, number, or table') }
+    end
+    for key, value in pairs(attributes or {}) do
+        values[type(key) == 'number' and key + 2 or key] = value
     end
     return ask('expand', self.id, '#tag:', flattened('frame:extensionTag', values))
 end
@@ -258,22 +287,49 @@ function libraries.libraryUtil() return kit.util end
 function libraries.bit() return kit.bit end
 function libraries.bit32() return kit.bit32 end
 function libraries.ustring() return kit.ustring end
-local function require_in(globals)
-    local loaded = {}
-    return function(name)
-        if loaded[name] == nil and libraries[name] then
-            loaded[name] = libraries[name](globals)
-        elseif loaded[name] == nil then
-            loaded[name] = false
-            local value = chunk_of(name, globals)(name)
-            loaded[name] = value == nil and true or value
-        elseif loaded[name] == false then
+for name in next, open do
+    libraries['mw.' .. name] = function(globals) return globals.mw[name] end
+end
+-- Gives globals their own "package" and "require". Source: package.lua of Scribunto.
+local standard = { 'coroutine', 'math', 'mw', 'os', 'string', 'table' }
+local function add_packages(globals)
+    local loaded, preload = { _G = globals }, {}
+    globals.package = { loaded = loaded, preload = preload }
+    loaded.package = globals.package
+    for i = 1, #standard do
+        loaded[standard[i]] = globals[standard[i]]
+    end
+    function globals.package.seeall(module)
+        local meta = getmetatable(module) or {}
+        meta.__index = globals
+        setmetatable(module, meta)
+    end
+    local function loading() end
+    function globals.require(name)
+        if type(name) ~= 'string' then
+            error("bad argument #1 to 'require' (string expected, got " .. type(name) .. ')', 2)
+        elseif loaded[name] == loading then
             error("loop or previous error loading module '" .. name .. "'", 2)
+        elseif loaded[name] == nil then
+            loaded[name] = loading
+            local value
+            if type(preload[name]) == 'function' then
+                value = preload[name](name)
+            elseif libraries[name] then
+                value = libraries[name](globals)
+            else
+                value = chunk_of(name, globals)(name)
+            end
+            if value ~= nil then
+                loaded[name] = value
+            elseif loaded[name] == loading then
+                loaded[name] = true
+            end
         end
         return loaded[name]
     end
 end
-require = require_in(_G)
+add_packages(_G)
 
 -- Modules of data have globals of their own and see no frame.
 local library
@@ -283,8 +339,9 @@ function kit.data_of(name)
         globals[key] = copy_of(value)
     end
     setmetatable(globals.string, { __index = of_ustring })
-    globals._G, globals.mw, globals.require = globals, setmetatable(copy_of(library), lazily), require_in(globals)
-    function globals.mw.getCurrentFrame() return current:newChild({}) end
+    globals._G, globals.mw = globals, setmetatable(copy_of(library), lazily)
+    add_packages(globals)
+    function globals.mw.getCurrentFrame() return frame_of(ask('empty_frame')) end
     return chunk_of(name, globals)(name)
 end
 function mw.loadData(name) return kit.load_data(name) end

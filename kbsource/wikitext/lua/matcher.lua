@@ -83,7 +83,11 @@ end
 
 -- Reads one set: a class, a character or what stands in brackets, at place i; gives it and the place behind it.
 local function read_set(p, i, classes)
-    local c = p[i]
+    local c, first_place = p[i], i
+    local function unclosed()
+        error(classes == unicode and 'Missing close-bracket for character set beginning at pattern character ' .. first_place
+            or "malformed pattern (missing ']')", 0)
+    end
     if c == 37 then -- %
         c = p[i + 1] or error('malformed pattern (ends with \'%\')', 0)
         local test, negated = class(c, classes)
@@ -105,9 +109,9 @@ local function read_set(p, i, classes)
     local is_first = true
     while is_first or p[i] ~= 93 do
         is_first = false
-        c = p[i] or error("malformed pattern (missing ']')", 0)
+        c = p[i] or unclosed()
         if c == 37 then
-            c = p[i + 1] or error("malformed pattern (missing ']')", 0)
+            c = p[i + 1] or unclosed()
             local test, is_not = class(c, classes)
             if test then
                 tests[#tests + 1] = { test, is_not }
@@ -115,7 +119,7 @@ local function read_set(p, i, classes)
                 singles[c] = true
             end
             i = i + 2
-        elseif p[i + 1] == 45 and p[i + 2] and p[i + 2] ~= 93 then
+        elseif p[i + 1] == 45 and p[i + 2] and p[i + 2] ~= 93 and not (p[i + 2] == 37 and classes == unicode) then
             ranges[#ranges + 1] = { c, p[i + 2] }
             i = i + 3
         else
@@ -315,7 +319,11 @@ local function codes_of(s)
     end
     return a, #a
 end
-local function points_of(s)
+local lowest = { 0x80, 0x800, 0x10000 } -- code points by the number of bytes that follow the first
+local function points_of(s, name, number)
+    local function refuse()
+        error(("bad argument #%d to '%s' (string is not UTF-8)"):format(number or 1, name or 'ustring'), 0)
+    end
     local a, places = {}, {}
     local n, i, size = 0, 1, len(s)
     while i <= size do
@@ -325,14 +333,18 @@ local function points_of(s)
         if c < 0x80 then
             i = i + 1
         else
-            local extra = c >= 0xF0 and 3 or c >= 0xE0 and 2 or c >= 0xC0 and 1 or error('the text is not UTF-8', 0)
+            local extra = c >= 0xF0 and 3 or c >= 0xE0 and 2 or c >= 0xC0 and 1 or refuse()
+            local is_too_large = c >= 0xF8
             c = c % (extra == 3 and 8 or extra == 2 and 16 or 32)
             for j = 1, extra do
                 local follower = byte(s, i + j)
                 if not follower or follower < 0x80 or follower > 0xBF then
-                    error('the text is not UTF-8', 0)
+                    refuse()
                 end
                 c = c * 64 + follower % 64
+            end
+            if is_too_large or c < lowest[extra] or c > 0x10FFFF or (c >= 0xD800 and c <= 0xDFFF) then
+                refuse()
             end
             i = i + extra + 1
         end

@@ -234,8 +234,15 @@ function computed:baseText() return has_subpages(self) and self.text:match('^(.*
 function computed:subpageText() return has_subpages(self) and self.text:match('([^/]*)$') or self.text end
 function computed:exists() return self.interwiki == '' and ask('exists', self.prefixedText) end
 function computed:content() return self:getContent() or false end
-function computed:isRedirect() return false end
-function computed:redirectTarget() return false end
+-- A module is a redirect where it does nothing but return another. Of the redirects among other pages a snapshot of definitions
+-- has but the targets. Source: LuaEngine::getRedirectTarget of Scribunto.
+function computed:redirectTarget()
+    local text = self.namespace == 828 and self:getContent()
+    local target = text and text:match('^return require %[%[([^\n]-)%]%]%s*$')
+    local found = target and title.new(target)
+    return found and found.namespace == 828 and found.prefixedText == target and found or false
+end
+function computed:isRedirect() return self.redirectTarget ~= false end
 function computed:contentModel() return self.namespace == 828 and 'Scribunto' or 'wikitext' end
 function computed:id() return 0 end
 function computed:pageLang() return kit.language.new(ask('code')) end

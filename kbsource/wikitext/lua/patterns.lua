@@ -7,6 +7,8 @@ local sub, len, find_c, match_c, gmatch_c, gsub_c = string.sub, string.len, stri
 local type, error, select, tostring, tonumber, unpack, concat = type, error, select, tostring, tonumber, unpack, table.concat
 local floor, huge, min = math.floor, math.huge, math.min
 
+local MAX_STRING, MAX_PATTERN = 2097152, 10000 -- bytes that functions of code points take
+kit.max_string, kit.max_pattern = MAX_STRING, MAX_PATTERN
 local CHEAP = 20000 -- steps that C's matcher may take in the worst case
 
 -- Gives the worst number of steps that C's matcher takes, counting what repeats as if it were in each other.
@@ -28,7 +30,7 @@ local function checked(value, name, number)
     if kind == 'number' then
         return tostring(value)
     elseif kind ~= 'string' then
-        error("bad argument #" .. number .. " to '" .. name .. "' (string expected, got " .. (value == nil and 'nil' or kind) .. ')', 3)
+        error("bad argument #" .. number .. " to '" .. name .. "' (string expected, got " .. (value == nil and 'nil' or kind) .. ')', 4)
     end
     return value
 end
@@ -36,6 +38,15 @@ end
 -- Makes find, match, gmatch and gsub: of bytes, or of code points.
 local function make(is_unicode)
     local programs = {}
+    local function checked_pair(s, p, name)
+        s, p = checked(s, name, 1), checked(p, name, 2)
+        if is_unicode and len(s) > MAX_STRING then
+            error(("bad argument #1 to '%s' (string is longer than %d bytes)"):format(name, MAX_STRING), 3)
+        elseif is_unicode and len(p) > MAX_PATTERN then
+            error(("bad argument #2 to '%s' (pattern is longer than %d bytes)"):format(name, MAX_PATTERN), 3)
+        end
+        return s, p
+    end
     local function program_of(p, anchors)
         local key = (anchors and '^' or ' ') .. p
         local program = programs[key]
@@ -47,7 +58,8 @@ local function make(is_unicode)
         return program
     end
     local function is_fast(s, p)
-        if is_unicode and (find_c(s, '[\128-\255]') or find_c(p, '[\128-\255]') or find_c(p, '%p', 1, true) or find_c(p, '%P', 1, true)) then
+        if is_unicode and (find_c(s, '[\128-\255]') or find_c(p, '[\128-\255]') or find_c(p, '%p', 1, true) or find_c(p, '%P', 1, true)
+            or find_c(p, '-%', 1, true)) then -- of code points, no range ends with an escaped character
             return false
         end
         local steps = worst(s, p)
@@ -57,10 +69,10 @@ local function make(is_unicode)
         charge(floor(steps / 50))
         return true
     end
-    local function subject(s)
+    local function subject(s, name)
         charge(floor(len(s) / 8))
         if is_unicode then
-            return kit.points_of(s)
+            return kit.points_of(s, name)
         end
         return kit.codes_of(s)
     end
@@ -99,7 +111,7 @@ local function make(is_unicode)
 
     local functions = {}
     function functions.find(s, p, init, plain)
-        s, p = checked(s, 'find', 1), checked(p, 'find', 2)
+        s, p = checked_pair(s, p, 'find')
         if plain or not find_c(p, '[%^%$%*%+%?%.%(%)%[%%%-]') then
             if len(s) * len(p) > CHEAP then
                 charge(floor(len(s) * len(p) / 50))
@@ -107,7 +119,7 @@ local function make(is_unicode)
             if not is_unicode or not find_c(s, '[\128-\255]') then
                 return find_c(s, p, init, true)
             end
-            local _, n, places = subject(s)
+            local _, n, places = subject(s, 'find')
             local from, to = find_c(s, p, places[start_of(init, n)], true)
             if not from then
                 return nil
@@ -119,7 +131,7 @@ local function make(is_unicode)
             return find_c(s, p, init)
         end
         local program = program_of(p, true)
-        local a, n, places = subject(s)
+        local a, n, places = subject(s, 'find')
         local starts, ends = {}, {}
         local from, finish = search(program, a, n, start_of(init, n), starts, ends)
         if not from then
@@ -130,12 +142,12 @@ local function make(is_unicode)
         return from, finish - 1, captures(program, s, places, from, finish, starts, ends)
     end
     function functions.match(s, p, init)
-        s, p = checked(s, 'match', 1), checked(p, 'match', 2)
+        s, p = checked_pair(s, p, 'match')
         if is_fast(s, p) then
             return match_c(s, p, init)
         end
         local program = program_of(p, true)
-        local a, n, places = subject(s)
+        local a, n, places = subject(s, 'match')
         local starts, ends = {}, {}
         local from, finish = search(program, a, n, start_of(init, n), starts, ends)
         if from then
@@ -144,12 +156,12 @@ local function make(is_unicode)
         return nil
     end
     function functions.gmatch(s, p)
-        s, p = checked(s, 'gmatch', 1), checked(p, 'gmatch', 2)
+        s, p = checked_pair(s, p, 'gmatch')
         if is_fast(s, p) then
             return gmatch_c(s, p)
         end
         local program = program_of(p, false)
-        local a, n, places = subject(s)
+        local a, n, places = subject(s, 'gmatch')
         local i = 1
         return function()
             local starts, ends = {}, {}
@@ -179,7 +191,7 @@ local function make(is_unicode)
                     if count == 0 and k == 1 then
                         return whole
                     elseif k > count then
-                        error('invalid capture index', 0)
+                        error(is_unicode and 'invalid capture index %' .. c .. ' in replacement string' or 'invalid capture index', 0)
                     end
                     return tostring(given[k])
                 end
@@ -201,7 +213,7 @@ local function make(is_unicode)
         return tostring(value)
     end
     function functions.gsub(s, p, repl, limit)
-        s, p = checked(s, 'gsub', 1), checked(p, 'gsub', 2)
+        s, p = checked_pair(s, p, 'gsub')
         local kind = type(repl)
         if kind == 'number' then
             repl, kind = tostring(repl), 'string'
@@ -219,7 +231,7 @@ local function make(is_unicode)
         end
         limit = tonumber(limit) or huge
         local program = program_of(p, true)
-        local a, n, places = subject(s)
+        local a, n, places = subject(s, 'gsub')
         local starts, ends = {}, {}
         local out, i, count = {}, 1, 0
         while count < limit do

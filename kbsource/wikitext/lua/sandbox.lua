@@ -5,7 +5,7 @@
 -- charges for what it is asked.
 local kit, host = ...
 local rawnext, rawpcall, rawset, rawget, type, error = next, pcall, rawset, rawget, type, error
-local select, raw_unpack, tonumber, getmetatable, setmetatable = select, unpack, tonumber, getmetatable, setmetatable
+local select, old_unpack, tonumber, getmetatable, setmetatable = select, unpack, tonumber, getmetatable, setmetatable
 local collect, sethook, getlocal, floor, abs, max, min = collectgarbage, debug.sethook, debug.getlocal, math.floor, math.abs, math.max, math.min
 local string_rep, string_find, string_len, string_sub, string_lower = string.rep, string.find, string.len, string.sub, string.lower
 
@@ -335,7 +335,7 @@ function unpack(t, first, last)
         error('too many results to unpack', 2)
     end
     charge(max(n, 0))
-    return raw_unpack(t, first, last)
+    return old_unpack(t, first, last)
 end
 function table.maxn(t)
     charge(floor(live))
@@ -401,7 +401,7 @@ os = {
 }
 
 kit.ask, kit.charge, kit.flush, kit.begin, kit.pcall = ask, charge, flush, begin, safe_pcall
-kit.load, kit.setfenv = loadstring, setfenv
+kit.load, kit.setfenv, kit.next = loadstring, setfenv, rawnext
 local absent = { 'io', 'debug', 'package', 'module', 'require', 'load', 'loadstring', 'loadfile', 'dofile', 'collectgarbage', 'gcinfo',
     'newproxy', 'getfenv', 'setfenv', 'print', 'python' }
 for i = 1, #absent do

@@ -3,7 +3,7 @@ local kit = ...
 local ask, points_of = kit.ask, kit.points_of
 local char, floor, len, sub = string.char, math.floor, string.len, string.sub
 
-local ustring = { maxStringLength = 2097152, maxPatternLength = 10000 }
+local ustring = { maxStringLength = kit.max_string, maxPatternLength = kit.max_pattern }
 for name, f in pairs(kit.of_points) do
     ustring[name] = f
 end
@@ -72,11 +72,11 @@ end
 
 function ustring.codepoint(s, i, j)
     i = i or 1
-    return unpack((points_of(ustring.sub(s, i, j or i))))
+    return unpack((points_of(ustring.sub(s, i, j or i), 'codepoint')))
 end
 
 function ustring.gcodepoint(s, i, j)
-    local points = points_of(ustring.sub(s, i or 1, j or -1))
+    local points = points_of(ustring.sub(s, i or 1, j or -1), 'gcodepoint')
     local k = 0
     return function()
         k = k + 1
@@ -89,7 +89,7 @@ function ustring.isutf8(s)
 end
 
 function ustring.byteoffset(s, l, i)
-    local _, n, places = points_of(s)
+    local _, n, places = points_of(text(s, 'byteoffset'), 'byteoffset')
     i = i or 1
     i = i < 0 and len(s) + i + 1 or i
     if i < 1 or i > len(s) then

@@ -345,3 +345,72 @@ def test_all_definitions_obey_the_laws_and_every_way_gives_the_same(definitions:
     check_laws(expected)
     assert direct.parse(page, title="T") == expected  # what is remembered changes nothing
     assert parser(definitions, is_direct=False).parse(page, title="T") == expected
+
+
+TAGS = {
+    "nowiki": "[[a]] ''b'' &amp; = * x",
+    "math": "a^2 < b = [[c]]",
+    "chem": "H2O",
+    "ce": "CO2",
+    "syntaxhighlight": "1 < 2 [[a]]\n  b",
+    "source": "x = 1",
+    "pre": "''a'' [[b]]\n * c",
+    "poem": "a ''b''\n[[c]]",
+    "ref": "a note",
+    "references": "",
+    "gallery": "File:A.jpg|b",
+    "score": "c d e",
+    "timeline": "x",
+    "mapframe": "x",
+    "span": "a ''b'' [[c]]",
+    "code": "a [[b]]",
+    "sup": "2",
+    "blockquote": "a [[b]]",
+    "small": " a ",
+}
+
+
+@pytest.mark.parametrize("name", TAGS)
+def test_a_tag_by_function_is_the_tag(name: str) -> None:
+    content = TAGS[name]
+    definitions = {
+        "A": f"{{{{#tag:{name}|{content}}}}}",
+        "B": f"<{name}>{content}</{name}>",
+        "C": "{{#tag:{{{1}}}|{{{2}}}}}",
+    }
+    read = parser(definitions)
+
+    def shown(wikitext: str) -> list[tuple[str, str]]:
+        parsed = read.parse(f"before {wikitext} behind", title="T")
+        check_laws(parsed)
+        return [(element.kind, element.text) for element in parsed.elements]
+
+    expected = shown(definitions["B"])
+    for use in (
+        definitions["A"],
+        f"{{{{#TAG: {name.upper()} |{content}|name=x}}}}",
+        "{{A}}",
+        f"{{{{C|{name}|2={content}}}}}",
+    ):
+        if name != "small" or "C" not in use:  # an argument with a name is stripped
+            assert shown(use) == expected, use
+    assert shown("{{B}}") == expected
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "shown"),
+    [
+        ("a{{#tag:nowiki| [[b]] }}c", "a [[b]] c"),
+        ("{{#tag:nowiki|{{lc:ABC}}}}", "abc"),
+        ("{{#tag:nowiki|{{Shout|''x''}}}}", "''x''!"),
+        ("{{#tag:syntaxhighlight|a = [[b]]|lang=lua|inline=1}}.", "a = [[b]]."),
+        ("a {{#tag:ref|b|name='c'}} {{#tag:references}} d", "a d"),
+        ("{{#iferror:{{#tag:span|x|class=error}}|wrong|right}}", "wrong"),
+        ("{{#tag:no body|x}} {{#tag:nobody|y|a=b}}", '<no body>x</no body> <nobody a="b">y</nobody>'),
+        ("{{#tag:nowiki|a=b}}", "a=b"),
+    ],
+)
+def test_tags_by_function(wikitext: str, shown: str) -> None:
+    read = parser({"A": wikitext, "Shout": "{{{1}}}!"})
+    assert text(read.parse(wikitext, title="T")) == shown
+    assert text(read.parse("{{A}}", title="T")) == shown

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from hypothesis import strategies as st
 
 from kbsource.records import TemplateUse
 from kbsource.wikitext import lua_modules
-from tests.support.wikitexts import check_laws, outcome, parsed, run, said
+from kbsource.wikitext.lua_modules import LuaModules
+from kbsource.wikitext.parse import WikitextParser
+from tests.support.wikitexts import SITE, Dictionary, check_laws, outcome, parsed, run, said
 
 ARGUMENTS = """
 local p = {}
@@ -155,6 +158,9 @@ LIBRARY = tomllib.loads((Path(__file__).parents[2] / "golden" / "templates" / "l
 @pytest.mark.parametrize("case", LIBRARY, ids=lambda case: case["name"])
 def test_library(case: dict[str, str]) -> None:
     modules = {"M": f"local p = {{}} function p.f(frame) {case['lua']} end return p", **DATA}
+    modules["Title of frame"] = (
+        "return { f = function(frame) return frame:getTitle() .. ' ' .. frame:getParent():getTitle() end }"
+    )
     page = parsed("({{Zzz run}})", modules, {"Zzz run": "{{#invoke:M|f}}"})
     assert " ".join(element.text for element in page.elements[1:])[1:-1] == case["says"]
 
@@ -460,7 +466,7 @@ def test_nothing_that_is_given_is_an_error_of_python(calls: list[list[int]]) -> 
         "return mw.loadData('Module:M').f.x",
         "mw.loadData('Module:Data').x = 1",
         "return require('Module:None')",
-        "return require('os')",
+        "return require('io')",
     ],
 )
 def test_an_error_leaves_a_gap(lua: str) -> None:
@@ -474,7 +480,19 @@ def test_recursion_that_is_caught_goes_on() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("io", "debug", "package", "module", "load", "loadstring", "loadfile", "dofile", "collectgarbage", "gcinfo"),
+        *(
+            "io",
+            "debug",
+            "package.loadlib",
+            "package.loaders",
+            "module",
+            "load",
+            "loadstring",
+            "loadfile",
+            "dofile",
+            "collectgarbage",
+            "gcinfo",
+        ),
         *("newproxy", "getfenv", "setfenv", "print", "python", "string.dump", "os.execute", "os.getenv", "os.exit"),
         *("os.remove", "os.rename", "os.tmpname", "os.setlocale", "_G.io", "_G.python", "coroutine.close"),
     ],
@@ -556,3 +574,94 @@ def test_order_is_the_same_in_every_process() -> None:
         seen.add(done.stdout)
     assert len(seen) == 1
     assert "k15838" in seen.pop()
+
+
+TITLES = "local p = {} function p.f(frame) local q = frame:getParent() return frame:getTitle() .. '/' .. q:getTitle() "
+TITLES += ".. '/' .. tostring(q.args[1]) .. tostring(q:getParent()) end return p"
+
+
+def test_frames_have_the_wikis_own_names() -> None:
+    german = replace(SITE, lang="de", namespaces={**SITE.namespaces, 10: "Vorlage", 828: "Modul"})
+    page = parsed(
+        "{{zzz_run|x}}; {{#invoke:titles|f}}", {"Titles": TITLES}, {"Zzz run": "{{#invoke:titles|f}}"}, site=german
+    )
+    assert page.elements[1].text == "Modul:Titles/Vorlage:Zzz run/xnil; Modul:Titles/Rīga/nilnil"
+
+
+def test_the_parent_of_a_direct_call_is_the_page_it_stands_on() -> None:
+    definitions = Dictionary({}, {"Titles": TITLES})
+    parser = WikitextParser(SITE, definitions=definitions, invoke=LuaModules(definitions, SITE))
+    for title in ("Riga", "Talk:Riga"):
+        shown = parser.parse("{{#invoke:titles|f|x}}", title=title).elements[1].text
+        assert shown == f"Module:Titles/{title}/nilnil"
+
+
+def test_modules_of_data_see_a_frame_without_arguments_and_parent() -> None:
+    data = "local f = mw.getCurrentFrame() return { f.args[1] or 'none', tostring(f:getParent()), f:getTitle() }"
+    module = "return { f = function() local d = mw.loadData('Module:D') return d[1] .. d[2] .. d[3] end }"
+    assert parsed("{{#invoke:M|f|x}}", {"D": data, "M": module}).elements[1].text == "nonenilRīga"
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ("return 1", "Module:D returned number, table expected"),
+        ("return { a = { function() end } }", "data for mw.loadData contains unsupported data type 'function'"),
+        ("return { [print or tostring] = 1 }", "data for mw.loadData contains unsupported data type 'function'"),
+        ("return { setmetatable({}, {}) }", "data for mw.loadData contains a table with a metatable"),
+        ("return setmetatable({}, { __index = {} })", "data for mw.loadData contains a table with a metatable"),
+        ("return { [{}] = 1, a = 2 }", "data for mw.loadData contains a table as a key"),
+        ("local t = { 1 } t.t = t return t", "none"),
+    ],
+)
+def test_data_is_plain(data: str, problem: str) -> None:
+    module = """return { f = function()
+        local ok, problem = pcall(mw.loadData, 'Module:D')
+        local again, same = pcall(mw.loadData, 'Module:D')
+        return ok and 'none' or problem == same and problem:gsub('^%S+:%d+: ', '') or 'another'
+    end }"""
+    assert parsed("{{#invoke:M|f}}", {"D": data, "M": module}).elements[1].text.removesuffix("0") == problem
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("return require [[Module:Data]]", "trueModule:Data"),
+        ("return require [[Module:Data]]\n", "trueModule:Data"),
+        ("return require('Module:Data')", "falsefalse"),
+        ("return require [[Template:Data]]", "falsefalse"),
+        ("return require [[Module:Data]] or 1", "falsefalse"),
+        ("local a = 1 return require [[Module:Data]]", "falsefalse"),
+    ],
+)
+def test_modules_that_are_redirects(source: str, shown: str) -> None:
+    lua = "local t = mw.title.new('Module:R') return tostring(t.isRedirect) .. tostring(t.redirectTarget)"
+    page = parsed("{{#invoke:M|f}}", {"M": f"return {{ f = function() {lua} end }}", "R": source, "Data": "return {}"})
+    assert page.elements[1].text == shown
+
+
+@pytest.mark.parametrize(
+    ("call", "shown"),
+    [
+        pytest.param(r"return 'a\0b'", "a�b", id="a pipe"),
+        pytest.param(r"return 'a\5b\1\2\3\4\6\7'", "a�b������", id="other marks of structure"),
+        pytest.param(r"return '\14\14x\15\15 \26\27\31'", "��x�� ���", id="literal characters"),
+        pytest.param(r"return 'a\r\nb\rc'", "a b c", id="line breaks"),
+        pytest.param("return 'a\\204\\132' .. '\\255'", "ā�", id="normal form"),
+        pytest.param(r"return frame:preprocess('a\0b<nowiki>[[c]]</nowiki>\2')", "a�b[[c]]�", id="wikitext"),
+        pytest.param(
+            r"return frame:expandTemplate{ title = 'Zzz both', args = { 'a\0b', '\28' } }", "a�b-�", id="arguments"
+        ),
+        pytest.param("return frame:preprocess(frame.args[1])", "[[x]] {{y}} z", id="what was literal stays so"),
+        pytest.param("return frame.args[1] .. '|\\0'", "[[x]] {{y}} z|�", id="what was given may be returned"),
+        pytest.param("return frame.args[2]", "", id="places of boxes"),
+    ],
+)
+def test_no_module_makes_up_marks(call: str, shown: str) -> None:
+    page = parsed(
+        "({{#invoke:M|f|<nowiki>[[x]] {{y}}</nowiki> [[z]]|{{Infobox x|a=b}}}})",
+        {"M": f"return {{ f = function(frame) {call} end }}"},
+        {"Zzz both": "{{{1}}}-{{{2}}}"},
+    )
+    check_laws(page)
+    assert " ".join(element.text for element in page.elements[1:]).strip("() ") == shown
