@@ -144,24 +144,9 @@ def quoted(text: str) -> str:
 def lock(db: DuckDBPyConnection, folders: Iterable[str]) -> None:
     """Lets a connection open no file but those below these folders from here on, and change no setting.
 
-    What a stranger asks must go through ``asked`` besides, which lets nothing write.
+    Queries of strangers must go through ``kbsource.release.queries`` besides, which lets nothing write.
     """
     paths = (quoted(readable_path(db, f"{path.rstrip('/')}/")) for path in folders)
     db.execute(f"set allowed_directories = [{', '.join(paths)}]")
     db.execute("set enable_external_access = false")
     db.execute("set lock_configuration = true")
-
-
-def asked(db: DuckDBPyConnection, query: str) -> DuckDBPyConnection:
-    """The result of a query that a stranger wrote.
-
-    Raises:
-        ValueError: it is not one select.
-        duckdb.Error: it is wrong, or takes too much.
-    """
-    import duckdb
-
-    statements = db.extract_statements(query)
-    if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
-        raise ValueError("one query is taken, which begins with select, from or with")
-    return db.execute(statements[0])

@@ -21,13 +21,14 @@ MEMORY_MB = 1000
 
 @contextmanager
 def connected(
-    *, memory_mb: int = MEMORY_MB, threads: int = 2, scratch: str | None = None
+    *, memory_mb: int = MEMORY_MB, threads: int = 2, scratch: str | None = None, spill_mb: int | None = None
 ) -> Iterator[DuckDBPyConnection]:
     """A database without tables, for as long as the context lasts; nothing is downloaded for it.
 
     Args:
         scratch: local folder for the database and for what does not fit into memory, which is made where there is none;
             None for a temporary one.
+        spill_mb: the most that goes to the disk; None for what is free there.
     """
     import duckdb  # readers of releases do without
 
@@ -41,7 +42,10 @@ def connected(
             "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
+            "explain_output": "all",  # kbsource.release.queries reads every version of a plan
         }
+        if spill_mb is not None:
+            config["max_temp_directory_size"] = f"{spill_mb}MB"
         with duckdb.connect(join(folder, "tables.duckdb") if scratch else ":memory:", config=config) as db:
             db.execute("set parquet_metadata_cache = true")  # else every query reads the footers again
             yield db

@@ -373,7 +373,8 @@ OPERATIONS: Mapping[str, type[Request]] = {
 SHAPES: Mapping[str, type[Request]] = {"api/search": ColbertSearch, "retrieve": Retrieve}
 """Routes in the shapes of clients that there are."""
 STATUS: Mapping[str, int] = {
-    **dict.fromkeys(("bad_request", "bad_span", "too_much"), 400),
+    **dict.fromkeys(("bad_request", "bad_span", "too_much", "wrong_host"), 400),
+    "other_site": 403,
     **dict.fromkeys(("unknown_address", "unknown_page", "unknown_section", "unknown_element"), 404),
     **dict.fromkeys(("unknown_passage", "no_passages"), 404),
     "wrong_method": 405,

@@ -27,7 +27,7 @@ from starlette.routing import Route
 
 from kbsource import __version__
 from kbsource.errors import RecordError, SetupError, named_faults
-from mapping.inspector.frame import READING, guards
+from mapping.inspector.frame import POSTING, body_of, guards
 from mapping.serving.operations import OPERATIONS, SHAPES, STATUS, Request, Served
 
 THREADS, MOST_WAITING, LONGEST_S = 4, 64, 10.0
@@ -108,7 +108,9 @@ def make_app(
     own = [_route(f"/{name}", operation, answering) for name, operation in operations.items()]
     return Starlette(
         routes=[Route("/", head), *own, *(tools.routes if tools else ())],
-        middleware=guards(hosts, methods=(*READING, "POST"), refusal=_told("wrong_method", "only asking is possible")),
+        middleware=guards(
+            hosts, methods=lambda _: POSTING, refused=lambda refusal: _told(refusal.reason, refusal.detail)
+        ),
         exception_handlers={HTTPException: _say_reason, RecordError: _say_reason},
         lifespan=tools.router.lifespan_context if tools else None,
     )
@@ -117,21 +119,12 @@ def make_app(
 def _route(path: str, operation: type[Request], answering: Answering) -> Route:
     async def answer(request: HttpRequest) -> Response:
         if request.method == "POST":
-            content = await answering.answer(operation, await _body(request))
+            content = await answering.answer(operation, await body_of(request, BODY_BYTES))
         else:
             content = await answering.answer(operation, dict(request.query_params), strict=False)
         return Response(content, media_type="application/json")
 
     return Route(path, answer, methods=["GET", "POST"])
-
-
-async def _body(request: HttpRequest) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_BYTES:
-            raise RecordError("too_large", f"a request has {BODY_BYTES} bytes at most")
-    return bytes(body)
 
 
 def _say_reason(request: HttpRequest, error: Exception) -> Response:
