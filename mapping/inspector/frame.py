@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -173,6 +173,11 @@ class Refusal(NamedTuple):
     detail: str
 
 
+_TWO_ENDS = Refusal(
+    400, "bad_request", "The request has both Content-Length and Transfer-Encoding; send the one that is true."
+)
+
+
 def page_refusal(refusal: Refusal) -> Response:
     """Returns a refusal as text, for people."""
     return PlainTextResponse(refusal.detail, refusal.status)
@@ -205,12 +210,19 @@ class GuardedAnswers:
             await send(message)
 
         methods = self._methods(scope["path"])
-        refusal = self._refusal(scope["method"], methods, Headers(scope=scope))
+        headers = Headers(scope=scope)
+        has_two_ends = "transfer-encoding" in headers and "content-length" in headers
+        refusal = _TWO_ENDS if has_two_ends else self._refusal(scope["method"], methods, headers)
         if refusal is None:
-            await self._app(scope, receive, send_guarded)
+            try:
+                await self._app(scope, receive, send_guarded)
+            except ClientDisconnect:
+                pass  # nobody is left to be told
             return
         answer = self._refused(refusal)
-        if refusal.status == 405:
+        if has_two_ends:
+            answer.headers["Connection"] = "close"  # what follows may be the rest of its body
+        elif refusal.status == 405:
             answer.headers["Allow"] = ", ".join(methods)
         await answer(scope, receive, send_guarded)
 
