@@ -102,18 +102,3 @@ def add_tables(
             nowhere = "'' as _file, '' as _part, 0 as _file_number, 0 as _row"
             db.execute(f"create or replace table {view} as select *, {nowhere} from _empty")
             db.unregister("_empty")
-
-
-def asked(db: DuckDBPyConnection, query: str) -> DuckDBPyConnection:
-    """The result of a query that a stranger wrote.
-
-    Raises:
-        ValueError: it is not one select.
-        duckdb.Error: it is wrong, or takes too much.
-    """
-    import duckdb
-
-    statements = db.extract_statements(query)
-    if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
-        raise ValueError("one query is taken, which begins with select, from or with")
-    return db.execute(statements[0])

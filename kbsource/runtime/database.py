@@ -32,6 +32,7 @@ def connected(
     memory_mb: int = MEMORY_MB,
     threads: int = 2,
     scratch: str | None = None,
+    spill_mb: int | None = None,
 ) -> Iterator[DuckDBPyConnection]:
     """Opens a database without tables for the duration of the context.
 
@@ -45,6 +46,7 @@ def connected(
         writes: local folders in which files are written.
         scratch: local folder for the database and for what does not fit into memory, created if missing; None for a
             temporary one.
+        spill_mb: the most that is spilled to disk; None for whatever is free there.
     """
     import duckdb  # readers of releases do without
 
@@ -61,7 +63,10 @@ def connected(
             "autoload_known_extensions": False,
             "allow_community_extensions": False,
             "python_enable_replacements": False,  # a table is never a variable of ours
+            "explain_output": "all",  # kbsource.release.queries reads every version of a plan
         }
+        if spill_mb is not None:
+            config["max_temp_directory_size"] = f"{spill_mb}MB"
         with duckdb.connect(join(folder, "tables.duckdb") if scratch else ":memory:", config=config) as db:
             db.execute("set parquet_metadata_cache = true")  # else every query reads the footers again
             if not all(map(is_local, folders)):

@@ -20,14 +20,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from threading import Event
 from typing import Any
+
+import msgspec
 
 from kbsource.errors import SetupError, told_fault
 from kbsource.runtime.beat import Beat
+from kbsource.runtime.confinement import Confinement
 from kbsource.temporary import SCRATCH_VARIABLE
 
 _TAIL_BYTES = 4000
-_LONGEST_POLL_S = 1.0
+_LONGEST_POLL_S, _STOP_POLL_S = 1.0, 0.1
 MEMORY_EXIT_CODE = 70
 """Exit code of a worker whose memory limit was met. (EX_SOFTWARE of sysexits.h.)"""
 
@@ -38,8 +42,8 @@ class WorkerDiedError(Exception):
     def __init__(self, page: int, kind: str, detail: str, *, is_killed: bool = False) -> None:
         super().__init__(f"{kind} at page {page}: {detail}")
         self.page = page  #: number of the page in work, from 1; 0 when none was
-        #: ``timeout`` (one page took too long), ``crash`` (a signal or the memory limit ended it) or ``error`` (it
-        #: raised an exception)
+        #: ``timeout`` (one page took too long), ``crash`` (a signal or the memory limit ended it), ``error`` (it raised
+        #: an exception) or ``stopped`` (its caller did not want it any more)
         self.kind = kind
         self.detail = detail  #: exit code and the end of what it wrote to its standard error
         self.is_killed = is_killed  #: SIGKILL ended it, which comes from outside
@@ -59,6 +63,7 @@ class Guard:
         scratch: str | None = None,
         page_timeout_s: float | None = None,
         memory_bytes: int | None = None,
+        confinement: Confinement | None = None,
     ) -> None:
         """Prepares the worker.
 
@@ -66,6 +71,7 @@ class Guard:
             function: ``module:name`` of what does a task: a function of (task, Beat) that gives a JSON value.
             beat_path: local file for the worker's beat, whose counts run on through all tasks and processes.
             scratch: folder of the caller in which the worker makes temporary folders.
+            confinement: what the worker may do; None for all that this user may do.
         """
         self._function = function
         self._beat_path = beat_path
@@ -73,6 +79,7 @@ class Guard:
         self._scratch = {} if scratch is None else {SCRATCH_VARIABLE: scratch}
         self._page_timeout_s = page_timeout_s
         self._memory_bytes = memory_bytes
+        self._confinement = confinement
         self._process: subprocess.Popen[bytes] | None = None
         self._is_closed = False
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the guard
@@ -93,8 +100,11 @@ class Guard:
         """Process id of the worker; None while there is none."""
         return self._process.pid if self._process else None
 
-    def run(self, task: Mapping[str, Any]) -> Any:
+    def run(self, task: Mapping[str, Any], *, stopped: Event | None = None) -> Any:
         """What the function makes of the task.
+
+        Args:
+            stopped: another thread sets it to end the process with the task.
 
         Raises:
             SetupError: the function raised it, the machine or a table is at fault (see ``named_faults``), or the guard
@@ -113,7 +123,7 @@ class Guard:
             process.stdin.flush()
         except BrokenPipeError:
             raise self._died(process, beat) from None
-        answer = json.loads(self._wait(process, beat))
+        answer = json.loads(self._wait(process, beat, stopped))
         if "fault" in answer:
             raise told_fault(answer["fault"])
         return answer["done"]
@@ -134,6 +144,7 @@ class Guard:
                 self._function,
                 self._beat_path,
                 str(self._memory_bytes or 0),
+                msgspec.json.encode(self._confinement).decode(),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -143,13 +154,15 @@ class Guard:
         )
         return self._process
 
-    def _wait(self, process: subprocess.Popen[bytes], beat: Beat) -> bytes:
+    def _wait(self, process: subprocess.Popen[bytes], beat: Beat, stopped: Event | None) -> bytes:
         """The answer line; watches the beat meanwhile."""
         assert process.stdout is not None
         poll = select.poll()
         poll.register(process.stdout, select.POLLIN | select.POLLHUP)
         timeout_s = self._page_timeout_s
         interval_s = _LONGEST_POLL_S if timeout_s is None else min(_LONGEST_POLL_S, timeout_s / 4)
+        if stopped is not None:
+            interval_s = min(interval_s, _STOP_POLL_S)
         seen, since = beat.read().serial, time.monotonic()
         answer = b""
         while True:
@@ -162,6 +175,9 @@ class Guard:
                     return answer
                 continue
             reading, now = beat.read(), time.monotonic()
+            if stopped is not None and stopped.is_set():
+                self._kill()
+                raise WorkerDiedError(reading.page, "stopped", "stopped by its caller")
             if reading.page == 0 or reading.serial != seen:
                 seen, since = reading.serial, now
             elif timeout_s is not None and now - since > timeout_s:

@@ -1,5 +1,5 @@
-"""The guarded process: ``python -m kbsource.runtime.guarded module:function beat memory_bytes``. See
-``kbsource.runtime.guard``."""
+"""The guarded process: ``python -m kbsource.runtime.guarded module:function beat memory_bytes confinement``.
+See ``kbsource.runtime.guard``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ import signal
 import sys
 import threading
 
+import msgspec
+
 from kbsource.errors import SetupError, fault_values, named_faults
 from kbsource.runtime.beat import Beat
+from kbsource.runtime.confinement import Confinement, forbid_reading, forbid_writing
 from kbsource.runtime.guard import MEMORY_EXIT_CODE
 
 _GC_THRESHOLDS = (200_000, 20, 100)
@@ -23,7 +26,8 @@ _GC_THRESHOLDS = (200_000, 20, 100)
 
 def main(argv: list[str]) -> None:
     """Does tasks until the standard input ends."""
-    target, beat_path, memory_bytes = argv
+    target, beat_path, memory_bytes, allowed = argv
+    confinement = msgspec.json.decode(allowed, type=Confinement | None)
     # Only what the work raises leads to the interpreter's end, and what C++ destroys after it may abort the process.
     atexit.register(os._exit, 1)
     # Whatever the work prints must not mix with the answers.
@@ -31,6 +35,9 @@ def main(argv: list[str]) -> None:
     os.dup2(2, 1)
     # Ctrl-C goes to the whole process group; the supervisor decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    beat = Beat.open(beat_path)
+    if confinement is not None:
+        forbid_writing(confinement)  # threads that run already would not be restricted
     tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_feed, args=(tasks,), daemon=True).start()
     if int(memory_bytes):
@@ -38,7 +45,8 @@ def main(argv: list[str]) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes), int(memory_bytes)))
     module, _, name = target.partition(":")
     function = getattr(importlib.import_module(module), name)
-    beat = Beat.open(beat_path)
+    if confinement is not None:
+        forbid_reading(confinement)
     spare_collector()
     while True:
         task = json.loads(tasks.get())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -31,8 +32,8 @@ from mapping.inspector.amber import AMBER_VIEWS
 from mapping.inspector.benchmark import BENCHMARK_VIEWS
 from mapping.inspector.diff import DIFF_VIEWS
 from mapping.inspector.facts import FACTS_VIEWS
-from mapping.inspector.frame import KindViews, Tab, View, guards, render
-from mapping.inspector.listing import Listing, show_card, show_list, show_sql
+from mapping.inspector.frame import POSTING, READING, KindViews, Tab, View, guards, render
+from mapping.inspector.listing import Listing, run_sql, show_card, show_list, show_sql, stop_sql
 from mapping.inspector.opened import Opened, every_release
 from mapping.inspector.qampari import QAMPARI_VIEWS
 from mapping.inspector.release_pages import PAGES_VIEWS
@@ -48,12 +49,12 @@ THREADS = 4
 
 def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starlette:
     """The application that shows releases."""
-    sandbox = Sandbox()
+    sandbox = Sandbox([opened.path for opened in releases])
     routes: list[BaseRoute] = [
         Route("/", _home),
         Mount("/static", StaticFiles(directory=FOLDER / "static"), name="static"),
     ]
-    tabs = {}
+    tabs, posted = {}, set[str]()
     for opened in every_release(releases):
         own = views_of(opened.kind)
         views = [
@@ -64,7 +65,11 @@ def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starle
             View("/sql", partial(show_sql, sandbox=sandbox)),
             *own.views,
         ]
-        routes.append(Mount(f"/r/{opened.slug}", routes=[_route(view.path, view.show, opened) for view in views]))
+        run, stop = (partial(answer, opened=opened, sandbox=sandbox) for answer in (run_sql, stop_sql))
+        queries = [Route("/sql", run, methods=["POST"]), Route("/sql/stop", stop, methods=["POST"])]
+        shown = [_route(view.path, view.show, opened) for view in views]
+        routes.append(Mount(f"/r/{opened.slug}", routes=[*shown, *queries]))
+        posted |= {opened.url("sql"), opened.url("sql/stop")}
         tabs[opened.slug] = [
             Tab("Overview", ""),
             *([Tab("Measures", "measures")] if own.measured is not None else []),
@@ -75,10 +80,11 @@ def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starle
     app = Starlette(
         routes=routes,
         lifespan=partial(_lifespan, sandbox=sandbox),
-        middleware=guards(hosts),
+        middleware=guards(hosts, methods=lambda path: POSTING if path in posted else READING),
         exception_handlers={HTTPException: _say_fault, SetupError: _say_damage, duckdb.Error: _say_damage},
     )
     app.state.releases = tuple(releases)
+    app.state.token = secrets.token_urlsafe(32)  # of the forms of its pages
     app.state.tabs = tabs
     app.state.searched = partial(_searched, next((opened for opened in releases if opened.source is not None), None))
     return app
@@ -112,8 +118,23 @@ def _home(request: Request) -> Response:
 
 def _say_fault(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    detail = "There is nothing at this address." if error.detail == "Not Found" else error.detail
-    return render(request, None, "fault.html", title=f"{error.status_code}", detail=detail, status=error.status_code)
+    detail = _DETAILS.get(error.detail, error.detail)
+    return render(
+        request,
+        None,
+        "fault.html",
+        title=f"{error.status_code}",
+        detail=detail,
+        status=error.status_code,
+        headers=error.headers,
+    )
+
+
+_DETAILS = {
+    "Not Found": "There is nothing at this address.",
+    "Method Not Allowed": "This address cannot be asked in this way; open it in the browser.",
+}
+"""What Starlette says, for people."""
 
 
 def _say_damage(request: Request, error: Exception) -> Response:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
+from rapidfuzz import fuzz, process
 
 from kbsource.errors import SetupError
 from kbsource.files import Folder
@@ -40,6 +41,9 @@ def cache_folder(sha256: str) -> Path:
 
 
 _FILE, _SHA256 = "rows.parquet", "rows.sha256"
+_SHORTER, _MOST_COMPARED, _LIKE = 3, 200, 60
+"""Of titles that are like another: by how many letters their common beginning may be shorter than it could be, how many
+titles of each beginning are compared, and the similarity in per cent from which on one is proposed."""
 _ORDER_MB = 200
 """What an index is put in order in; what needs more goes to the disk."""
 
@@ -260,6 +264,28 @@ class PageFinder:
             for entry in map(self._index.entry, numbers)
             if entry.final_page_id is not None and self._locations.page(entry.final_page_id) is not None
         )
+
+    def similar_to(self, title: str, n_titles: int) -> list[str]:
+        """Titles that are like one that no page has, the likest first; none before the index is made.
+
+        They share its beginning: as much of it as any title has, at least two letters.
+        """
+        order, asked = self.titles.get(), folded(title.strip().replace("_", " "))
+        if order is None:
+            return []
+        longest, shortest = len(asked), 2  # of beginnings that some title has; binary search
+        while shortest < longest:
+            middle = (shortest + longest + 1) // 2
+            if titles_beginning_with(order, asked[:middle], 1):
+                shortest = middle
+            else:
+                longest = middle - 1
+        numbers: dict[int, None] = {}
+        for length in range(shortest, max(shortest - _SHORTER, 1), -1):
+            numbers |= dict.fromkeys(titles_beginning_with(order, asked[:length], _MOST_COMPARED))
+        titles = [self._index.entry(number).title for number in numbers]
+        found = process.extract(asked, titles, scorer=fuzz.ratio, processor=folded, limit=n_titles, score_cutoff=_LIKE)
+        return [title for title, _, _ in found]
 
     def chance(self) -> int | None:
         """The id of any page, each as likely as the others; None where there is none."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kbsource.errors import counted
+from kbsource.errors import RecordError, counted
 from mapping.document import Section
 from mapping.inspector.marking import shown
 from mapping.inspector.opened import Opened
@@ -29,12 +30,13 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
-READING = ("GET", "HEAD")
+READING, POSTING = ("GET", "HEAD"), ("GET", "HEAD", "POST")
+_MOST_FIELDS = 20
 
 
 class View(NamedTuple):
@@ -142,6 +144,7 @@ def render(
     title: str,
     crumbs: Sequence[Crumb] = (),
     status: int = 200,
+    headers: Mapping[str, str] | None = None,
     **values: Any,
 ) -> HTMLResponse:
     """A view: a template that extends ``base.html``, filled in."""
@@ -159,16 +162,40 @@ def render(
             **values,
         )
     )
-    return HTMLResponse(text, status)
+    return HTMLResponse(text, status, headers)
+
+
+class Refusal(NamedTuple):
+    """Why a request is not answered: a reason for programs, and what is wrong and what to do for people."""
+
+    status: int
+    reason: str
+    detail: str
+
+
+_TWO_ENDS = Refusal(
+    400, "bad_request", "The request has both Content-Length and Transfer-Encoding; send the one that is true."
+)
+
+
+def page_refusal(refusal: Refusal) -> Response:
+    """Returns a refusal as text, for people."""
+    return PlainTextResponse(refusal.detail, refusal.status)
 
 
 class GuardedAnswers:
-    """Answers some methods alone, others with a refusal, and sends every answer with ``HEADERS``, which keep a browser
-    from running or loading anything that is not ours."""
+    """Answers only requests by some methods, under some names of this server, and not from pages of other sites. Every
+    answer gets ``HEADERS``, which keep a browser from running or loading anything that is not ours."""
 
-    def __init__(self, app: ASGIApp, methods: Sequence[str], refusal: Response) -> None:
-        self._app, self._methods, self._refusal = app, methods, refusal
-        refusal.headers["Allow"] = ", ".join(methods)
+    def __init__(
+        self,
+        app: ASGIApp,
+        methods: Callable[[str], Sequence[str]],
+        hosts: Sequence[str],
+        refused: Callable[[Refusal], Response],
+    ) -> None:
+        self._app, self._methods, self._refused = app, methods, refused
+        self._hosts = {host.lower().strip("[]") for host in (*LOCAL_HOSTS, *hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -182,22 +209,104 @@ class GuardedAnswers:
                     headers[name] = value
             await send(message)
 
-        if scope["method"] in self._methods:
-            await self._app(scope, receive, send_guarded)
-        else:
-            await self._refusal(scope, receive, send_guarded)
+        methods = self._methods(scope["path"])
+        headers = Headers(scope=scope)
+        has_two_ends = "transfer-encoding" in headers and "content-length" in headers
+        refusal = _TWO_ENDS if has_two_ends else self._refusal(scope["method"], methods, headers)
+        if refusal is None:
+            try:
+                await self._app(scope, receive, send_guarded)
+            except ClientDisconnect:
+                pass  # nobody is left to be told
+            return
+        answer = self._refused(refusal)
+        if has_two_ends:
+            answer.headers["Connection"] = "close"  # what follows may be the rest of its body
+        elif refusal.status == 405:
+            answer.headers["Allow"] = ", ".join(methods)
+        await answer(scope, receive, send_guarded)
+
+    def _refusal(self, method: str, methods: Sequence[str], headers: Headers) -> Refusal | None:
+        named = headers.getlist("host")
+        host = named[0] if len(named) == 1 else ""
+        if host_name(host) not in self._hosts:
+            known = ", ".join(sorted(self._hosts))
+            return Refusal(
+                400, "wrong_host", f"This server answers only as {known}; start it with --host to give it another name."
+            )
+        if not _is_own_site(headers, host):
+            return Refusal(
+                403, "other_site", "A page of another site made this request. Open the address in the browser yourself."
+            )
+        if method not in methods:
+            return Refusal(405, "wrong_method", f"The methods of this address are {', '.join(methods)}.")
+        return None
+
+
+def host_name(host: str) -> str:
+    """Returns the name in a Host header, without its port; empty where it has another form.
+
+    >>> host_name("localhost:8765"), host_name("[::1]:8765"), host_name("a@b"), host_name("localhost:x")
+    ('localhost', '::1', '', '')
+    """
+    found = _HOST.fullmatch(host)
+    return (found["name"] or found["address"]).lower() if found else ""
+
+
+_HOST = re.compile(r"(?:(?P<name>[\w.-]+)|\[(?P<address>[\da-fA-F:.]+)\])(?::\d{1,5})?", re.ASCII)
+
+
+def _is_own_site(headers: Headers, host: str) -> bool:
+    """Whether no page of another site made a request: browsers say in headers which page did; programs send none."""
+    if any(site not in ("same-origin", "none") for site in headers.getlist("sec-fetch-site")):
+        return False
+    origins = headers.getlist("origin")
+    return all(origin.lower() in (f"http://{host}".lower(), f"https://{host}".lower()) for origin in origins)
 
 
 def guards(
-    hosts: Sequence[str], *, methods: Sequence[str] = READING, refusal: Response | None = None
+    hosts: Sequence[str],
+    *,
+    methods: Callable[[str], Sequence[str]],
+    refused: Callable[[Refusal], Response] = page_refusal,
 ) -> list[Middleware]:
-    """What stands before an application: under other names than this machine's and ``hosts`` it is not answered, so
-    that no page of the web can ask it through a browser."""
-    return [
-        Middleware(
-            GuardedAnswers,
-            methods=methods,
-            refusal=refusal or PlainTextResponse("Only reading is possible.", 405),
-        ),
-        Middleware(TrustedHostMiddleware, allowed_hosts=[*LOCAL_HOSTS, *hosts], www_redirect=False),
-    ]
+    """Returns what checks requests before an application, see ``GuardedAnswers``.
+
+    Args:
+        hosts: names that it answers under beside those of this machine.
+        methods: of a path.
+    """
+    return [Middleware(GuardedAnswers, methods=methods, hosts=hosts, refused=refused)]
+
+
+async def body_of(request: Request, most_bytes: int) -> bytes:
+    """Returns the body of a request.
+
+    Raises:
+        RecordError: ``too_large``.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most_bytes:
+            raise RecordError("too_large", f"the body of a request has {most_bytes} bytes at most; send less")
+    return bytes(body)
+
+
+async def form_of(request: Request, most_bytes: int) -> dict[str, str]:
+    """Returns the fields of a form; of several with a name the last one.
+
+    Raises:
+        RecordError: ``too_large`` or ``bad_request``.
+    """
+    try:
+        text = (await body_of(request, most_bytes)).decode()
+        return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS))
+    except ValueError as error:  # UnicodeDecodeError is one
+        raise RecordError("bad_request", f"the form cannot be read: {error}") from error
+
+
+async def is_gone(request: Request) -> None:
+    """Waits until the client of a request, whose body was read, has left."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

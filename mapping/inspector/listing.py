@@ -6,26 +6,31 @@ What is asked for stands in the address: ``?outcome=dropped`` (or ``-`` for null
 
 from __future__ import annotations
 
+import asyncio
+import hmac
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
 from duckdb import DuckDBPyConnection
 from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from kbsource.errors import counted
+from kbsource.errors import RecordError, counted
 from kbsource.release.sql import identifier, quoted
 from mapping.document import Link
-from mapping.inspector.frame import Crumb, bound_asked, paging, render
+from mapping.inspector.frame import Crumb, bound_asked, form_of, is_gone, paging, render
 from mapping.inspector.marking import Span, shown, web_address
 from mapping.inspector.opened import Opened, TableFiles
-from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Sandbox
+from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Answer, Sandbox
 
 Row = dict[str, Any]
 NULL = "-"
@@ -35,6 +40,7 @@ _ORDER = "_file_number, _row"
 _FACET_VALUES, _FACETS, _SAMPLED = 24, 5, 100_000
 _FACET_CHOICES = 200
 _COLUMNS_SHOWN = 8
+_FORM_BYTES = 200_000
 _CELL_CHARS, _VALUE_CHARS, _NESTED_ROWS = 400, 200_000, 100
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE")
 _PAGE_IDS = ("page_id", "wikipedia_id")
@@ -481,10 +487,60 @@ def _cut(text: str, n_chars: int) -> str:
 
 
 def show_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
-    """Shows a box for SQL, and what the query in it gives."""
-    query = request.query_params.get("query", "").strip()
+    """Shows a box for SQL. A query in the address is filled in, not run, since any page can make a browser open one."""
+    return _render_sql(request, opened, sandbox, query=request.query_params.get("query", "").strip())
+
+
+async def run_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
+    """Runs the query of the form, and shows the result; the query is stopped when the browser leaves."""
+    form = await _own_form(request)
+    query = form.get("query", "").strip()
+    shown = partial(_render_sql, request, opened, sandbox, query=query)
+    if not query:
+        return await run_in_threadpool(shown)
     tables = {name: table.files for name, table in opened.tables.items() if table.files}
-    found = sandbox.ask(query, tables, opened.path) if query else None
+    try:
+        running = sandbox.submit(query, tables, opened.path, name=form.get("run", ""))
+    except RecordError as error:
+        busy = Answer([], [], fault=f"{error.reason}: {error.detail}")
+        headers = {"Retry-After": f"{LONGEST_S:.0f}"}
+        return await run_in_threadpool(shown, found=busy, status=503, headers=headers)
+    answer, gone = asyncio.wrap_future(running.answer), asyncio.ensure_future(is_gone(request))
+    try:
+        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        running.stop()  # unless it has ended
+        gone.cancel()
+    found = answer.result() if answer.done() and not answer.cancelled() else Answer([], [], fault="Stopped.")
+    return await run_in_threadpool(shown, found=found)
+
+
+async def stop_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
+    """Stops the query that the same page has started, and shows it again."""
+    form = await _own_form(request)
+    said = "Stopped." if sandbox.stop(form.get("run", "")) else "No query of this page runs."
+    query = form.get("query", "").strip()
+    return await run_in_threadpool(_render_sql, request, opened, sandbox, query=query, found=Answer([], [], fault=said))
+
+
+async def _own_form(request: Request) -> dict[str, str]:
+    """The form of a page that this process made.
+
+    Raises:
+        HTTPException: it is another form.
+    """
+    try:
+        form = await form_of(request, _FORM_BYTES)
+    except RecordError as error:
+        raise HTTPException(413 if error.reason == "too_large" else 400, error.detail) from error
+    if not hmac.compare_digest(form.get("token", "").encode(), request.app.state.token.encode()):
+        raise HTTPException(403, "The page is older than this run of the inspector. Open it again, then run the query.")
+    return form
+
+
+def _render_sql(
+    request: Request, opened: Opened, sandbox: Sandbox, *, query: str, found: Answer | None = None, **options: Any
+) -> Response:
     rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows] if found else []
     return render(
         request,
@@ -494,6 +550,10 @@ def show_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
         query=query,
         found=found,
         rows=[[(brief(value), value_url(opened, name, value, row)) for name, value in row.items()] for row in rows],
-        tables=[Rows.of(opened, name, {}) for name in tables],
+        tables=[Rows.of(opened, name, {}) for name, table in opened.tables.items() if table.files],
         limits=(MOST_ROWS, LONGEST_S, MEMORY_MB),
+        missing=sandbox.missing,
+        token=request.app.state.token,
+        run=secrets.token_urlsafe(16),
+        **options,
     )

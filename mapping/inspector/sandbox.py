@@ -1,35 +1,42 @@
-"""Queries that somebody types, on the tables of one release: they read nothing else, write nothing, and end.
+"""Runs queries that people type on the tables of one release: they read nothing else, write nothing, and end.
 
-DuckDB keeps the first two (``connected`` and ``asked`` of ``kbsource.release.sql``), but not the last: what functions
-allocate is not counted (``select len(range(500000000))`` took 16 GB under a limit of 200 MB), and ``interrupt`` waits
-for them to end (81 s). So a query runs in a process of its own whose memory the system bounds, and which is killed.
+Three layers keep a query from doing harm. ``kbsource.release.queries`` refuses it unless its plan only reads; the
+connection opens no file outside the release; and it runs in a process of its own, which can write nothing but its
+bounded spill (``kbsource.runtime.confinement``), whose memory the system bounds, and which is killed when it takes too
+long. DuckDB cannot promise the last two: what single functions allocate is not counted (``select
+len(range(500000000))`` took 16 GB under a limit of 200 MB), and ``interrupt`` waits for them to end (81 s).
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
-from threading import Lock
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event, Lock
 from typing import Any, NamedTuple
 
-from kbsource.errors import SetupError
+from kbsource.errors import RecordError, SetupError
 from kbsource.release.kind import kind_of, read_content
-from kbsource.release.sql import add_tables, asked, connected
+from kbsource.release.queries import run_query
+from kbsource.release.sql import add_tables, connected
 from kbsource.runtime.beat import Beat
+from kbsource.runtime.confinement import Confinement, landlock_version, missing_restrictions
 from kbsource.runtime.guard import Guard, WorkerDiedError
-from kbsource.temporary import TemporaryFolder
+from kbsource.temporary import TemporaryFolder, remove_left_behind
 from mapping.kinds import KINDS
 
 MOST_ROWS = 1_000
 LONGEST_S = 10.0
-MEMORY_MB, PROCESS_MB = 300, 1_200
-"""What DuckDB takes by its own account, and its process in all."""
+MEMORY_MB, PROCESS_MB, SPILL_MB = 300, 1_200, 1_000
+"""What DuckDB takes by its own account, its process in all, and what it writes to the disk for a query."""
+MOST_QUERIES = 4
+"""Queries that run or wait; one runs at a time."""
 _CELL_CHARS = 2_000
 
 
 class Answer(NamedTuple):
-    """What a query gave: ``fault`` where it went wrong; ``is_cut`` where there are more rows than ``MOST_ROWS``."""
+    """The result of a query: ``fault`` where it failed; ``is_cut`` where there are more rows than ``MOST_ROWS``."""
 
     columns: list[str]
     rows: list[list[Any]]
@@ -38,54 +45,134 @@ class Answer(NamedTuple):
     fault: str | None = None
 
 
-class Sandbox:
-    """A process that answers one query after the other; started with the first one."""
+class Running(NamedTuple):
+    """A query that runs or waits."""
 
-    def __init__(self) -> None:
+    answer: Future[Answer]
+    stopped: Event
+
+    def stop(self) -> None:
+        """Takes it out of the queue, or ends its process."""
+        self.stopped.set()
+        self.answer.cancel()
+
+
+class Sandbox:
+    """A process that answers one query after the other; started with the first one.
+
+    Args:
+        paths: folders of the releases that are queried.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
         self._turn = Lock()
+        self._running: dict[str, Running] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="queries")
         self._scratch = TemporaryFolder()
         self._guard: Guard | None = None
+        has_network = any("://" in path for path in paths)
+        self._confinement = Confinement(
+            writes=(self._scratch.name,),
+            # Whoever reads from stores has credentials anywhere.
+            reads=None if has_network else tuple(os.path.realpath(path) for path in paths),
+            has_network=has_network,
+            largest_file_bytes=SPILL_MB * 10**6,
+        )
 
-    def ask(self, query: str, tables: Mapping[str, list[str]], path: str) -> Answer:
-        """The answer to a query on the tables of the release in a folder, whose files are given by table."""
+    @property
+    def scratch(self) -> str:
+        """The folder that the process writes to."""
+        return self._scratch.name
+
+    @property
+    def missing(self) -> list[str]:
+        """What the kernel cannot keep the process from; the other layers hold nevertheless."""
+        return missing_restrictions(landlock_version())
+
+    def submit(self, query: str, tables: Mapping[str, list[str]], path: str, *, name: str) -> Running:
+        """Queues a query on the tables of the release in a folder, whose files are given by table.
+
+        Args:
+            name: by which ``stop`` finds it.
+
+        Raises:
+            RecordError: ``busy``, as many queries wait as may.
+        """
         task = {"query": query, "tables": dict(tables), "path": os.path.abspath(path) if "://" not in path else path}
         with self._turn:
-            if self._guard is None:
-                self._guard = Guard(
-                    f"{__name__}:answer",
-                    beat_path=os.path.join(self._scratch.name, "beat"),
-                    scratch=self._scratch.name,
-                    page_timeout_s=LONGEST_S,
-                    memory_bytes=PROCESS_MB * 10**6,
-                )
-            begun = time.perf_counter()
-            try:
-                found = self._guard.run(task)
-            except SetupError as error:
-                return Answer([], [], fault=str(error))
-            except WorkerDiedError as death:
-                why = f"it took more than {LONGEST_S:g} s" if death.kind == "timeout" else "it took too much memory"
-                return Answer([], [], fault=f"Stopped: {why}.")
-            return Answer(**found, seconds=time.perf_counter() - begun)
+            if len(self._running) >= MOST_QUERIES:
+                raise RecordError("busy", f"{MOST_QUERIES} queries run or wait; run yours again in a few seconds")
+            stopped = Event()
+            running = Running(self._thread.submit(self._answer, task, stopped), stopped)
+            self._running[name] = running
+        running.answer.add_done_callback(lambda _: self._forget(name, running))
+        return running
+
+    def stop(self, name: str) -> bool:
+        """Stops a query that runs or waits; returns whether there was one of that name."""
+        running = self._running.get(name)
+        if running is not None:
+            running.stop()
+        return running is not None
 
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the process and all queries."""
+        for running in list(self._running.values()):
+            running.stop()
         if self._guard is not None:
             self._guard.close()
+        self._thread.shutdown()
         self._scratch.cleanup()
+
+    def _forget(self, name: str, running: Running) -> None:
+        with self._turn:
+            if self._running.get(name) is running:
+                del self._running[name]
+
+    def _answer(self, task: dict[str, Any], stopped: Event) -> Answer:
+        if stopped.is_set():
+            return Answer([], [], fault="Stopped.")
+        if self._guard is None:
+            self._guard = Guard(
+                f"{__name__}:answer",
+                beat_path=os.path.join(self._scratch.name, "beat"),
+                scratch=self._scratch.name,
+                page_timeout_s=LONGEST_S,
+                memory_bytes=PROCESS_MB * 10**6,
+                confinement=self._confinement,
+            )
+        begun = time.perf_counter()
+        try:
+            found = self._guard.run(task, stopped=stopped)
+        except SetupError as error:
+            return Answer([], [], fault=str(error))
+        except WorkerDiedError as death:
+            remove_left_behind(self._scratch.name)  # what it had spilled
+            return Answer([], [], fault=_reason(death))
+        return Answer(**found, seconds=time.perf_counter() - begun)
+
+
+def _reason(death: WorkerDiedError) -> str:
+    if death.kind == "stopped":
+        return "Stopped."
+    if death.kind == "timeout":
+        return f"Stopped: it took more than {LONGEST_S:g} s."
+    if death.kind == "error":
+        return f"Failed: {death.detail.splitlines()[-1] if death.detail else 'its process ended'}"
+    return "Stopped: it took too much memory."
 
 
 def answer(task: Mapping[str, Any], beat: Beat) -> dict[str, Any]:
-    """What a query gives, as JSON values; runs in the process of its own."""
+    """Returns the result of a query as JSON values; runs in the process of its own."""
     import duckdb
 
     beat.enter(1)
     path = task["path"]
     kind = kind_of(read_content(path), path, KINDS)
-    with connected(reads=[path], memory_mb=MEMORY_MB) as db:
+    with connected(reads=[path], memory_mb=MEMORY_MB, spill_mb=SPILL_MB) as db:
         add_tables(db, kind.declared, task["tables"], path, places=True)
         try:
-            result = asked(db, task["query"])
+            result = run_query(db, task["query"])
             rows = result.fetchmany(MOST_ROWS + 1)
         except MemoryError:
             return _fault("Stopped: it took too much memory.")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import cached_property
@@ -39,6 +40,8 @@ PAGE_CHARS = 50_000
 """Of the elements in one answer; one that is longer comes alone."""
 SIMILAR = 0.5
 """BLEU from which on a place is named that is not the quote; as ``kbsource locate`` has it."""
+MOST_SIMILAR = 5
+"""Titles that are proposed for one that is unknown."""
 ACROSS = 3
 """Elements that a quote may reach over where it is put otherwise."""
 
@@ -111,7 +114,9 @@ class Served:
         found = self.resolve(name)
         page = None if found.page_id is None else self.source.by_id(found.page_id)
         if page is None:
-            raise RecordError("unknown_page", f"{name!r} leads to no page of the release: {found.status}")
+            similar = [] if isinstance(name, int) else self.finder.similar_to(name, MOST_SIMILAR)
+            proposed = f"; similar titles: {'; '.join(similar)}" if similar else ""
+            raise RecordError("unknown_page", f"{name!r} leads to no page of the release: {found.status}{proposed}")
         return page
 
     def hits(self, query: str, k: int) -> list[Json]:
@@ -164,6 +169,11 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
     def answer(self, served: Served) -> Json:
         """What is answered, as JSON values; raises RecordError: a key of ``STATUS``."""
         raise NotImplementedError
+
+    def steps(self, served: Served) -> Iterator[Json | None]:
+        """Does the work in steps, between which other requests are answered and it may be given up; the last step is
+        the answer, those before it are None."""
+        yield self.answer(served)
 
 
 class Search(Request, frozen=True):
@@ -350,13 +360,23 @@ class Retrieve(Request, frozen=True):
     return_scores: bool = False
 
     def answer(self, served: Served) -> Json:
+        (answer,) = deque(self.steps(served), maxlen=1)
+        assert answer is not None
+        return answer
+
+    def steps(self, served: Served) -> Iterator[Json | None]:
+        """A step for each question."""
         k = self.topk or 3
         if k * len(self.queries) > MOST_FOUND:
             raise RecordError("too_much", f"{len(self.queries)} queries of {k}; ask for {MOST_FOUND} at most")
-        result = [[_document(hit) for hit in served.hits(query, k)] for query in self.queries]
-        if self.return_scores:
-            result = [[{"document": one, "score": one["score"]} for one in found] for found in result]
-        return {"release": served.sha256, "result": result}
+        result: list[list[Json]] = []
+        for query in self.queries:
+            documents = [_document(hit) for hit in served.hits(query, k)]
+            result.append(
+                [{"document": one, "score": one["score"]} for one in documents] if self.return_scores else documents
+            )
+            yield None
+        yield {"release": served.sha256, "result": result}
 
 
 OPERATIONS: Mapping[str, type[Request]] = {
@@ -373,7 +393,8 @@ OPERATIONS: Mapping[str, type[Request]] = {
 SHAPES: Mapping[str, type[Request]] = {"api/search": ColbertSearch, "retrieve": Retrieve}
 """Routes in the shapes of clients that there are."""
 STATUS: Mapping[str, int] = {
-    **dict.fromkeys(("bad_request", "bad_span", "too_much"), 400),
+    **dict.fromkeys(("bad_request", "bad_span", "too_much", "wrong_host"), 400),
+    "other_site": 403,
     **dict.fromkeys(("unknown_address", "unknown_page", "unknown_section", "unknown_element"), 404),
     **dict.fromkeys(("unknown_passage", "no_passages"), 404),
     "wrong_method": 405,
@@ -421,7 +442,7 @@ def _is_in(element: Element, section: str) -> bool:
 
 
 def _part(elements: Iterable[tuple[int, Element]], first: int) -> Json:
-    """Elements from a number on, as many as an answer holds."""
+    """Elements from a number on, as many as an answer holds; raises RecordError: ``unknown_element``."""
     chosen: list[Json] = []
     n_chars = 0
     for number, element in elements:
@@ -432,4 +453,6 @@ def _part(elements: Iterable[tuple[int, Element]], first: int) -> Json:
             return {"elements": chosen, "next": number}
         place = {"element": number, "start_char": 0, "end_char": len(element.text)}
         chosen.append({**place, "kind": element.kind, "section": element.section, "text": element.text})
+    if first and not chosen:
+        raise RecordError("unknown_element", f"{first} is behind the last element that can be read here")
     return {"elements": chosen, "next": None}

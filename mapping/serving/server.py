@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Coroutine, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -21,19 +21,22 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from kbsource import __version__
 from kbsource.errors import RecordError, SetupError, named_faults
-from mapping.inspector.frame import READING, guards
+from mapping.inspector.frame import POSTING, body_of, guards, is_gone
+from mapping.serving.openapi import openapi
 from mapping.serving.operations import OPERATIONS, SHAPES, STATUS, Request, Served
 
 THREADS, MOST_WAITING, LONGEST_S = 4, 64, 10.0
 """Requests that are answered at once, those and what waits for a thread, and seconds until an answer is given up."""
 BODY_BYTES = 1 << 20
 """Of a request."""
+_SOON_S = 0.05
 _REASONS = {404: "unknown_address", 405: "wrong_method"}
 _INSTRUCTIONS = (
     "A snapshot of Wikipedia in which every text has a place: page, revision, element, characters. Search or read, "
@@ -42,8 +45,12 @@ _INSTRUCTIONS = (
 
 
 class Answering:
-    """Answers requests in threads; whoever asks is on one event loop. What takes too long keeps its thread to its end,
-    so that no more than ``THREADS`` are ever at work."""
+    """Answers requests in threads; whoever asks is on one event loop.
+
+    A request of several steps queues anew for each, so that a long one does not keep short ones waiting. One that takes
+    too long, or whose client has left, is given up: no further step is begun. A step that has begun keeps its thread to
+    its end, so that no more than ``THREADS`` are ever at work.
+    """
 
     def __init__(self, served: Served, *, longest_s: float = LONGEST_S) -> None:
         self._served, self._longest_s, self._n_waiting = served, longest_s, 0
@@ -67,25 +74,37 @@ class Answering:
             raise RecordError("bad_request", str(error)) from error
         if self._n_waiting >= MOST_WAITING:
             raise RecordError("busy", f"{MOST_WAITING} requests are waiting; ask again")
-        work = asyncio.get_running_loop().run_in_executor(self._threads, self._answer, request)
+        steps = request.steps(self._served)
         self._n_waiting += 1
-        work.add_done_callback(self._end)
+        work: Future[bytes | None] | None = None
         try:
-            return await asyncio.wait_for(asyncio.shield(work), self._longest_s)
+            async with asyncio.timeout(self._longest_s):
+                content = None
+                while content is None:
+                    work = self._threads.submit(self._next, steps)
+                    content = await asyncio.shield(asyncio.wrap_future(work))
+                return content
         except TimeoutError as error:
             raise RecordError("too_slow", f"no answer in {self._longest_s:g} s; ask for less") from error
+        finally:
+            if work is None or work.cancel() or work.done():
+                self._n_waiting -= 1
+            else:  # it still has a thread
+                asyncio.wrap_future(work).add_done_callback(self._end)
 
-    def _end(self, work: asyncio.Future[bytes]) -> None:
+    def _end(self, work: asyncio.Future[bytes | None]) -> None:
         self._n_waiting -= 1
         if not work.cancelled():
             work.exception()  # whoever gave up does not ask for it
 
-    def _answer(self, request: Request) -> bytes:
+    def _next(self, steps: Iterator[dict[str, Any] | None]) -> bytes | None:
+        """The answer as JSON where a step brings it."""
         try:
             with named_faults():
-                return msgspec.json.encode(request.answer(self._served))
+                answer = next(steps)
         except SetupError as error:
             raise RecordError("damaged", str(error)) from error
+        return None if answer is None else msgspec.json.encode(answer)
 
 
 def make_app(
@@ -104,34 +123,53 @@ def make_app(
             {"release": served.sha256, "wiki": manifest.site.dbname, "date": manifest.dump.date, "operations": names}
         )
 
+    async def describe(request: HttpRequest) -> Response:
+        return JSONResponse(description)
+
     operations = {**OPERATIONS, **SHAPES}
+    description = openapi(operations)
     own = [_route(f"/{name}", operation, answering) for name, operation in operations.items()]
     return Starlette(
-        routes=[Route("/", head), *own, *(tools.routes if tools else ())],
-        middleware=guards(hosts, methods=(*READING, "POST"), refusal=_told("wrong_method", "only asking is possible")),
+        routes=[Route("/", head), Route("/openapi.json", describe), *own, *(tools.routes if tools else ())],
+        middleware=guards(
+            hosts, methods=lambda _: POSTING, refused=lambda refusal: _told(refusal.reason, refusal.detail)
+        ),
         exception_handlers={HTTPException: _say_reason, RecordError: _say_reason},
         lifespan=tools.router.lifespan_context if tools else None,
     )
 
 
 def _route(path: str, operation: type[Request], answering: Answering) -> Route:
+    lists = {name for name, own in operation.schema()["properties"].items() if own.get("type") == "array"}
+
     async def answer(request: HttpRequest) -> Response:
         if request.method == "POST":
-            content = await answering.answer(operation, await _body(request))
+            work = answering.answer(operation, await body_of(request, BODY_BYTES))
         else:
-            content = await answering.answer(operation, dict(request.query_params), strict=False)
-        return Response(content, media_type="application/json")
+            given = request.query_params
+            asked = {name: given.getlist(name) if name in lists else given[name] for name in given}
+            work = answering.answer(operation, asked, strict=False)
+        return Response(await _until_gone(request, work), media_type="application/json")
 
     return Route(path, answer, methods=["GET", "POST"])
 
 
-async def _body(request: HttpRequest) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_BYTES:
-            raise RecordError("too_large", f"a request has {BODY_BYTES} bytes at most")
-    return bytes(body)
+async def _until_gone(request: HttpRequest, work: Coroutine[Any, Any, bytes]) -> bytes:
+    """Returns the outcome of work, which is given up when the client leaves; raises ClientDisconnect then."""
+    answered = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((answered,), timeout=_SOON_S)  # most are answered before it is worth watching their client
+        if not answered.done():
+            gone = asyncio.ensure_future(is_gone(request))
+            try:
+                await asyncio.wait((answered, gone), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                gone.cancel()
+        if not answered.done():
+            raise ClientDisconnect
+        return answered.result()
+    finally:
+        answered.cancel()  # unless it has ended
 
 
 def _say_reason(request: HttpRequest, error: Exception) -> Response:

@@ -115,6 +115,8 @@ def _run(app: Starlette, host: str, port: int | None, *, usual: int, open: bool 
     """Serves an application until Ctrl-C, and says where."""
     import uvicorn
 
+    from mapping.inspector.connection import server_config
+
     try:
         with _listen(host, port, usual) as listening:
             url = _url(host, listening.getsockname()[1])
@@ -122,8 +124,7 @@ def _run(app: Starlette, host: str, port: int | None, *, usual: int, open: bool 
             sys.stdout.flush()
             if open:
                 webbrowser.open(url)
-            config = uvicorn.Config(app, log_level="error", server_header=False)
-            uvicorn.Server(config).run(sockets=[listening])
+            uvicorn.Server(server_config(app)).run(sockets=[listening])
     except KeyboardInterrupt:
         pass
 

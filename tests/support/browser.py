@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Thread
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import uvicorn
 from starlette.applications import Starlette
+
+from mapping.inspector.connection import LONGEST_S, BoundedConnection, server_config
 
 CHROMIUM = os.environ.get("KBSOURCE_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -52,10 +54,17 @@ def serious_faults(page: Any, *rules: str) -> list[str]:
 
 
 @contextmanager
-def served(app: Starlette) -> Iterator[str]:
-    """Serves an application in a thread, and gives its address without the last slash."""
+def served(app: Starlette, *, longest_s: float = LONGEST_S, lifespan: Literal["on", "off"] = "off") -> Iterator[str]:
+    """Serves an application in a thread, and gives its address without the last slash.
+
+    Args:
+        longest_s: that the head or the body of a request may take.
+    """
+    connection = type("Connection", (BoundedConnection,), {"longest_s": longest_s})
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+        config = server_config(app, connection=connection)
+        config.lifespan = lifespan
+        server = uvicorn.Server(config)
         thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from kbsource.release import queries
 from kbsource.release.pages.kind import PAGES_RELEASE
-from kbsource.release.sql import add_release, add_tables, asked, connected, quoted
+from kbsource.release.queries import RefusedQueryError, run_query
+from kbsource.release.sql import add_release, add_tables, connected, quoted
 from tests.support.pages import synthetic_pages, title_of
 from tests.support.releases import TitleRow, write_release
 from tests.support.stores import put_folder
@@ -45,11 +48,48 @@ def test_what_a_stranger_asks_reads_this_release_alone(release: Path, tmp_path: 
     (tmp_path / "secret.csv").write_text("a,b\n1,2\n")
     with connected(reads=[path]) as db:
         add_release(db, PAGES_RELEASE, path)
-        assert asked(db, "from pages select min(page_id)").fetchall() == [(1,)]
-        for query in (f"select * from '{tmp_path}/secret.csv'", "select * from read_text('/etc/passwd')"):
-            with pytest.raises(duckdb.PermissionException):
-                asked(db, query)
+        assert run_query(db, "from pages select min(page_id)").fetchall() == [(1,)]
+        with pytest.raises(duckdb.PermissionException):
+            run_query(db, f"select * from '{tmp_path}/secret.csv'")
         copied = f"copy pages to {quoted(f'{release}/x.csv')}"
         for query in ("select 1; select 2", copied, "set memory_limit = '9GB'", "drop view pages"):
-            with pytest.raises(ValueError, match="one query"):
-                asked(db, query)
+            with pytest.raises(RefusedQueryError, match="one query"):
+                run_query(db, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("with t as (copy (select 1) to '{release}/manifest.json') select 1", "contains COPY_QUERY_NODE"),
+        ("from read_text('/etc/passwd')", "calls read_text()"),
+        ("select nextval('s')", "calls nextval()"),
+        ("from '{release}/manifest.json'", "would run READ_JSON_AUTO"),
+        ("select " + "+" * 30_000, "shorten it"),
+        ("select * from (" * 1000 + "select 1" + ")" * 1000, "nested too deeply"),
+    ],
+)
+def test_a_query_that_does_more_than_read_is_refused_by_name(release: Path, query: str, said: str) -> None:
+    manifest = (release / "manifest.json").read_bytes()
+    with connected(reads=[str(release)]) as db:
+        add_release(db, PAGES_RELEASE, str(release))
+        with pytest.raises(RefusedQueryError, match=re.escape(said)):
+            run_query(db, query.format(release=str(release).replace("'", "''")))
+    assert (release / "manifest.json").read_bytes() == manifest
+
+
+def test_every_version_of_a_plan_is_checked(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tree alone does not decide: with its check away the plan shows the same."""
+    monkeypatch.setattr(queries, "_check_tree", lambda *_: None)
+    manifest = (release / "manifest.json").read_bytes()
+    inner = str(release).replace("'", "''")
+    with connected(reads=[str(release)]) as db:
+        add_release(db, PAGES_RELEASE, str(release))
+        for query, operator in (
+            (f"with t as (copy (select 'gone') to '{inner}/manifest.json') select 1", "COPY_TO_FILE"),
+            (f"from read_json('{inner}/manifest.json')", "READ_JSON"),
+            ("from force_checkpoint()", "FORCE_CHECKPOINT"),
+            ("from json_execute_serialized_sql(json_serialize_sql('select 42'))", "JSON_EXECUTE_SERIALIZED_SQL"),
+        ):
+            with pytest.raises(RefusedQueryError, match=f"would run {operator}"):
+                run_query(db, query)
+    assert (release / "manifest.json").read_bytes() == manifest

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Event
 from typing import Any
 
+import httpx
 import pytest
+from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
 from mapping.serving import server
 from mapping.serving.operations import LONGEST_QUERY, MOST, OPERATIONS, SHAPES, STATUS, Search, Served
-from mapping.serving.server import BODY_BYTES, Answering, make_app
+from mapping.serving.server import BODY_BYTES, THREADS, Answering, make_app
+from tests.support.browser import served as served_by
 from tests.support.served import SORN, TEY
 
 ODD: tuple[Any, ...] = (
@@ -151,6 +157,125 @@ def test_nothing_but_asking_is_possible(client: TestClient, method: str) -> None
     answer = client.request(method, "/search")
     assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD, POST")
     assert answer.json()["reason"] == "wrong_method"
+
+
+@pytest.mark.parametrize("path", ["/", "/resolve?page=Sorn", "/mcp", "/nothing", "/openapi.json"])
+def test_other_names_and_other_sites_are_refused_as_json(served: Served, path: str) -> None:
+    refused = (
+        (400, "wrong_host", {"Host": "evil.example"}),
+        (400, "wrong_host", {"Host": "127.0.0.1.evil.example:8766"}),
+        (400, "wrong_host", {"Host": "127.0.0.1:8766@evil.example"}),
+        (400, "wrong_host", {"Host": ""}),
+        (403, "other_site", {"Sec-Fetch-Site": "cross-site"}),
+        (403, "other_site", {"Sec-Fetch-Site": "same-site"}),
+        (403, "other_site", {"Origin": "https://evil.example"}),
+        (403, "other_site", {"Origin": "null"}),
+        (403, "other_site", {"Origin": "http://127.0.0.1:3000"}),
+    )
+    with _client(served) as client:
+        for method in ("GET", "POST"):
+            for status, reason, headers in refused:
+                answer = client.request(method, path, headers=headers)
+                assert (answer.status_code, answer.json()["reason"]) == (status, reason), headers
+        own = {"Origin": "http://127.0.0.1:8766", "Sec-Fetch-Site": "same-origin"}
+        assert client.get("/resolve?page=Sorn", headers=own).status_code == 200
+        assert client.get("/resolve?page=Sorn", headers={"Sec-Fetch-Site": "none"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"), [("/page", {"page": "Sorn"}), ("/section", {"page": "Sorn", "section": "Course"})]
+)
+def test_an_unknown_element_is_told(client: TestClient, path: str, asked: dict[str, Any]) -> None:
+    answer = client.post(path, json={**asked, "element": 99})
+    assert (answer.status_code, answer.json()["reason"]) == (404, "unknown_element")
+    assert client.post(path, json={**asked, "element": 3}).json()["elements"]
+
+
+def test_titles_like_an_unknown_one_are_proposed(served: Served, client: TestClient) -> None:
+    served.finder.titles.wait()
+    for title in ("Sorm", "the sorns", "Sonr"):
+        answer = client.get("/page", params={"page": title})
+        assert (answer.status_code, answer.json()["reason"]) == (404, "unknown_page")
+        assert "similar titles: " in answer.json()["detail"], title
+        assert "Sorn" in answer.json()["detail"]
+    assert "similar" not in client.get("/page", params={"page": "Zzyzx"}).json()["detail"]
+    assert "similar" not in client.get("/page", params={"page": ""}).json()["detail"]
+
+
+def test_several_questions_can_be_asked_in_an_address(client: TestClient) -> None:
+    answer = client.get("/retrieve", params={"queries": ["goats", "Brack"], "topk": 1})
+    assert [len(own) for own in answer.json()["result"]] == [1, 1]
+    assert client.get("/retrieve?queries=goats").status_code == 200
+
+
+def test_the_openapi_description_says_what_is_answered(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()
+    assert described["openapi"] == "3.1.0"
+    assert {"title", "version"} <= described["info"].keys()
+    assert set(described["paths"]) == {"/", *(f"/{name}" for name in (*OPERATIONS, *SHAPES))}
+
+    def references(value: Any) -> Iterator[str]:
+        for key, own in value.items() if isinstance(value, dict) else enumerate(value):
+            if key == "$ref":
+                yield own
+            elif isinstance(own, (dict, list)):
+                yield from references(own)
+
+    for reference in references(described):
+        found = described
+        for part in reference.removeprefix("#/").split("/"):
+            found = found[part]
+    operations = [own for path in described["paths"].values() for own in path.values()]
+    assert len({own["operationId"] for own in operations}) == len(operations)
+    for own in operations:
+        assert all(answer.get("description") or "$ref" in answer for answer in own["responses"].values())
+    schemas = described["components"]["schemas"]
+    for schema in schemas.values():
+        Draft202012Validator.check_schema(schema)
+    for name, operation in {**OPERATIONS, **SHAPES}.items():
+        path = described["paths"][f"/{name}"]
+        assert path["post"]["requestBody"]["content"]["application/json"]["schema"] == {
+            "$ref": f"#/components/schemas/{operation.__name__}"
+        }
+        assert {one["name"]: one["schema"] for one in path["get"]["parameters"]} == operation.schema()["properties"]
+    reasons = {
+        reason for one in described["components"]["responses"].values() for reason in one["description"].split(", ")
+    }
+    assert reasons == set(STATUS)
+
+
+def test_a_long_request_does_not_keep_others_waiting_and_ends_when_it_is_given_up(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    def hits(self: Served, query: str, k: int) -> list[Any]:
+        begun.append(query)
+        time.sleep(0.005)
+        return []
+
+    monkeypatch.setattr(Served, "hits", hits)
+    app = make_app(served, Answering(served, longest_s=2), hosts=["reader.local"])
+    with served_by(app) as url, ThreadPoolExecutor(60) as threads:
+
+        def ask(number: int) -> None:
+            timeout = 0.3 if number % 2 else 30
+            with suppress(httpx.ReadTimeout):
+                httpx.post(f"{url}/retrieve", json={"queries": ["long"] * 500, "topk": 1}, timeout=timeout)
+
+        asked = [threads.submit(ask, number) for number in range(60)]
+        while len(begun) < 100:
+            time.sleep(0.01)
+        for _ in range(3):
+            start = time.monotonic()
+            assert httpx.get(f"{url}/search?query=short", timeout=20).status_code == 200
+            assert time.monotonic() - start < 1.5
+        for one in asked:
+            one.result()
+        n_begun = len(begun)
+        time.sleep(0.3)
+        assert len(begun) <= n_begun + THREADS
+    assert begun.count("long") < 10_000
 
 
 def test_what_takes_too_long_is_given_up_and_no_more_wait_than_may(

@@ -1,0 +1,131 @@
+"""Runs queries of strangers: only those whose parsed tree and plans contain nothing but what reads.
+
+The type of a statement is not enough: DuckDB takes ``with t as (copy (select 1) to 'x.csv') select 1`` for a SELECT.
+So the tree is checked before anything is bound, since binding a table function opens files. Then every version of the
+plan (as written, optimised, physical) is checked before it is executed. Both checks list what is allowed: an operator
+that a later DuckDB adds is refused by its name until it is listed here.
+
+The connection must be locked besides (see ``kbsource.runtime.database``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MOST_CHARS = 20_000
+"""Of a query."""
+_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
+_TABLE_FUNCTIONS = frozenset(
+    "duckdb_columns duckdb_functions duckdb_keywords duckdb_tables duckdb_types duckdb_views generate_series histogram "
+    "histogram_values json_each json_tree range repeat repeat_row unnest".split()
+)
+_HARMLESS_VOLATILE = frozenset({"error", "gen_random_uuid", "random", "uuid", "uuidv4", "uuidv7"})
+_OPERATORS = frozenset(
+    # of tables
+    "read_parquet seq_scan column_data_scan chunk_get chunk_scan expression_get expression_scan dummy_scan "
+    "empty_result "
+    # of table functions
+    "duckdb_columns duckdb_functions duckdb_keywords duckdb_tables duckdb_types duckdb_views generate_series json_each "
+    "json_tree range repeat repeat_row inout_function unnest "
+    # of rows
+    "projection filter limit limit_percent streaming_limit order_by top_n sample reservoir_sample streaming_sample "
+    "blocking_sample distinct aggregate ungrouped_aggregate hash_group_by perfect_hash_group_by partitioned_aggregate "
+    "window streaming_window pivot "
+    # of several tables
+    "join any_join asof_join blockwise_nl_join comparison_join cross_product delim_get delim_join delim_scan "
+    "dependent_join hash_join ie_join left_delim_join nested_loop_join piecewise_merge_join positional_join "
+    "positional_scan right_delim_join union except intersect "
+    # of common table expressions
+    "cte cte_scan rec_cte rec_cte_scan rec_key_cte rec_rec_cte_scan".split()
+)
+"""Operators that do nothing but read; a table function is named as an operator by itself."""
+_BLANKS = re.compile(r"\s+")
+
+
+class RefusedQueryError(ValueError):
+    """A query that may do more than read the tables, or that is too long or too deep to be checked."""
+
+
+def run_query(db: DuckDBPyConnection, query: str) -> DuckDBPyConnection:
+    """Returns the result of a query that a stranger wrote.
+
+    Raises:
+        RefusedQueryError: it is not one SELECT, or would do something that is not allowed.
+        duckdb.Error: it is wrong, or takes too much.
+    """
+    import duckdb
+
+    if len(query) > MOST_CHARS:
+        raise RefusedQueryError(f"the query has {len(query):,} characters; shorten it to {MOST_CHARS:,} at most")
+    if "\0" in query:
+        raise RefusedQueryError("the query contains a null character; remove it")
+    statements = db.extract_statements(query)
+    if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+        raise RefusedQueryError("write one query that begins with select, from or with")
+    _check_tree(db, query)
+    _check_plans(db, statements[0].query)
+    return db.execute(statements[0])
+
+
+def _check_tree(db: DuckDBPyConnection, query: str) -> None:
+    [(text,)] = db.execute("select json_serialize_sql(?)", [query]).fetchall()
+    tree = _decoded(text)
+    if tree["error"]:
+        raise RefusedQueryError(f"the query cannot be checked: {tree['error_message']}")
+    volatile = "select lower(function_name) from duckdb_functions() where stability = 'VOLATILE'"
+    with_effects = {name for (name,) in db.execute(volatile).fetchall()} - _HARMLESS_VOLATILE
+    parts = list(_objects(tree["statements"]))
+    if _NODES.isdisjoint(str(part.get("type")) for part in parts):
+        raise RefusedQueryError("the query cannot be checked: this version of DuckDB shows its tree in another form")
+    for part in parts:
+        kind = part.get("type")
+        if isinstance(kind, str) and kind.endswith("_NODE") and kind not in _NODES:
+            raise RefusedQueryError(f"the query contains {_shown(kind)}; only queries that read are answered")
+        if kind == "TABLE_FUNCTION" and (name := part["function"]["function_name"].lower()) not in _TABLE_FUNCTIONS:
+            raise RefusedQueryError(f"the query calls {_shown(name)}(); only the tables of the release can be read")
+        if (name := part.get("function_name")) is not None and name.lower() in with_effects:
+            raise RefusedQueryError(f"the query calls {_shown(name)}(), which does more than compute a value")
+
+
+def _check_plans(db: DuckDBPyConnection, query: str) -> None:
+    plans = dict(db.execute(f"explain (format json) {query}").fetchall())
+    operators = {
+        version: [str(part.get("name")) for part in _objects(_decoded(text)) if "children" in part]
+        for version, text in plans.items()
+    }
+    if not all(operators.get(version) for version in ("logical_plan", "physical_plan")):
+        raise RefusedQueryError("the query cannot be checked: this version of DuckDB shows its plans in another form")
+    for name in chain.from_iterable(operators.values()):
+        if _BLANKS.sub("", name).lower() not in _OPERATORS:
+            raise RefusedQueryError(f"the query would run {_shown(name)}; only queries that read are answered")
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """All objects of JSON values, in no particular order."""
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            yield value
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:  # DuckDB writes sound JSON; the decoder bounds its depth
+        raise RefusedQueryError("the query is nested too deeply to be checked; write it flatter") from error
+
+
+def _shown(name: str) -> str:
+    return name.strip().replace("\n", " ")[:80]

@@ -1,0 +1,133 @@
+"""Restricts what this process and its threads may do for the rest of their lives: Landlock, a security module of Linux.
+
+A process that runs the queries of strangers needs to write to its scratch folder and to nothing else. Checks inside the
+process may have gaps; these restrictions are enforced by the kernel and cannot be lifted again.
+
+Source: https://docs.kernel.org/userspace-api/landlock.html (26 November 2026) and include/uapi/linux/landlock.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import struct
+import sys
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from msgspec import Struct
+
+from kbsource.errors import SetupError
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_VERSION_FLAG, _PATH_BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_CHANGES = sum(1 << bit for bit in range(4, 13))
+"""Remove and make files, folders, sockets, pipes, devices and symbolic links."""
+_REFER, _TRUNCATE = 1 << 13, 1 << 14
+_OF_FILES = _WRITE_FILE | _TRUNCATE
+_ALL_TCP, _ALL_SCOPES = 0b11, 0b11
+"""Bind and connect; abstract sockets and signals to other processes."""
+_SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
+"""Folders that the interpreter and the libraries read."""
+
+
+class Confinement(Struct, frozen=True, kw_only=True):
+    """What a process may still do."""
+
+    writes: tuple[str, ...]  #: folders that it may write to
+    reads: tuple[str, ...] | None  #: folders that it may read beside those of the system; None for all
+    has_network: bool
+    largest_file_bytes: int
+
+
+@cache
+def landlock_version() -> int:
+    """The version of Landlock that the kernel has; 0 where it has none or it is switched off."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    version: int = _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
+    return max(0, version)
+
+
+def missing_restrictions(version: int) -> list[str]:
+    """What a version of Landlock cannot prevent, for people.
+
+    >>> missing_restrictions(0)
+    ['writing files', 'using the network']
+    >>> missing_restrictions(7)
+    []
+    """
+    return [
+        *(["writing files"] if version == 0 else ["truncating files"] if version < 3 else []),
+        *(["using the network"] if version < 4 else []),
+    ]
+
+
+def forbid_writing(allowed: Confinement) -> None:
+    """Lets this process write below its folders only, start no program, and use the network only where that is allowed.
+
+    Call it before other threads are started. Without Landlock only the size of files is bounded.
+
+    Raises:
+        SetupError: the kernel has Landlock but refuses to apply it.
+    """
+    size = allowed.largest_file_bytes
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    version = landlock_version()
+    if version:
+        handled = _EXECUTE | _WRITE_FILE | _CHANGES
+        handled |= (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
+        tcp = _ALL_TCP if version >= 4 and not allowed.has_network else 0
+        scopes = _ALL_SCOPES if version >= 6 else 0
+        _restrict(struct.pack("QQQ", handled, tcp, scopes), handled & ~_EXECUTE, (*allowed.writes, os.devnull))
+
+
+def forbid_reading(allowed: Confinement) -> None:
+    """Lets this process read its folders, the interpreter's and the system's only.
+
+    Call it when all libraries are loaded.
+
+    Raises:
+        SetupError: the kernel has Landlock but refuses to apply it.
+    """
+    if landlock_version() and allowed.reads is not None:
+        own = (sys.prefix, sys.base_prefix, *filter(None, sys.path), *_SYSTEM)
+        handled = _READ_FILE | _READ_DIR
+        _restrict(struct.pack("QQQ", handled, 0, 0), handled, (*allowed.reads, *allowed.writes, *own))
+
+
+def _restrict(attributes: bytes, access: int, paths: Iterable[str]) -> None:
+    """Forbids what the attributes name but for an access below some paths; missing paths are skipped."""
+    libc, version = _libc(), landlock_version()
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    ruleset = _checked(libc.syscall(_CREATE_RULESET, attributes[:size], ctypes.c_size_t(size), ctypes.c_uint32(0)))
+    try:
+        for path in dict.fromkeys(paths):
+            if os.path.exists(path):
+                own = access if os.path.isdir(path) else access & (_OF_FILES | _READ_FILE)
+                folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+                try:
+                    rule = struct.pack("=Qi", own, folder)
+                    _checked(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, ctypes.c_uint32(0)))
+                finally:
+                    os.close(folder)
+        _checked(libc.prctl(_NO_NEW_PRIVILEGES, *(ctypes.c_ulong(number) for number in (1, 0, 0, 0))))
+        _checked(libc.syscall(_RESTRICT_SELF, ruleset, ctypes.c_uint32(0)))
+    finally:
+        os.close(ruleset)
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        raise SetupError(f"the kernel does not apply Landlock: {os.strerror(ctypes.get_errno())}")
+    return result
+
+
+@cache
+def _libc() -> Any:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    return libc
