@@ -25,6 +25,7 @@ from mapping.sources.raw_records import (
     RawRecord,
     digits_or_text,
     iter_lines,
+    iter_records,
     object_at,
     objects_at,
     optional_objects,
@@ -228,7 +229,7 @@ def ranked_queries(path: str, reject: Reject) -> Iterator[Ranked]:
 def is_run(path: str) -> bool:
     """Whether a file is a run of TREC, by its first line."""
     first = next(iter_lines(path), None)
-    return first is None or not first.data.lstrip().startswith(b"{")
+    return first is None or not first.data.lstrip().startswith((b"{", b"["))
 
 
 def searched_queries(
@@ -256,7 +257,7 @@ def of_queries(queries: Iterable[tuple[RawRecord, str, Q]], reject: Reject, make
 
 def _parsed(path: str, reject: Reject, parse: Callable[[RawRecord], T]) -> Iterator[tuple[RawRecord, T]]:
     """What the lines of a file say; those that say nothing are told."""
-    for raw in iter_lines(path):
+    for raw in iter_records(path):
         with raw.told(reject):
             yield raw, parse(raw)
 
