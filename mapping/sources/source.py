@@ -164,6 +164,14 @@ class Averages(NamedTuple):
     answers: float | None
 
 
+class EvidenceShares(NamedTuple):
+    """Of the records with evidence sets, the shares in which there are several, and in which each needs several."""
+
+    several_sets: float
+    several_spans: float
+    several_pages: float
+
+
 class Published(NamedTuple):
     """What is known of a dataset's files in KILT (2021), by split."""
 
@@ -173,6 +181,8 @@ class Published(NamedTuple):
     averages: Averages | None = None
     #: Records that the threshold drops, and per cent of records. Source: the KILT paper, figure 5.
     dropped: Mapping[Split, tuple[int, float]] = {}
+    #: Of all splits. Source: the KILT paper, section 5 and appendix.
+    shares: EvidenceShares | None = None
 
 
 class LabelForm(NamedTuple):
