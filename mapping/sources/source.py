@@ -81,6 +81,7 @@ class Tally:
     lost_evidences: Counter[str] = field(default_factory=Counter)  # whose text the dataset's references do not have
     references: int = 0
     rejected_references: Counter[str] = field(default_factory=Counter)
+    statistics: Counter[str] = field(default_factory=Counter)  # what a dataset counts besides
 
     def give(self, example: Example) -> Example:
         """Counts an example and gives it."""
@@ -183,6 +184,8 @@ class Published(NamedTuple):
     dropped: Mapping[Split, tuple[int, float]] = {}
     #: Of all splits. Source: the KILT paper, section 5 and appendix.
     shares: EvidenceShares | None = None
+    #: Of what the dataset counts besides, by the name in ``Tally.statistics``.
+    statistics: Mapping[str, int] = {}
 
 
 class LabelForm(NamedTuple):

@@ -184,6 +184,8 @@ def report_values(tally: Tally, counts: AlignmentCounts, *, dataset: str, split:
         },
         "references": {"read": tally.references, "rejected": dict(sorted(tally.rejected_references.items()))},
         "lost_evidences": dict(sorted(tally.lost_evidences.items())),
+        "statistics": dict(tally.statistics),
+        "statistics_in_the_paper": dict(published.statistics),
         "counts": counts.to_json(),
         "dropped_by_threshold": None if share is None else round(share, 6),
         "dropped_in_the_paper": None if paper is None else {"records": paper[0], "share": round(paper[1] / 100, 4)},
@@ -200,12 +202,14 @@ class ReportRow(NamedTuple):
     total: int | None = None  # the number that it is a share of
     meaning: str = ""
     query: Mapping[str, str] = {}  # columns of ``records``, for what those are that were counted
-    paper: float | None = None  # the share that the KILT paper reports
+    paper: float | None = None  # the share that the KILT paper reports, or the number where there is no total
 
     @property
     def beside(self) -> str:
         """What the KILT paper reports, for reading; empty where it reports nothing."""
-        return "" if self.paper is None else f"in the KILT paper {self.paper:.0%}"
+        if self.paper is None:
+            return ""
+        return f"in the KILT paper {self.paper:,}" if self.total is None else f"in the KILT paper {self.paper:.0%}"
 
 
 def report_rows(report: Mapping[str, Any]) -> Iterator[ReportRow]:
@@ -219,6 +223,9 @@ def report_rows(report: Mapping[str, Any]) -> Iterator[ReportRow]:
             yield ReportRow(1, f"{outcome}: {reason}", n, total, meaning, query)
 
     yield ReportRow(0, "records read", read)
+    paper = report.get("statistics_in_the_paper") or {}
+    for name, n in report.get("statistics", {}).items():
+        yield ReportRow(1, name.replace("_", " "), n, paper=paper.get(name))
     yield from became("excluded", records["excluded"], read)
     yield from became("rejected", records["rejected"], read)
     if merged := records["merged"]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,13 @@ def test_the_share_dropped_by_the_threshold_stands_beside_the_papers() -> None:
     assert "50.00%; in the KILT paper 26.03% (3,675 records)" in text
     assert "  excluded: not_enough_info" in text
     assert "  0.70           1  ####" in text
+
+
+def test_what_a_dataset_counts_besides_stands_beside_the_paper() -> None:
+    tally = Tally(statistics=Counter(relations=9, relations_kept=7, facts_kept=40))
+    text = report_text(report_values(tally, AlignmentCounts(), dataset="trex", split="train"))
+    assert re.search(r"relations kept +7; in the KILT paper 113\n", text)
+    assert re.search(r"relations +9\n", text)
 
 
 def _span(page: str) -> dict[str, Any]:
