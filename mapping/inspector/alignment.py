@@ -212,10 +212,11 @@ def _charts(counts: Mapping[str, Any]) -> Iterator[Chart]:
 def _became(opened: Opened, report: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     """What became of records and evidence: names set in below those that they are part of, each with its number, its
     share, what it means, and as a link to the records."""
-    for depth, name, n, total, meaning, query in report_rows(report):
-        label = "\u2003" * depth + name
-        said = Link(label, opened.url("tables/records", **query)) if query and n else label
-        yield said, n, None if total is None else share(n, total), meaning or None
+    for row in report_rows(report):
+        label = "\u2003" * row.depth + row.name
+        said = Link(label, opened.url("tables/records", **row.query)) if row.query and row.n else label
+        meaning = "; ".join(filter(None, (row.meaning, row.beside)))
+        yield said, row.n, None if row.total is None else share(row.n, row.total), meaning or None
 
 
 def _side_by_side(opened: Opened, overall: Mapping[str, Any]) -> Iterator[Block]:

@@ -11,6 +11,8 @@ from starlette.responses import Response
 from mapping.document import (
     ENTAILMENT_BINS,
     Block,
+    Chart,
+    Charts,
     Paragraph,
     Section,
     Table,
@@ -139,17 +141,23 @@ def _funnel(opened: Opened) -> Iterator[Block]:
 
 def _questions(opened: Opened) -> Iterator[Block]:
     statistics = AnswerStatistics()
-    for subset, split, n in opened.db.execute("select subset, split, len(answers) from questions").fetchall():
-        statistics.add(subset, split, n)
+    asked = "select subset, split, len(answers), coalesce(paraphrase, question_text) from questions"
+    rows_asked = opened.db.execute(asked)
+    for subset, split, n, text in iter(rows_asked.fetchone, None):
+        statistics.add(subset, split, n, text)
     found = statistics.values()
     answers = found["answers"]
     means = ((name, row["mean"], row["published_mean"]) for name, row in answers.items())
     said = "Mean number of answers, beside that of the published set."
     yield bars("Answers a question", ("questions", "here", "QAMPARI paper"), means, said)
-    names = ("questions", "mean", "published_mean", "median", "published_median")
-    columns = ("questions", "number", "mean", "mean (paper)", "median", "median (paper)")
+    names = ("questions", "mean", "published_mean", "median", "published_median", "words", "published_words")
+    columns = ("questions", "number", "mean", "mean (paper)", "median", "median (paper)", "words", "words (paper)")
     rows: tuple[Any, ...] = tuple((name, *(row[key] for key in names)) for name, row in answers.items())
     yield Table("Answers a question beside the paper", columns, rows)
+    sets = ("train", "dev and test")
+    bins = [(name, *(answers[one]["distribution"][name] for one in sets)) for name in answers[sets[0]]["distribution"]]
+    table = Table("Questions by number of answers", ("answers", *sets), tuple(bins))
+    yield Charts((Chart(table=table, about="How many questions have so many answers: the paper's figure 3."),))
     drawn, kept = found["drawn"], found["kept"]
     rows = tuple((kind, n, *(drawn[split].get(kind, 0) for split in drawn)) for kind, n in kept.items())
     yield Table("Questions kept, and drawn by split", ("kind of question", "kept", *drawn), rows).linked(

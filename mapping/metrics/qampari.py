@@ -313,6 +313,7 @@ class QampariScores:
                     "median": median(self.n_added),
                     "most": max(self.n_added),
                     "questions_without": self.n_added.count(0),
+                    "questions_by_number": {str(n): self.n_added.count(n) for n in sorted(set(self.n_added))},
                 },
                 **dict(zip(("gold_answers", "all_answers"), (one.to_json() for one in self.extended), strict=True)),
             }

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -153,28 +153,45 @@ PUBLISHED: dict[str, tuple[float, float]] = {
 }
 """Mean and median number of answers in the published sets; of a subset in development and test set together.
 
-Source: QAMPARI (2022), table of statistics.
+Source: QAMPARI (2022), table 2.
+"""
+PUBLISHED_WORDS: dict[str, float] = {
+    "train": 12.69,
+    "dev and test": 9.51,
+    SIMPLE: 7.91,
+    COMPOSITION: 10.35,
+    INTERSECTION: 11.65,
+    TABLE_SIMPLE: 8.61,
+    TABLE_COMPOSITION: 10.99,
+}
+"""Mean length of the published questions, likewise. Source: QAMPARI (2022), table 2."""
+ANSWER_BINS = {"< 5": 4, "5": 5, "6-7": 7, "8-15": 15, "16-50": 50, "51-100": 100, "> 100": 1 << 62}
+"""Numbers of answers that are counted together: the last of each. Fewer than five remain where people rejected some.
+
+Source: QAMPARI (2022), figure 3.
 """
 
 
 class AnswerStatistics:
-    """Counts questions and their answers. Memory: a number for each number of answers that occurs."""
+    """Counts questions, their words and their answers. Memory: a number for each number of answers that occurs."""
 
     def __init__(self) -> None:
         self._kept: Counter[str] = Counter()
         self._drawn: defaultdict[tuple[str, str], Counter[int]] = defaultdict(Counter)
+        self._words: Counter[tuple[str, str]] = Counter()
 
     def seen(self, questions: Iterable[Question]) -> Iterator[Question]:
         """Yields questions as they come, and counts them."""
         for question in questions:
-            self.add(question.subset, question.split, len(question.answers))
+            self.add(question.subset, question.split, len(question.answers), question.released_text)
             yield question
 
-    def add(self, subset: str, split: str | None, n_answers: int) -> None:
+    def add(self, subset: str, split: str | None, n_answers: int, text: str) -> None:
         """Counts a question; ``split`` is None for one that was not drawn."""
         self._kept[subset] += 1
         if split is not None:
             self._drawn[split, subset][n_answers] += 1
+            self._words[split, subset] += len(text.split())
 
     def values(self) -> dict[str, Any]:
         """The counts as JSON values: questions kept and drawn by subset and split, and answers of these."""
@@ -191,7 +208,7 @@ class AnswerStatistics:
             "answers": {name: self._answers(name, keys) for name, keys in groups.items()},
         }
 
-    def _answers(self, name: str, keys: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    def _answers(self, name: str, keys: Collection[tuple[str, str]]) -> dict[str, Any]:
         numbers = [n for key in keys for n in self._drawn[key].elements()]
         mean, median = PUBLISHED[name]
         return {
@@ -200,7 +217,22 @@ class AnswerStatistics:
             "median": float(statistics.median(numbers)) if numbers else None,
             "published_mean": mean,
             "published_median": median,
+            "words": round(sum(self._words[key] for key in keys) / len(numbers), 2) if numbers else None,
+            "published_words": PUBLISHED_WORDS[name],
+            "distribution": _binned(numbers),
         }
+
+
+def _binned(numbers: Iterable[int]) -> dict[str, int]:
+    """How many questions have so many answers.
+
+    >>> _binned([5, 6, 7, 8, 101, 4])
+    {'< 5': 1, '5': 1, '6-7': 2, '8-15': 1, '16-50': 0, '51-100': 0, '> 100': 1}
+    """
+    counts = dict.fromkeys(ANSWER_BINS, 0)
+    for n in numbers:
+        counts[next(name for name, last in ANSWER_BINS.items() if n <= last)] += 1
+    return counts
 
 
 DATA = "qampari_data"

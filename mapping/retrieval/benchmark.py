@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from itertools import groupby, product, repeat
+from itertools import groupby, islice, product, repeat
 from math import fsum, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kbsource.files import Folder, base_name, join
+from kbsource.files import Folder, base_name, glob, join
 from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry
@@ -24,6 +24,7 @@ from kbsource.release.sql import add_tables, connected
 from mapping.amber.kind import AMBER_SETS
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.metrics.amber import evaluate_amber
+from mapping.metrics.answers import READER_METRICS
 from mapping.metrics.evaluation import (
     AmberFiles,
     AmberOptions,
@@ -36,14 +37,15 @@ from mapping.metrics.evaluation import (
 from mapping.metrics.kilt import DOWNSTREAM, KILT, evaluate_kilt, intervals, metric_of
 from mapping.metrics.qampari import evaluate_qampari
 from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.qampari.questions import SUBSETS
 from mapping.retrieval.benchmark_kind import BENCHMARK, EVERY_VALUE, MENTIONS, QUESTIONS, Score
-from mapping.retrieval.queries import Benchmark, benchmark_of_file, read_queries
+from mapping.retrieval.queries import Benchmark, benchmark_of_file, first_query, readable_records
 from mapping.sources import all_sources
 from mapping.sources.raw_records import iter_lines
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
 
 AMBER_KS = (1, 20)
-QAMPARI_KS = (10, 25, 50, 100)
+QAMPARI_KS = (10, 25, 50, 100, 200)
 _PLACES = ("Rprec", "recall@1", "recall@5", "recall@20", "answer_in_context@5", "answer_in_context@20")
 _DOWNSTREAM, _KILT_DOWNSTREAM = "downstream", "KILT-downstream"
 _GOLD: Mapping[Kind[Any], str] = {
@@ -67,19 +69,24 @@ class Dataset(NamedTuple):
 
 
 def datasets_of(path: str, name: str = "") -> Iterator[Dataset]:
-    """The gold files with answers or evidence of a release, or a file; by name where one is given.
+    """The gold files with answers or evidence of a release, those of another folder, or a file; by name where one is
+    given.
 
     Raises:
-        SetupError: it is no release that has any, or no file of queries.
+        SetupError: it is no release or folder that has any, or no such file.
     """
     if not Folder.of(join(path, MANIFEST)).exists():
-        yield _dataset(path, name or _stem(path))
+        inside = glob(join(path, "*.jsonl*"))
+        if not inside:
+            yield _dataset(path, name or _stem(path))
+        for file in filter(_has_gold, inside):
+            yield _dataset(file, "/".join((name, _stem(file)) if name else (_stem(file),)))
         return
     kind = kind_of(read_content(path), path, tuple(_GOLD))
     manifest = kind.read(path)
     inner = [(part.folder, ALIGNMENT.read(join(path, part.folder))) for part in manifest.parts]
     files = (join(folder, entry.file) for folder, own in inner or [("", manifest)] for entry in own.files if entry.rows)
-    for file in (file for file in files if re.fullmatch(_GOLD[kind], base_name(file))):
+    for file in (one for one in files if re.fullmatch(_GOLD[kind], base_name(one))):
         stem = file.rpartition("/")[0] if kind in (ALIGNMENTS, AMBER_SETS) else _stem(file)
         if kind in (AMBER_SETS, QAMPARI_RELEASE):
             stem = f"{'amber' if kind is AMBER_SETS else 'qampari'}/{stem}"
@@ -88,12 +95,22 @@ def datasets_of(path: str, name: str = "") -> Iterator[Dataset]:
         yield own._replace(pool="") if kind is ENTITY_LINKING else own
 
 
+def _has_gold(path: str) -> bool:
+    """Whether the first record of a file says what the right answer is."""
+    return any(
+        not {"output", "qids", "answer_list", "answers"}.isdisjoint(one) for one in islice(readable_records(path), 1)
+    )
+
+
 def _stem(path: str) -> str:
     """
-    >>> _stem("aligned/nq-dev-kilt.jsonl.gz"), _stem("qampari_data/dev_data.jsonl")
-    ('nq-dev', 'dev')
+    What cannot name a folder of predictions is left out, or becomes an underscore.
+
+    >>> _stem("aligned/nq-dev-kilt.jsonl.gz"), _stem("qampari_data/dev_data.jsonl"), _stem("_my (old) set.jsonl")
+    ('nq-dev', 'dev', 'my _old_ set')
     """
-    return base_name(path).partition(".")[0].removesuffix("-kilt").removesuffix("_data")
+    stem = base_name(path).partition(".")[0].removesuffix("-kilt").removesuffix("_data")
+    return re.sub(r"[^\w,:+ -]", "_", stem).lstrip("_,:+ -") or "dataset"
 
 
 def _dataset(path: str, name: str) -> Dataset:
@@ -101,7 +118,8 @@ def _dataset(path: str, name: str) -> Dataset:
     if form != "kilt":
         return Dataset(name, path, form, "qampari" if form == "qampari" else "/".join(name.split("/")[-2:]), pool="")
     key = next((part for part in name.replace("-", "/").split("/") if part in all_sources()), "")
-    is_linking = next(read_queries(path)).is_mention
+    first = first_query(path)
+    is_linking = first is not None and first.is_mention
     task = "accuracy" if is_linking else metric_of(f"{key}-") or ""
     return Dataset(name, path, form, key, MENTIONS if is_linking else QUESTIONS, task)
 
@@ -112,6 +130,8 @@ def measured(dataset: Dataset, predictions: str, *, most: int, reject: Reject) -
     Args:
         most: places that a system gives, above which no rank is asked about.
     """
+    if not Folder.of(predictions).size():  # no record asks anything
+        return {}
     if dataset.form == "kilt":
         scores = evaluate_kilt(KiltFiles(dataset.path, predictions), KiltEvaluation(), reject=reject).first
         with_page = np.array(scores.has_pages, bool)
@@ -129,14 +149,19 @@ def measured(dataset: Dataset, predictions: str, *, most: int, reject: Reject) -
             for metric, parts in means.items()
             for part, mean in parts.items()
         }
-    first = next(iter_lines(predictions), None)
-    record = {"ctxs": []} if first is None else first.parse()
+    record = next(iter_lines(predictions)).parse()
     parts = {"predictions": "predictions", "retrieved": "ctxs"}
     qampari = QampariFiles(dataset.path, **{role: predictions for role, key in parts.items() if key in record})
     ks = tuple(k for k in QAMPARI_KS if k <= most) or (most,)
     found = evaluate_qampari(qampari, QampariEvaluation(ks=ks), reject=reject)
     single = {} if found.em is None else {"exact match": found.em}
-    return {name: mean.values for name, mean in (*found.every.columns(), *single.items()) if mean.n}
+    by_kind = (
+        (f"{name} {kind}", mean)
+        for kind, means in sorted(found.by_kind.items())
+        for name, mean in means.columns()
+        if name in _BY_KIND
+    )
+    return {name: mean.values for name, mean in (*found.every.columns(), *single.items(), *by_kind) if mean.n}
 
 
 _COLUMNS = f"""
@@ -166,6 +191,7 @@ class Published(NamedTuple):
     system: str
     value: float
     source: str
+    is_further: bool = False  # whether it is printed only where there is no other
 
 
 @cache
@@ -178,22 +204,25 @@ def published() -> Mapping[tuple[str, str], Sequence[Published]]:
             places = product(table["metrics"], table["datasets"])
             for (metric, dataset), figure in zip(places, figures, strict=True):
                 if not isnan(figure):
-                    found[dataset, metric].append(Published(system, figure, table["source"]))
+                    one = Published(system, figure, table["source"], table.get("further", False))
+                    found[dataset, metric].append(one)
     return dict(found)
 
 
+_BY_KIND = ("recall", "precision", "F1")
+_PARTS = ("", " head", " tail")
 _SHOWN = {
     "kilt": ("Rprec", "recall@5", _DOWNSTREAM, _KILT_DOWNSTREAM),
-    "qampari": ("ARECALL@10", "ARECALL@100", "ERECALL@10", "ERECALL@100", "recall", "precision", "F1", "exact match"),
+    "qampari": (
+        *(f"{name}@{k}" for name in ("ARECALL", "ERECALL") for k in QAMPARI_KS),
+        *(*(name for name, _ in READER_METRICS.values()), "exact match"),
+        *(f"{name} {kind}" for kind in SUBSETS for name in _BY_KIND),
+    ),
     "amber": (
-        "accuracy@1",
-        "accuracy@1 head",
-        "accuracy@1 tail",
-        "accuracy@20",
-        "consistency@1",
-        "entity_confusion",
-        "answer_f1",
-        "answer_accuracy",
+        *(f"accuracy@{k}{part}" for k in AMBER_KS for part in _PARTS),
+        *(f"consistency@{k}" for k in AMBER_KS),
+        *(f"{name}{part}" for name in ("entity_confusion", "entity_confusion_of_retrieved") for part in _PARTS),
+        *(f"{name}{part}" for name in ("answer_f1", "answer_accuracy") for part in _PARTS),
     ),
 }
 """Metrics of the table by form, in its order."""
@@ -210,7 +239,8 @@ class ScoreRow(NamedTuple):
 
     def texts(self) -> tuple[str, ...]:
         """The row as it is read, in per cent."""
-        return (self.dataset, self.metric, self.n, *map(score_text, self.scores), published_text(self.published))
+        figures = [one for one in self.published if not one.is_further] or self.published
+        return (self.dataset, self.metric, self.n, *map(score_text, self.scores), published_text(figures))
 
 
 def score_rows(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iterable[Score]) -> Iterator[ScoreRow]:
@@ -219,7 +249,8 @@ def score_rows(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iter
     pools = (Dataset(QUESTIONS, "", "kilt", "", ""), Dataset(MENTIONS, "", "kilt", "", "", "accuracy"))
     for dataset in (*datasets, *pools):
         tasks = (dataset.task,) if dataset.task else DOWNSTREAM
-        for shown in _SHOWN[dataset.form]:
+        beside = (name for name in (*DOWNSTREAM, *KILT) if (dataset.key, name) in published())
+        for shown in (*_SHOWN[dataset.form], *(beside if dataset.form == "kilt" else ())):
             for metric in dict.fromkeys(shown.replace(_DOWNSTREAM, task) for task in tasks):
                 found = tuple(by_place.get((dataset.name, metric, system)) for system in systems)
                 sizes = sorted({one.n for one in found if one is not None})

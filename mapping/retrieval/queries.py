@@ -22,7 +22,7 @@ from mapping.passages.cut import PassageSpan
 from mapping.sources.raw_records import (
     Json,
     digits_or_text,
-    iter_lines,
+    iter_records,
     object_at,
     objects_at,
     optional_objects,
@@ -59,7 +59,7 @@ class Query(Row):
     """What is asked."""
 
     query_id: str
-    text: str  # without the marks around an entity and between subject and relation
+    input: str  # as its record has it, with the marks around an entity and between subject and relation
     answers: tuple[str, ...] = ()  # what its gold answers are called; none where they are not given
     pages: tuple[str, ...] = ()  # ids of the pages of its gold provenance
     titles: tuple[str, ...] = ()  # titles of pages with its proofs, as ``title_form`` has them
@@ -67,6 +67,11 @@ class Query(Row):
     subject: str = ""  # the words that marks set apart; empty where there are none
     is_mention: bool = False  # whether they are to be linked: the title of their page is the answer
     contexts: tuple[Hit, ...] = ()  # what a model reads beside it, best first
+
+    @property
+    def text(self) -> str:
+        """The words of the input, for search by words: without marks, and with single spaces."""
+        return _plain(self.input)
 
     def has_gold(self, hit: Hit) -> bool:
         """Whether a page, or that of a passage, is one of its gold pages."""
@@ -94,33 +99,40 @@ def _with_input(record: Json, benchmark: Benchmark) -> Query:
     is_one = isinstance(record.get("output"), dict)
     outputs = [object_at(record, "output")] if is_one else optional_objects(record, "output")
     spans = [span for output in outputs for span in optional_objects(output, "provenance")]
-    answers = (_answers(output) for output in outputs if "answer" in output)
     text = text_at(record, "input")
     subject = _SUBJECT.search(text)
     return Query(
-        digits_or_text(record, "id"),
-        _plain(text),
-        tuple(dict.fromkeys(chain.from_iterable(answers))),
-        tuple(dict.fromkeys(digits_or_text(span, "wikipedia_id") for span in spans)),
+        _id(record),
+        text,
+        tuple(dict.fromkeys(chain.from_iterable(map(_answers, outputs)))),
+        # As in the evaluation, a span without a page is none.
+        tuple(dict.fromkeys(str(page_id) for span in spans if (page_id := span.get("wikipedia_id")) is not None)),
         benchmark=benchmark,
         subject=_plain(subject[1] or subject[2] or "") if subject else "",
         is_mention=subject is not None and subject[1] is not None,
     )
 
 
+def _id(record: Json) -> str:
+    return str(record["id"]) if isinstance(record.get("id"), float) else digits_or_text(record, "id")
+
+
 def _answers(output: Json) -> Iterable[str]:
-    is_list = isinstance(output["answer"], list)
-    return strings_at(output, "answer") if is_list else (text_at(output, "answer"),)
+    """The answers of an output, none where it has null; a number is its digits, as the evaluation reads it."""
+    answer = output.get("answer")
+    if isinstance(answer, list):
+        return strings_at(output, "answer")
+    return () if answer is None else (str(answer) if isinstance(answer, int | float) else text_at(output, "answer"),)
 
 
 def _question(record: Json) -> Query:
     listed = optional_objects(record, "answer_list")
     names = chain.from_iterable((answer.text, *answer.aliases) for answer in gold_names(listed))
     single = strings_at(record, "answers") if not listed and "answers" in record else ()
-    proofs = (proof for answer in listed for proof in optional_objects(answer, "proof"))
+    proofs = (proof for answer in listed for proof in optional_objects(answer, "proof") if "found_in_url" in proof)
     return Query(
         qid_of(record),
-        _plain(text_at(record, "question_text" if "question_text" in record else "question")),
+        text_at(record, "question_text" if "question_text" in record else "question"),
         tuple(dict.fromkeys((*names, *single))),
         titles=tuple(dict.fromkeys(title_form(text_at(proof, "found_in_url")) for proof in proofs)),
         benchmark="qampari",
@@ -134,7 +146,7 @@ def _plain(text: str) -> str:
 def read_queries(path: str) -> Iterator[Query]:
     """What the records of a file ask; raises SetupError: a record asks nothing, or there is none."""
     n_queries = 0
-    for raw in iter_lines(path):
+    for raw in iter_records(path):
         try:
             queries = queries_of(raw.parse())
         except RecordError as error:
@@ -149,7 +161,19 @@ def read_queries(path: str) -> Iterator[Query]:
 
 def benchmark_of_file(path: str) -> Benchmark:
     """Whose form the first record of a file has that can be read; KILT's where none can."""
-    for raw in iter_lines(path):
+    return next((benchmark_of(record) for record in readable_records(path)), "kilt")
+
+
+def first_query(path: str) -> Query | None:
+    """The first query of a file; records that ask nothing are passed over."""
+    for record in readable_records(path):
         with suppress(RecordError):
-            return benchmark_of(raw.parse())
-    return "kilt"
+            return next(iter(queries_of(record)), None)
+    return None
+
+
+def readable_records(path: str) -> Iterator[Json]:
+    """The records of a file; those that are no JSON objects are passed over."""
+    for raw in iter_records(path):
+        with suppress(RecordError):
+            yield raw.parse()

@@ -17,7 +17,15 @@ from kbsource.files import base_name, glob, join
 from mapping.records import Evidence, Example, Output, PageKey
 from mapping.sources.examples import ExclusionError, Origin, RecordSource
 from mapping.sources.raw_records import Json, RawRecord, check_lines, integer_at, is_integer, list_at, text_at
-from mapping.sources.source import Averages, LabelForm, Ownership, Published, SourceOptions, references_option
+from mapping.sources.source import (
+    Averages,
+    EvidenceShares,
+    LabelForm,
+    Ownership,
+    Published,
+    SourceOptions,
+    references_option,
+)
 
 _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "-COLON-": ":"}
 _ESCAPE = re.compile("|".join(_ESCAPES))
@@ -57,6 +65,7 @@ class Fever(RecordSource[FeverOptions]):
         {"train": 104_966, "dev": 10_444, "test": 10_100},
         Averages(1.12, 1.35, 1.13, 1),
         {"dev": (3675, 26.03), "test": (3869, 27.7)},
+        EvidenceShares(0.3, 0.16, 0.12),
     )
     ownership = Ownership(
         "FEVER",

@@ -81,6 +81,7 @@ class Tally:
     lost_evidences: Counter[str] = field(default_factory=Counter)  # whose text the dataset's references do not have
     references: int = 0
     rejected_references: Counter[str] = field(default_factory=Counter)
+    statistics: Counter[str] = field(default_factory=Counter)  # what a dataset counts besides
 
     def give(self, example: Example) -> Example:
         """Counts an example and gives it."""
@@ -164,6 +165,14 @@ class Averages(NamedTuple):
     answers: float | None
 
 
+class EvidenceShares(NamedTuple):
+    """Of the records with evidence sets, the shares in which there are several, and in which each needs several."""
+
+    several_sets: float
+    several_spans: float
+    several_pages: float
+
+
 class Published(NamedTuple):
     """What is known of a dataset's files in KILT (2021), by split."""
 
@@ -173,6 +182,10 @@ class Published(NamedTuple):
     averages: Averages | None = None
     #: Records that the threshold drops, and per cent of records. Source: the KILT paper, figure 5.
     dropped: Mapping[Split, tuple[int, float]] = {}
+    #: Of all splits. Source: the KILT paper, section 5 and appendix.
+    shares: EvidenceShares | None = None
+    #: Of what the dataset counts besides, by the name in ``Tally.statistics``.
+    statistics: Mapping[str, int] = {}
 
 
 class LabelForm(NamedTuple):

@@ -30,6 +30,11 @@ _FOUND_BY = {
     "title_map": "a table of titles that was given",
     "fuzzy": "the title that is most like it (by option)",
 }
+_SEVERAL = {
+    "several_sets": "with several evidence sets",
+    "several_spans": "with several spans in each set",
+    "several_pages": "with several pages in each set",
+}
 N_BINS = 20
 """Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and 1 itself in a bin of its own."""
 
@@ -51,6 +56,9 @@ class AlignmentCounts:
     sets_written: int = 0  # their evidence sets
     set_spans: int = 0  # spans of these sets
     set_pages: int = 0  # distinct pages of each record's sets, summed over records
+    several_sets: int = 0  # records written with several evidence sets
+    several_spans: int = 0  # records each of whose sets has several spans
+    several_pages: int = 0  # records each of whose sets has several pages
     answers: int = 0  # distinct answers of each record written, summed over records
     found_by: Counter[str] = field(default_factory=Counter)  # evidences whose page was found, by how
     hops: Counter[str] = field(default_factory=Counter)  # evidences by redirects followed, above 0
@@ -91,7 +99,11 @@ class AlignmentCounts:
         self.with_sets += bool(sets)
         self.sets_written += len(sets)
         self.set_spans += sum(map(len, sets))
-        self.set_pages += len({span["wikipedia_id"] for evidence_set in sets for span in evidence_set})
+        pages = [{span["wikipedia_id"] for span in evidence_set} for evidence_set in sets]
+        self.set_pages += len(set().union(*pages))
+        self.several_sets += len(sets) > 1
+        self.several_spans += min(map(len, sets), default=0) > 1
+        self.several_pages += min(map(len, pages), default=0) > 1
         self.answers += len({output["answer"] for output in outputs if "answer" in output})
 
     def add(self, other: AlignmentCounts) -> None:
@@ -158,7 +170,8 @@ def threshold_share(counts: AlignmentCounts) -> float | None:
 def report_values(tally: Tally, counts: AlignmentCounts, *, dataset: str, split: Split) -> dict[str, Any]:
     """The report as JSON values."""
     share = threshold_share(counts)
-    paper = all_sources()[dataset].published.dropped.get(split)
+    published = all_sources()[dataset].published
+    paper = published.dropped.get(split)
     return {
         "dataset": dataset,
         "split": split,
@@ -171,9 +184,12 @@ def report_values(tally: Tally, counts: AlignmentCounts, *, dataset: str, split:
         },
         "references": {"read": tally.references, "rejected": dict(sorted(tally.rejected_references.items()))},
         "lost_evidences": dict(sorted(tally.lost_evidences.items())),
+        "statistics": dict(tally.statistics),
+        "statistics_in_the_paper": dict(published.statistics),
         "counts": counts.to_json(),
         "dropped_by_threshold": None if share is None else round(share, 6),
         "dropped_in_the_paper": None if paper is None else {"records": paper[0], "share": round(paper[1] / 100, 4)},
+        "shares_in_the_paper": None if published.shares is None else published.shares._asdict(),
     }
 
 
@@ -186,6 +202,14 @@ class ReportRow(NamedTuple):
     total: int | None = None  # the number that it is a share of
     meaning: str = ""
     query: Mapping[str, str] = {}  # columns of ``records``, for what those are that were counted
+    paper: float | None = None  # the share that the KILT paper reports, or the number where there is no total
+
+    @property
+    def beside(self) -> str:
+        """What the KILT paper reports, for reading; empty where it reports nothing."""
+        if self.paper is None:
+            return ""
+        return f"in the KILT paper {self.paper:,}" if self.total is None else f"in the KILT paper {self.paper:.0%}"
 
 
 def report_rows(report: Mapping[str, Any]) -> Iterator[ReportRow]:
@@ -199,6 +223,9 @@ def report_rows(report: Mapping[str, Any]) -> Iterator[ReportRow]:
             yield ReportRow(1, f"{outcome}: {reason}", n, total, meaning, query)
 
     yield ReportRow(0, "records read", read)
+    paper = report.get("statistics_in_the_paper") or {}
+    for name, n in report.get("statistics", {}).items():
+        yield ReportRow(1, name.replace("_", " "), n, paper=paper.get(name))
     yield from became("excluded", records["excluded"], read)
     yield from became("rejected", records["rejected"], read)
     if merged := records["merged"]:
@@ -207,6 +234,11 @@ def report_rows(report: Mapping[str, Any]) -> Iterator[ReportRow]:
     yield ReportRow(1, "written", written, examples, query={"outcome": "written"})
     if without := written - counts.get("with_sets", written):
         yield ReportRow(2, "of them without provenance", without, written)
+    shares = report.get("shares_in_the_paper") or {}
+    for name, said in _SEVERAL.items():
+        if n := counts.get(name, 0):
+            meaning = "of the records with provenance"
+            yield ReportRow(2, said, n, counts["with_sets"], meaning, paper=shares.get(name))
     yield from became("dropped", counts["dropped"], examples)
     if "pages_there" in counts:
         yield ReportRow(1, "with all pages of an evidence set", counts["pages_there"], examples)
@@ -224,7 +256,10 @@ def report_rows(report: Mapping[str, Any]) -> Iterator[ReportRow]:
 def report_text(report: Mapping[str, Any]) -> str:
     """The report for reading."""
     records, counts = report["records"], report["counts"]
-    lines = [_row("  " * row.depth + row.name, row.n, row.total) for row in report_rows(report)]
+    lines = [
+        _row("  " * row.depth + row.name, row.n, row.total) + (row.beside and f"; {row.beside}")
+        for row in report_rows(report)
+    ]
     if (share := report["dropped_by_threshold"]) is not None:
         paper = report["dropped_in_the_paper"]
         beside = f"; in the KILT paper {paper['share']:.2%} ({paper['records']:,} records)" if paper else ""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mapping.retrieval.benchmark import Dataset
     from pipelines.jobs.benchmark import PlannedSystem
 
-_NAME = re.compile(r"[A-Za-z0-9][\w.,:+ -]*(?:/[A-Za-z0-9][\w.,:+ -]*)*")
+_NAME = re.compile(r"[^\W_][\w.,:+ -]*(?:/[^\W_][\w.,:+ -]*)*")
 _OF_THE_COMMAND = frozenset(("queries", "output", "negatives", "questions", "retrieved", "dry-run"))
 """Options of ``kbsource search`` and ``read`` that a system has not."""
 
@@ -64,7 +64,7 @@ def benchmark(
     Args:
         passages: passages, as kbsource passages makes them.
         datasets: releases with questions (aligned datasets, a QAMPARI release, AmbER sets, entity-linking data), or
-            files of gold records.
+            files of gold records, or folders of them.
         output: new folder of what is made, or one left by a run that was killed.
         systems: what kbsource search --system takes; several may be given.
         linking: folder that kbsource entity-linking wrote, for systems with aliases.

@@ -246,12 +246,13 @@ def funnel_text(report: Mapping[str, Any], *, is_judged: bool) -> str:
 
 
 def _drawn_text(questions: Mapping[str, Any]) -> str:
-    rows: list[tuple[str, ...]] = [("set", "questions", "mean answers", "published", "median", "published")]
+    measures = {"mean": "mean answers", "median": "median", "words": "mean words"}
+    head = ("set", "questions", *(part for said in measures.values() for part in (said, "published")))
+    rows: list[tuple[str, ...]] = [head]
     for name, counts in questions["answers"].items():
-        shown = ["-" if counts[key] is None else f"{counts[key]:g}" for key in ("mean", "median")]
-        mean, median = counts["published_mean"], counts["published_median"]
-        rows.append((name, f"{counts['questions']:,}", shown[0], f"{mean:g}", shown[1], f"{median:g}"))
-    return table_text(rows, right=range(1, 6))
+        both = (counts[key] for own in measures for key in (own, f"published_{own}"))
+        rows.append((name, f"{counts['questions']:,}", *("-" if one is None else f"{one:g}" for one in both)))
+    return table_text(rows, right=range(1, len(head)))
 
 
 def amber(options: Annotated[AmberJobOptions, FLAT], *, run: Run = RunOptions()) -> Summary:

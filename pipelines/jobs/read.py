@@ -25,7 +25,7 @@ from mapping.retrieval.queries import Hit, Query, queries_of, read_queries
 from mapping.retrieval.reader import Prompt, answered, contexts_of, read_prompt
 from mapping.retrieval.runs import RankedDocument, found_id, found_line, of_queries, place_of, ranked_queries
 from mapping.retrieval.systems import Reranker
-from mapping.sources.raw_records import iter_lines
+from mapping.sources.raw_records import iter_records
 from mapping.sources.scratch import Joined
 from pipelines.jobs.through_model import through_model
 from pipelines.options import ReadOptions, RerankOptions
@@ -94,7 +94,7 @@ def _reranked(
     for asked in questions:
         count({"model_calls": 1, "model_pairs": min(len(asked.contexts), reranker.depth)})
         try:
-            yield found_line(asked, reranker.rerank(asked.text, asked.contexts), form)
+            yield found_line(asked, reranker.rerank(asked.input, asked.contexts), form)
         except RecordError as error:
             yield error
 
@@ -141,13 +141,13 @@ def read_questions(
 def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
     """The questions of a file with their passages; memory holds one."""
     with Joined() as joined:
-        for raw in iter_lines(options.retrieved) if options.retrieved else ():
+        for raw in iter_records(options.retrieved) if options.retrieved else ():
             with raw.told(reject):
                 record = raw.parse()
                 own = contexts_of(record)
                 joined.put(_FOUND, found_id(record), raw, msgspec.json.encode(own))
         n_questions = 0
-        for raw in iter_lines(options.questions):
+        for raw in iter_records(options.questions):
             with raw.told(reject):
                 record = raw.parse()
                 given = contexts_of(record, options.passages_key) if options.passages_key in record else []

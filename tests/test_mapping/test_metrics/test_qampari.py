@@ -123,7 +123,13 @@ def test_further_answers_are_scored_beside_the_gold_ones(tmp_path: Path) -> None
     without, whole = scores.to_json()["extended_set"].pop("gold_answers"), scores.to_json()["extended_set"]
     alone, _ = _evaluate(tmp_path, GOLD, PREDICTIONS, retrieved, ks=(1,))
     assert without == alone.every.to_json()
-    assert whole["added_answers"] == {"mean": 0.5, "median": 0.5, "most": 1, "questions_without": 1}
+    assert whole["added_answers"] == {
+        "mean": 0.5,
+        "median": 0.5,
+        "most": 1,
+        "questions_without": 1,
+        "questions_by_number": {"0": 1, "1": 1},
+    }
     # 3/4 and 2/3 of the answers, 3/3 and 2/3 of the predictions.
     assert whole["all_answers"]["reader"] == _reader(0.708333, 0.833333, 0.761905, 1.0)
     assert whole["all_answers"]["arecall"] == {"1": 0.166667}

@@ -333,7 +333,11 @@ def test_the_published_sets_stand_beside_what_was_made() -> None:
         "median": 6.5,
         "published_mean": 13.25,
         "published_median": 8,
+        "words": 6.0,
+        "published_words": 12.69,
+        "distribution": {"< 5": 0, "5": 1, "6-7": 0, "8-15": 1, "16-50": 0, "51-100": 0, "> 100": 0},
     }
+    assert values["answers"]["dev and test"]["distribution"]["6-7"] == 2
     # Training questions are no part of the numbers by subset.
     assert [values["answers"][SIMPLE][name] for name in ("questions", "mean", "median")] == [2, 6.5, 6.5]
     assert [values["answers"]["dev and test"][name] for name in ("questions", "mean", "median")] == [3, 7.33, 7]
@@ -357,5 +361,6 @@ def test_mean_and_median_are_those_of_the_answers_one_by_one(given: list[tuple[s
         assert (found["questions"], found["mean"]) == (len(counts), mean)
         assert found["median"] == (median(counts) if counts else None)
         assert (found["published_mean"], found["published_median"]) == PUBLISHED[name]
+        assert sum(found["distribution"].values()) == len(counts)
     assert sum(values["kept"].values()) == len(given)
     assert sum(sum(one.values()) for one in values["drawn"].values()) == sum(split is not None for *_, split in given)

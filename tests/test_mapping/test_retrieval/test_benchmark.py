@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,19 @@ import pytest
 
 from kbsource.columns import schema_of
 from kbsource.release.writer import write_rows
-from mapping.metrics.kilt import intervals
-from mapping.retrieval.benchmark import Dataset, published, published_text, score_rows, score_text, scores_of
+from mapping.metrics.kilt import intervals, metric_of
+from mapping.qampari.questions import SUBSETS
+from mapping.retrieval.benchmark import (
+    Dataset,
+    datasets_of,
+    published,
+    published_text,
+    score_rows,
+    score_text,
+    scores_of,
+)
 from mapping.retrieval.benchmark_kind import MENTIONS, QUESTIONS, Score, Value
+from mapping.retrieval.queries import Benchmark, read_queries
 from mapping.sources import all_sources
 
 
@@ -69,7 +80,8 @@ def test_a_row_has_every_system_and_the_papers_beside_them() -> None:
     ]
     assert [score_text(one) for one in rows[0].scores] == ["50.0 [25.0, 75.0]", "–"]
     assert published_text(rows[0].published).startswith("DPR + BERT 60.66, DPR 54.29")
-    assert published_text(rows[1].published).endswith("RAG 32.69 (KILT (2021), table 5)")
+    assert rows[1].texts()[-1].endswith("RAG 32.69 (KILT (2021), table 5)")
+    assert published_text(rows[1].published).endswith("RAG 36.31 (KILT (2021), table 13, dev)")
     assert rows[2].published == ()
 
 
@@ -79,9 +91,65 @@ def test_published_figures_are_of_datasets_and_metrics_that_there_are() -> None:
     assert datasets - of_kilt == {"qampari", "human/qa", "nonhuman/qa"}
     assert of_kilt - datasets == set()
     assert metrics == {
-        *("Rprec", "downstream", "KILT-downstream", "F1", "recall", "precision"),
-        *("ARECALL@10", "ARECALL@100", "ERECALL@10", "ERECALL@100"),
+        *("Rprec", "recall@5", "downstream", "KILT-downstream", "f1", "KILT-f1", "rougel", "KILT-rougel"),
+        *(f"{name}@{k}" for name in ("ARECALL", "ERECALL") for k in (10, 25, 50, 100, 200)),
+        *("F1", "recall", "precision", "recall >= 0.8", "F1 >= 0.5", "exact match"),
+        *(f"{name} {kind}" for name in ("recall", "precision", "F1") for kind in SUBSETS),
         *("accuracy@1", "accuracy@1 head", "accuracy@1 tail", "consistency@1"),
     }
     assert all(0 <= figure.value <= 100 and figure.source for own in published().values() for figure in own)
-    assert published()["aidayago2", "Rprec"][-1][:2] == ("BLINK + flair", pytest.approx(81.54))
+    linked = [one[:2] for one in published()["aidayago2", "Rprec"] if not one.is_further]
+    assert linked[-1] == ("BLINK + flair", pytest.approx(81.54))
+
+
+def test_every_figure_stands_in_a_row() -> None:
+    """A table has every metric that a paper reports figures of for a dataset."""
+    forms: dict[str, Benchmark] = {"qampari": "qampari", "human/qa": "amber", "nonhuman/qa": "amber"}
+    for key, metric in published():
+        task = "" if key in forms else metric_of(f"{key}-") or ""
+        dataset = Dataset(key, "", forms.get(key, "kilt"), key, "", task)
+        measured = metric.replace("downstream", task)
+        (row,) = score_rows([dataset], ["s"], [Score(key, "s", measured, 0.5, None, None, 1)])
+        assert (row.metric, row.published) == (measured, published()[key, metric])
+
+
+def test_tables_that_repeat_a_figure_agree() -> None:
+    """Tables 7 to 17 of KILT have those of tables 3 and 5 again, but for what the paper itself rounds otherwise."""
+    figures = {
+        (dataset, metric, one.system): one.value
+        for (dataset, metric), own in published().items()
+        for one in own
+        if one.source in ("KILT (2021), table 3", "KILT (2021), table 5")
+    }
+    again = {
+        (dataset, metric, one.system): one.value
+        for (dataset, metric), own in published().items()
+        for one in own
+        if one.source.startswith("KILT (2021), table") and one.is_further and not one.source.endswith("dev")
+    }
+    assert {key: again[key] for key in figures} == figures
+
+
+def test_the_same_questions_in_two_editions() -> None:
+    by_source = {
+        source: {one.system: one.value for one in published()["qampari", "F1"] if one.source == source}
+        for source in ("QAMPARI (2022), table 3", "QAMPARI (2023), table 4")
+    }
+    assert by_source["QAMPARI (2022), table 3"]["FiD-DPR, QO"] == pytest.approx(5.7)
+    assert by_source["QAMPARI (2023), table 4"]["FiD-DPR, QO"] == pytest.approx(12.5)
+    assert by_source["QAMPARI (2022), table 3"]["PIG-DPR, QO"] == pytest.approx(3.0)
+
+
+def test_lists_of_questions_are_datasets_whatever_their_form(tmp_path: Path) -> None:
+    record = {
+        "id": 7.5,
+        "input": "x",
+        "output": [{"answer": 4, "provenance": [{"wikipedia_id": None}, {"title": "T"}]}],
+    }
+    (tmp_path / "one (old).jsonl").write_text(json.dumps(record) + "\n")
+    (tmp_path / "all.jsonl").write_text(f"[{json.dumps(record)}, {json.dumps(record)}]")
+    (tmp_path / "two-test_without_answers-kilt.jsonl").write_text(json.dumps({"id": "a", "input": "x"}) + "\n")
+    assert [one.name for one in datasets_of(str(tmp_path))] == ["all", "one _old_"]
+    assert [one.name for one in datasets_of(str(tmp_path), "mine")] == ["mine/all", "mine/one _old_"]
+    assert [one.answers for one in read_queries(str(tmp_path / "all.jsonl"))] == [("4",), ("4",)]
+    assert [one.query_id for one in read_queries(str(tmp_path / "one (old).jsonl"))] == ["7.5"]

@@ -227,6 +227,9 @@ def test_a_relation_needs_1000_facts_unless_told_otherwise(tmp_path: Path) -> No
     reading = read_trex(tmp_path, documents, [*NAMED, *map(labelled_entity, objects)], options=TrexOptions())
     assert [len(example.outputs) for example in reading.examples] == [1000]
     assert reading.tally.excluded == Counter(rare_relation=1)
+    counted = reading.tally.statistics
+    assert counted["relations"] == counted["relations_kept"] + 1
+    assert counted["facts"] == counted["facts_kept"] + 1
 
 
 def test_two_objects_of_one_name_in_one_sentence_are_one_output(tmp_path: Path) -> None:

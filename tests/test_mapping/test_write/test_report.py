@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,13 @@ def test_the_share_dropped_by_the_threshold_stands_beside_the_papers() -> None:
     assert "  0.70           1  ####" in text
 
 
+def test_what_a_dataset_counts_besides_stands_beside_the_paper() -> None:
+    tally = Tally(statistics=Counter(relations=9, relations_kept=7, facts_kept=40))
+    text = report_text(report_values(tally, AlignmentCounts(), dataset="trex", split="train"))
+    assert re.search(r"relations kept +7; in the KILT paper 113\n", text)
+    assert re.search(r"relations +9\n", text)
+
+
 def _span(page: str) -> dict[str, Any]:
     return {"wikipedia_id": page, "title": page}
 
@@ -127,6 +136,16 @@ def test_sets_pages_and_answers_are_counted_as_they_are_written() -> None:
     counts = _counts(RECORDS)
     assert (counts.with_sets, counts.sets_written, counts.set_spans) == (2, 3, 4)
     assert (counts.set_pages, counts.answers) == (3, 4)
+    # Of the first record one set has a single span, so that no second one is needed.
+    assert (counts.several_sets, counts.several_spans, counts.several_pages) == (1, 0, 0)
+    span = _span("1")
+    needed = [{"output": [{"answer": "a", "provenance": own}]} for own in ([span, span], [span, _span("2")], [span])]
+    more = _counts(needed)
+    assert (more.several_sets, more.several_spans, more.several_pages) == (0, 2, 1)
+    report = report_values(Tally(), more, dataset="fever", split="dev")
+    assert "with several spans in each set" in report_text(report)
+    assert f"{2 / 3:.2%}; in the KILT paper 16%" in report_text(report)
+    assert "KILT paper" not in report_text(report_values(Tally(), more, dataset="trex", split="dev"))
     assert averages(counts.to_json()) == Averages(1.3333, 1.5, 1.5, 1.0)
 
 

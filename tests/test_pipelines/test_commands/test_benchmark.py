@@ -112,6 +112,11 @@ def test_systems_are_measured_on_records_of_every_form(
     assert scores["human/qa", "bm25", "accuracy@1 head"] == (1.0, 1)
     assert scores["human/qa", "bm25", "accuracy@1 tail"] == (0.0, 1)
     assert scores["human/qa", "bm25", "consistency@1"] == (0.0, 1)
+    # The head's page is first for both queries, and the tail's is among twenty.
+    for part, values in (("head", (1.0, 0.0)), ("tail", (1.0, 1.0))):
+        for metric, value in zip(("accuracy@20", "entity_confusion"), values, strict=True):
+            assert scores["human/qa", "bm25", f"{metric} {part}"] == (value, 1)
+    assert scores["lists", "bm25", "ARECALL@100"] == (1.0, 1)
     assert {one["system"] for one in said["published"] if one["dataset"] == "nq/dev"} >= {"Tf-idf", "DPR"}
     assert [(one["system"], one["queries"]) for one in said["costs"]][:2] == [("bm25", 3), ("bm25", 1)]
 
@@ -128,7 +133,8 @@ def test_systems_are_measured_on_records_of_every_form(
     assert row is not None
     assert f">{n_files}</td>" in row[0]
     assert "predictions/nq" not in overview
-    for part in ("50.0 [0.0, 100.0]", "Tf-idf 28.12", "Page R-precision", "one page"):
+    shown = ("entity_confusion tail", "accuracy@20 head", "DPR-NQ 11.1")
+    for part in ("50.0 [0.0, 100.0]", "Tf-idf 28.12", "Page R-precision", "one page", *shown):
         assert part in text
 
 
@@ -196,6 +202,27 @@ def test_a_configuration_that_means_nothing_names_the_line(
     config.write_text(text)
     assert main(["benchmark", str(corpus), "--config", str(config), "--output", str(config.parent / "out")]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_what_is_evaluated_is_measured_whatever_its_form(
+    tmp_path: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "gold"
+    folder.mkdir()
+    odd = {"id": 1.5, "input": "river", "output": [{"answer": 4, "provenance": [{"wikipedia_id": None}]}]}
+    (folder / "nq-dev-kilt.jsonl").write_text(json.dumps([*KILT, odd]))
+    (folder / "_triviaqa (ids).jsonl").write_text(json.dumps({"id": "a", "output": [{"answer": "x"}]}) + "\n")
+    (folder / "nq-test_without_answers-kilt.jsonl").write_text(json.dumps({"id": "a", "input": "x"}) + "\n")
+    out = tmp_path / "out"
+    assert main(["benchmark", str(corpus), str(folder), "--system", "bm25", "--output", str(out)]) == 1
+    assert "missing_field" in capsys.readouterr().err  # nothing can be asked without an input
+    scores = _scores(out)
+    assert {dataset for dataset, _, _ in scores} == {"nq-dev", "all questions"}
+    gold, found = str(folder / "nq-dev-kilt.jsonl"), str(out / "predictions" / "nq-dev" / "bm25.jsonl")
+    assert main(["evaluate", "kilt", gold, found, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert scores["nq-dev", "bm25", "recall@5"][0] * 2 == said["retrieval"]["recall@5"] * 4
+    assert verified(out, passages=corpus).is_sound
 
 
 def test_a_release_without_questions_is_no_dataset(corpus: Path) -> None:
