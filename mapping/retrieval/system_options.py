@@ -95,6 +95,9 @@ class SystemOptions(Checked):
     _: KW_ONLY
     index: FolderPath | None = None
     """Folder of the passages' index, which kbsource search makes; by default PASSAGES-bm25, beside them."""
+    tfidf: FolderPath | None = None
+    """Beginning of the folders of the Tf-idf indexes, which kbsource search makes: "-passage" and "-page" are appended.
+    By default PASSAGES-tfidf, beside the passages."""
     linking: FolderPath | None = None
     """Folder that kbsource entity-linking wrote, for aliases."""
     vectors: FolderPath | None = None
