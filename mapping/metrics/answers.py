@@ -20,6 +20,9 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 _ROUGE_L = "rouge-l"
 
+NOT_RELEVANT = "not relevant"
+"""The form of what QAMPARI's passage-independent generator writes for a passage that holds no answer."""
+
 
 class GoldNames(NamedTuple):
     """What a gold answer may be called."""
@@ -95,15 +98,16 @@ def score_list(
 
     A prediction covers a gold answer when its form is that of one of the answer's names. Each prediction covers one
     answer at most and each answer counts once, so that a name which two answers share covers two only where both are
-    predicted under further names. Predictions of one form are one, and a prediction without a form (punctuation,
-    articles) is none. Answers are told apart by their place, not by their text.
+    predicted under further names. Predictions of one form are one; a prediction without a form (punctuation,
+    articles) is none, and neither is "Not Relevant", unless an answer is called so. Answers are told apart by their
+    place, not by their text.
 
     ``matching`` says which answer a prediction covers where several have its name; with ``last_owner`` it has nothing
     to decide. What the other flags mean stands in ``QAMPARI_QUIRKS``.
 
     Source: QAMPARI (2022), section 5; its released evaluation script for the flags.
     """
-    forms = list(dict.fromkeys(form for text in predictions if (form := answer_form(text)) or raw_predictions))
+    forms = list(dict.fromkeys(map(answer_form, predictions)) if raw_predictions else _predicted(predictions, answers))
     n_predicted = len(set(predictions)) if raw_predictions else len(forms)
     named = [(answer.text, answer.aliases if listed_names else (answer.text, *answer.aliases)) for answer in answers]
     if last_owner:
@@ -121,15 +125,28 @@ def score_list(
 def is_exact(predictions: Sequence[str], answer: GoldNames) -> bool:
     """Whether a single answer is what was predicted: all predictions are of one form, that of one of its names.
 
-    Whoever predicts two answers where there is one has not answered. A prediction without a form is none.
+    Whoever predicts two answers where there is one has not answered. What ``score_list`` counts as no prediction is
+    none here either.
 
     Source: the exact match of the evaluation script of SQuAD 1.1, as QAMPARI (2022) has it for Natural Questions.
 
     >>> is_exact(["The Beatles!"], GoldNames("Beatles")), is_exact(["Beatles", "Kinks"], GoldNames("Beatles"))
     (True, False)
     """
-    forms = {form for text in predictions if (form := answer_form(text))}
-    return len(forms) == 1 and forms <= set(map(answer_form, (answer.text, *answer.aliases)))
+    forms = _predicted(predictions, [answer])
+    return len(forms) == 1 and _named(answer, *forms)
+
+
+def _predicted(predictions: Iterable[str], answers: Iterable[GoldNames]) -> dict[str, None]:
+    """The distinct forms of what was predicted, in order."""
+    forms = dict.fromkeys(form for text in predictions if (form := answer_form(text)))
+    if NOT_RELEVANT in forms and not any(_named(answer, NOT_RELEVANT) for answer in answers):
+        del forms[NOT_RELEVANT]
+    return forms
+
+
+def _named(answer: GoldNames, form: str) -> bool:
+    return form in map(answer_form, (answer.text, *answer.aliases))
 
 
 def _sole_owners(named: Sequence[tuple[str, Sequence[str]]]) -> dict[str, str]:

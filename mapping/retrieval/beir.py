@@ -64,7 +64,7 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
     # With answers and inputs, where there are several.
     records = min(named, key=lambda file: ("_without_answers" in file or "_id-" in file or "_id_" in file, file))
     asked = read_queries(join(alignment, records))
-    queries = {query.query_id: query.text for query in asked}
+    queries = {query.query_id: query.input for query in asked}
     if "" in queries:
         raise SetupError(f"{alignment}: an id is empty, which qrels have no place for.")
     with ReleaseFolder(output, kind=BEIR_DATASET):

@@ -59,7 +59,7 @@ class Query(Row):
     """What is asked."""
 
     query_id: str
-    text: str  # without the marks around an entity and between subject and relation
+    input: str  # as its record has it, with the marks around an entity and between subject and relation
     answers: tuple[str, ...] = ()  # what its gold answers are called; none where they are not given
     pages: tuple[str, ...] = ()  # ids of the pages of its gold provenance
     titles: tuple[str, ...] = ()  # titles of pages with its proofs, as ``title_form`` has them
@@ -67,6 +67,11 @@ class Query(Row):
     subject: str = ""  # the words that marks set apart; empty where there are none
     is_mention: bool = False  # whether they are to be linked: the title of their page is the answer
     contexts: tuple[Hit, ...] = ()  # what a model reads beside it, best first
+
+    @property
+    def text(self) -> str:
+        """The words of the input, for search by words: without marks, and with single spaces."""
+        return _plain(self.input)
 
     def has_gold(self, hit: Hit) -> bool:
         """Whether a page, or that of a passage, is one of its gold pages."""
@@ -99,7 +104,7 @@ def _with_input(record: Json, benchmark: Benchmark) -> Query:
     subject = _SUBJECT.search(text)
     return Query(
         digits_or_text(record, "id"),
-        _plain(text),
+        text,
         tuple(dict.fromkeys(chain.from_iterable(answers))),
         tuple(dict.fromkeys(digits_or_text(span, "wikipedia_id") for span in spans)),
         benchmark=benchmark,
@@ -120,7 +125,7 @@ def _question(record: Json) -> Query:
     proofs = (proof for answer in listed for proof in optional_objects(answer, "proof"))
     return Query(
         qid_of(record),
-        _plain(text_at(record, "question_text" if "question_text" in record else "question")),
+        text_at(record, "question_text" if "question_text" in record else "question"),
         tuple(dict.fromkeys((*names, *single))),
         titles=tuple(dict.fromkeys(title_form(text_at(proof, "found_in_url")) for proof in proofs)),
         benchmark="qampari",

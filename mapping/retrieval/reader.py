@@ -33,7 +33,7 @@ from kbsource.files import Folder
 from mapping.contexts.export import SEPARATOR
 from mapping.entail.model import check_whole, like_lengths, torch_device
 from mapping.entail.signal import ModelOptions, digest_of, load_library, model_folder, model_sha256
-from mapping.metrics.answers import answer_form
+from mapping.metrics.answers import NOT_RELEVANT, answer_form
 from mapping.passages.forms import json_line
 from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.runs import prediction_line, provenance_of
@@ -41,9 +41,9 @@ from mapping.retrieval.system_options import ReaderOptions, ReadForm
 from mapping.sources.raw_records import Json, digits_or_text
 
 PROMPTS = "prompts.toml"
-_FIELD = re.compile(r"\{(question|passages|title|text)\}")
-_FIELDS = {"prompt": {"question", "passages"}, "passage": {"title", "text"}}
-_NO_ANSWERS = frozenset(("", "none", "no answer", "not answerable", "unanswerable", "unknown"))
+_FIELD = re.compile(r"\{(input|question|passages|title|text)\}")
+_QUERY_FIELDS = {"input", "question"}
+_NO_ANSWERS = frozenset(("", NOT_RELEVANT, "none", "no answer", "not answerable", "unanswerable", "unknown"))
 """What a reader writes, in the form of answers, of a passage that has none."""
 _PURPOSE = "kbsource read"
 _UNBOUNDED = 10**6
@@ -71,10 +71,10 @@ class Prompt(NamedTuple):
     prompt: str
     passage: str = ""
 
-    def text(self, question: str, contexts: Sequence[Hit]) -> str:
+    def text(self, asked: Query, contexts: Sequence[Hit]) -> str:
         """The prompt of a question with passages."""
         filled = "".join(_filled(self.passage, {"title": one.title, "text": one.text}) for one in contexts)
-        return _filled(self.prompt, {"question": question, "passages": filled})
+        return _filled(self.prompt, {"input": asked.input, "question": asked.text, "passages": filled})
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:
@@ -98,11 +98,14 @@ def read_prompt(path: str | None, form: ReadForm) -> Prompt:
         raise SetupError(f"{path}: give {' and '.join(wanted)}, each a text, for --form {form}.")
     for key in wanted:
         fields = {field[1] for field in _FIELD.finditer(own[key])}
-        needed = {"question"} if form == "closed" else _FIELDS[key]
-        missing = sorted(({"text"} if key == "passage" else needed) - fields)
-        if missing or fields - needed:
-            odd = f"lacks {{{missing[0]}}}" if missing else f"has {{{min(fields - needed)}}}, which means nothing there"
-            raise SetupError(f"{path}: {key} {odd}.")
+        needed = {"text"} if key == "passage" else set() if form == "closed" else {"passages"}
+        known = {"title", "text"} if key == "passage" else needed | _QUERY_FIELDS
+        if fields - known:
+            raise SetupError(f"{path}: {key} has {{{min(fields - known)}}}, which means nothing there.")
+        if missing := needed - fields:
+            raise SetupError(f"{path}: {key} lacks {{{min(missing)}}}.")
+        if key == "prompt" and not fields & _QUERY_FIELDS:
+            raise SetupError(f"{path}: prompt lacks {{input}}, the record's input; {{question}} is its words alone.")
     return Prompt(**own)
 
 
@@ -128,23 +131,23 @@ def answered(
 
 def _planned(asked: Query, model: Generator, form: ReadForm, prompt: Prompt, top: int) -> _Plan:
     contexts = () if form == "closed" else asked.contexts[:top]
-    n_question = model.count([prompt.text(asked.text, ())])[0]
+    n_question = model.count([prompt.text(asked, ())])[0]
     if n_question > model.max_tokens - bool(contexts):
         why = f"{asked.query_id}: the question alone has {n_question:,} tokens; {model.max_tokens:,} fit"
         return _Plan(asked, (), [], RecordError("prompt_too_long", why))
     together = [(one,) for one in contexts] if form in ("fid", "pig") else [contexts]
-    fitting = [_fitting(asked.text, own, model, prompt) for own in together]
-    texts = [prompt.text(asked.text, own) for own in fitting if own]
+    fitting = [_fitting(asked, own, model, prompt) for own in together]
+    texts = [prompt.text(asked, own) for own in fitting if own]
     if not texts and form != "pig":
-        texts = [prompt.text(asked.text, ())]
+        texts = [prompt.text(asked, ())]
     return _Plan(asked, tuple(chain(*fitting)), [tuple(texts)] if form == "fid" else [(text,) for text in texts])
 
 
-def _fitting(question: str, contexts: tuple[Hit, ...], model: Generator, prompt: Prompt) -> tuple[Hit, ...]:
+def _fitting(asked: Query, contexts: tuple[Hit, ...], model: Generator, prompt: Prompt) -> tuple[Hit, ...]:
     """The first passages whose prompt is not too long; of the first, where it is alone too long, the beginning."""
 
     def n_over(used: tuple[Hit, ...]) -> int:
-        return model.count([prompt.text(question, used)])[0] - model.max_tokens
+        return model.count([prompt.text(asked, used)])[0] - model.max_tokens
 
     n_used = bisect_right(range(1, len(contexts) + 1), 0, key=lambda n: n_over(contexts[:n]))
     used = contexts[: max(n_used, 1)]
@@ -163,7 +166,7 @@ def _line(plan: _Plan, written: Sequence[str]) -> bytes:
         for answer in (answer for own in found for answer in own):
             names.setdefault(answer_form(answer), answer)
         ctxs = [{"id": one.document, "title": one.title, "text": one.text} for one in contexts]
-        line = {"qid": asked.query_id, "question": asked.text, "predictions": list(names.values()), "ctxs": ctxs}
+        line = {"qid": asked.query_id, "question": asked.input, "predictions": list(names.values()), "ctxs": ctxs}
         return json_line(line)
     given = [answer for own in found for answer in own or [""]]
     forms = list(map(answer_form, given))

@@ -63,7 +63,7 @@ def prediction_line(query: Query, hits: Sequence[Hit], answer: str | None = None
         answer = hits[0].title if hits else ""
     output = {**({} if answer is None else {"answer": answer}), "provenance": provenance}
     is_one = query.benchmark == "amber"
-    return json_line({"id": query.query_id, "input": query.text, "output": output if is_one else [output]})
+    return json_line({"id": query.query_id, "input": query.input, "output": output if is_one else [output]})
 
 
 def contexts_line(query: Query, hits: Iterable[Hit]) -> bytes:
@@ -73,7 +73,7 @@ def contexts_line(query: Query, hits: Iterable[Hit]) -> bytes:
         {"id": hit.document, "title": hit.title, "text": hit.text, "score": round(hit.score, _DECIMALS)} for hit in hits
     ]
     name = "qid" if query.benchmark == "qampari" else "id"
-    return json_line({name: query.query_id, "question": query.text, "ctxs": contexts})
+    return json_line({name: query.query_id, "question": query.input, "ctxs": contexts})
 
 
 def found_line(query: Query, hits: Sequence[Hit], form: FoundForm | None) -> bytes:
@@ -103,7 +103,7 @@ def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> byt
     return json_line(
         {
             "id": query.query_id,
-            "question": query.text,
+            "question": query.input,
             "answers": query.answers,
             "positive_ctxs": [one._asdict() for is_gold, one in ranked if is_gold],
             "negative_ctxs": [],
@@ -173,7 +173,7 @@ def run_prediction_line(query_id: str, found: Iterable[RankedDocument], texts: M
     """Documents of a run, best first, as a prediction of KILT's form.
 
     Args:
-        texts: what is asked, by query; empty where that is not known.
+        texts: the input of each query; empty where that is not known.
 
     Raises:
         RecordError: ``wrong_type`` for a document that is neither a passage nor a page, ``unknown_question``.

@@ -87,7 +87,7 @@ class SearchSystem:
         depth = self.reranker.depth
         inner = replace(self, name=self.name.removesuffix(RERANK), level="passage", with_texts=True)
         found = inner.search(queries, max(n_documents, depth))
-        ranked = (self.reranker.rerank(query.text, hits) for query, hits in zip(queries, found, strict=True))
+        ranked = (self.reranker.rerank(query.input, hits) for query, hits in zip(queries, found, strict=True))
         if self.level == "passage":
             return (hits[:n_documents] for hits in ranked)
         firsts = ([hit.as_page() for hit in hits[:depth]] for hits in ranked)
@@ -129,7 +129,7 @@ class SearchSystem:
         """The passages whose vectors are nearest; texts come out of the index of words."""
         assert self.vectors is not None
         passage = partial(self.index.passage, with_texts=self.with_texts)
-        for found in self.vectors.search([query.text for query in queries], n_documents, self.level):
+        for found in self.vectors.search([query.input for query in queries], n_documents, self.level):
             yield [structs.replace(passage(one.page_id, one.number), score=one.score) for one in found]
 
     def _by_gold(self, query: Query, n_documents: int) -> list[Hit]:

@@ -238,7 +238,7 @@ def trec(file: File, /, *, output: File, queries: File | None = None) -> Summary
         if queries is not None:
             raise SetupError(f"--queries: {file} has predictions, of which no more is needed; leave it out.")
         return _converted(ranked, trec_lines, output, "")
-    texts = {} if queries is None else {query.query_id: query.text for query in read_queries(queries)}
+    texts = {} if queries is None else {query.query_id: query.input for query in read_queries(queries)}
     evaluated = command_line("evaluate", "kilt", queries or "GOLD", output)
     return _converted(ranked, partial(run_prediction_line, texts=texts), output, evaluated)
 

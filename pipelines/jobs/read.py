@@ -94,7 +94,7 @@ def _reranked(
     for asked in questions:
         count({"model_calls": 1, "model_pairs": min(len(asked.contexts), reranker.depth)})
         try:
-            yield found_line(asked, reranker.rerank(asked.text, asked.contexts), form)
+            yield found_line(asked, reranker.rerank(asked.input, asked.contexts), form)
         except RecordError as error:
             yield error
 

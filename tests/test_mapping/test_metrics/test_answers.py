@@ -69,6 +69,25 @@ def test_what_has_no_form_is_no_exact_answer() -> None:
     assert not is_exact([""], GoldNames("The The"))
 
 
+@pytest.mark.parametrize(
+    ("predictions", "answers", "counts"),
+    [
+        (["Ullane", "Not Relevant", "not relevant."], [ULLANE], (1, 1, 1)),
+        (["Not Relevant"], [ULLANE], (0, 0, 1)),
+        (["Ullane", "Not Relevant"], [ULLANE, GoldNames("Not Relevant (song)", ("Not Relevant",))], (2, 2, 2)),
+        (["Ullane", "relevant"], [ULLANE], (1, 2, 1)),
+    ],
+)
+def test_not_relevant_is_no_prediction(
+    predictions: list[str], answers: list[GoldNames], counts: tuple[int, int, int]
+) -> None:
+    assert score_list(predictions, answers) == ListScore(*counts)
+    if len(answers) == 1:
+        assert is_exact(predictions, answers[0]) is (counts == (1, 1, 1))
+    raw = score_list(predictions, answers, raw_predictions=True)
+    assert raw.predicted == len(predictions)  # the released script knows no such words
+
+
 NAMES = st.sampled_from("abcde")  # "a" is an article, and no name
 GOLD = st.builds(GoldNames, NAMES, st.lists(NAMES, max_size=3).map(tuple))
 LISTS = st.tuples(st.lists(NAMES, max_size=5), st.lists(GOLD, min_size=1, max_size=4))

@@ -45,15 +45,24 @@ CASES: list[tuple[Any, list[Query]]] = [
                 {"provenance": [{"wikipedia_id": 9}]},
             ],
         },
-        [Query("4", "near the Sorn they", ("Brack",), ("7", "9"), subject="the Sorn", is_mention=True)],
+        [
+            Query(
+                "4",
+                " near [START_ENT] the Sorn [END_ENT] they ",
+                ("Brack",),
+                ("7", "9"),
+                subject="the Sorn",
+                is_mention=True,
+            )
+        ],
     ),
     ({"id": "a", "input": "b"}, [Query("a", "b")]),
-    ({"id": "a", "input": "Sorn [SEP] mouth"}, [Query("a", "Sorn mouth", subject="Sorn")]),
+    ({"id": "a", "input": "Sorn [SEP] mouth"}, [Query("a", "Sorn [SEP] mouth", subject="Sorn")]),
     (
         SET,
         [
             Query("a=1", "What does Abe play?", ("guitar", "guitarist"), ("7",), benchmark="amber"),
-            Query("b=1", "Abe sport", ("SUPPORTS",), ("7",), benchmark="amber", subject="Abe"),
+            Query("b=1", "Abe [SEP] sport", ("SUPPORTS",), ("7",), benchmark="amber", subject="Abe"),
             Query("b=2", "Abe rows.", ("REFUTES",), benchmark="amber"),
         ],
     ),
@@ -62,7 +71,7 @@ CASES: list[tuple[Any, list[Query]]] = [
         [
             Query(
                 "4__wikidata_simple__dev",
-                "Who plays?",
+                "Who  plays?",
                 ("Sorn", "S.", "Tey"),
                 titles=("river sorn",),
                 benchmark="qampari",
@@ -79,6 +88,20 @@ CASES: list[tuple[Any, list[Query]]] = [
 @pytest.mark.parametrize(("record", "expected"), CASES)
 def test_what_a_record_asks(record: Any, expected: list[Query]) -> None:
     assert list(queries_of(record)) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (" near [START_ENT] the Sorn [END_ENT] they ", "near the Sorn they"),
+        ("Sorn [SEP] mouth", "Sorn mouth"),
+        ("Hello.\nDo you know  the Sorn?", "Hello. Do you know the Sorn?"),
+        ("[START_ENT][END_ENT]", ""),
+    ],
+)
+def test_words_are_searched_for_without_marks(given: str, words: str) -> None:
+    (asked,) = queries_of({"id": "a", "input": given})
+    assert (asked.input, asked.text) == (given, words)
 
 
 @pytest.mark.parametrize(

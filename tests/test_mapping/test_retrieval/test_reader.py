@@ -104,14 +104,46 @@ def test_passages_of_every_form_are_read(record: Any, expected: list[Hit]) -> No
     assert found_id(record) == str(record.get("qid", record.get("id")))
 
 
+@pytest.mark.parametrize("form", ["closed", "read", "fid", "pig"])
+@pytest.mark.parametrize(
+    "text",
+    ["[START_ENT] Brack [END_ENT] and Tey", "Brack and [START_ENT] Tey [END_ENT]", "Sorn [SEP] mouth", "Hi.\nWho?"],
+)
+def test_a_prompt_has_the_input_with_its_marks(form: ReadForm, text: str) -> None:
+    assert text in read_prompt(None, form).text(Query("a", text), [SORN])
+
+
+def test_a_prompt_of_ones_own_has_the_input_or_its_words(tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text("prompt = '{input}|{question}'")
+    asked = Query("a", "Sorn [SEP] mouth")
+    assert read_prompt(str(path), "closed").text(asked, ()) == "Sorn [SEP] mouth|Sorn mouth"
+    for field in ("input", "question"):
+        path.write_text(f"prompt = '{{{field}}} {{passages}}'\npassage = '{{text}}'")
+        assert read_prompt(str(path), "read").text(asked, ()).endswith("mouth ")
+
+
+def test_the_prediction_has_the_input_as_the_record_has_it() -> None:
+    assert _answered(SORN, text="Sorn [SEP] <<mouth>>")["input"] == "Sorn [SEP] <<mouth>>"
+    listed = _answered(SORN, text="Who\nis [SEP]?", benchmark="qampari")
+    assert listed["question"] == "Who\nis [SEP]?"
+
+
+def test_not_relevant_is_no_answer() -> None:
+    odd = Hit("9__1", "9", "Nil", "<<Not Relevant>>")
+    assert _answered(SORN, odd, form="pig", benchmark="qampari")["predictions"] == ["Brack"]
+    assert _answered(odd, SORN, form="pig")["output"][0]["answer"] == "Brack"
+    assert _answered(odd, form="pig")["output"][0]["answer"] == ""
+
+
 def test_what_is_filled_in_is_no_prompt() -> None:
     context = Hit("1", "1", "{question}", "{text}")
-    assert BARE.text("{title}", [context]) == "{question} {text} {title}"
+    assert BARE.text(Query("a", "{title}"), [context]) == "{question} {text} {title}"
 
 
 @pytest.mark.parametrize("form", ["closed", "read", "fid", "pig"])
 def test_every_form_has_a_prompt(form: ReadForm) -> None:
-    text = read_prompt(None, form).text("Who?", [Hit("1", "1", "Sorn", "It is.")])
+    text = read_prompt(None, form).text(Query("a", "Who?"), [Hit("1", "1", "Sorn", "It is.")])
     assert "Who?" in text
     assert ("It is." in text) == (form != "closed")
 
@@ -124,6 +156,8 @@ def test_every_form_has_a_prompt(form: ReadForm) -> None:
         ("prompt = '{question}'\npassage = '{text}'", "prompt lacks {passages}"),
         ("prompt = '{question} {passages} {text}'\npassage = '{text}'", "prompt has {text}"),
         ("prompt = '{question} {passages}'\npassage = '{title}'", "passage lacks {text}"),
+        ("prompt = '{question} {passages}'\npassage = '{text} {input}'", "passage has {input}"),
+        ("prompt = 'x {passages}'\npassage = '{text}'", "prompt lacks {input}"),
     ],
 )
 def test_a_prompt_that_means_nothing_is_refused(tmp_path: Path, text: str, said: str) -> None:

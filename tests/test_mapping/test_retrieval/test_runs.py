@@ -93,6 +93,20 @@ def test_negatives_are_of_no_gold_page_and_name_no_answer() -> None:
     assert json.loads(training_line(of_titles, HITS, n_negatives=5)) == line
 
 
+MARKED = Query("q", "near [START_ENT] Tey [END_ENT]\nthey", ("Brack",), ("7",))
+
+
+def test_every_line_has_the_input_of_its_record() -> None:
+    lines = [
+        prediction_line(MARKED, HITS),
+        prediction_line(MARKED, HITS, "Tey"),
+        found_line(MARKED, HITS, "ctxs"),
+        training_line(MARKED, HITS, n_negatives=1),
+    ]
+    read = [json.loads(line) for line in lines]
+    assert [one.get("input", one.get("question")) for one in read] == [MARKED.input] * 4
+
+
 def test_runs_become_predictions_and_runs_again(tmp_path: Path) -> None:
     run = b"q1 Q0 7__0 1 3.500000 kbsource\nq1 Q0 9__2 2 2.000000 kbsource\nq0 Q0 12 1 0.500000 kbsource\n"
     bad: list[BadRecord] = []

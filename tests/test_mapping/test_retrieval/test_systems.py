@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from mapping.retrieval.index import PassageIndex, make_index
 from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.system_options import RerankerOptions, SystemOptions
 from mapping.retrieval.systems import FUSION_K, Reranker, SearchSystem, open_system, reordered
+from mapping.retrieval.vectors import ScoredPassage, VectorIndex
 from tests.support.tiny_nli import overlap_model
 from tests.test_mapping.test_retrieval.test_index import passage, write_corpus
 
@@ -147,6 +148,40 @@ def test_what_no_model_reads_stays_behind(opened: SearchSystem) -> None:
     # A longer list gives the same numbers: they depend on the pair alone.
     alone = opened.reranker.scores("lit stairs", passages[1:])
     assert opened.reranker.scores("lit stairs", [("One", "lantern " * 40), *passages])[-1:] == alone
+
+
+class _Heard(Reranker):
+    """What a cross-encoder is asked; it scores nothing."""
+
+    def __init__(self) -> None:
+        self.depth, self.asked = 3, list[str]()
+
+    def scores(self, query: str, passages: Sequence[tuple[str, str]]) -> list[float | None]:
+        self.asked.append(query)
+        return [None] * len(passages)
+
+
+class _NoNeighbours(VectorIndex):
+    """What an encoder is asked; nothing is near it."""
+
+    def __init__(self) -> None:
+        self.asked = list[str]()
+
+    def search(self, queries: Sequence[str], n_best: int, level: Level) -> Iterator[list[ScoredPassage]]:
+        self.asked += queries
+        return iter([[]] * len(queries))
+
+
+def test_models_are_given_the_input_and_words_are_searched_without_its_marks(opened: SearchSystem) -> None:
+    texts = ("[START_ENT] Lantern [END_ENT] stairs", "Lantern [START_ENT] stairs [END_ENT]", "Lantern [SEP] stairs")
+    reader, neighbours = _Heard(), _NoNeighbours()
+    system = replace(opened, reranker=reader, vectors=neighbours)
+    plain = _found(opened, "bm25", "Lantern stairs")
+    for text in texts:
+        assert _found(system, "bm25", text) == plain
+        assert _found(system, "bm25:rerank", text) == plain
+        assert _found(system, "dense", text) == []
+    assert reader.asked == neighbours.asked == list(texts)
 
 
 def test_no_more_is_found_than_asked_for(opened: SearchSystem) -> None:
