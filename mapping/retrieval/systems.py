@@ -43,7 +43,7 @@ from mapping.retrieval.index import PassageIndex, best_of_pages, make_index
 from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.system_options import DEPTH, RerankerOptions, SystemOptions
 from mapping.retrieval.tfidf import TfidfIndex, make_tfidf_index
-from mapping.retrieval.vector_kind import GRAPH
+from mapping.retrieval.vector_kind import GRAPH, PASSAGE_VECTORS
 
 if TYPE_CHECKING:
     from mapping.retrieval.vectors import VectorIndex
@@ -250,15 +250,23 @@ def open_system(
     """
     for part, what, *names in (
         ("aliases", "a folder that kbsource entity-linking wrote", "linking", "mentions"),
-        ("dense", "the encoder that made the vectors, for the queries", "model", "vectors", "approximate"),
+        (
+            "dense",
+            "the encoder that made the vectors, for the queries",
+            "model",
+            "query-model",
+            "vectors",
+            "approximate",
+        ),
         ("rerank", "a cross-encoder that reads what was found", "reranker", "depth"),
         ("tfidf", "", "tfidf"),
     ):
-        given = [f"--{one}" for one in names if getattr(options, one) != getattr(SystemOptions(), one)]
+        fields = {name: name.replace("-", "_") for name in names}
+        given = [f"--{one}" for one, own in fields.items() if getattr(options, own) != getattr(SystemOptions(), own)]
         if part not in name and given:
             said = " and ".join(given).replace("--mentions", "what says which mentions count")
             raise SetupError(f"{said}: for --system {part}, not for {name}; leave it out.")
-        if part in name and what and f"--{names[0]}" not in given:
+        if part in name and what and not {f"--{names[0]}", "--query-model"} & {*given}:
             raise SetupError(f"--system {name} needs --{names[0]}, {what}.")
     with ExitStack() as stack:
         table = vectors = reranker = None
@@ -268,8 +276,8 @@ def open_system(
                     f"{options.linking} and {passages} are made from different releases; give those of one release."
                 )
             table = stack.enter_context(closing(AliasTable(options.linking)))
-        if options.model is not None:
-            vectors = _vectors(passages, options.model, options, note)
+        if options.model is not None or options.query_model is not None:
+            vectors = _vectors(passages, options, note)
         if options.reranker is not None:
             reranker = Reranker(RerankerOptions(options.reranker, depth=options.depth or DEPTH))
         index = open_index(passages, options.index, note)
@@ -299,10 +307,17 @@ def _tfidf(passages: str, folder: str | None, level: Level, note: Callable[[str]
     return TfidfIndex(passages, folder, level)
 
 
-def _vectors(passages: str, model: str, options: SystemOptions, note: Callable[[str], None] | None) -> VectorIndex:
+def _vectors(passages: str, options: SystemOptions, note: Callable[[str], None] | None) -> VectorIndex:
     from mapping.retrieval.vectors import Neighbours, VectorIndex, make_neighbours  # takes a while
 
     vectors = options.vectors or f"{passages.rstrip('/')}-vectors"
+    has_two = "query_encoder" in PASSAGE_VECTORS.read(vectors).facts
+    needed, other = ("query_model", "model") if has_two else ("model", "query_model")
+    model: str | None = getattr(options, needed)
+    if model is None or getattr(options, other) is not None:
+        option, instead = (f"--{one.replace('_', '-')}" for one in (needed, other))
+        how = "with an encoder of queries" if has_two else "by one encoder"
+        raise SetupError(f"{vectors} was made {how}; give {option} in place of {instead}.")
     if not options.approximate:
         return VectorIndex(passages, vectors, model)
     folder = f"{vectors.rstrip('/')}-{GRAPH}"
