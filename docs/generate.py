@@ -30,6 +30,7 @@ from mapping.passages.kind import TABLES as PASSAGES_TABLES
 from mapping.publish.card import Known, column_rows, markdown_table, table_head
 from mapping.qampari.kind import TABLES as QAMPARI_TABLES
 from mapping.retrieval.benchmark_kind import BENCHMARK
+from mapping.retrieval.tfidf import TFIDF_INDEX
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS
 from mapping.serving.operations import OPERATIONS, SHAPES, STATUS
 from pipelines.app import examples_of, make_app
@@ -73,6 +74,9 @@ def tables_page() -> str:
         "# Tables of vectors",
         "What `kbsource vectors` makes of passages; see [passages.md](passages.md#vectors).",
         table(PASSAGE_VECTORS.tables),
+        "# Tables of a Tf-idf index",
+        "What `kbsource search --system tfidf` makes of passages; see [passages.md](passages.md#search).",
+        table(TFIDF_INDEX.tables),
         "# Tables of benchmarks",
         "What `kbsource benchmark` makes; see [benchmark.md](benchmark.md).",
         table({name: one for name, one in BENCHMARK.tables.items() if name != "rejected"}),

@@ -18,6 +18,7 @@ from mapping.facts import FACTS
 from mapping.passages.kind import BEIR_DATASET, PASSAGES_CORPUS, PASSAGES_INDEX
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.retrieval.benchmark_kind import BENCHMARK
+from mapping.retrieval.tfidf import TFIDF_INDEX
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, VECTORS_GRAPH
 from mapping.schema import VERIFICATION
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
@@ -29,6 +30,7 @@ _MADE: tuple[Kind[Any], ...] = (
     RELEASE_DIFF,
     PASSAGES_CORPUS,
     PASSAGES_INDEX,
+    TFIDF_INDEX,
     PASSAGE_VECTORS,
     VECTORS_GRAPH,
     ALIGNMENT,

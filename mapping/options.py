@@ -162,7 +162,7 @@ System = Annotated[
     Parameter(
         metavar="SYSTEM",
         validator=Like(
-            r"(bm25|aliases|dense|oracle)([+,](bm25|aliases|dense|oracle))*(:rerank)?",
+            r"(bm25|tfidf|aliases|dense|oracle)([+,](bm25|tfidf|aliases|dense|oracle))*(:rerank)?",
             "aliases+bm25 or bm25,dense:rerank",
         ),
     ),

@@ -31,6 +31,8 @@ EXTRAS: dict[str, str] = {
     "torch": "nli",
     "accelerate": "read",
     "gguf": "read",
+    "murmurhash": "search",
+    "regex": "search",
     "tantivy": "search",
     "jinja2": "inspect",
     "starlette": "inspect",

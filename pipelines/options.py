@@ -489,6 +489,9 @@ class VectorsOptions(Checked):
     _: KW_ONLY
     encoder: Annotated[EncoderOptions, FLAT]
     output: Output
+    query_model: File | None = None
+    """Folder of an encoder for queries, such as DPR's for questions, trained together with that of passages; by default
+    one encoder reads both."""
     precision: VectorPrecision = "float16"
     """Of the numbers of a vector: float16; int8, half as large; or bits, a sixteenth."""
     base: Release | None = None

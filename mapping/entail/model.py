@@ -273,7 +273,7 @@ class TorchComputer:
     form = _ANY
 
     head = "ForSequenceClassification"
-    """Behind ``AutoModel``: the class of transformers that opens it."""
+    """What follows ``AutoModel`` in the name of the class that opens it."""
 
     def __init__(self, folder: str, device: str, precision: Precision = "float32") -> None:
         self._n_threads = count_threads()
@@ -284,7 +284,7 @@ class TorchComputer:
         self.device = torch_device(self._torch, device)
         safetensors = load_library("safetensors", purpose="--backend torch")
         try:
-            model, found = getattr(transformers, f"AutoModel{self.head}").from_pretrained(
+            model, found = getattr(transformers, self._model_class(folder)).from_pretrained(
                 folder,
                 use_safetensors=True,
                 trust_remote_code=False,
@@ -294,8 +294,7 @@ class TorchComputer:
             )
         except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
             raise SetupError(f"{folder}: these are no weights that can be opened: {error}") from error
-        # A pooler is not read where there is nothing behind it.
-        check_whole(folder, [name for name in found["missing_keys"] if self.head or "pooler" not in name])
+        check_whole(folder, [name for name in found["missing_keys"] if self._needs(name)])
         self._model = model.to(self.device).eval()
         if self.head:
             keep_first_token(self._model)
@@ -304,6 +303,14 @@ class TorchComputer:
         is_lower = precision != "float32" and self.device != "cpu"
         if is_lower and not self._torch.cuda.is_bf16_supported(including_emulation=False):
             raise SetupError("--precision bfloat16: this GPU has no instructions for it. Use --precision float32.")
+
+    def _model_class(self, folder: str) -> str:
+        """The class of transformers that opens the model of a folder."""
+        return f"AutoModel{self.head}"
+
+    def _needs(self, weight: str) -> bool:
+        """Whether the outputs depend on a weight."""
+        return True
 
     def outputs(self, batches: Sequence[Arrays]) -> list[Outputs]:
         """The outputs before softmax, pairs × labels, of each batch in their order."""

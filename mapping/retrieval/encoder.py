@@ -4,8 +4,15 @@ An encoder is ``tokenizer.json`` with ``model.onnx`` (or ``onnx/model.onnx``), o
 ``config.json`` of transformers, alone or as sentence-transformers lays it out, whose files say how tokens are pooled;
 or static vectors of model2vec, ``model.safetensors`` with ``tokenizer.json``, whose mean is the vector of a text.
 
-Sources: sentence-transformers' ``modules.json``, ``1_Pooling/config.json``, ``sentence_bert_config.json`` and
-``config_sentence_transformers.json``; ``StaticModel`` of model2vec.
+Passages and queries may have encoders of their own. DPR's two are read from the folders that transformers writes
+(``DPRContextEncoder``, ``DPRQuestionEncoder``): a passage is its title and its text as two segments, and its vector the
+pooler's output, which for DPR is the vector of the first token. BLINK's bi-encoder reads an entity as ``title [unused2]
+text``, and the mention of a query between ``[unused0]`` and ``[unused1]``, with as much context on both sides as fits.
+
+Sources: Karpukhin et al., Dense Passage Retrieval (2020); Wu et al., Zero-shot Entity Linking with Dense Entity
+Retrieval (2020), and ``blink/biencoder/data_process.py``; sentence-transformers' ``modules.json``,
+``1_Pooling/config.json``, ``sentence_bert_config.json`` and ``config_sentence_transformers.json``; ``StaticModel`` of
+model2vec.
 """
 
 from __future__ import annotations
@@ -14,7 +21,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +30,8 @@ from kbsource.errors import SetupError
 from kbsource.files import Folder, base_name, is_local
 from mapping.entail.model import Arrays, Computer, OnnxComputer, Outputs, TorchComputer, like_lengths
 from mapping.entail.signal import digest_of, model_sha256, onnx_path, weight_files
-from mapping.retrieval.system_options import EncoderOptions, Pooling
+from mapping.retrieval.queries import MENTION
+from mapping.retrieval.system_options import EncoderOptions, Pooling, TextForm
 
 Vectors = npt.NDArray[np.float32]
 
@@ -32,6 +40,11 @@ GPU_BATCH = 64
 _FILES = ("*.json", "1_Pooling/*.json", "model.onnx*", "onnx/model.onnx*", "model.safetensors*")
 _TOKENIZER, _STATIC = "tokenizer.json", "model.safetensors"
 _MODULES = frozenset(("Transformer", "Pooling", "Normalize", "StaticEmbedding"))
+_DPR_CLASSES = frozenset(("DPRContextEncoder", "DPRQuestionEncoder"))
+BLINK_PASSAGE_TOKENS, BLINK_QUERY_TOKENS = 128, 32
+"""Tokens of an entity, and of a mention with its context. Source: the configuration of BLINK's published bi-encoder."""
+_BLINK_MARKS = ("[unused0]", "[unused1]", "[unused2]")
+"""Before a mention, after it, and between the title and the text of an entity."""
 _POOLING_MODES: dict[str, Pooling] = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 _LIBRARIES = {"onnx": ("onnxruntime",), "torch": ("torch", "transformers"), "static": ("safetensors",)}
 """What computes vectors, by form."""
@@ -44,42 +57,110 @@ class Encoder:
     def __init__(
         self, tokenizer: Any, compute: _Compute, *, facts: Mapping[str, Any], computed: Mapping[str, Any]
     ) -> None:
-        self._tokenizer, self._compute = tokenizer, compute
+        self._texts, self._compute = _Texts(tokenizer, facts), compute
         #: where vectors are computed, and whether one depends on the texts beside it, for manifests too
         self.computed = computed
-        self._has_marks = facts["form"] != "static"
         dimension = compute([tokenizer.encode("a").ids]).shape[1]
         self.facts: dict[str, Any] = {**facts, "dimension": dimension}
         """What vectors depend on, as JSON values for a manifest."""
 
-    def encode(self, texts: Sequence[str], *, prefix: str) -> tuple[Vectors, int]:
-        """The vectors of texts, texts × dimension, and how many texts were too long and cut at their end.
-
-        On the CPU that of a text depends on nothing but the text; a GPU computes texts of like length together, in
-        batches that depend on the list alone.
-        """
-        encodings = self._encodings([prefix + text for text in texts])
-        vectors = self._compute([encoding.ids for encoding in encodings])
-        if self.facts["normalisation"] == "l2":
-            vectors = unit(vectors)
-        return vectors, sum(bool(encoding.overflowing) for encoding in encodings)
-
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of queries."""
-        return self.encode(texts, prefix=self.facts["query_prefix"])[0]
+        """The vectors of queries, queries × dimension."""
+        return self._encode(self._texts.queries(texts))[0]
 
     def encode_passages(self, passages: Sequence[tuple[str, str]]) -> tuple[Vectors, int]:
-        """The vectors of passages, each a title and a text, and how many were cut."""
-        return self.encode([f"{title}\n{text}" for title, text in passages], prefix=self.facts["passage_prefix"])
+        """The vectors of passages, each a title and a text, and how many were too long and cut at their end.
+
+        On the CPU that of a passage depends on nothing but the passage; a GPU computes texts of like length together,
+        in batches that depend on the list alone.
+        """
+        return self._encode(self._texts.passages(passages))
+
+    def encode(self, texts: Sequence[str], *, prefix: str) -> tuple[Vectors, int]:
+        """The same of texts without a title."""
+        return self._encode(self._texts.plain([prefix + text for text in texts]))
 
     def count_cut(self, passages: Sequence[tuple[str, str]]) -> int:
         """How many of the passages ``encode_passages`` would cut."""
-        texts = [f"{self.facts['passage_prefix']}{title}\n{text}" for title, text in passages]
-        return sum(bool(encoding.overflowing) for encoding in self._encodings(texts))
+        return sum(is_cut for _, is_cut in self._texts.passages(passages))
 
-    def _encodings(self, texts: list[str]) -> list[Any]:
-        found: list[Any] = self._tokenizer.encode_batch(texts, add_special_tokens=self._has_marks)
-        return found
+    def _encode(self, tokens: Sequence[_Tokens]) -> tuple[Vectors, int]:
+        vectors = self._compute([ids for ids, _ in tokens])
+        if self.facts["normalisation"] == "l2":
+            vectors = unit(vectors)
+        return vectors, sum(is_cut for _, is_cut in tokens)
+
+
+class _Tokens(NamedTuple):
+    """The tokens of a text, and whether the text was cut."""
+
+    ids: Sequence[int]
+    is_cut: bool
+
+
+class _Texts:
+    """Turns queries and passages into tokens, as the text form of an encoder has them."""
+
+    def __init__(self, tokenizer: Any, facts: Mapping[str, Any]) -> None:
+        self._tokenizer, self._form = tokenizer, facts["text_form"]
+        self._query_prefix, self._passage_prefix = facts["query_prefix"], facts["passage_prefix"]
+        self._has_marks = facts["form"] != "static"
+        if self._form == "blink":
+            names = ("[CLS]", "[SEP]", *_BLINK_MARKS)
+            self._marks = [tokenizer.token_to_id(name) for name in names]
+            if None in self._marks:
+                missing = names[self._marks.index(None)]
+                raise SetupError(
+                    f"{facts['name']}: its tokenizer has no token {missing}, which --text-form blink needs."
+                )
+            given = facts["max_tokens"]
+            self._max_passage, self._max_query = (min(one, given) for one in (BLINK_PASSAGE_TOKENS, BLINK_QUERY_TOKENS))
+
+    def queries(self, texts: Sequence[str]) -> list[_Tokens]:
+        """The tokens of queries; with BLINK's form around the mention that their marks name."""
+        if self._form == "blink":
+            return [self._mention(text) for text in texts]
+        return self.plain([self._query_prefix + text for text in texts])
+
+    def passages(self, passages: Sequence[tuple[str, str]]) -> list[_Tokens]:
+        """The tokens of passages, each a title and a text."""
+        prefix = self._passage_prefix
+        if self._form == "blink":
+            return [self._entity(title, text) for title, text in passages]
+        if self._form == "pair":
+            return self.plain([(prefix + title, text) for title, text in passages])
+        return self.plain([f"{prefix}{title}\n{text}" for title, text in passages])
+
+    def plain(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[_Tokens]:
+        """The tokens of texts, or of pairs of texts."""
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=self._has_marks)
+        return [_Tokens(one.ids, bool(one.overflowing)) for one in encodings]
+
+    def _entity(self, title: str, text: str) -> _Tokens:
+        first, last, _, _, title_end = self._marks
+        ids = [*self._ids(title), title_end, *self._ids(text)]
+        room = self._max_passage - 2
+        return _Tokens([first, *ids[:room], last], len(ids) > room)
+
+    def _mention(self, text: str) -> _Tokens:
+        """A mention between its marks, with what fits of its context: half of the room on each side, and what one side
+        does not need on the other. A query without marks is a mention without context."""
+        first, last, start, end, _ = self._marks
+        found = MENTION.search(text)
+        before, mention, after = (
+            ("", text, "") if found is None else (text[: found.start()], found[1], text[found.end() :])
+        )
+        left, right = self._ids(before), self._ids(after)
+        marked = [start, *self._ids(mention)[: self._max_query - 4], end]
+        room = self._max_query - 2 - len(marked)
+        n_left = min(len(left), max(room // 2, room - len(right)))
+        n_right = min(len(right), room - n_left)
+        ids = [first, *left[len(left) - n_left :], *marked, *right[:n_right], last]
+        return _Tokens(ids, n_left < len(left) or n_right < len(right))
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
 
 
 def unit(vectors: Vectors) -> Vectors:
@@ -103,11 +184,15 @@ def open_encoder(options: EncoderOptions) -> Encoder:
         raise SetupError(f"{options.model}: its {_TOKENIZER} cannot be read: {error}") from error
     modules = _module_names(folder, options.model)
     prompts = _json(folder, "config_sentence_transformers.json").get("prompts") or {}
+    text_form: TextForm = options.text_form or ("pair" if _dpr_class(folder) else "plain")
     query, passage = options.query_prefix, options.passage_prefix
     facts = {
         "name": base_name(options.model.rstrip("/")),
         "tokenizer_sha256": digest_of([os.path.join(folder, _TOKENIZER)]),
-        "normalisation": "l2" if modules is None or "Normalize" in modules else "none",
+        "text_form": text_form,
+        "normalisation": "l2"
+        if (modules is None and text_form == "plain") or "Normalize" in (modules or ())
+        else "none",
         "query_prefix": prompts.get("query") or "" if query is None else query,
         "passage_prefix": prompts.get("passage", prompts.get("document")) or "" if passage is None else passage,
     }
@@ -120,7 +205,8 @@ def open_encoder(options: EncoderOptions) -> Encoder:
         compute, own = _static(folder, tokenizer, options)
     else:
         limit = _max_tokens(folder, truncation, options)
-        tokenizer.enable_truncation(limit)
+        if text_form != "blink":  # which cuts both sides of a mention
+            tokenizer.enable_truncation(limit)
         opened = (_OnnxEncoder if form == "onnx" else _TorchEncoder)(folder, options)
         weights = digest_of(weight_files(folder, form)) if form == "onnx" else model_sha256(folder, form)
         own = {"pooling": opened.pooling, "max_tokens": limit, "weights_sha256": weights}
@@ -129,6 +215,14 @@ def open_encoder(options: EncoderOptions) -> Encoder:
     libraries = [import_module(name) for name in (*_LIBRARIES[form], "tokenizers")]
     versions = {one.__name__: one.__version__ for one in libraries}
     return Encoder(tokenizer, compute, facts={**facts, "form": form, **own, "versions": versions}, computed=computed)
+
+
+def _dpr_class(folder: str) -> str | None:
+    """The class of transformers of one of DPR's encoders; None for any other model."""
+    said = _json(folder, "config.json")
+    names = said.get("architectures")
+    name = names[0] if isinstance(names, list) and names else None
+    return name if said.get("model_type") == "dpr" and name in _DPR_CLASSES else None
 
 
 def _form(folder: str) -> Literal["onnx", "torch", "static"]:
@@ -170,6 +264,8 @@ class _OnnxEncoder(OnnxComputer, _Transformer):
                 f"{options.model}: its model.onnx wants {odd[0]!r}, which no text gives; export the encoder alone."
             )
         pools_itself = len(self._session.get_outputs()[0].shape) == 2
+        if options.pooling == "pooler" and not pools_itself:
+            raise SetupError(f"{options.model}: its model.onnx has no pooler as its first output; export it with one.")
         self.pooling = "model" if pools_itself else _pooling(folder, options)
         self.n_together = 1 if self.device == "cpu" or self.form.is_quantised else GPU_BATCH
 
@@ -182,11 +278,19 @@ class _TorchEncoder(TorchComputer, _Transformer):
     head = ""
 
     def __init__(self, folder: str, options: EncoderOptions) -> None:
-        super().__init__(folder, options.device)
         self.pooling = _pooling(folder, options)
+        super().__init__(folder, options.device)
         self.n_together = 1 if self.device == "cpu" else GPU_BATCH
 
+    def _model_class(self, folder: str) -> str:
+        return _dpr_class(folder) or super()._model_class(folder)
+
+    def _needs(self, weight: str) -> bool:
+        return self.pooling == "pooler" or "pooler" not in weight
+
     def _outcome(self, found: Any, given: Mapping[str, Any]) -> Any:
+        if self.pooling == "pooler":
+            return found.pooler_output
         return self._pooled(found.last_hidden_state, given["attention_mask"])
 
 
@@ -203,9 +307,14 @@ def _static(folder: str, tokenizer: Any, options: EncoderOptions) -> tuple[_Comp
     path = os.path.join(folder, _STATIC)
     if not os.path.isfile(path):
         raise SetupError(f"{options.model}: holds neither model.onnx nor {_STATIC}; give the folder of an encoder.")
-    if options.pooling == "cls" or options.max_tokens is not None:
+    if (
+        options.pooling in ("cls", "pooler")
+        or options.max_tokens is not None
+        or options.text_form not in (None, "plain")
+    ):
         raise SetupError(
-            f"{options.model}: static vectors are a mean of all tokens; leave out --pooling and --max-tokens."
+            f"{options.model}: static vectors are a mean of all tokens; leave out --pooling, --text-form and "
+            "--max-tokens."
         )
     from safetensors.numpy import load_file
 
@@ -271,6 +380,10 @@ def _module_names(folder: str, name: str) -> set[str] | None:
 
 def _pooling(folder: str, options: EncoderOptions) -> Pooling:
     """How tokens are pooled, as asked for or as the model's files say."""
+    if _dpr_class(folder):
+        if options.pooling not in (None, "pooler"):
+            raise SetupError(f"{options.model}: DPR's vectors are those of its pooler; leave out --pooling.")
+        return "pooler"
     if options.pooling is not None:
         return options.pooling
     said = _json(folder, "1_Pooling/config.json")

@@ -32,6 +32,8 @@ from mapping.sources.raw_records import (
 Benchmark = Literal["kilt", "amber", "qampari"]
 _MARKS = re.compile(r"\[(?:START_ENT|END_ENT|SEP)\]")
 # What is asked about: the marked mention of entity linking, the subject of slot filling.
+MENTION = re.compile(r"\[START_ENT\](.*?)\[END_ENT\]", re.DOTALL)
+"""The marked mention of entity linking."""
 _SUBJECT = re.compile(r"\[START_ENT\](.*?)\[END_ENT\]|\A(.*?)\[SEP\]", re.DOTALL)
 
 

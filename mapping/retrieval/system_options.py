@@ -22,7 +22,10 @@ from mapping.entity_linking.records import LinkerOptions
 from mapping.options import FLAT, AtLeast1, Checked, File, FolderPath, Name, Text, Tokens
 
 DEPTH = 100
-Pooling = Literal["cls", "mean"]
+Pooling = Literal["cls", "mean", "pooler"]
+TextForm = Literal["plain", "pair", "blink"]
+"""What an encoder reads of a passage: title and text as two lines, as two segments (DPR), or with BLINK's mark between
+them."""
 ReadForm = Literal["closed", "read", "fid", "pig"]
 """How a model reads: the question alone; passages one behind the other; Fusion-in-Decoder; each passage by itself."""
 GENERATOR = "mapping.retrieval.reader:Generator"
@@ -37,8 +40,12 @@ class EncoderOptions(PlacedModel):
     Runtime, and where there is none model.safetensors by PyTorch; or static vectors of model2vec."""
     _: KW_ONLY
     pooling: Pooling | None = None
-    """What of the tokens' vectors is the text's: that of the first, or their mean; by default as the model's files
-    say."""
+    """The vector of a text: that of its first token (cls), the mean of all, or the output of the model's pooler; by
+    default as the model's files say."""
+    text_form: TextForm | None = None
+    """How a passage is given to the encoder: plain, title and text as two lines; pair, as two segments; or blink, with
+    BLINK's marks, also around the mention of a query. By default pair for DPR and plain for all others. Vectors of DPR
+    and BLINK keep their lengths, so that scores are inner products."""
     query_prefix: Text | None = None
     """Stands before every query; by default what the model's files say, or nothing."""
     passage_prefix: Text | None = None
@@ -95,12 +102,17 @@ class SystemOptions(Checked):
     _: KW_ONLY
     index: FolderPath | None = None
     """Folder of the passages' index, which kbsource search makes; by default PASSAGES-bm25, beside them."""
+    tfidf: FolderPath | None = None
+    """Beginning of the folders of the Tf-idf indexes, which kbsource search makes: "-passage" and "-page" are appended.
+    By default PASSAGES-tfidf, beside the passages."""
     linking: FolderPath | None = None
     """Folder that kbsource entity-linking wrote, for aliases."""
     vectors: FolderPath | None = None
     """Folder that kbsource vectors wrote, for dense; by default PASSAGES-vectors, beside the passages."""
     model: File | None = None
     """Folder of the encoder that made them."""
+    query_model: File | None = None
+    """Folder of the encoder of queries, in place of --model, if the vectors were made with one."""
     approximate: bool = False
     """Look for the nearest vectors in a graph, which does not find all of them: for many millions. kbsource search
     makes it, in VECTORS-usearch."""

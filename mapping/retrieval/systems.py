@@ -4,8 +4,9 @@ A system is written as names with ``+`` and ``,`` between them. ``aliases+bm25``
 what only the second finds. ``aliases,bm25`` are fused: documents by the sum of 1 / (60 + rank) over the systems that
 find them. A comma binds closer. ``aliases+bm25:rerank`` is what stands before the colon, reordered by a cross-encoder.
 
-``bm25`` ranks the passages of a corpus by words, ``dense`` by vectors; ``aliases`` the pages that the mentions of a
-question may mean. ``oracle`` knows the gold pages, and gives those of a question in the order of their ids.
+``bm25`` ranks the passages of a corpus by words, ``dense`` by vectors; ``tfidf`` ranks passages, or whole pages, by
+hashed n-grams; ``aliases`` the pages that the mentions of a question may mean. ``oracle`` knows the gold pages, and
+gives those of a question in the order of their ids.
 
 A cross-encoder reads each passage beside the query. It is opened and run as those that judge entailment are
 (``mapping.entail.model``): Hugging Face's folders, safetensors by PyTorch or ``model.onnx`` by ONNX Runtime, query
@@ -20,9 +21,9 @@ Sources: Cormack, Clarke and Büttcher, Reciprocal rank fusion (2009); Nogueira 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,8 @@ from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.index import PassageIndex, best_of_pages, make_index
 from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.system_options import DEPTH, RerankerOptions, SystemOptions
-from mapping.retrieval.vector_kind import GRAPH
+from mapping.retrieval.tfidf import TfidfIndex, make_tfidf_index
+from mapping.retrieval.vector_kind import GRAPH, PASSAGE_VECTORS
 
 if TYPE_CHECKING:
     from mapping.retrieval.vectors import VectorIndex
@@ -66,6 +68,7 @@ class SearchSystem:
     linking: LinkerOptions = LinkerOptions()
     vectors: VectorIndex | None = None  # where it has ``dense``
     reranker: Reranker | None = None  # where it has ``rerank``
+    tfidf: Mapping[Level, TfidfIndex] = field(default_factory=dict)  # where it has ``tfidf``, for the levels searched
 
     def search(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
         """The documents for each query, best first, so many at most; vectors are looked for once for many queries."""
@@ -95,7 +98,12 @@ class SearchSystem:
         if name == "dense":
             found = self._by_vectors(queries, n_documents)
         else:
-            search = {"bm25": self._by_words, "oracle": self._by_gold, "aliases": self._by_aliases}[name]
+            search = {
+                "bm25": self._by_words,
+                "tfidf": self._by_ngrams,
+                "oracle": self._by_gold,
+                "aliases": self._by_aliases,
+            }[name]
             found = (search(query, n_documents) for query in queries)
         return ([hit.as_page() for hit in hits] if self.level == "page" else hits for hits in found)
 
@@ -105,6 +113,17 @@ class SearchSystem:
         if self.level == "passage":
             return search(n_documents)
         return best_of_pages(search, n_documents, n_first=n_documents)
+
+    def _by_ngrams(self, query: Query, n_documents: int) -> list[Hit]:
+        """The documents that are best by Tf-idf; a page is ranked by all of its text."""
+        hits = []
+        for one in self.tfidf[self.level].search(query.text, n_documents):
+            if one.passage_number is None:
+                hits.append(Hit(str(one.page_id), str(one.page_id), one.title, "", one.score))
+            else:
+                passage = self.index.passage(one.page_id, one.passage_number, with_texts=self.with_texts)
+                hits.append(structs.replace(passage, score=one.score))
+        return hits
 
     def _by_vectors(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
         """The passages whose vectors are nearest; texts come out of the index of words."""
@@ -231,14 +250,23 @@ def open_system(
     """
     for part, what, *names in (
         ("aliases", "a folder that kbsource entity-linking wrote", "linking", "mentions"),
-        ("dense", "the encoder that made the vectors, for the queries", "model", "vectors", "approximate"),
+        (
+            "dense",
+            "the encoder that made the vectors, for the queries",
+            "model",
+            "query-model",
+            "vectors",
+            "approximate",
+        ),
         ("rerank", "a cross-encoder that reads what was found", "reranker", "depth"),
+        ("tfidf", "", "tfidf"),
     ):
-        given = [f"--{one}" for one in names if getattr(options, one) != getattr(SystemOptions(), one)]
+        fields = {name: name.replace("-", "_") for name in names}
+        given = [f"--{one}" for one, own in fields.items() if getattr(options, own) != getattr(SystemOptions(), own)]
         if part not in name and given:
             said = " and ".join(given).replace("--mentions", "what says which mentions count")
             raise SetupError(f"{said}: for --system {part}, not for {name}; leave it out.")
-        if part in name and f"--{names[0]}" not in given:
+        if part in name and what and not {f"--{names[0]}", "--query-model"} & {*given}:
             raise SetupError(f"--system {name} needs --{names[0]}, {what}.")
     with ExitStack() as stack:
         table = vectors = reranker = None
@@ -248,12 +276,17 @@ def open_system(
                     f"{options.linking} and {passages} are made from different releases; give those of one release."
                 )
             table = stack.enter_context(closing(AliasTable(options.linking)))
-        if options.model is not None:
-            vectors = _vectors(passages, options.model, options, note)
+        if options.model is not None or options.query_model is not None:
+            vectors = _vectors(passages, options, note)
         if options.reranker is not None:
             reranker = Reranker(RerankerOptions(options.reranker, depth=options.depth or DEPTH))
         index = open_index(passages, options.index, note)
-        yield SearchSystem(name, index, level, with_texts, table, options.mentions, vectors, reranker)
+        tfidf: dict[Level, TfidfIndex] = {}
+        if "tfidf" in name:
+            searched: set[Level] = {level, "passage"} if name.endswith(RERANK) else {level}
+            for one in sorted(searched):
+                tfidf[one] = stack.enter_context(closing(_tfidf(passages, options.tfidf, one, note)))
+        yield SearchSystem(name, index, level, with_texts, table, options.mentions, vectors, reranker, tfidf)
 
 
 def open_index(passages: str, folder: str | None, note: Callable[[str], None] | None) -> PassageIndex:
@@ -265,10 +298,26 @@ def open_index(passages: str, folder: str | None, note: Callable[[str], None] | 
     return PassageIndex(passages, folder)
 
 
-def _vectors(passages: str, model: str, options: SystemOptions, note: Callable[[str], None] | None) -> VectorIndex:
+def _tfidf(passages: str, folder: str | None, level: Level, note: Callable[[str], None] | None) -> TfidfIndex:
+    """The Tf-idf index of passages or pages, by default beside the passages; made if missing and ``note`` is given."""
+    folder = f"{(folder or passages.rstrip('/') + '-tfidf').rstrip('/')}-{level}"
+    if note is not None and not Folder.of(folder).exists(MANIFEST):
+        note(f"indexing {passages} by {level} into {folder}")
+        note(f"{make_tfidf_index(passages, folder, level=level):,} {level}s indexed")
+    return TfidfIndex(passages, folder, level)
+
+
+def _vectors(passages: str, options: SystemOptions, note: Callable[[str], None] | None) -> VectorIndex:
     from mapping.retrieval.vectors import Neighbours, VectorIndex, make_neighbours  # takes a while
 
     vectors = options.vectors or f"{passages.rstrip('/')}-vectors"
+    has_two = "query_encoder" in PASSAGE_VECTORS.read(vectors).facts
+    needed, other = ("query_model", "model") if has_two else ("model", "query_model")
+    model: str | None = getattr(options, needed)
+    if model is None or getattr(options, other) is not None:
+        option, instead = (f"--{one.replace('_', '-')}" for one in (needed, other))
+        how = "with an encoder of queries" if has_two else "by one encoder"
+        raise SetupError(f"{vectors} was made {how}; give {option} in place of {instead}.")
     if not options.approximate:
         return VectorIndex(passages, vectors, model)
     folder = f"{vectors.rstrip('/')}-{GRAPH}"

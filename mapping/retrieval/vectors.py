@@ -116,6 +116,12 @@ FORMS: Mapping[VectorPrecision, VectorForm] = {
 }
 
 
+def query_encoder(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the manifest of vectors says of the encoder of queries; without one of its own that of passages."""
+    found: Mapping[str, Any] = facts.get("query_encoder") or facts["encoder"]
+    return found
+
+
 def check_precision(precision: VectorPrecision, encoder: Mapping[str, Any]) -> None:
     """Raises SetupError: the vectors of an encoder cannot be stored so."""
     if precision != "float16" and encoder["normalisation"] != "l2":
@@ -146,7 +152,8 @@ def check_known(vectors: str, passages: str, facts: Mapping[str, Any]) -> None:
             "A GPU computes passages together, so that the last digits of a vector depend on its neighbours; leave out "
             "--base, or run it with --device cpu."
         )
-    had, has = ({name: one[name] for name in ("encoder", "precision", "computed")} for one in (known.facts, facts))
+    compared = ("encoder", "query_encoder", "precision", "computed")
+    had, has = ({name: one.get(name) for name in compared} for one in (known.facts, facts))
     check_same_facts(vectors, had, has)
     for folder, manifest, table in ((vectors, known, TABLE), (passages, corpus, CORPUS_TABLE)):
         check_hashes(folder, manifest.tables[table])
@@ -274,9 +281,10 @@ class StoredVectors:
 
 
 class VectorIndex(StoredVectors):
-    """The same with the encoder that made them, which encodes queries.
+    """The same with the encoder of queries: the one that made them, or the second of two.
 
     Args:
+        model: folder of the encoder of queries.
         neighbours: a graph of the vectors, in which the nearest are looked for in place of all vectors.
 
     Raises:
@@ -288,14 +296,15 @@ class VectorIndex(StoredVectors):
         if self.manifest.made_from("passages") != PASSAGES_CORPUS.read(passages).sha256:
             raise SetupError(f"{vectors} has the vectors of other passages than {passages}; make those of these.")
         self._nearest = self.best if neighbours is None else neighbours.best
-        made = self.manifest.facts["encoder"]
+        made = query_encoder(self.manifest.facts)
         given = {name: made[name] for name in ("query_prefix", "passage_prefix", "max_tokens")}
+        given["text_form"] = made.get("text_form", "plain")
         pooling = None if made["form"] == "static" or made["pooling"] == "model" else made["pooling"]
         self._encoder = open_encoder(EncoderOptions(model, pooling=pooling, **given))
         for name in ("weights_sha256", "tokenizer_sha256", "normalisation"):
             if self._encoder.facts[name] != made[name]:
                 raise SetupError(
-                    f"{model} is not {made['name']}, which made {vectors}: its {name} is another; name that."
+                    f"{model} is not {made['name']}, which {vectors} was made for: its {name} differs; name that."
                 )
 
     def search(self, queries: Sequence[str], n_best: int, level: Level) -> Iterator[list[ScoredPassage]]:

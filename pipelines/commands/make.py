@@ -87,6 +87,8 @@ def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()
     Examples:
         kbsource vectors passages/enwiki-20261001 --model models/bge-small-en-v1.5 \\
             --output passages/enwiki-20261001-vectors --runner local-multi
+        kbsource vectors passages/enwiki-20261001 --model models/dpr-ctx_encoder-multiset-base \\
+            --query-model models/dpr-question_encoder-multiset-base --output passages/enwiki-20261001-dpr
     """
     from pipelines.jobs.vectors import make_vectors
 
@@ -95,6 +97,7 @@ def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()
     sizes = {entry.file: entry.bytes for entry in made.manifest.entries()}
     rows: list[Row] = [
         ("encoder", encoder["name"]),
+        *(("  of queries", one["name"]) for one in [made.manifest.facts.get("query_encoder")] if one),
         ("passages", counts["passages"]),
         *(("  with a vector taken over", n) for n in made.report.values()),
         (f"  cut, of more than {encoder['max_tokens']} tokens", counts["cut"]),

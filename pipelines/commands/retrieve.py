@@ -45,15 +45,16 @@ def search(
     """Find passages or pages by words, mentions, vectors, or several of them.
 
     Finds those that are best for a query, or for every record of a file. bm25 ranks passages by their words, dense by
-    their vectors; those of one score stand in the order of the corpus. aliases ranks the pages that the mentions of a
-    query may mean. aliases+bm25 is what aliases finds and behind it what only bm25 finds; bm25,dense fuses both by
+    their vectors; those of one score stand in the order of the corpus. tfidf ranks passages, or with --level page whole
+    pages, by hashed unigrams and bigrams, as DrQA does. aliases ranks the pages that the mentions of a query may mean.
+    aliases+bm25 is what aliases finds and behind it what only bm25 finds; bm25,dense fuses both by
     their ranks; bm25:rerank is what bm25 finds in the order of a cross-encoder.
 
     Args:
         passages: passages, as kbsource passages makes them.
         query: what is looked for.
-        system: bm25, aliases, dense, oracle (the gold pages of KILT and AmbER), or several with + (in this order) or a
-            comma (fused) between them; :rerank behind it.
+        system: bm25, tfidf, aliases, dense, oracle (the gold pages of KILT and AmbER), or several with + (in this
+            order) or a comma (fused) between them; :rerank behind it.
         level: what is found: passages, of a page that aliases finds the best one, or pages.
         queries: records of KILT's form, AmbER sets, or questions of QAMPARI, JSON Lines, in place of QUERY.
         output: what is found for --queries; appears when it is complete.
@@ -67,6 +68,8 @@ def search(
         kbsource search passages/enwiki-20261001 "Who wrote Faust?"
         kbsource search passages/enwiki-20261001 --system aliases+bm25 --linking linking/enwiki-20261001 \\
             --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev.jsonl
+        kbsource search passages/enwiki-20261001 --system tfidf --level page \\
+            --queries aligned/fever/fever-dev-kilt.jsonl --output tfidf-fever.jsonl
         kbsource search passages/enwiki-20261001 --system bm25,dense --model models/bge-small-en-v1.5 \\
             --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev.jsonl
         kbsource search passages/enwiki-20261001 --queries qampari/enwiki-20261001/qampari_data/dev_data.jsonl \\

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Any
@@ -26,6 +27,7 @@ from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, once
 from mapping.passages.corpus import GROUP_ROWS
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.encoder import Encoder, open_encoder
+from mapping.retrieval.system_options import EncoderOptions
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, VectorPrecision
 from mapping.retrieval.vectors import COLUMNS, KnownVectors, check_known, check_precision, encode_batch
 from pipelines.jobs.shared_inputs import MadeRelease, output_folder
@@ -65,6 +67,8 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
         "computed": opened.computed,
         "lang": corpus.facts["lang"],
     }
+    if options.query_model is not None:
+        facts["query_encoder"] = _query_facts(options.query_model, options.encoder, encoder)
     base = [absolute(folder) for folder in (options.base, options.base_passages) if folder is not None]
     if len(base) == 1:
         raise SetupError("--base and --base-passages go together: vectors, and the passages that they are of.")
@@ -100,6 +104,24 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
             steps = run_pipeline(pipeline, "vectors", counts=(counts := Counter[str]()))
     report = {"taken_over": counts["taken_over"]} if counts and base else {}
     return MadeRelease(options.output, PASSAGE_VECTORS.read(output), time.monotonic() - started, steps, report)
+
+
+def _query_facts(model: str, options: EncoderOptions, passages: Mapping[str, Any]) -> dict[str, Any]:
+    """What the manifest says of an encoder of queries, which is pooled and reads texts as that of passages does.
+
+    Raises:
+        SetupError: it cannot be opened, or its vectors cannot be compared with those of passages.
+    """
+    has_default = passages["form"] == "static" or passages["pooling"] == "model"
+    pooling, text_form = None if has_default else passages["pooling"], passages["text_form"]
+    facts = open_encoder(replace(options, model=model, pooling=pooling, text_form=text_form)).facts
+    for name in ("dimension", "normalisation"):
+        if facts[name] != passages[name]:
+            raise SetupError(
+                f"--query-model {model}: its vectors have {name} {facts[name]}, those of passages {passages[name]}; "
+                "give the two encoders that were trained together."
+            )
+    return facts
 
 
 def _encode(

@@ -22,9 +22,9 @@ from tests.support.tiny_nli import write_tokenizer
 DIMENSION = 12
 
 
-def token_table(n_tokens: int, dimension: int = DIMENSION) -> npt.NDArray[np.float32]:
+def token_table(n_tokens: int, dimension: int = DIMENSION, *, seed: int = 7) -> npt.NDArray[np.float32]:
     """The vectors of all tokens."""
-    return np.random.default_rng(7).standard_normal((n_tokens, dimension), dtype=np.float32)
+    return np.random.default_rng(seed).standard_normal((n_tokens, dimension), dtype=np.float32)
 
 
 def tiny_encoder(
@@ -33,6 +33,8 @@ def tiny_encoder(
     texts: Iterable[str] = (),
     further_inputs: Iterable[str] = (),
     dimension: int = DIMENSION,
+    further_tokens: Iterable[str] = (),
+    seed: int = 7,
     **files: Any,
 ) -> Path:
     """Writes an ONNX encoder whose tokens have the vectors of ``token_table``, with its tokenizer.
@@ -45,7 +47,7 @@ def tiny_encoder(
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
-    table = token_table(len(write_tokenizer(folder, texts=texts)), dimension)
+    table = token_table(len(write_tokenizer(folder, texts=texts, further=further_tokens)), dimension, seed=seed)
     names = ("input_ids", "attention_mask", *further_inputs)
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ("texts", "tokens")) for name in names]
     outputs = [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ("texts", "tokens", dimension))]
@@ -70,10 +72,11 @@ def encode_corpus(
     workers: int | None = None,
     max_tokens: int | None = None,
     pooling: Any = None,
+    text_form: Any = None,
     **given: Any,
 ) -> Any:
     """Makes the vectors of a corpus; what is given goes into the options."""
-    encoder = EncoderOptions(str(model), device="cpu", max_tokens=max_tokens, pooling=pooling)
+    encoder = EncoderOptions(str(model), device="cpu", max_tokens=max_tokens, pooling=pooling, text_form=text_form)
     options = VectorsOptions(str(passages), encoder=encoder, output=str(output), **given)
     flags = beam_flags(runner, workers=workers, beam_args=())
     made: MadeRelease[Any] = make_vectors(options, flags=flags, progress=Progress(io.StringIO()))

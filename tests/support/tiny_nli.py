@@ -42,15 +42,21 @@ def facts() -> list[tuple[Pair, str]]:
     return pairs
 
 
-def write_tokenizer(folder: Path, *, texts: Iterable[str] = (), max_tokens: int = 64) -> Any:
-    """Writes a WordPiece tokenizer that has the words of the templates and of the texts whole, and gives it."""
+def write_tokenizer(
+    folder: Path, *, texts: Iterable[str] = (), max_tokens: int = 64, further: Iterable[str] = ()
+) -> Any:
+    """Writes a WordPiece tokenizer that has the words of the templates and of the texts whole, and returns it.
+
+    Args:
+        further: tokens that no text is split into, such as BERT's ``[unused0]``.
+    """
     from transformers import BertTokenizerFast
 
     folder.mkdir(parents=True, exist_ok=True)
     known = [NEGATION, *(text for pair, _ in facts() for text in (pair.premise, pair.hypothesis)), *texts]
     words = sorted({word for text in known for word in re.findall(r"\w+|[^\w\s]", text.lower())})
     letters = [chr(number) for number in range(ord("a"), ord("z") + 1)] + list("0123456789")
-    tokens = dict.fromkeys([*_MARKS, *words, *letters, *".,;:?!'\"()-", *(f"##{one}" for one in letters)])
+    tokens = dict.fromkeys([*_MARKS, *further, *words, *letters, *".,;:?!'\"()-", *(f"##{one}" for one in letters)])
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
     tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=True, model_max_length=max_tokens)
     tokenizer.save_pretrained(folder)

@@ -138,3 +138,70 @@ def test_a_folder_without_an_encoder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps({}))
     with pytest.raises(SetupError, match=r"its tokenizer\.json cannot be read"):
         open_encoder(EncoderOptions(str(tmp_path)))
+
+
+def _mean(ids: list[int]) -> Any:
+    return token_table(1_000)[ids].mean(axis=0)
+
+
+def test_title_and_text_may_be_two_segments(folder: Path) -> None:
+    encoder = open_encoder(EncoderOptions(str(folder), text_form="pair", passage_prefix="", max_tokens=12))
+    found, n_cut = encoder.encode_passages([("ada", "bruno lives"), ("ada", "the weather was fine . " * 9)])
+    ids = _ids(folder, "ada")
+    np.testing.assert_allclose(found[0], _mean([*ids, *_ids(folder, "bruno lives")[1:]]), atol=1e-6)
+    long = _ids(folder, "the weather was fine . " * 9)
+    np.testing.assert_allclose(found[1], _mean([*ids, *long[1 : 12 - len(ids)], long[-1]]), atol=1e-6)
+    assert n_cut == 1
+    assert encoder.facts["normalisation"] == "none"  # scores are inner products
+
+
+MARKS = ("[unused0]", "[unused1]", "[unused2]")
+
+
+@pytest.fixture(scope="module")
+def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_encoder(tmp_path_factory.mktemp("linker") / "tiny", further_tokens=MARKS)
+
+
+def _marked(folder: Path, *parts: str) -> list[int]:
+    """The tokens of texts, and of marks that stand for themselves."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    named = [[tokenizer.token_to_id(part)] if part in MARKS else _ids(folder, part, has_marks=False) for part in parts]
+    return [tokenizer.token_to_id("[CLS]"), *(one for own in named for one in own), tokenizer.token_to_id("[SEP]")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "n_left", "n_right"),
+    [
+        ("the weather was fine .", "lives in corvo", 5, 3),  # all of it
+        ("was fine " * 20, "was fine " * 20, 13, 14),  # half on each side
+        ("the", "was fine " * 20, 1, 26),  # what one side does not need is the other's
+        ("was fine " * 20, "the", 26, 1),
+        ("", "", 0, 0),
+    ],
+)
+def test_a_mention_is_read_between_its_marks(linker: Path, before: str, after: str, n_left: int, n_right: int) -> None:
+    encoder = open_encoder(EncoderOptions(str(linker), text_form="blink"))
+    found = encoder.encode_queries([f"{before} [START_ENT] ada [END_ENT] {after}"])
+    left, right = before.split()[len(before.split()) - n_left :], after.split()[:n_right]
+    wanted = _mean(_marked(linker, " ".join(left), "[unused0]", "ada", "[unused1]", " ".join(right)))
+    np.testing.assert_allclose(found[0], wanted, atol=1e-6)
+
+
+def test_an_entity_is_its_title_and_its_text(linker: Path) -> None:
+    encoder = open_encoder(EncoderOptions(str(linker), text_form="blink"))
+    found, n_cut = encoder.encode_passages([("ada", "lives in corvo"), ("ada", "was fine " * 70)])
+    np.testing.assert_allclose(found[0], _mean(_marked(linker, "ada", "[unused2]", "lives in corvo")), atol=1e-6)
+    assert n_cut == 1
+    np.testing.assert_allclose(
+        encoder.encode_queries(["ada"])[0], _mean(_marked(linker, "[unused0]", "ada", "[unused1]")), atol=1e-6
+    )
+    long = encoder.encode_queries([f"[START_ENT] {'ada ' * 90} [END_ENT] lives"])
+    np.testing.assert_allclose(long[0], _mean(_marked(linker, "[unused0]", "ada " * 28, "[unused1]")), atol=1e-6)
+
+
+def test_blinks_form_needs_its_tokens(folder: Path) -> None:
+    with pytest.raises(SetupError, match=r"no token \[unused0\], which --text-form blink needs"):
+        open_encoder(EncoderOptions(str(folder), text_form="blink"))

@@ -17,6 +17,7 @@ from kbsource.errors import SetupError
 from mapping.retrieval.encoder import open_encoder
 from mapping.retrieval.system_options import EncoderOptions
 from mapping.retrieval.vectors import VectorIndex
+from tests.support.builds import contents
 from tests.support.passages import CORPUS_CUT, CORPUS_PAGES, cut_release, write_kb
 from tests.support.tiny_encoder import encode_corpus
 from tests.support.tiny_nli import config, write_tokenizer
@@ -84,3 +85,62 @@ def test_weights_that_are_missing_are_not_drawn(tmp_path: Path, folder: Path) ->
     )
     with pytest.raises(SetupError, match=r"lacks 1 weights of its model, such as .*layer\.1"):
         open_encoder(EncoderOptions(str(other), pooling="mean"))
+
+
+def _dpr(folder: Path, name: str, *, seed: int) -> Path:
+    """One of DPR's two encoders, of drawn weights, as transformers writes it."""
+    import transformers
+
+    n_tokens = len(write_tokenizer(folder))
+    torch.manual_seed(seed)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    made = transformers.DPRConfig(vocab_size=n_tokens, max_position_embeddings=64, **sizes)
+    getattr(transformers, name)(made).save_pretrained(folder)
+    return folder
+
+
+def test_dprs_encoders_are_those_of_transformers(tmp_path: Path) -> None:
+    from transformers import AutoTokenizer, DPRContextEncoder, DPRQuestionEncoder
+
+    passages, questions = (
+        _dpr(tmp_path / name, name, seed=seed)
+        for seed, name in enumerate(("DPRContextEncoder", "DPRQuestionEncoder"), start=5)
+    )
+    encoder = open_encoder(EncoderOptions(str(passages), device="cpu"))
+    facts = {name: encoder.facts[name] for name in ("pooling", "text_form", "normalisation", "max_tokens")}
+    assert facts == {"pooling": "pooler", "text_form": "pair", "normalisation": "none", "max_tokens": 64}
+    titles, texts = ["ada", "bruno"], ["lives in corvo", "the weather was fine . " * 20]
+    tokenizer, model = AutoTokenizer.from_pretrained(passages), DPRContextEncoder.from_pretrained(passages).eval()
+    found, n_cut = encoder.encode_passages(list(zip(titles, texts, strict=True)))
+    assert n_cut == 1
+    with torch.inference_mode():
+        for row, title, text in zip(found, titles, texts, strict=True):
+            ids = tokenizer(title, text, truncation=True, max_length=64, return_tensors="pt")["input_ids"]
+            np.testing.assert_allclose(row, model(input_ids=ids).pooler_output[0], atol=1e-5)
+        asked = open_encoder(EncoderOptions(str(questions), device="cpu")).encode_queries(["who lives in corvo"])
+        ids = tokenizer("who lives in corvo", return_tensors="pt")["input_ids"]
+        other = DPRQuestionEncoder.from_pretrained(questions).eval()
+        np.testing.assert_allclose(asked[0], other(input_ids=ids).pooler_output[0], atol=1e-5)
+
+    corpus, vectors = str(tmp_path / "passages"), str(tmp_path / "vectors")
+    cut_release(tmp_path / "passages", write_kb(tmp_path, CORPUS_PAGES), cut=CORPUS_CUT)
+    encode_corpus(corpus, passages, vectors, query_model=str(questions))
+    encode_corpus(corpus, passages, f"{vectors}-2", query_model=str(questions), runner="local-multi", workers=2)
+    assert contents(Path(vectors)) == contents(Path(f"{vectors}-2"))
+    ((best,),) = VectorIndex(corpus, vectors, str(questions)).search(["who lives in corvo"], 1, "passage")
+    assert best.score != 0
+    with pytest.raises(SetupError, match="leave out --pooling"):
+        open_encoder(EncoderOptions(str(passages), pooling="cls"))
+
+
+def test_a_pooler_is_read_where_it_is_asked_for(folder: Path) -> None:
+    if json.loads((folder / "config.json").read_text())["model_type"] != "bert":
+        pytest.skip("DistilBERT has no pooler")
+    from transformers import AutoTokenizer, BertModel
+
+    encoder = open_encoder(EncoderOptions(str(folder), pooling="pooler", text_form="pair", device="cpu"))
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), BertModel.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        ids = tokenizer("ada", "lives in corvo", return_tensors="pt")["input_ids"]
+        wanted = model(input_ids=ids).pooler_output[0]
+    np.testing.assert_allclose(encoder.encode_passages([("ada", "lives in corvo")])[0][0], wanted, atol=1e-5)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("tantivy")
 
+from kbsource.errors import SetupError
 from mapping.entity_linking.aliases import AliasTable
 from mapping.entity_linking.records import Alias
 from mapping.options import Level
 from mapping.retrieval.index import PassageIndex, make_index
 from mapping.retrieval.queries import Hit, Query
-from mapping.retrieval.system_options import RerankerOptions
-from mapping.retrieval.systems import FUSION_K, Reranker, SearchSystem, reordered
+from mapping.retrieval.system_options import RerankerOptions, SystemOptions
+from mapping.retrieval.systems import FUSION_K, Reranker, SearchSystem, open_system, reordered
 from mapping.retrieval.vectors import ScoredPassage, VectorIndex
 from tests.support.tiny_nli import overlap_model
 from tests.test_mapping.test_retrieval.test_index import passage, write_corpus
@@ -185,3 +187,26 @@ def test_models_are_given_the_input_and_words_are_searched_without_its_marks(ope
 def test_no_more_is_found_than_asked_for(opened: SearchSystem) -> None:
     for system in ("bm25", "aliases", "aliases+bm25", "aliases,bm25", "bm25:rerank"):
         assert len(_hits(opened, system, Query("", "Lantern Stairs"), "passage", 1)) == 1
+
+
+def test_tfidf_ranks_passages_or_whole_pages(tmp_path: Path) -> None:
+    corpus = str(write_corpus(tmp_path / "corpus", PASSAGES))
+    titles = {str(one.page_id): one.title for one in PASSAGES}
+    notes = list[str]()
+
+    def found(level: Level, name: str = "tfidf") -> list[str]:
+        with open_system(corpus, name, SystemOptions(), level=level, note=notes.append) as system:
+            (hits,) = system.search([Query("", "She crossed the sound by ferry")], 10)
+        assert [hit.title for hit in hits] == [titles[hit.page_id] for hit in hits]
+        assert all(hit.text for hit in hits) == (level == "passage")
+        return [hit.document for hit in hits]
+
+    assert found("passage")[0] == "1__0"
+    assert found("page") == ["1"]
+    assert found("page", "tfidf,bm25")[0] == "1"
+    assert sum(note.startswith("indexing") for note in notes) == 3  # each index is made once
+    with (
+        pytest.raises(SetupError, match="--tfidf: for --system tfidf, not for bm25"),
+        open_system(corpus, "bm25", SystemOptions(tfidf="elsewhere")),
+    ):
+        pass

@@ -211,3 +211,35 @@ def test_broken_vectors_are_found(
     _rewritten(shutil.copytree(made, tmp_path / "changed"), change)
     findings = {(one.file, one.rule): one.example for one in verified(tmp_path / "changed", passages=corpus).findings}
     assert example in findings[file, rule]
+
+
+def test_passages_and_queries_may_have_encoders_of_their_own(
+    tmp_path: Path, corpus: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tiny_encoder(tmp_path / "other", seed=8)
+    made = tmp_path / "vectors"
+    encode_corpus(corpus, model, made, query_model=str(other))
+    facts = PASSAGE_VECTORS.read(str(made)).facts
+    assert (facts["encoder"]["name"], facts["query_encoder"]["name"]) == ("tiny", "other")
+    assert verified(made, passages=corpus).is_sound
+    passages = [one for name in sorted((corpus / "passages").iterdir()) for one in read_passages(str(name))]
+    query, searched = "ada lives", VectorIndex(str(corpus), str(made), str(other))
+    (found,) = searched.search([query], 3, "passage")
+    rows = open_encoder(EncoderOptions(str(model))).encode_passages([(one.title, one.text) for one in passages])[0]
+    scores = rows @ open_encoder(EncoderOptions(str(other))).encode_queries([query])[0]
+    best = passages[int(np.argmax(scores))]
+    assert (found[0].page_id, found[0].number) == (best.page_id, best.number)
+    assert found[0].score == pytest.approx(scores.max(), abs=1e-3)
+
+    two = tmp_path / "two"
+    encode_corpus(corpus, model, two, query_model=str(other), runner="local-multi", workers=2)
+    assert contents(two) == contents(made)
+    with pytest.raises(SetupError, match="is not other, which"):
+        VectorIndex(str(corpus), str(made), str(model))
+    for given, said in ((("--model", str(model)), "give --query-model in place of --model"), ((), "needs --model")):
+        flags = ["search", str(corpus), "ada", "--system", "dense", "--vectors", str(made), *given]
+        assert main(flags) == 2
+        assert said in capsys.readouterr().err
+    small = tiny_encoder(tmp_path / "small", dimension=8)
+    with pytest.raises(SetupError, match="its vectors have dimension 8, those of passages 12"):
+        encode_corpus(corpus, model, tmp_path / "none", query_model=str(small))
