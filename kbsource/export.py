@@ -26,7 +26,7 @@ from kbsource.sentences import sentence_spans
 Format = Literal["text", "markdown", "html", "jsonl"]
 By = Literal["page", "section"]
 _COLUMNS = ("page_id", "title", "qid", "revision_id", "timestamp", "url", "elements", "tables", "infoboxes")
-_COMPRESSIONS = {"gz": "gzip", "zst": "zstd", "bz2": "bz2"}
+COMPRESSIONS = {"gz": "gzip", "zst": "zstd", "bz2": "bz2"}
 _BLOCK_BYTES = 1 << 20
 _EVERY = 1_000
 # Scripts without spaces by the letter; else words, and every other sign.
@@ -179,7 +179,7 @@ def export_pages(
     total = len(titles) or len(source)
     n_pages = n_records = n_bytes = 0
     for file, pages in parts:
-        with _opened(file) as sink:
+        with opened_output(file) as sink:
             held = bytearray(_head(source) if options.format == "html" else b"")
             for page in pages:
                 written, n = page_bytes(page, options)
@@ -211,14 +211,14 @@ def _head(source: KnowledgeSource) -> bytes:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Any]:
+def opened_output(path: str) -> Iterator[Any]:
     """A file to write to, which compresses as its name says, and is there once it is complete; ``-`` is the standard
     output."""
     if path in ("-", "/dev/stdout"):
         yield sys.stdout.buffer
         return
     with output_file(path) as file:
-        name = _COMPRESSIONS.get(path.rpartition(".")[2])
+        name = COMPRESSIONS.get(path.rpartition(".")[2])
         if name is None:
             yield file
         else:

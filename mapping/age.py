@@ -7,8 +7,8 @@
     report.json     shares by release, for all of it and by group, and half-lives
     manifest.json   written last
 
-Evidence *stands* in a release where its page is there and its text is, exactly or nearly; what stood in the release
-before and does not stand now *fell*.
+Evidence *stands* in a release where its text is there, exactly or nearly, with the same numbers, dates and names, in
+its page or in one that the text was moved to; what stood in the release before and does not stand now *fell*.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ FATES: Mapping[str, str] = {
     "exact": "the text stands in the page and section where it stood first, case and punctuation apart",
     "moved": "it stands, exactly or nearly, in another page or section than where it stood first",
     "near": "the text there that is most like it reaches the threshold",
+    "near_changed": "that text reaches the threshold, but has other numbers, dates or names",
     "page_only": "only the page was asked for, and it is there",
     "weak": "the text that is most like it stays below the threshold",
     "page_gone": "the page is not in the release, or is a disambiguation page now",
@@ -48,6 +49,8 @@ FATES: Mapping[str, str] = {
 STANDING = ("exact", "moved", "near", "page_only")
 _FATE_OF = {"exact": "exact", "near": "near", "page_only": "page_only", "weak": "weak"}
 _FATE_OF |= {"page_missing": "page_gone", "page_ambiguous": "page_gone"}
+LOST = ("weak", "page_gone")
+"""Fates of evidence whose text may be in another page."""
 SIZES = ("below 1,000 characters", "1,000–5,000 characters", "5,000–20,000 characters", "20,000 characters and more")
 
 
@@ -57,6 +60,7 @@ class Fate(Row):
     dataset: Annotated[str, "file of the evidence, without its ending"]
     ordinal: Annotated[int, "number of the record among those that could be read, from 0"]
     example_id: Annotated[str, "id of the record"]
+    question: Annotated[str | None, "what the record asks; null where it has no input"]
     output: Annotated[Int32, "number of the output in the record, from 0; -1 for partial evidence"]
     evidence: Annotated[Int32, "number of the evidence in the output, from 0"]
     release: Annotated[Int32, "number of the release in the order of dates, from 0"]
@@ -67,6 +71,7 @@ class Fate(Row):
     evidence_text: Annotated[str | None, "text that was looked for; null where only the page is"]
     page_id: Annotated[int | None, "the page; null without one"]
     title: Annotated[str | None, "its title"]
+    last_title: Annotated[str | None, "title in the last release up to this one that has the page; null without one"]
     section: Annotated[str | None, "KILT's name of the section"]
     span: Annotated[Span | None, Columns()]
     text: Annotated[str | None, "the text of the span"]
@@ -83,8 +88,27 @@ class PageFacts(NamedTuple):
     infobox: str | None  #: name of the first
 
 
+class Found(NamedTuple):
+    """What the search of a release says of a piece of evidence."""
+
+    aligned: Alignment  #: with the outcome that the threshold gives it
+    has_other_details: bool = False  #: the text that was found has other numbers, dates or names
+
+    @property
+    def fate(self) -> str:
+        """What became of it, wherever it stood before."""
+        fate = _FATE_OF.get(self.aligned.outcome, "not_searched")
+        return "near_changed" if self.has_other_details and fate in ("exact", "near") else fate
+
+
 def fates_of(
-    dataset: str, found: Sequence[Alignment], pages: Sequence[PageFacts | None], dates: Sequence[str]
+    dataset: str,
+    found: Sequence[Found],
+    pages: Sequence[PageFacts | None],
+    dates: Sequence[str],
+    *,
+    question: str | None = None,
+    elsewhere: Mapping[int, Found] | None = None,
 ) -> Iterator[Fate]:
     """What became of one piece of evidence in every release.
 
@@ -92,12 +116,17 @@ def fates_of(
         found: its outcome in each release, in their order.
         pages: its page in each; None without one.
         dates: of the releases.
+        question: what its record asks.
+        elsewhere: by release its outcome in the page that its text was moved to.
     """
-    first = next((one for one in found if one.outcome in ("exact", "near")), None)
+    first = next((one.aligned for one in found if one.fate in ("exact", "near")), None)
     known = next((page for page in pages if page is not None), None)
-    stood = False
-    for number, (one, page) in enumerate(zip(found, pages, strict=True)):
-        fate = _FATE_OF.get(one.outcome, "not_searched")
+    stood, last_title = False, None
+    for number, (own, page) in enumerate(zip(found, pages, strict=True)):
+        moved = (elsewhere or {}).get(number)
+        is_followed = own.fate in LOST and moved is not None and moved.fate in ("exact", "near", "near_changed")
+        found_here = moved if is_followed and moved is not None else own
+        one, fate = found_here.aligned, found_here.fate
         if (
             first is not None
             and fate in ("exact", "near")
@@ -105,10 +134,12 @@ def fates_of(
         ):
             fate = "moved"
         stands = fate in STANDING
+        last_title = one.title or last_title
         yield Fate(
             dataset,
             one.ordinal,
             one.example_id,
+            question,
             one.output,
             one.evidence,
             number,
@@ -119,6 +150,7 @@ def fates_of(
             one.evidence_text,
             one.page_id,
             one.title,
+            last_title,
             one.section,
             one.span,
             one.text,
@@ -301,6 +333,7 @@ LAWS = (
         "a row contradicts itself, or is out of order",
         f"""case when fate not in {(*FATES,)} or (fell and (fate in {STANDING} or release = 0))
             or (is_searched and page_id is null) or (fate = 'page_only' and evidence_text is not null)
+            or title is distinct from coalesce(case when page_id is not null then last_title end, title)
             then [format('record {{}}, release {{}}: {{}}, which others contradict', example_id, release, fate)] end""",
         of="fates",
     ),

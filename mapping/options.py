@@ -6,8 +6,9 @@ makes the command line of them; who makes one in Python has its values checked t
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from math import isnan
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -16,6 +17,7 @@ from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
 from kbsource.errors import SetupError
+from kbsource.files import Folder, is_local
 
 
 def _shown(value: Any) -> str | None:
@@ -137,6 +139,11 @@ File = Annotated[str, Parameter(metavar="FILE", validator=path_like)]
 Files = Annotated[tuple[str, ...], Parameter(metavar="FILE", validator=path_like)]
 FileOrPipe = Annotated[File, Parameter(allow_leading_hyphen=True)]  # - for the standard input or output
 FolderPath = Annotated[File, Parameter(metavar="DIR")]
+WRITTEN = "written"
+"""Marks a file, or a folder that takes files, that a command writes and that must not be there before."""
+NewFile = Annotated[File, WRITTEN]
+NewFileOrPipe = Annotated[FileOrPipe, WRITTEN]
+NewFolder = Annotated[FolderPath, WRITTEN]
 Release = Annotated[File, Parameter(metavar="RELEASE", converter=release_named)]
 Releases = Annotated[Files, Parameter(metavar="RELEASE", converter=releases_named)]
 Name = Annotated[str, Parameter(metavar="NAME", validator=Short(LONGEST_NAME))]
@@ -214,6 +221,89 @@ def paths_of(options: Any) -> Iterator[tuple[str, str]]:
             yield from paths_of(value)
         elif path_like in _validators(hints[field.name]):
             yield from ((field.name, path) for path in _texts(value))
+
+
+def written_files(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """The files that options name to be written, each with its flag; None where one is not named.
+
+    Args:
+        values: of the options by name; those of options in them are looked at too.
+        hints: their types.
+    """
+    for name, hint in hints.items():
+        value = values.get(name)
+        if WRITTEN in _metadata(hint):
+            yield flag_of(name, hint), value
+        elif is_dataclass(value):
+            own = {field.name: getattr(value, field.name) for field in fields(value)}
+            yield from written_files(own, get_type_hints(type(value), include_extras=True))
+
+
+def check_new(flag: str, path: str) -> None:
+    """Checks that a file is not there, or that a folder is empty; pipes and devices may be.
+
+    Raises:
+        SetupError: it is there.
+    """
+    if path == "-" or (is_local(path) and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))):
+        return
+    if is_local(path) and os.path.isdir(path):
+        if any(os.scandir(path)):
+            raise SetupError(f"{flag} {path} is a folder with files in it; name another one, or add --force.")
+    elif Folder.of(path).exists():
+        raise SetupError(f"{flag} {path} is there already; name another file, or add --force to overwrite it.")
+
+
+ENDINGS: Mapping[str, str] = {
+    **dict.fromkeys(("jsonl", "ndjson", "json"), "jsonl"),
+    **dict.fromkeys(("md", "markdown"), "markdown"),
+    **dict.fromkeys(("html", "htm", "xhtml"), "html"),
+    **dict.fromkeys(("trec", "run", "qrels"), "trec"),
+    **dict.fromkeys(("txt", "text"), "text"),
+    **dict.fromkeys(("csv", "tsv", "parquet", "arrow", "feather", "xml", "yaml", "yml", "xlsx", "sqlite"), "other"),
+}
+"""What a file's name says of what it holds: ending -> form."""
+COMPRESSED = ("gz", "zst", "bz2", "xz", "zip")
+
+
+def ending_of(path: str, compressions: Collection[str] = ()) -> str:
+    """The form that the name of a file says, see ``ENDINGS``; empty where it says none.
+
+    >>> ending_of("out/enwiki.jsonl.gz", ["gz"]), ending_of("notes"), ending_of("runs.d/a")
+    ('jsonl', '', '')
+    """
+    name, dot, ending = path.rpartition("/")[2].rpartition(".")
+    if ending.lower() in compressions:
+        name, dot, ending = name.rpartition(".")
+    return ENDINGS.get(ending.lower(), "") if dot else ""
+
+
+def check_ending(
+    flag: str, path: str, form: str, *, fitting: Collection[str], compressions: Collection[str] = ()
+) -> None:
+    """Checks that the name of a file that is written does not say that it holds something else.
+
+    Args:
+        form: what is written, as people call it.
+        fitting: forms of ``ENDINGS`` that it may be called.
+        compressions: endings by which it is compressed.
+
+    Raises:
+        SetupError: it does.
+    """
+    last = path.rpartition("/")[2].rpartition(".")[2].lower()
+    if last in COMPRESSED and last not in compressions and "." in path.rpartition("/")[2]:
+        known = f"; .{' and .'.join(compressions)} are" if compressions else ""
+        raise SetupError(f"{flag} {path}: .{last} files are not written{known}. Leave .{last} out.")
+    said = ending_of(path, compressions)
+    if said and said not in fitting:
+        raise SetupError(f"{flag} {path} is called as no file of {form} is; give it another ending, or another form.")
+
+
+def _metadata(hint: Any) -> Iterator[Any]:
+    yield from getattr(hint, "__metadata__", ())
+    for part in get_args(hint) if get_origin(hint) is not Literal else ():
+        yield from _metadata(part)
 
 
 def flag_of(name: str, hint: Any) -> str:

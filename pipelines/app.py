@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from inspect import BoundArguments, cleandoc, signature
 from itertools import takewhile
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 from cyclopts import App, CycloptsError, Group, Parameter
 from cyclopts.exceptions import MissingArgumentError, UnknownOptionError, ValidationError
@@ -14,7 +14,7 @@ from cyclopts.exceptions import MissingArgumentError, UnknownOptionError, Valida
 from kbsource import __version__
 from kbsource.errors import SetupError
 from kbsource.files import use_options
-from mapping.options import DEFAULTS, LONGEST_PATH, Short, without_unknown
+from mapping.options import DEFAULTS, LONGEST_PATH, Short, check_new, without_unknown, written_files
 from pipelines.commands import GROUPS
 from pipelines.runners.fork_server import fork_server
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
@@ -28,6 +28,7 @@ class _Common(NamedTuple):
     tokens: tuple[str, ...]
     as_json: bool
     stores: tuple[str, ...]
+    force: bool
 
 
 def _common(
@@ -37,14 +38,16 @@ def _common(
         tuple[str, ...],
         Parameter(group=_COMMON, metavar="KEY=VALUE", consume_multiple=False, validator=Short(LONGEST_PATH)),
     ] = (),
+    force: Annotated[bool, Parameter(group=_COMMON)] = False,
 ) -> _Common:
     """What every command takes.
 
     Args:
         json: the result as one JSON object.
         storage: an option of the store, such as aws_endpoint_url=http://store:9000; may be repeated.
+        force: overwrite files that are there already; of commands that write a file.
     """
-    return _Common(tokens, json, storage)
+    return _Common(tokens, json, storage, force)
 
 
 def make_app() -> App:
@@ -133,6 +136,12 @@ def _parsed(given: Sequence[str]) -> Typed | None:
     if takes_beam:
         run = bound.arguments.get("run", bound.signature.parameters["run"].default)
         bound.arguments["run"] = replace(run, beam_args=tuple(of_beam))
+    written = list(written_files(bound.arguments, get_type_hints(function, include_extras=True)))
+    if common.force and not written:
+        raise SetupError(f"--force: kbsource {' '.join(names)} writes no file that could be there; leave it out.")
+    for flag, path in written if not common.force else ():
+        if path is not None:
+            check_new(flag, path)
     return Typed(function, bound, common.as_json, options)
 
 
@@ -192,6 +201,12 @@ def parse_fault(error: CycloptsError) -> str:
         said = f"{error.argument.name} is {typed or 'empty'}. {error.exception_message}"
     elif isinstance(error, UnknownOptionError):
         typed = error.token.keyword or error.token.value
-        known = {"--json", "--storage", "--help", *(name for one in error.argument_collection for name in one.names)}
+        known = {
+            "--json",
+            "--storage",
+            "--force",
+            "--help",
+            *(name for one in error.argument_collection for name in one.names),
+        }
         said = f"there is no option {typed}.{nearest(typed, known)}"
     return f"{said} See {' '.join(('kbsource', *(error.command_chain or ()), '--help'))}."

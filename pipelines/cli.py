@@ -43,7 +43,7 @@ def overview() -> str:
             for group, commands in GROUPS.items()
         ),
         "kbsource COMMAND --help says more about each. Every command takes --json, for its summary as JSON, and\n"
-        "--storage KEY=VALUE, for where a store is.",
+        "--storage KEY=VALUE, for where a store is. Those that write a file take --force, to overwrite it.",
     ]
     return "\n\n".join(parts)
 

@@ -28,6 +28,7 @@ from mapping.options import (
     FoundForm,
     Like,
     Name,
+    NewFile,
     Release,
     Releases,
     Rule,
@@ -508,7 +509,7 @@ class CheckSourcesOptions(Checked):
     kb: Release
     """Release of pages, built with --references."""
     _: KW_ONLY
-    output: File
+    output: NewFile
     """JSON Lines, an object a use of a reference; appears when it is complete."""
     model: Annotated[UsualModelOptions, FLAT] = UsualModelOptions()
 
@@ -525,7 +526,7 @@ class RerankOptions(Checked):
     _: KW_ONLY
     queries: File
     """What was asked, as kbsource search takes it."""
-    output: File
+    output: NewFile
     """The same in the new order; appears when it is complete."""
     reranker: Annotated[RerankerOptions, FLAT]
     index: FolderPath | None = None
@@ -542,7 +543,7 @@ class ReadOptions(Checked):
     """Records of KILT's form, AmbER sets, or questions of QAMPARI, JSON Lines; with ctxs, as kbsource qampari-contexts
     writes them, their own passages are read."""
     _: KW_ONLY
-    output: File
+    output: NewFile
     """Predictions, as kbsource evaluate takes them; appears when it is complete."""
     reader: Annotated[ReaderOptions, FLAT]
     form: ReadForm = "read"

@@ -348,6 +348,7 @@ def make_diff(
     *,
     memory_mb: int = MEMORY_MB,
     threads: int = 2,
+    reverse: bool = False,
     on_step: Callable[[str, int, int], None] = lambda unit, done, total: None,
 ) -> dict[str, Any]:
     """Compares two releases of one wiki, and gives the JSON values of the report. No option changes what is written.
@@ -358,6 +359,7 @@ def make_diff(
     Args:
         old, new: folders of the releases, whose files are hashed first.
         output: local folder, which is made.
+        reverse: the old release is the one of the later day.
         on_step: told what is worked on, how many are done, and of how many.
 
     Raises:
@@ -370,6 +372,11 @@ def make_diff(
         facts = {name: side_facts(texts.manifest) for name, (_, texts) in sides.items()}
         if (first := facts["old"]["wiki"]) != (second := facts["new"]["wiki"]):
             raise SetupError(f"{old} is of {first}, {new} of {second}; name two releases of one wiki.")
+        days = [(facts[name]["dump_date"] or "").replace("-", "") for name in sides]
+        if all(days) and days[0] != days[1] and (days[0] > days[1]) != reverse:
+            order = "earlier" if reverse else "later"
+            remedy = "leave --reverse out" if reverse else "name the older one first, or add --reverse"
+            raise SetupError(f"{old} is of {days[0]}, which is {order} than {new} of {days[1]}; {remedy}.")
         with ReleaseFolder(os.path.abspath(output), kind=RELEASE_DIFF) as out:
             os.makedirs(out.staging, exist_ok=True)
             with connected(reads=[old, new], memory_mb=memory_mb, threads=threads, scratch=out.staging) as db:

@@ -11,11 +11,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 
 from kbsource.dump.compressed.bzip2 import Damage
 from kbsource.dump.compressed.streams import UTF8, compression_of, iter_pieces, read_tail, read_up_to
+from kbsource.dump.dates import MOST_DAYS_LATER, day_of, two_days
 from kbsource.dump.digests import HashedFile, Published, find_published, hash_file
 from kbsource.dump.ranges import TAIL_BYTES, DumpRange, plan_ranges
 from kbsource.dump.reader import describe_missing_end, read_range
@@ -125,6 +127,9 @@ def check_dump(
         if deep:
             findings += _check_content(dump_range, header, index_path, on_progress)
     findings += _check_agreement(headers)
+    if said := two_days(paths):
+        message = f"{said}: that is not one dump."
+        findings.append(DumpFinding("error", "", "mixed_dates", message, "Give the files of one day."))
     findings += _check_parts(paths)
     return CheckReport(tuple(findings), tuple(inputs), next(iter(headers.values()), None))
 
@@ -243,8 +248,10 @@ def _check_content(
     rejects: dict[str, tuple[int, BadRecord]] = {}
     comparison = _IndexComparison(read_index(index_path) if index_path else iter(()))
     records = read_range(dump_range, header.site, text_namespaces=frozenset(), on_progress=on_progress)
+    newest = ""
     for record in records:
         if isinstance(record, RawPage):
+            newest = max(newest, record.timestamp)
             kind = "other" if record.namespace else "articles" if record.redirect_title is None else "redirects"
             n_pages[kind] += 1
             comparison.add(record.page_id, record.title)
@@ -260,6 +267,7 @@ def _check_content(
         f"{n_pages['other']:,} of other namespaces."
     )
     yield DumpFinding("info", name, "content", message)
+    yield from _check_newest(name, dump_range.path, newest)
     for reason, (count, first) in sorted(rejects.items()):
         if reason == "truncated_dump" and dump_range.compression != "gzip" and dump_range.encoding == UTF8:
             continue  # found by _check_end
@@ -269,6 +277,17 @@ def _check_content(
         yield DumpFinding(severity, name, reason, message, "" if reason in _ABSENT else _AGAIN)
     if index_path is not None:
         yield from comparison.findings(base_name(index_path), name)
+
+
+def _check_newest(name: str, path: str, newest: str) -> Iterator[DumpFinding]:
+    """A dump has no revisions of later times than it was made in."""
+    found = day_of(path)
+    if found is None or not newest:
+        return
+    day = date.fromisoformat(newest[:10])
+    if day > found.day + MOST_DAYS_LATER:
+        message = f"It is of {found.day.isoformat()} (by {found.source}), but its newest revision is of {day}."
+        yield DumpFinding("error", name, "mixed_dates", message, "Give the files of one day, under their own names.")
 
 
 class _IndexComparison:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.columns import schema_of
+from kbsource.dump.dates import written_date
 from kbsource.dump.rejects import DUPLICATE, check_rejects
 from kbsource.dump.sql import read_page_props
 from kbsource.errors import DataError
-from kbsource.files import Files, Folder, base_name
+from kbsource.files import Files, Folder
 from kbsource.index.definition_store import KEYS_FILE
 from kbsource.index.mapped_files import read_index_file
 from kbsource.index.page_props import CLAIMS_FILE, PagePropsReport, build_page_props
@@ -50,7 +50,6 @@ UNKNOWN_TEMPLATES_LISTED = 1000
 """Unknown templates named in the manifest; the ``templates`` table has all of them."""
 
 INDEXES_FILE = "indexes.json"
-_DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +206,7 @@ def count_pages(
 
 def dump_date(files: Sequence[str]) -> str | None:
     """The date in the names of dump files, as written there; None when they have none or several."""
-    dates = {found[1] for file in files if (found := _DATE.search(f"-{base_name(file)}"))}
+    dates = {found for file in files if (found := written_date(file)) is not None}
     return dates.pop() if len(dates) == 1 else None
 
 

@@ -183,7 +183,7 @@ def _last_mention(file: pq.ParquetFile, number: int) -> str:
     return str(file.read_row_group(number, columns=["mention"], use_threads=False)["mention"][-1])  # too long for them
 
 
-def rank_pages(text: str, table: AliasTable, options: LinkerOptions, *, most: int) -> list[tuple[Alias, float]]:
+def rank_pages(text: str, table: AliasTable, options: LinkerOptions) -> list[tuple[Alias, float]]:
     """The pages that the mentions of a text may mean, the likeliest first, each once; equal ones by page id.
 
     The likelihood of a page is that its mention is a link times that such a link leads there.
@@ -194,7 +194,7 @@ def rank_pages(text: str, table: AliasTable, options: LinkerOptions, *, most: in
             likelihood = alias.link_probability * alias.prior
             if alias.page_id not in found or found[alias.page_id][1] < likelihood:
                 found[alias.page_id] = alias, likelihood
-    return sorted(found.values(), key=lambda one: (-one[1], one[0].page_id))[:most]
+    return sorted(found.values(), key=lambda one: (-one[1], one[0].page_id))
 
 
 def link_text(text: str, table: AliasTable, options: LinkerOptions) -> Iterator[LinkedMention]:

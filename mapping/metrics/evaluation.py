@@ -12,7 +12,18 @@ from cyclopts import Parameter, Token
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.records import BadRecord
-from mapping.options import AtLeast0, Checked, File, FolderPath, Ranks, Release, Words, check_options
+from mapping.options import (
+    AtLeast0,
+    Checked,
+    File,
+    FolderPath,
+    NewFile,
+    NewFolder,
+    Ranks,
+    Release,
+    Words,
+    check_options,
+)
 from mapping.sources.raw_records import Json, RawRecord, check_shape, iter_records
 
 EvidenceMatch = Literal["text", "id"]
@@ -112,9 +123,9 @@ class AmberFiles:
     predictions: File
     """id and output for each query: provenance, a list of objects with wikipedia_id, best first, or answer."""
     _: KW_ONLY
-    metrics: FolderPath | None = None
+    metrics: NewFolder | None = None
     """Takes metrics@K.json and raw_metrics@K.json, as the released tool's."""
-    plot: File | None = None
+    plot: NewFile | None = None
     """Takes the plot of accuracy by gap in popularity, as an HTML page."""
 
 
@@ -147,7 +158,7 @@ class KiltFiles:
     new one before they are scored."""
     accept_redirects: Release | None = None
     """Release in which an answer that is the title of a redirect counts as the article's."""
-    items: File | None = None
+    items: NewFile | None = None
     """Where the values of every record are written, JSON Lines."""
 
 

@@ -119,5 +119,6 @@ class SystemOptions(Checked):
     reranker: Annotated[File | None, Parameter(metavar="MODEL")] = None
     """Cross-encoder, for rerank, as kbsource rerank takes it."""
     depth: AtLeast1 | None = None
-    """Passages of a query that it reads, the first ones; by default 100."""
+    """First passages or pages of each system that are fused, and first passages that a cross-encoder reads, whatever
+    --top is; by default 100."""
     mentions: Annotated[LinkerOptions, FLAT] = LinkerOptions()

@@ -2,7 +2,9 @@
 
 A system is written as names with ``+`` and ``,`` between them. ``aliases+bm25`` is what the first finds and, behind it,
 what only the second finds. ``aliases,bm25`` are fused: documents by the sum of 1 / (60 + rank) over the systems that
-find them. A comma binds closer. ``aliases+bm25:rerank`` is what stands before the colon, reordered by a cross-encoder.
+find them among their first ``depth`` documents, and after these the others by their best rank. However many documents
+are asked for, the depth is the same, so fewer of them are the first ones of more. A comma binds closer.
+``aliases+bm25:rerank`` is what stands before the colon, reordered by a cross-encoder.
 
 ``bm25`` ranks the passages of a corpus by words, ``dense`` by vectors; ``tfidf`` ranks passages, or whole pages, by
 hashed n-grams; ``aliases`` the pages that the mentions of a question may mean. ``oracle`` knows the gold pages, and
@@ -25,6 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,17 +71,22 @@ class SearchSystem:
     linking: LinkerOptions = LinkerOptions()
     vectors: VectorIndex | None = None  # where it has ``dense``
     reranker: Reranker | None = None  # where it has ``rerank``
+    depth: int = DEPTH  # documents of each system that are fused
     tfidf: Mapping[Level, TfidfIndex] = field(default_factory=dict)  # where it has ``tfidf``, for the levels searched
 
     def search(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
         """The documents for each query, best first, so many at most; vectors are looked for once for many queries."""
         if self.name.endswith(RERANK):
             return self._reranked(queries, n_documents)
-        groups = [
-            _combined([self._found(name, queries, n_documents) for name in group.split(",")], _fused, n_documents)
-            for group in self.name.split("+")
-        ]
+        groups = [self._group(group.split(","), queries, n_documents) for group in self.name.split("+")]
         return _combined(groups, _in_order, n_documents)
+
+    def _group(self, names: Sequence[str], queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
+        """What one system finds, or several fused."""
+        if len(names) == 1:
+            return self._found(names[0], queries, n_documents)
+        runs = [self._found(name, queries, max(n_documents, self.depth)) for name in names]
+        return _combined(runs, partial(_fused, depth=self.depth), n_documents)
 
     def _reranked(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
         """What is found, its first passages in the order of a cross-encoder. A page has the place of its best passage,
@@ -134,9 +142,9 @@ class SearchSystem:
 
     def _by_gold(self, query: Query, n_documents: int) -> list[Hit]:
         """The best passages of the pages of a query's gold provenance; of those without passages none."""
-        pages = sorted(int(page) for page in query.pages if page.isdecimal())[:n_documents]
+        pages = sorted(int(page) for page in query.pages if page.isdecimal())
         best = (self.index.best_of_page(page, query.text) for page in pages)
-        return _in_order([[hit for hit in best if hit is not None]])
+        return _in_order([list(islice((hit for hit in best if hit is not None), n_documents))])
 
     def _by_aliases(self, query: Query, n_documents: int) -> list[Hit]:
         """The pages that the mentions of a query may mean, those of its subject first, each by its best passage where
@@ -144,14 +152,14 @@ class SearchSystem:
         assert self.table is not None
         found: dict[int, Hit] = {}
         for text, above in ((query.subject, 1), (query.text, 0)):
-            for alias, likelihood in rank_pages(text, self.table, self.linking, most=n_documents):
+            for alias, likelihood in rank_pages(text, self.table, self.linking):
                 page_id = str(alias.page_id)
                 found.setdefault(alias.page_id, Hit(page_id, page_id, alias.title, "", likelihood + above))
-        pages = list(found.items())[:n_documents]
         if self.level == "page":
-            return [hit for _, hit in pages]
-        best = ((self.index.best_of_page(page_id, query.text), page.score) for page_id, page in pages)
-        return [structs.replace(hit, score=score) for hit, score in best if hit is not None]
+            return list(found.values())[:n_documents]
+        best = ((self.index.best_of_page(page_id, query.text), page.score) for page_id, page in found.items())
+        hits = (structs.replace(hit, score=score) for hit, score in best if hit is not None)
+        return list(islice(hits, n_documents))
 
 
 def _combined(
@@ -169,14 +177,22 @@ def _in_order(runs: Sequence[list[Hit]]) -> list[Hit]:
     return [structs.replace(hit, score=1 / rank) for rank, hit in enumerate(found.values(), start=1)]
 
 
-def _fused(runs: Sequence[list[Hit]]) -> list[Hit]:
-    """Reciprocal rank fusion; documents of one score in the order of the first run that has them."""
+def _fused(runs: Sequence[list[Hit]], depth: int) -> list[Hit]:
+    """Reciprocal rank fusion of the first documents of each run, as many as ``depth``; documents of one score are in
+    the order of the first run that has them. A document that no run has among these follows by its best rank."""
     scores: defaultdict[str, float] = defaultdict(float)
-    for run in runs:
+    firsts = [run[:depth] for run in runs]
+    for run in firsts:
         for rank, hit in enumerate(run, start=1):
             scores[hit.document] += 1 / (FUSION_K + rank)
-    hits = [structs.replace(hit, score=scores[hit.document]) for hit in _in_order(runs)]
-    return sorted(hits, key=lambda hit: -hit.score)
+    hits = [structs.replace(hit, score=scores[hit.document]) for hit in _in_order(firsts)]
+    hits.sort(key=lambda hit: -hit.score)
+    for rank, row in enumerate(zip_longest(*(run[depth:] for run in runs)), start=depth + 1):
+        for hit in row:
+            if hit is not None and hit.document not in scores:
+                scores[hit.document] = 1 / (FUSION_K + rank)  # less than any above
+                hits.append(structs.replace(hit, score=scores[hit.document]))
+    return hits
 
 
 class Reranker:
@@ -258,7 +274,7 @@ def open_system(
             "vectors",
             "approximate",
         ),
-        ("rerank", "a cross-encoder that reads what was found", "reranker", "depth"),
+        ("rerank", "a cross-encoder that reads what was found", "reranker"),
         ("tfidf", "", "tfidf"),
     ):
         fields = {name: name.replace("-", "_") for name in names}
@@ -268,6 +284,9 @@ def open_system(
             raise SetupError(f"{said}: for --system {part}, not for {name}; leave it out.")
         if part in name and what and not {f"--{names[0]}", "--query-model"} & {*given}:
             raise SetupError(f"--system {name} needs --{names[0]}, {what}.")
+    if options.depth is not None and not name.endswith(RERANK) and "," not in name:
+        raise SetupError(f"--depth: for systems that are fused or reranked, not for {name}; leave it out.")
+    depth = options.depth or DEPTH
     with ExitStack() as stack:
         table = vectors = reranker = None
         if options.linking is not None:
@@ -279,14 +298,14 @@ def open_system(
         if options.model is not None or options.query_model is not None:
             vectors = _vectors(passages, options, note)
         if options.reranker is not None:
-            reranker = Reranker(RerankerOptions(options.reranker, depth=options.depth or DEPTH))
+            reranker = Reranker(RerankerOptions(options.reranker, depth=depth))
         index = open_index(passages, options.index, note)
         tfidf: dict[Level, TfidfIndex] = {}
         if "tfidf" in name:
             searched: set[Level] = {level, "passage"} if name.endswith(RERANK) else {level}
             for one in sorted(searched):
                 tfidf[one] = stack.enter_context(closing(_tfidf(passages, options.tfidf, one, note)))
-        yield SearchSystem(name, index, level, with_texts, table, options.mentions, vectors, reranker, tfidf)
+        yield SearchSystem(name, index, level, with_texts, table, options.mentions, vectors, reranker, depth, tfidf)
 
 
 def open_index(passages: str, folder: str | None, note: Callable[[str], None] | None) -> PassageIndex:

@@ -320,7 +320,7 @@ class TfidfIndex:
         self._n_documents = manifest.n_rows(DOCUMENTS)
         self._count = open_analyser(manifest.facts["lang"])
         self._open = ExitStack()
-        self._db = self._open.enter_context(connected(memory_mb=_MEMORY_MB, threads=1))
+        self._db = self._open.enter_context(connected(reads=[index], memory_mb=_MEMORY_MB, threads=1))
         add_release(self._db, TFIDF_INDEX, index)
 
     def search(self, query: str, n_documents: int) -> list[ScoredDocument]:

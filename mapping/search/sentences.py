@@ -9,8 +9,8 @@ from typing import NamedTuple
 from kbsource.sentences import sentence_spans
 from mapping.records import Span
 from mapping.search.bleu import bleu
+from mapping.search.details import has_capital
 from mapping.search.tokenised_page import TokenisedPage
-from mapping.search.tokens import Token
 
 LEAST_SHARE = 0.5
 """Of the words beside the names."""
@@ -39,7 +39,7 @@ def named_sentence(evidence: str, page: TokenisedPage, title: str) -> Span | Non
         text = page.elements[number].text
         for start, end in sentence_spans(text):
             tokens = page.tokeniser.tokens(text[start:end])
-            capital = [_has_capital(text[start:end], token) for token in tokens]
+            capital = [has_capital(text[start:end], token) for token in tokens]
             plain.update(token.form for token, is_capital in zip(tokens, capital, strict=True) if not is_capital)
             inner.update(token.form for token, is_capital in list(zip(tokens, capital, strict=True))[1:] if is_capital)
             sentences.append(_Sentence(number, start, end, [token.form for token in tokens]))
@@ -49,7 +49,7 @@ def named_sentence(evidence: str, page: TokenisedPage, title: str) -> Span | Non
         token.form
         for number, token in enumerate(asked)
         if any(char.isdigit() for char in token.form)
-        or (_has_capital(evidence, token) and token.form not in plain and (number or token.form in inner))
+        or (has_capital(evidence, token) and token.form not in plain and (number or token.form in inner))
     } - said
     others = {token.form for token in asked} - names - said
     n_with = Counter(form for sentence in sentences for form in {*sentence.forms} & others)
@@ -65,7 +65,3 @@ def named_sentence(evidence: str, page: TokenisedPage, title: str) -> Span | Non
     found = sentences[-best[2]]
     score = bleu([token.form for token in asked], found.forms)
     return Span(found.element, found.start, found.element, found.end, score, MATCH)
-
-
-def _has_capital(text: str, token: Token) -> bool:
-    return any(char.isupper() for char in text[token.start : token.end])

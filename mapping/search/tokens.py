@@ -146,6 +146,14 @@ def tokeniser_name(lang: str) -> str:
     return f"spacy {version('spacy')} {_spacy_lang(lang)}"
 
 
+@cache
+def stop_words(lang: str) -> frozenset[str]:
+    """The normal forms of the words of a language that carry no meaning by themselves; none where spaCy has no list."""
+    import spacy  # takes a second
+
+    return frozenset(map(normal_form, spacy.util.get_lang_class(_spacy_lang(lang)).Defaults.stop_words))
+
+
 class Tokeniser:
     """Tokenises texts of one language. Holds caches of bounded size; make one for each process.
 

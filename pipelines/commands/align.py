@@ -19,7 +19,7 @@ from kbsource.files import Folder
 from kbsource.release.kind import parse_content
 from mapping.decide import with_outcome
 from mapping.entail.signal import REFUSALS, Pair, Refused, UsualModelOptions, Verdict, answer_values
-from mapping.options import FLAT, AtLeast1, Bleu, File, FileOrPipe, FolderPath, Release, Text, Title
+from mapping.options import FLAT, AtLeast1, Bleu, File, FileOrPipe, FolderPath, Release, Text, Title, check_ending
 from mapping.records import Alignment, PageKey
 from mapping.search.numbering import Numbering
 from mapping.sources.raw_records import is_integer, iter_lines, only_known, optional_text, parse_object, text_at
@@ -353,6 +353,7 @@ def check_sources(options: Annotated[CheckSourcesOptions, FLAT], *, run: Run = R
     """
     from pipelines.jobs.check_sources import check_sources
 
+    check_ending("--output", options.output, "JSON Lines", fitting=["jsonl"])
     counts = check_sources(options, flags=run.flags(), progress=Progress())
     return Summary(
         rows=[("uses of references", counts.total()), *((f"  {label}", n) for label, n in sorted(counts.items()))],

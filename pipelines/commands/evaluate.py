@@ -19,7 +19,7 @@ from mapping.metrics.evaluation import (
     QampariEvaluation,
     QampariFiles,
 )
-from mapping.options import FLAT
+from mapping.options import FLAT, check_ending
 from pipelines.terminal import Summary, command_line
 
 app = App(
@@ -84,6 +84,8 @@ def kilt(files: Annotated[KiltFiles, FLAT], *, options: Annotated[KiltEvaluation
                 "evaluate", "kilt", f"{files.gold}/FILE", f"{files.predictions}/FILE", "--items", "ITEMS"
             ),
         )
+    if files.items is not None:
+        check_ending("--items", files.items, "JSON Lines", fitting=["jsonl"])
     scores = evaluate_kilt(files, options, reject=faults.append)
     if files.items is not None:
         with output_file(files.items) as file:
@@ -114,6 +116,8 @@ def amber(files: Annotated[AmberFiles, FLAT], *, options: Annotated[AmberOptions
     from mapping.inspector.saved import saved_page
     from mapping.metrics.amber import evaluate_amber
 
+    if files.plot is not None:
+        check_ending("--plot", files.plot, "HTML", fitting=["html"])
     faults: list[BadRecord] = []
     scores = evaluate_amber(files, options, reject=faults.append)
     chart = Section("Head and tail", (Charts((scores.gap_chart(),)),))

@@ -16,7 +16,18 @@ from cyclopts.validators import Number
 from kbsource.errors import SetupError, counted
 from kbsource.files import join
 from kbsource.records import Element, Page, instant_text
-from mapping.options import AtLeast1, File, FolderPath, Megabytes, Release, Releases, Threads, Title
+from mapping.options import (
+    AtLeast1,
+    FolderPath,
+    Megabytes,
+    NewFile,
+    Release,
+    Releases,
+    Threads,
+    Title,
+    check_ending,
+    ending_of,
+)
 from pipelines.extras import missing_extra
 from pipelines.progress import Done, Progress, size
 from pipelines.terminal import Row, Summary, command_line, facts_table, styled, table_text, text_width
@@ -477,7 +488,7 @@ def report(
     releases: Releases,
     /,
     *,
-    output: File | None = None,
+    output: NewFile | None = None,
     format: Literal["html", "markdown"] | None = None,
 ) -> Summary:
     """Write what releases are and hold as one web page.
@@ -503,7 +514,9 @@ def report(
     from mapping.inspector.opened import close_releases, open_releases
     from mapping.inspector.saved import saved_page
 
-    is_markdown = format == "markdown" or (format is None and (output or "").endswith(".md"))
+    form = format or ("markdown" if ending_of(output or "") == "markdown" else "html")
+    check_ending("--output", output or "", form, fitting=[form])
+    is_markdown = form == "markdown"
     write = to_markdown if is_markdown else saved_page
     opened = open_releases(releases)
     try:
@@ -573,6 +586,7 @@ def diff(
     output: FolderPath,
     memory_mb: Annotated[Megabytes, Parameter(validator=Number(gte=100, lte=1 << 26))] = 1000,
     threads: Threads | None = None,
+    reverse: bool = False,
 ) -> Summary:
     """Say what became of every page of a release in a later one.
 
@@ -586,6 +600,7 @@ def diff(
         output: local folder for the diff; must not exist yet.
         memory_mb: most that the joins of both releases take, in MB; the rest goes to the disk.
         threads: threads of these joins; by default one per core.
+        reverse: OLD is the release of the later day, and NEW what is gone back to.
 
     Examples:
         kbsource diff releases/enwiki-20190801 releases/enwiki-20261001 --output diffs/enwiki-2019-2026
@@ -601,7 +616,8 @@ def diff(
         seen = Done(n_done, n_total, unit=unit)
 
     with Progress().stage("diff", lambda: seen):
-        made = make_diff(old, new, output, memory_mb=memory_mb, threads=threads or os.cpu_count() or 1, on_step=see)
+        n_threads = threads or os.cpu_count() or 1
+        made = make_diff(old, new, output, memory_mb=memory_mb, threads=n_threads, reverse=reverse, on_step=see)
     counts, text = made["counts"], made["text"]
     return Summary(
         rows=[

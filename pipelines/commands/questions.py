@@ -15,7 +15,7 @@ from mapping.annotation.crowd import TaskOptions, apply_crowd
 from mapping.annotation.crowd import export_tasks as export
 from mapping.annotation.tasks import CandidateOptions, TaskForm
 from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
-from mapping.options import FLAT, AtLeast1, File, Files, FolderPath, Release
+from mapping.options import FLAT, AtLeast1, File, Files, FolderPath, NewFile, Release, check_ending
 from pipelines.terminal import Row, Summary, command_line
 
 tasks_app = App(
@@ -183,7 +183,7 @@ def candidates(
     runs: Annotated[Files, Parameter(metavar="RUN")],
     /,
     *,
-    output: File,
+    output: NewFile,
     kb: Release | None = None,
     options: Annotated[CandidateOptions, FLAT] = CandidateOptions(),
 ) -> Summary:
@@ -207,6 +207,7 @@ def candidates(
     faults: list[BadRecord] = []
     with ExitStack() as stack:
         source = stack.enter_context(KnowledgeSource.open(kb)) if kb else None
+        check_ending("--output", output, "JSON Lines", fitting=["jsonl"])
         counts = write_candidates(gold, list(runs), output, options, source=source, reject=faults.append)
     values = {**counts, "rejected": len(faults)}
     again = command_line("campaign", "tasks", output, "--output", "tasks")
@@ -265,7 +266,7 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
 
 
 @campaign_app.command
-def report(campaign: FolderPath, /, *, questions: File | None = None) -> Summary:
+def report(campaign: FolderPath, /, *, questions: NewFile | None = None) -> Summary:
     """What came of it, and how far people agree.
 
     Gives what was accepted by two people or more, Cohen's and Fleiss' kappa, who accepted gold passages, and the
@@ -282,6 +283,8 @@ def report(campaign: FolderPath, /, *, questions: File | None = None) -> Summary
 
     from mapping.annotation.campaign import report_campaign
 
+    if questions:
+        check_ending("--questions", questions, "JSON Lines", fitting=["jsonl"])
     summary, fates = report_campaign(campaign)
     if questions:
         with output_file(questions) as file:

@@ -12,7 +12,19 @@ from kbsource.errors import SetupError, counted
 from kbsource.files import absolute
 from kbsource.records import BadRecord
 from mapping.entity_linking.records import LinkerOptions
-from mapping.options import FLAT, AtLeast1, File, FolderPath, FoundForm, Level, Release, System, Text
+from mapping.options import (
+    FLAT,
+    AtLeast1,
+    File,
+    FolderPath,
+    FoundForm,
+    Level,
+    NewFile,
+    Release,
+    System,
+    Text,
+    check_ending,
+)
 from mapping.retrieval.system_options import SystemOptions
 from mapping.sources.raw_records import RawRecord
 from pipelines.commands.dumps import Run
@@ -36,7 +48,7 @@ def search(
     system: System = "bm25",
     level: Level = "passage",
     queries: File | None = None,
-    output: File | None = None,
+    output: NewFile | None = None,
     top: AtLeast1 | None = None,
     form: FoundForm | None = None,
     negatives: AtLeast1 | None = None,
@@ -88,6 +100,8 @@ def search(
             "--negatives makes lines of passages in a form of their own out of --queries; leave out --form, --level "
             "page and QUERY."
         )
+    if output is not None:
+        _check_found(output, form)
     note, with_texts = Progress().note, form != "trec"
     with open_system(passages, system, options, level=level, with_texts=with_texts, note=note) as opened:
         if queries is None or output is None:
@@ -122,6 +136,7 @@ def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) 
     from mapping.retrieval.systems import open_index
     from pipelines.jobs.read import rerank_run
 
+    _check_found(options.output, options.form)
     index = open_index(options.passages, options.index, Progress().note)
     n_queries, faults = rerank_run(options, index, flags=run.flags(), progress=Progress())
     then = _evaluated(options.queries, options.output, options.form)
@@ -145,6 +160,7 @@ def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> S
     """
     from pipelines.jobs.read import read_questions
 
+    _check_found(options.output, None)
     n_questions, n_bare, n_too_long, faults = read_questions(options, flags=run.flags(), progress=Progress())
     then = _evaluated(options.questions, options.output, None, role="--predictions")
     summary = _written(n_questions - n_too_long, options.output, faults, then)
@@ -215,7 +231,7 @@ def beir(alignment: Release, passages: Release, /, *, output: FolderPath, level:
     )
 
 
-def trec(file: File, /, *, output: File, queries: File | None = None) -> Summary:
+def trec(file: File, /, *, output: NewFile, queries: File | None = None) -> Summary:
     """Turn runs of TREC into predictions of KILT, and back.
 
     Writes a run as the predictions that kbsource evaluate kilt takes, or predictions as a run for trec_eval, ranx or
@@ -234,6 +250,7 @@ def trec(file: File, /, *, output: File, queries: File | None = None) -> Summary
     from mapping.retrieval.runs import is_run, ranked_queries, run_prediction_line, trec_lines
 
     ranked = partial(ranked_queries, file)
+    _check_found(output, None if is_run(file) else "trec")
     if not is_run(file):
         if queries is not None:
             raise SetupError(f"--queries: {file} has predictions, of which no more is needed; leave it out.")
@@ -241,6 +258,14 @@ def trec(file: File, /, *, output: File, queries: File | None = None) -> Summary
     texts = {} if queries is None else {query.query_id: query.input for query in read_queries(queries)}
     evaluated = command_line("evaluate", "kilt", queries or "GOLD", output)
     return _converted(ranked, partial(run_prediction_line, texts=texts), output, evaluated)
+
+
+def _check_found(output: str, form: FoundForm | None) -> None:
+    """Checks that a file is not called as one of another form than what is found is written in."""
+    if form == "trec":
+        check_ending("--output", output, "runs of TREC", fitting=["trec", "text", "other"])
+    else:
+        check_ending("--output", output, "JSON Lines", fitting=["jsonl"])
 
 
 def _evaluated(queries: str, output: str, form: FoundForm | None, *, role: str = "--retrieved") -> str:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import os
-import re
 import shlex
 import sys
-from contextlib import nullcontext
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -16,7 +14,7 @@ from cyclopts.validators import Number
 
 from kbsource.errors import SetupError, counted
 from kbsource.files import absolute
-from mapping.options import LARGEST, FileOrPipe, FolderPath, Like, Release, Title
+from mapping.options import LARGEST, FolderPath, Like, NewFileOrPipe, Release, Title, check_ending, ending_of
 from mapping.publish.subject import LICENCES, rights_of
 from pipelines.progress import Progress, size
 from pipelines.terminal import Summary, command_line, table_text
@@ -134,7 +132,7 @@ def export(
     pages: Annotated[tuple[Title, ...], Parameter(metavar="PAGE")] = (),
     /,
     *,
-    output: FileOrPipe,
+    output: NewFileOrPipe,
     format: Literal["text", "markdown", "html", "jsonl"] | None = None,
     links: bool = False,
     by: Literal["page", "section"] = "page",
@@ -162,14 +160,14 @@ def export(
         kbsource export releases/enwiki-20261001 'Alan Turing' --format markdown --links --output -
         kbsource export releases/enwiki-20261001 --by section --max-tokens 400 --output s3://lake/enwiki.jsonl.gz
     """
-    from kbsource.export import ExportOptions, export_pages
+    from kbsource.export import COMPRESSIONS, ExportOptions, export_pages
     from kbsource.lookup import KnowledgeSource
 
     if os.path.isdir(output):
         raise SetupError(f"--output {output} is a folder; name a file, like {output.rstrip('/')}/part-*.jsonl.gz.")
-    stem = re.sub(r"\.(gz|zst|bz2)$", "", output)
-    known: dict[str, Any] = {"txt": "text", "md": "markdown", "html": "html", "jsonl": "jsonl"}
-    form = format or known.get(stem.rpartition(".")[2], "text")
+    known: dict[str, Any] = {name: name for name in ("text", "markdown", "html", "jsonl")}
+    form = format or known.get(ending_of(output, COMPRESSIONS), "text")
+    check_ending("--output", output, form, fitting=[form], compressions=COMPRESSIONS)
     options = ExportOptions(form, has_links=links, by=by, max_tokens=max_tokens)
     with KnowledgeSource.open(release) as source, Progress().counting("export", "pages") as see:
         made = export_pages(source, output, options, titles=pages, on_progress=see)
@@ -182,7 +180,7 @@ def export(
     return Summary(said, values=values, next=command_line("inspect", release))
 
 
-def export_kilt(release: Release, /, *, output: FileOrPipe) -> Summary:
+def export_kilt(release: Release, /, *, output: NewFileOrPipe) -> Summary:
     """Write a release in the form of KILT's knowledge source.
 
     Writes one JSON record a line, as the KILT knowledge source has them, in the order of the release. wikidata_info has
@@ -191,24 +189,26 @@ def export_kilt(release: Release, /, *, output: FileOrPipe) -> Summary:
 
     Args:
         release: folder of a release of pages.
-        output: JSON Lines file; appears when it is complete. - for the standard output.
+        output: JSON Lines file, which appears when it is complete, compressed if its name ends in .gz, .zst or .bz2. -
+            for the standard output.
 
     Examples:
         kbsource export-kilt releases/enwiki-20261001 --output kilt_knowledgesource.jsonl
-        kbsource export-kilt releases/enwiki-20261001 --output - | gzip > kilt_knowledgesource.jsonl.gz
+        kbsource export-kilt releases/enwiki-20261001 --output kilt_knowledgesource.jsonl.gz
     """
+    from kbsource.export import COMPRESSIONS, opened_output
     from kbsource.kilt import write_kilt
     from kbsource.lookup import KnowledgeSource
-    from kbsource.release.output import output_file
     from kbsource.release.pages.reading import TABLE, PageItemsReader
 
     if os.path.isdir(output):
         raise SetupError(f"--output {output} is a folder; name a file, like {output.rstrip('/')}/kilt.jsonl.")
+    check_ending("--output", output, "JSON Lines", fitting=["jsonl"], compressions=COMPRESSIONS)
     is_piped = output in ("-", "/dev/stdout")
     with (
         KnowledgeSource.open(release) as source,
         Progress().counting("export", "pages") as see,
-        nullcontext(sys.stdout.buffer) if is_piped else output_file(output) as sink,
+        opened_output(output) as sink,
     ):
         n_pages, has_terms = len(source), TABLE in source.manifest.tables
         terms = PageItemsReader(release, source.manifest).terms if has_terms else None

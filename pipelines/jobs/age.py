@@ -2,10 +2,15 @@
 
 Every page has a hash of all that is searched in it. Evidence is resolved in every release, but searched for in the
 first one of those whose page is the same: a page that did not change costs one search however many releases have it.
+
+Evidence that its page has no longer is followed as ``kbsource diff`` follows text: the element that it stood in last,
+or the piece of it that the page lost, is looked for among the elements that other pages have since then. The page that
+has it is searched in that release and in the later ones.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -17,7 +22,9 @@ import apache_beam as beam
 import pyarrow as pa
 from msgspec.structs import replace
 
-from kbsource.columns import batch_of, schema_of
+from kbsource.columns import batch_of, rows_of, schema_of
+from kbsource.diff.making import LONG_CHARS
+from kbsource.diff.matching import match_elements
 from kbsource.errors import DataError, SetupError, told_fault
 from kbsource.files import Folder, absolute, base_name, join
 from kbsource.records import BadRecord
@@ -27,24 +34,27 @@ from kbsource.release.output import ReleaseFolder
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import check_sizes
 from kbsource.release.sql import add_release, connected
+from kbsource.rows import Int32, Row
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, Work, read_batches, read_rows, write_chunk
-from mapping.age import AGE, Fate, PageFacts, as_date, commit_age, fates_of, first_with
+from kbsource.runtime.database import insert
+from mapping.age import AGE, LOST, Fate, Found, PageFacts, as_date, commit_age, fates_of, first_with
 from mapping.decide import with_outcome
-from mapping.records import Alignment
+from mapping.records import Alignment, example_from_json
+from mapping.search.details import PageWords, has_other_details
 from mapping.search.page_search import SearchSettings, locate_nowhere
-from mapping.search.tokens import tokeniser_name
+from mapping.search.tokens import Tokeniser, tokeniser_name
 from mapping.write.kind import REPORT
-from pipelines.alignment.reading import EvidenceFiles
+from pipelines.alignment.reading import EvidenceFiles, ReadRecord
 from pipelines.alignment.search import Search
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import AgeOptions
 from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
-from pipelines.primitives.page_texts import ReleasePages
+from pipelines.primitives.page_texts import PageTexts, ReleasePages
 from pipelines.primitives.shuffle import CollectSorted, keep_batch
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
 from pipelines.runners.workers import do, wired
-from pipelines.transforms.align import EVIDENCE, FAULTS, REJECTED, ReadEvidence, ResolvePages
+from pipelines.transforms.align import EVIDENCE, EXAMPLES, FAULTS, REJECTED, ReadEvidence, ResolvePages
 
 _ROWS_AT_ONCE = 1 << 16
 _KIND, _ENDING = "kilt", "-kilt"
@@ -56,6 +66,81 @@ select hash(title, is_disambiguation, elements) as version,
 from pages order by _file_number, _row
 """
 """Facts of the pages of a release, in their order."""
+
+
+_PLACES = """
+insert into places
+select {number}, text_hash, page_id, title from (
+    select page_id, title, md5(unnest(list_filter(
+        list_transform(elements[2:], lambda element: element.text), lambda text: length(text) >= {least}
+    ))) as text_hash
+    from release_{number}.pages where not is_disambiguation
+) semi join lost using (text_hash)
+"""
+"""Pages of a release that have an element with a text that is looked for, some of them several times."""
+_FOLLOWED = """
+create table followed as
+with new_places as (
+    select distinct wanted.base, place.* from (select distinct base, release, text_hash from lost) wanted
+    join places place using (release, text_hash)
+    where not exists (
+        select 1 from places before where before.release = wanted.base and before.text_hash = place.text_hash
+            and (before.page_id = place.page_id or before.title = place.title)
+    )
+), there as (
+    select lost.part, lost.chunk, lost.ordinal, lost.output, lost.evidence, lost.base, lost.release,
+        min({'is_piece': is_piece, 'page_id': place.page_id})
+            filter (where place.page_id is not null).page_id as page_id
+    from lost
+    left join new_places place on place.base = lost.base and place.release = lost.release
+        and place.text_hash = lost.text_hash and place.page_id is distinct from lost.page_id
+    group by all
+)
+select * replace (last_value(page_id ignore nulls) over (
+    partition by part, chunk, ordinal, output, evidence, base order by release
+) as page_id) from there
+"""
+"""The page that evidence was moved to, by release: the one that has its text, else the last one that had it."""
+_STARTS = """
+select part, chunk, ordinal, output, evidence, release, page_id, title, {starts}[_file_number + 1] + _row as position
+from release_{number}.pages join followed using (page_id) where release = {number}
+"""
+
+
+class Lost(Row):
+    """A text that is looked for in a release, since its page has evidence in it no longer."""
+
+    part: Int32
+    chunk: Int32
+    ordinal: int
+    output: Int32
+    evidence: Int32
+    base: Int32  # the last release before in which it stood in its page
+    release: Int32
+    page_id: int | None  # its page, which has it not
+    text_hash: str
+    is_piece: bool  # a piece of the element that it stood in, not all of it
+
+
+class Followed(Row):
+    """A page that is searched for evidence which was moved to it, in a release."""
+
+    part: Int32
+    chunk: Int32
+    ordinal: int
+    output: Int32
+    evidence: Int32
+    release: Int32
+    page_id: int
+    title: str
+    position: int
+
+
+class Located(Alignment):
+    """A row of the search of a release."""
+
+    has_other_details: bool = False
+    """Whether the text that is near has other numbers, dates or names."""
 
 
 class Snapshot(NamedTuple):
@@ -201,19 +286,26 @@ def look_in_all(
         | "all releases" >> beam.CoGroupByKey()
         | "wanted" >> do(_wanted, snapshots=snapshots, folder=join(staging, "wanted"))
     )
-    found = (
-        wanted
-        | "spread" >> beam.Reshuffle()
-        | "search"
-        >> GuardedMap(
-            partial(Searches, tuple(ReleasePages.open(one.kb) for one in snapshots)),
-            folder=join(staging, "found"),
-            timeout_s=options.evidence_timeout_s,
-            memory_bytes=options.worker_memory_bytes,
-            beats=join(staging, _BEATS),
-        )
-    )[CHUNKS] | "found" >> beam.MapTuple(partial(_by_chunk, n_releases=len(snapshots)))
+    found = (wanted | "spread" >> beam.Reshuffle() | "search" >> _searched(snapshots, options, staging, "found"))[
+        CHUNKS
+    ] | "found" >> beam.MapTuple(partial(_by_chunk, n_releases=len(snapshots)))
     joined = {"found": found, **{f"resolved {number}": rows for number, rows in resolved.items()}}
+    lost = (
+        joined
+        | "own pages" >> beam.CoGroupByKey()
+        | "lost" >> do(_lost, snapshots=snapshots, threshold=options.threshold, folder=join(staging, "lost"))
+    )
+    followed = beam.pvalue.AsSingleton(
+        lost | "follow" >> CollectSorted(partial(_follow, snapshots=snapshots, folder=join(staging, "followed")))
+    )
+    joined["elsewhere"] = (
+        resolved
+        | "with others" >> beam.CoGroupByKey()
+        | "other pages" >> do(_elsewhere, followed, n_releases=len(snapshots), folder=join(staging, "elsewhere"))
+        | "spread others" >> beam.Reshuffle()
+        | "search others" >> _searched(snapshots, options, staging, "found-elsewhere")
+    )[CHUNKS] | "found elsewhere" >> beam.MapTuple(partial(_by_chunk, n_releases=len(snapshots)))
+    joined["examples"] = read[EXAMPLES] | "by chunk" >> beam.MapTuple(_keyed)
     fates = (
         joined
         | "all" >> beam.CoGroupByKey()
@@ -227,6 +319,16 @@ def look_in_all(
         )
     )
     return {_FATES: fates, REJECTED: read[REJECTED]}
+
+
+def _searched(snapshots: Sequence[Snapshot], options: AgeOptions, staging: str, name: str) -> GuardedMap:
+    return GuardedMap(
+        partial(Searches, tuple(ReleasePages.open(one.kb) for one in snapshots), options.threshold),
+        folder=join(staging, name),
+        timeout_s=options.evidence_timeout_s,
+        memory_bytes=options.worker_memory_bytes,
+        beats=join(staging, _BEATS),
+    )
 
 
 def _fail(element: tuple[int, Mapping[str, str]]) -> Iterable[Any]:
@@ -286,52 +388,193 @@ def _by_chunk(key: ChunkKey, stored: BatchRef, n_releases: int) -> tuple[int, tu
 class Searches:
     """The search of all releases; the keys of chunks say which is meant."""
 
-    schema = schema_of(Alignment)
+    schema = schema_of(Located)
 
-    def __init__(self, releases: Sequence[ReleasePages]) -> None:
-        self._releases, self._searches = releases, dict[int, Search]()
+    def __init__(self, releases: Sequence[ReleasePages], threshold: float) -> None:
+        self._releases, self._threshold = releases, threshold
+        self._searches = dict[int, tuple[Search, _Details]]()
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         number = work.key.part % len(self._releases)
         if number not in self._searches:
-            self._searches[number] = Search(self._releases[number], SearchSettings(), {})
-        return self._searches[number](rows, work)
+            pages = self._releases[number]
+            self._searches[number] = Search(pages, SearchSettings(), {}), _Details(pages, self._threshold)
+        search, details = self._searches[number]
+        for batch in search(rows, work):
+            rows_found = rows_of(batch, Alignment)
+            located = [Located(**_values(row), has_other_details=details.differ(row)) for row in rows_found]
+            yield batch_of(located, Located)
+
+
+def _values(row: Alignment) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in row.__struct_fields__}
+
+
+class _Details:
+    """Whether the texts that were found in a release have other numbers, dates or names than the evidence."""
+
+    def __init__(self, pages: ReleasePages, threshold: float) -> None:
+        self._texts, self._lang, self._threshold = PageTexts(pages), pages.lang, threshold
+        self._tokeniser = Tokeniser(pages.lang)
+        self._words = lru_cache(1)(self._words_of)  # rows of a page come together
+
+    def differ(self, row: Alignment) -> bool:
+        is_near = with_outcome(row, self._threshold).outcome in ("exact", "near")
+        if not is_near or row.span is None or row.span.match == "exact":
+            return False
+        words = self._words(row.position)
+        return has_other_details(row.evidence_text or "", row.text or "", words, self._tokeniser, self._lang)
+
+    def _words_of(self, position: int) -> PageWords:
+        page = self._texts.page(position)
+        body = (element.text for element in page.elements if element.kind not in ("title", "heading"))
+        return PageWords.of(page.title, body, self._tokeniser)
+
+
+_Key = tuple[int, int, int]
+_Given = Mapping[str, Iterable[Any]]
+
+
+def _found(
+    given: _Given, snapshots: Sequence[Snapshot], threshold: float
+) -> Iterator[tuple[_Key, list[Alignment], list[PageFacts | None], list[Found]]]:
+    """By record, output and evidence its rows as resolved, its pages and its outcomes, in the order of the releases."""
+    found = {
+        number: {(row.ordinal, *row.key): row for row in read_rows(BatchRef(*stored), Located)}
+        for number, stored in given["found"]
+    }
+    resolved = [BatchRef(*next(iter(given[f"resolved {number}"]))) for number in range(len(snapshots))]
+    for place, own in _by_evidence(resolved).items():
+        pages = _facts(own, snapshots)
+        yield (
+            place,
+            own,
+            pages,
+            [
+                Found(locate_nowhere(row))
+                if page is None
+                else _as_found(row, found[first_with(pages, number)].get(place), place, threshold)
+                for number, (row, page) in enumerate(zip(own, pages, strict=True))
+            ],
+        )
+
+
+def _as_found(row: Alignment, found: Located | None, place: _Key, threshold: float) -> Found:
+    """What was found for an evidence in the first release that has its page as this one has it."""
+    if found is None:
+        raise DataError(f"evidence {place} has no outcome. Report this, it is a defect.")
+    own = replace(found, page_id=row.page_id, title=row.title, found_by=row.found_by, hops=row.hops)
+    return Found(with_outcome(own, threshold), found.has_other_details)
+
+
+def _lost(
+    element: tuple[int, _Given], *, snapshots: Sequence[Snapshot], threshold: float, folder: str
+) -> Iterator[tuple[ChunkKey, BatchRef]]:
+    """(chunk, its rows as resolved and as found) -> (key, rows of ``Lost``)."""
+    chunk, given = element
+    key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
+    texts = [PageTexts(ReleasePages.open(one.kb)) for one in snapshots]
+
+    @lru_cache(64)
+    def elements(release: int, position: int) -> list[str]:
+        return [element.text for element in texts[release].page(position).elements]
+
+    rows: list[Lost] = []
+    for place, own, _, outcomes in _found(given, snapshots, threshold):
+        base: int | None = None
+        for number, one in enumerate(outcomes):
+            if one.fate in ("exact", "near") and one.aligned.span is not None:
+                base = number
+            elif one.fate in LOST and base is not None:
+                span, position = outcomes[base].aligned.span, own[number].position
+                assert span is not None
+                old = elements(base, own[base].position)
+                new = elements(number, position) if position >= 0 else None
+                for is_piece, text in enumerate(_sought(old, new, span.start_element, span.start_char)):
+                    text_hash = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+                    rows.append(Lost(*key, *place, base, number, own[number].page_id, text_hash, bool(is_piece)))
+    for pages in texts:
+        pages.close()
+    yield key, keep_batch(key, batch_of(rows, Lost), folder)
+
+
+def _sought(old: Sequence[str], new: Sequence[str] | None, element: int, start: int) -> Iterator[str]:
+    """The texts that are looked for elsewhere for what stood in an element of a page: all of it, and the piece that the
+    page lost; long ones only.
+
+    Args:
+        old, new: texts of the page, where it stood in it and later; None for no page.
+    """
+    texts = [old[element]]
+    for piece in match_elements(old, new).pieces if new is not None and element else ():
+        if piece.old_element == element and piece.new_element is None and piece.old_start <= start < piece.old_end:
+            texts.append(old[element][piece.old_start : piece.old_end].strip())
+    return (text for text in dict.fromkeys(texts) if element and len(text) >= LONG_CHARS)
+
+
+def _follow(
+    lost: Sequence[tuple[ChunkKey, BatchRef]], *, snapshots: Sequence[Snapshot], folder: str
+) -> Iterator[BatchRef]:
+    """Rows of ``Lost`` -> rows of ``Followed``, by chunk, ordinal, output, evidence and release."""
+    batches = [batch for _, stored in lost for batch in read_batches(BatchRef(*stored))]
+    rows: list[Any] = []
+    if any(batch.num_rows for batch in batches):
+        with connected() as db:
+            insert(db, "lost", batches, schema_of(Lost))
+            db.execute("create table places (release integer, text_hash varchar, page_id bigint, title varchar)")
+            for number, one in enumerate(snapshots):
+                add_release(db, PAGES_RELEASE, one.kb, schema=f"release_{number}", places=True)
+                db.execute(_PLACES.format(number=number, least=LONG_CHARS))
+            db.execute(_FOLLOWED)
+            for number, one in enumerate(snapshots):
+                starts = ReleasePages.open(one.kb).starts()
+                rows += db.execute(_STARTS.format(number=number, starts=starts)).fetchall()
+    followed = [Followed(*row) for row in sorted(rows)]
+    yield keep_batch(ChunkKey(0, 0), batch_of(followed, Followed), folder)
+
+
+def _elsewhere(
+    element: tuple[int, Mapping[int, Iterable[BatchRef]]], followed: BatchRef, *, n_releases: int, folder: str
+) -> Iterator[Any]:
+    """(chunk, its rows in each release) -> (key, those that are searched for in other pages) as ``_wanted``."""
+    chunk, given = element
+    key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
+    known = _by_evidence([BatchRef(*next(iter(given[number]))) for number in range(n_releases)])
+    others: list[list[Alignment]] = [[] for _ in range(n_releases)]
+    for to in read_rows(BatchRef(*followed), Followed):
+        if (to.part, to.chunk) == key:
+            row = known[to.ordinal, to.output, to.evidence][to.release]
+            others[to.release].append(replace(row, position=to.position, page_id=to.page_id, title=to.title, hops=0))
+    for number, rows in enumerate(others):
+        in_order = sorted(rows, key=lambda row: row.position)
+        of_release = ChunkKey(key.part * n_releases + number, key.chunk)
+        yield of_release, keep_batch(of_release, batch_of(in_order, Alignment), folder)
 
 
 def _fates(
-    element: tuple[int, dict[str, Iterable[Any]]],
+    element: tuple[int, _Given],
     *,
     snapshots: Sequence[Snapshot],
     names: Sequence[str],
     threshold: float,
     folder: str,
 ) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """(chunk, its rows as resolved and as found) -> (key, rows of ``Fate``)."""
+    """(chunk, its records, its rows as resolved and as found) -> (key, rows of ``Fate``)."""
     chunk, given = element
     key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
-    found = {
-        number: {(row.ordinal, *row.key): row for row in read_rows(BatchRef(*stored), Alignment)}
-        for number, stored in given["found"]
-    }
-    resolved = [BatchRef(*next(iter(given[f"resolved {number}"]))) for number in range(len(snapshots))]
+    elsewhere: dict[_Key, dict[int, Found]] = {}
+    for number, stored in given["elsewhere"]:
+        for row in read_rows(BatchRef(*stored), Located):
+            found = Found(with_outcome(row, threshold), row.has_other_details)
+            elsewhere.setdefault((row.ordinal, *row.key), {})[number] = found
+    records = (row for stored in given["examples"] for row in read_rows(BatchRef(*stored), ReadRecord))
+    questions = {row.ordinal: example_from_json(row.example).input for row in records if row.example is not None}
+    dates = [one.date for one in snapshots]
     rows: list[Fate] = []
-    for place, own in _by_evidence(resolved).items():
-        pages = _facts(own, snapshots)
-        outcomes = [
-            locate_nowhere(row) if page is None else _as_found(row, found[first_with(pages, number)].get(place), place)
-            for number, (row, page) in enumerate(zip(own, pages, strict=True))
-        ]
-        rows += fates_of(
-            names[key.part], [with_outcome(one, threshold) for one in outcomes], pages, [one.date for one in snapshots]
-        )
+    for place, _, pages, outcomes in _found(given, snapshots, threshold):
+        question, moved = questions.get(place[0]), elsewhere.get(place)
+        rows += fates_of(names[key.part], outcomes, pages, dates, question=question, elsewhere=moved)
     yield key, keep_batch(key, batch_of(rows, Fate), folder)
-
-
-def _as_found(row: Alignment, found: Alignment | None, place: tuple[int, int, int]) -> Alignment:
-    """What was found for an evidence in the first release that has its page as this one has it."""
-    if found is None:
-        raise DataError(f"evidence {place} has no outcome. Report this, it is a defect.")
-    return replace(found, page_id=row.page_id, title=row.title, found_by=row.found_by, hops=row.hops)
 
 
 def _commit(

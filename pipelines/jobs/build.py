@@ -17,6 +17,7 @@ import apache_beam as beam
 from apache_beam.pvalue import AsSingleton
 
 from kbsource.dump.check import CheckReport, DumpFinding, check_dump
+from kbsource.dump.dates import check_one_day
 from kbsource.dump.digests import HashedFile, hash_file, write_hashes
 from kbsource.dump.ranges import DumpRange, expand_inputs, from_root, plan_ranges, range_size, size_of
 from kbsource.dump.rejects import check_rejects
@@ -104,6 +105,9 @@ def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
     database = None if props is None else page_props_database(props)
     paths = from_root(expand_inputs(options.dump))
     n_bytes = size_of(paths)
+    sidecars = [path for path in (props, options.siteinfo) if path is not None]
+    for path in sidecars:
+        check_one_day((*paths[:1], absolute(path)))
     report = _check(paths, n_bytes, options, progress)
     assert report.header is not None  # a dump without a readable head has an error
     site = report.header.site

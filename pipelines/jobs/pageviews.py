@@ -20,7 +20,7 @@ from kbsource.dump.lines import LineRange, plan_lines
 from kbsource.dump.rejects import DAMAGED_BYTES
 from kbsource.dump.siteinfo import language_of_dbname
 from kbsource.errors import DataError, SetupError
-from kbsource.files import join
+from kbsource.files import base_name, join
 from kbsource.pageviews import (
     MERGED_ROWS,
     PAGEVIEWS_RELEASE,
@@ -100,14 +100,14 @@ def make_pageviews(
     return MadeRelease(options.output, PAGEVIEWS_RELEASE.read(output), time.monotonic() - started, steps)
 
 
-def check_views_files(names: Sequence[str]) -> None:
+def check_views_files(paths: Sequence[str]) -> None:
     """Finds files whose views are not to be summed.
 
     Raises:
         SetupError: views of programs, or of a day and of the month that it is in.
     """
     times: defaultdict[str, str] = defaultdict(str)
-    for name in names:
+    for name in map(base_name, paths):
         if agent := _AGENT.search(name):
             raise SetupError(f"{name} has views by programs ({agent[1]}); give the files of users, ….-user.bz2.")
         if found := _TIME.search(name):

@@ -70,8 +70,8 @@ def line_files(
 ) -> LineFiles:
     """The files that patterns stand for, hashed, and cut into ranges of a size that suits them unless one is given.
 
-    ``plan`` cuts files into ranges, and refuses what cannot be read; ``check`` looks at the base names, and refuses
-    files that do not go together. The output is a folder that is new, or left by a run that was killed.
+    ``plan`` cuts files into ranges, and refuses what cannot be read; ``check`` looks at the paths, and refuses files
+    that do not go together. The output is a folder that is new, or left by a run that was killed.
 
     Raises:
         SetupError: a file or the folder is wrong.
@@ -80,7 +80,7 @@ def line_files(
     folder = output_folder(output)
     paths = from_root(expand_paths(patterns))
     if check is not None:
-        check([base_name(path) for path in paths])
+        check(paths)
     n_bytes = range_size(size_of(paths), range_bytes)
     plan(paths, range_bytes=n_bytes)  # what cannot be read is refused before it is hashed
     with progress.adding("hash", size_of(paths)) as add:

@@ -18,6 +18,7 @@ import apache_beam as beam
 import msgspec
 import pyarrow as pa
 
+from kbsource.dump.dates import check_one_day
 from kbsource.dump.lines import LineRange
 from kbsource.dump.rejects import DAMAGED_BYTES
 from kbsource.errors import DataError
@@ -66,7 +67,13 @@ def make_wikidata(
     started = time.monotonic()
     pipeline = new_pipeline(flags)
     given = line_files(
-        options.dump, options.output, options.range_bytes, plan=plan_lines, flags=flags, progress=progress
+        options.dump,
+        options.output,
+        options.range_bytes,
+        plan=plan_lines,
+        check=check_one_day,
+        flags=flags,
+        progress=progress,
     )
     output, hashed, ranges, inputs = given
     with ReleaseFolder(output, kind=WIKIDATA_RELEASE, job=given.job(options.data_options())) as out:

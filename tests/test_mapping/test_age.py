@@ -7,8 +7,9 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
-from mapping.age import Fate, PageFacts, fates_of, first_with, half_life
+from mapping.age import Fate, Found, PageFacts, fates_of, first_with, half_life
 from mapping.records import Alignment, PageKey, Span
 
 DATES = ("20190801", "20200801", "20210801", "20220801")
@@ -30,7 +31,7 @@ def found(outcome: str, page_id: int | None = 7, section: str | None = "Course")
 
 def fates(*outcomes: Alignment, pages: tuple[PageFacts | None, ...] | None = None) -> list[Fate]:
     known = tuple(None if one.page_id is None else PAGE for one in outcomes) if pages is None else pages
-    return list(fates_of("nq-dev", outcomes, known, DATES[: len(outcomes)]))
+    return list(fates_of("nq-dev", [*map(Found, outcomes)], known, DATES[: len(outcomes)]))
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,31 @@ def fates(*outcomes: Alignment, pages: tuple[PageFacts | None, ...] | None = Non
 )
 def test_evidence_falls_once_it_stands_no_more(outcomes: list[Alignment], expected: list[str]) -> None:
     assert [f"{one.fate} fell" if one.fell else one.fate for one in fates(*outcomes)] == expected
+
+
+def test_what_is_near_with_other_details_falls() -> None:
+    rows = list(
+        fates_of("nq-dev", [Found(found("near")), Found(found("near", section="End"), True)], [PAGE] * 2, DATES)
+    )
+    assert [(one.fate, one.fell) for one in rows] == [("near", False), ("near_changed", True)]
+
+
+def test_evidence_that_was_moved_stands_in_its_new_page() -> None:
+    own = [Found(found(outcome)) for outcome in ("exact", "weak", "weak", "exact")]
+    other = {1: Found(found("exact", 8)), 2: Found(found("near", 8), True), 3: Found(found("exact", 8))}
+    rows = list(fates_of("nq-dev", own, [PAGE] * 4, DATES, question="Who?", elsewhere=other))
+    assert [(one.fate, one.page_id, one.fell) for one in rows] == [
+        ("exact", 7, False),
+        ("moved", 8, False),
+        ("near_changed", 8, True),
+        ("exact", 7, False),
+    ]
+    assert {one.question for one in rows} == {"Who?"}
+
+
+def test_what_is_gone_keeps_its_last_title() -> None:
+    there, gone = structs.replace(found("exact"), title="River"), found("page_missing", None)
+    assert [one.last_title for one in fates(gone, there, gone)] == [None, "River", "River"]
 
 
 def test_the_kind_of_a_page_is_that_of_where_it_was_first_found() -> None:

@@ -106,6 +106,17 @@ def test_long_texts_are_found_in_other_pages_and_sections_under_other_heads(tmp_
     assert "| A\\|B | 1 | changed | 155 | " in (tmp_path / "diff" / "report.md").read_text("utf-8")
 
 
+def test_the_older_release_comes_first_unless_reversed(tmp_path: Path) -> None:
+    old = str(write_world(tmp_path / "old", OLD, date="20190801"))
+    new = str(write_world(tmp_path / "new", NEW, date="20261001"))
+    with pytest.raises(SetupError, match=r"is of 20261001, which is later than .* of 20190801; .* add --reverse"):
+        make_diff(new, old, str(tmp_path / "diff"))
+    with pytest.raises(SetupError, match=r"is of 20190801, which is earlier than .* of 20261001; leave --reverse out"):
+        make_diff(old, new, str(tmp_path / "diff"), reverse=True)
+    assert not (tmp_path / "diff").exists()
+    assert make_diff(new, old, str(tmp_path / "diff"), reverse=True)["old"]["dump_date"] == "20261001"
+
+
 def test_releases_of_two_wikis_have_no_diff(tmp_path: Path) -> None:
     old, new = write_world(tmp_path / "old", OLD), write_world(tmp_path / "new", NEW, wiki="dewiki")
     with pytest.raises(SetupError, match=r"is of enwiki, .* of dewiki; name two releases of one wiki"):

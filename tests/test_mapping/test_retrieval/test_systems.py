@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("tantivy")
 
@@ -18,7 +20,7 @@ from mapping.options import Level
 from mapping.retrieval.index import PassageIndex, make_index
 from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.system_options import RerankerOptions, SystemOptions
-from mapping.retrieval.systems import FUSION_K, Reranker, SearchSystem, open_system, reordered
+from mapping.retrieval.systems import FUSION_K, Reranker, SearchSystem, _fused, open_system, reordered
 from mapping.retrieval.vectors import ScoredPassage, VectorIndex
 from tests.support.tiny_nli import overlap_model
 from tests.test_mapping.test_retrieval.test_index import passage, write_corpus
@@ -209,4 +211,50 @@ def test_tfidf_ranks_passages_or_whole_pages(tmp_path: Path) -> None:
         pytest.raises(SetupError, match="--tfidf: for --system tfidf, not for bm25"),
         open_system(corpus, "bm25", SystemOptions(tfidf="elsewhere")),
     ):
+        pass
+
+
+_RUNS = st.lists(st.lists(st.integers(0, 12), unique=True), min_size=1, max_size=4)
+
+
+def _hit(number: int) -> Hit:
+    return Hit(str(number), str(number), "", "", 1.0)
+
+
+@given(_RUNS, st.integers(1, 8), st.integers(1, 14), st.integers(1, 14))
+def test_fewer_fused_documents_are_the_first_of_more(runs: list[list[int]], depth: int, fewer: int, more: int) -> None:
+    fewer, more = sorted((fewer, more))
+    short, long = (
+        [(hit.document, hit.score) for hit in _fused([[*map(_hit, run[: max(n, depth)])] for run in runs], depth)[:n]]
+        for n in (fewer, more)
+    )
+    assert short == long[:fewer]
+    assert [score for _, score in long] == sorted((score for _, score in long), reverse=True)
+    assert len(long) == min(more, len({one for run in runs for one in run[: max(more, depth)]}))
+
+
+@pytest.mark.parametrize("level", ["passage", "page"])
+@pytest.mark.parametrize(
+    "system",
+    [
+        *("bm25", "aliases", "oracle", "aliases+bm25", "aliases,bm25", "bm25,aliases,oracle", "bm25+aliases,oracle"),
+        *("aliases,bm25:rerank", "bm25:rerank", "oracle+bm25,aliases:rerank"),
+    ],
+)
+@pytest.mark.parametrize("depth", [1, 2, 100])
+def test_the_number_of_documents_cuts_and_nothing_else(
+    opened: SearchSystem, system: str, level: str, depth: int
+) -> None:
+    query = Query("q", "Lantern stairs lit on the sound", subject="Stairs", pages=("9", "1", "2"))
+    of_depth = replace(opened, depth=depth)
+    all_found = [(hit.document, hit.score) for hit in _hits(of_depth, system, query, level, 50)]
+    assert len(all_found) > 1
+    for n_documents in range(1, len(all_found)):
+        found = [(hit.document, hit.score) for hit in _hits(of_depth, system, query, level, n_documents)]
+        assert found == all_found[:n_documents]
+
+
+def test_depth_is_of_systems_that_are_fused_or_reranked(opened: SearchSystem) -> None:
+    said = "--depth: for systems that are fused or reranked, not for bm25"
+    with pytest.raises(SetupError, match=said), open_system("corpus", "bm25", SystemOptions(depth=5)):
         pass

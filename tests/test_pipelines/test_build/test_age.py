@@ -21,7 +21,7 @@ from mapping.records import PageKey
 from mapping.search.numbering import paragraphs_of
 from mapping.search.page_search import Locator
 from pipelines.cli import main
-from tests.support.diff_worlds import Changes, write_world
+from tests.support.diff_worlds import Changes, World, WorldPage, write_world
 from tests.support.inspected import client_of
 from tests.support.verified import seal, verified
 
@@ -91,6 +91,9 @@ def test_every_fate_is_what_a_search_of_each_release_finds(worlds: list[str], ro
                 fate = {"page_missing": "page_gone", "page_ambiguous": "page_gone"}
                 outcome = with_outcome(found, 0.5).outcome
                 wanted = fate.get(outcome, outcome)
+                if wanted in ("weak", "page_gone") and row["page_id"] != found.page_id:
+                    assert row["fate"] in ("moved", "near_changed")
+                    continue  # in the page that its text was moved to
                 assert row["fate"] == wanted or (row["fate"] == "moved" and wanted in ("exact", "near")), row
                 assert (row["page_id"], row["text"]) == (found.page_id, found.text)
                 n_compared += 1
@@ -180,3 +183,70 @@ def test_releases_of_one_day_or_of_other_wikis_are_refused(
     assert main(["age", worlds[0], other, *given]) == 2
     assert "name releases of one wiki" in capsys.readouterr().err
     assert not (tmp_path / "age").exists()
+
+
+_TEXT = "The old mill by the river was built in {} by Ann Lee and her brother for the goats of the harbour town."
+_OTHER = "Nothing much is known of the place, but that ships from the north came there in winter for salt and wool."
+
+
+def _written(folder: Path, date: str, pages: dict[int, tuple[str, tuple[str, ...]]]) -> str:
+    world = World({page_id: WorldPage(page_id, title, texts) for page_id, (title, texts) in pages.items()})
+    return str(write_world(folder / date, world, date=date))
+
+
+def test_text_is_followed_into_other_pages_and_changed_details_fall(tmp_path: Path) -> None:
+    mill, lee = (_TEXT.format(year) for year in (1901, 1902))
+    second = (
+        "In the song of the century a lake is crossed by two boats, and neither of them is ever seen again, some say."
+    )
+    inn = "An inn stood here, of which the books of the town say that its songs were heard from across the wide river."
+    long = f"{_OTHER} {mill}"
+    before = {
+        1: ("Moved", (_OTHER, mill)),
+        2: ("Changed", (mill,)),
+        3: ("Gone", (second,)),
+        4: ("Copied", (_OTHER, inn)),
+        5: ("Copy", (inn,)),
+        6: ("Home", (_OTHER,)),
+        7: ("Part", (long,)),
+        8: ("Other home", (_OTHER,)),
+    }
+    after = {
+        1: ("Moved", (_OTHER,)),
+        2: ("Changed", (lee,)),
+        4: ("Copied", (_OTHER,)),
+        5: ("Copy", (inn,)),
+        6: ("Home", (_OTHER, mill, second)),
+        7: ("Part", (_OTHER,)),
+        8: ("Other home", (_OTHER,)),
+    }
+    last = {**after, 6: ("New home", (_OTHER, lee, second.replace("ever seen", "seen here")))}
+    worlds = [_written(tmp_path, date, one) for date, one in zip(DATES, (before, after, last), strict=True)]
+    records = [(1, 2), (2, 1), (3, 1), (4, 2), (7, 1)]
+    lines = []
+    for page_id, number in records:
+        title, texts = before[page_id]
+        start = len(_OTHER) + 1 if page_id == 7 else 0
+        span = {"start_paragraph_id": number, "end_paragraph_id": number, "start_character": start}
+        span |= {"end_character": len(texts[number - 1]), "section": "Section::::Abstract.", "bleu_score": 1.0}
+        place = {"wikipedia_id": str(page_id), "title": title, **span, "meta": {}}
+        output = [{"answer": "yes", "provenance": [place]}]
+        lines.append(json.dumps({"id": title, "input": f"Is {title} so?", "output": output}))
+    (tmp_path / "moves-dev-kilt.jsonl").write_text("\n".join(lines))
+    made = _age(worlds, tmp_path / "moves-dev-kilt.jsonl", tmp_path / "age")
+    rows = list(read_table(str(made), "fates"))
+    fates = {
+        title: [row["fate"] for row in rows if row["example_id"] == title]
+        for title in dict.fromkeys(row["example_id"] for row in rows)
+    }
+    assert fates == {
+        "Moved": ["exact", "moved", "near_changed"],
+        "Changed": ["exact", "near_changed", "near_changed"],
+        "Gone": ["exact", "moved", "moved"],
+        "Copied": ["exact", "weak", "weak"],
+        "Part": ["exact", "moved", "near_changed"],
+    }
+    gone = [row for row in rows if row["example_id"] == "Gone"]
+    assert [(row["page_id"], row["title"]) for row in gone] == [(3, "Gone"), (6, "Home"), (6, "New home")]
+    assert {row["question"] for row in gone} == {"Is Gone so?"}
+    assert not verified(made).findings

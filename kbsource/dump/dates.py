@@ -1,0 +1,101 @@
+"""The day that the files of a dump are of, by their names, their folders and the ``dumpstatus.json`` beside them.
+
+Files of two days are not one dump: pages that were moved, merged or deleted between them come twice or not at all.
+Source: https://dumps.wikimedia.org/<wiki>/<date>/ as of 2026: a dump is called by the day on which it was begun.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable
+from datetime import date, timedelta
+from typing import NamedTuple
+
+import orjson
+
+from kbsource.errors import SetupError
+from kbsource.files import Folder, base_name, join
+
+STATUS = "dumpstatus.json"
+MOST_DAYS_LATER = timedelta(days=14)
+"""How long after its day a dump may still take in revisions, at most: the next one begins then."""
+_IN_NAME = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
+_OF_FOLDER = re.compile(r"(?:\A|[/_-])(\d{4})-?(\d\d)-?(\d\d)\Z")
+
+
+class DumpDay(NamedTuple):
+    """The day of a file, and what says so."""
+
+    day: date
+    source: str  #: ``its name``, ``its folder`` or ``dumpstatus.json``
+
+
+def written_date(path: str) -> str | None:
+    """The date in the name of a file of a dump, as it is written there; None without one.
+
+    >>> written_date("dumps/enwiki-20261001-pages-articles1.xml.bz2"), written_date("20261001-all.json.bz2")
+    ('20261001', '20261001')
+    """
+    found = _IN_NAME.search(f"-{base_name(path)}")
+    return None if found is None else found[1]
+
+
+def day_of(path: str) -> DumpDay | None:
+    """The day that a file of a dump is of; None where nothing says it.
+
+    Its own name comes first, then the files that ``dumpstatus.json`` names, then the name of its folder.
+    """
+    if (written := written_date(path)) is not None and (day := _day(written)) is not None:
+        return DumpDay(day, "its name")
+    folder = posixpath.dirname(path)
+    if (day := _status_day(join(folder, STATUS))) is not None:
+        return DumpDay(day, STATUS)
+    found = _OF_FOLDER.search(folder)
+    day = None if found is None else _day("".join(found.groups()))
+    return None if day is None else DumpDay(day, "its folder")
+
+
+def _day(written: str) -> date | None:
+    try:
+        return date.fromisoformat(written)
+    except ValueError:
+        return None
+
+
+def _status_day(path: str) -> date | None:
+    """The day in the names of the files of a ``dumpstatus.json``; None where it has none or several, or is none."""
+    file = Folder.of(path)
+    if not file.exists():
+        return None
+    try:
+        jobs = orjson.loads(file.read())["jobs"].values()
+        days = {_day(found) for job in jobs for name in job.get("files", {}) if (found := written_date(name))}
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return None  # ``find_published`` says what is wrong with it
+    return days.pop() if len(days) == 1 else None
+
+
+def two_days(paths: Iterable[str]) -> str:
+    """What is wrong with files that are given as those of one dump: two of them with their days; empty for nothing."""
+    first: tuple[str, DumpDay] | None = None
+    for path in paths:
+        found = day_of(path)
+        if found is None:
+            continue
+        if first is None:
+            first = path, found
+        elif first[1].day != found.day:
+            both = ((base_name(name), *own) for name, own in (first, (path, found)))
+            return " and ".join(f"{name} is of {day.isoformat()} (by {source})" for name, day, source in both)
+    return ""
+
+
+def check_one_day(paths: Iterable[str]) -> None:
+    """Checks that files are of one dump.
+
+    Raises:
+        SetupError: they are of two days, which it names.
+    """
+    if said := two_days(paths):
+        raise SetupError(f"{said}: that is not one dump. Give the files of one day.")

@@ -1,0 +1,102 @@
+"""Files that commands write: none is overwritten without --force, and none is called as one of another form."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from pipelines.app import make_app, parse_command
+from pipelines.cli import main
+
+
+@pytest.fixture
+def release(kb: Path) -> str:
+    return str(kb)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["export", "RELEASE", "Kelp", "--output"],
+        ["export-kilt", "RELEASE", "--output"],
+        ["report", "RELEASE", "--output"],
+        ["search", "passages", "--queries", "q.jsonl", "--output"],
+        ["trec", "run.trec", "--output"],
+        ["rerank", "passages", "run.trec", "--queries", "q.jsonl", "--model", "m", "--output"],
+        ["read", "q.jsonl", "--model", "m", "--output"],
+        ["check-sources", "RELEASE", "--output"],
+        ["evaluate", "kilt", "gold.jsonl", "p.jsonl", "--items"],
+        ["evaluate", "amber", "gold.jsonl", "p.jsonl", "--plot"],
+        ["campaign", "candidates", "gold.jsonl", "p.jsonl", "--output"],
+        ["campaign", "report", "campaign", "--questions"],
+    ],
+    ids=lambda typed: " ".join(typed[:2]),
+)
+def test_no_file_is_overwritten_unasked(
+    typed: list[str], release: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (there := tmp_path / "there.jsonl").write_text("mine")
+    given = [release if one == "RELEASE" else one for one in (*typed, str(there))]
+    assert main(given) == 2
+    assert f"{there} is there already; name another file, or add --force" in capsys.readouterr().err
+    assert there.read_text() == "mine"
+    assert parse_command([*given, "--force"]) is not None
+
+
+def test_a_folder_that_takes_files_must_be_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "metrics@1.json").write_text("{}")
+    assert main(["evaluate", "amber", "gold.jsonl", "p.jsonl", "--metrics", str(tmp_path)]) == 2
+    assert "is a folder with files in it; name another one, or add --force" in capsys.readouterr().err
+
+
+def test_force_is_of_commands_that_write_a_file(release: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", release, "--force"]) == 2
+    assert "--force: kbsource info writes no file that could be there; leave it out" in capsys.readouterr().err
+
+
+def test_what_is_overwritten_on_purpose_is_new(release: str, tmp_path: Path) -> None:
+    (there := tmp_path / "there.md").write_text("mine")
+    assert main(["export", release, "--output", str(there), "--force"]) == 0
+    assert there.read_text().startswith("# ")
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "said"),
+    [
+        (["export", "RELEASE", "--format", "text", "--output"], "x.jsonl", "no file of text is"),
+        (["export", "RELEASE", "--format", "jsonl", "--output"], "x.md.gz", "no file of jsonl is"),
+        (["export", "RELEASE", "--format", "html", "--output"], "x.TXT", "no file of html is"),
+        (["export", "RELEASE", "--output"], "x.parquet", "no file of text is"),
+        (["export", "RELEASE", "--output"], "x.jsonl.xz", ".xz files are not written; .gz and .zst and .bz2 are"),
+        (["export-kilt", "RELEASE", "--output"], "x.html", "no file of JSON Lines is"),
+        (["report", "RELEASE", "--format", "html", "--output"], "x.md", "no file of html is"),
+        (["report", "RELEASE", "--output"], "x.html.gz", ".gz files are not written. Leave .gz out"),
+        (["search", "p", "--queries", "q", "--form", "trec", "--output"], "x.jsonl", "no file of runs of TREC is"),
+        (["search", "p", "--queries", "q", "--output"], "x.trec", "no file of JSON Lines is"),
+        (["read", "q.jsonl", "--model", "m", "--output"], "x.csv", "no file of JSON Lines is"),
+        (["check-sources", "RELEASE", "--output"], "x.parquet", "no file of JSON Lines is"),
+        (["evaluate", "kilt", "g.jsonl", "p.jsonl", "--items"], "x.html", "no file of JSON Lines is"),
+        (["evaluate", "amber", "g.jsonl", "p.jsonl", "--plot"], "x.jsonl", "no file of HTML is"),
+    ],
+)
+def test_a_file_is_called_as_what_it_holds(
+    typed: list[str], name: str, said: str, release: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / name
+    assert main([*(release if one == "RELEASE" else one for one in typed), str(output)]) == 2
+    assert said in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_the_kilt_form_is_compressed_as_it_is_called(release: str, tmp_path: Path) -> None:
+    output = tmp_path / "kilt.jsonl.gz"
+    assert main(["export-kilt", release, "--output", str(output)]) == 0
+    with gzip.open(output) as file:
+        assert "wikipedia_id" in json.loads(file.readline())
+
+
+def test_every_command_says_force() -> None:
+    assert "--force" in str(make_app().meta.assemble_argument_collection())
