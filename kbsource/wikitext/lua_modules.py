@@ -101,6 +101,7 @@ class ArgumentError(Exception):
 _KINDS = {"s": "string", "u": "string", "y": "string", "n": "number", "b": "boolean", "v": "string"}
 _LARGEST = 2.0**53
 _DECIMAL = re.compile(rb"\s{0,9}[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?\s{0,9}")
+_BETWEEN_CUTS = re.compile(f"{CUT}([^{CUT}]+){CUT}")
 _MAX_MARKS = 1000  # side by side; they are brought in order, in time that grows with the square of their number
 
 
@@ -403,9 +404,9 @@ class Host:
         return pattern.sub(lambda found: unescape(found[0]), text)
 
     def _unstrip(self, text: str) -> str:
-        """A text whose literal characters are wikitext again, without what stands for what was cut."""
+        """A text whose literal characters are wikitext again, without the marks on both sides of them."""
         text = text.replace(LITERAL_OF["&"], "&amp;").replace(LITERAL_OF["<"], "&lt;")
-        return unliteral(text.replace(CUT, ""))
+        return unliteral(_BETWEEN_CUTS.sub(r"\1", text))
 
     def _part(self, text: str, first: float, last: float) -> str:
         start, end = int(first), int(last)
