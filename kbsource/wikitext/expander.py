@@ -65,6 +65,8 @@ PIECES_A_UNIT = 16
 MAX_LOOK_UPS = 500
 """Pages asked for by ``#ifexist``: $wgExpensiveParserFunctionLimit."""
 _CHARS_A_UNIT = 128
+_EXPRESSIONS = frozenset({"#expr", "#ifexpr"})
+_CHARS_OF_EXPRESSION_A_UNIT = 8
 
 
 Parts = tuple[tuple["Text | None", Text], ...]
@@ -262,6 +264,8 @@ class Frame:
 
     def _function(self, name: str, first: str, parts: Parts) -> str:
         engine, wiki = self.engine, self.engine.wiki
+        if name in _EXPRESSIONS:
+            engine.spend(len(first) // _CHARS_OF_EXPRESSION_A_UNIT)
         if name in CHOICES:
             return CHOICES[name](first.strip(), parts, self.read)
         if name == "#ifexist":

@@ -26,7 +26,7 @@ from kbsource.wikitext.functions.clock import read_moment, write_moment
 from kbsource.wikitext.functions.inflection import inflect, plural_form
 from kbsource.wikitext.functions.messages import fallbacks, message
 from kbsource.wikitext.functions.numbers import format_number, local_digits, unformat_number
-from kbsource.wikitext.markers import find_marks, without_forged_marks
+from kbsource.wikitext.markers import CUT, LITERAL_OF, find_marks, unliteral, without_forged_marks
 
 INSTRUCTIONS_A_UNIT = 100
 """Lua instructions that are a unit of the page's work, so that a page runs as many as take about a second."""
@@ -101,6 +101,7 @@ class ArgumentError(Exception):
 _KINDS = {"s": "string", "u": "string", "y": "string", "n": "number", "b": "boolean", "v": "string"}
 _LARGEST = 2.0**53
 _DECIMAL = re.compile(rb"\s{0,9}[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?\s{0,9}")
+_BETWEEN_CUTS = re.compile(f"{CUT}([^{CUT}]+){CUT}")
 _MAX_MARKS = 1000  # side by side; they are brought in order, in time that grows with the square of their number
 
 
@@ -402,6 +403,11 @@ class Host:
         pattern = _ANY_REFERENCE if is_any else _REFERENCE
         return pattern.sub(lambda found: unescape(found[0]), text)
 
+    def _unstrip(self, text: str) -> str:
+        """A text whose literal characters are wikitext again, without the marks on both sides of them."""
+        text = text.replace(LITERAL_OF["&"], "&amp;").replace(LITERAL_OF["<"], "&lt;")
+        return unliteral(_BETWEEN_CUTS.sub(r"\1", text))
+
     def _part(self, text: str, first: float, last: float) -> str:
         start, end = int(first), int(last)
         start = max(start + len(text), 0) if start < 0 else max(start - 1, 0)
@@ -458,6 +464,7 @@ _QUESTIONS = {
     "language_name": Question("ss", lambda host, code, inside: _language_names(inside).get(code.lower()), 64),
     "decode": Question("sb", Host._decode, 8),
     "sub": Question("unn", Host._part),
+    "unstrip": Question("s", Host._unstrip, 64),
     "site_name": Question("", lambda host: host._site.name),
     "host": Question("", lambda host: f"//{host._site.host}"),
     "wiki_id": Question("", lambda host: host._site.dbname),

@@ -368,15 +368,17 @@ def _run(tokens: list[str | float]) -> float:
     for token in tokens:
         if len(values) > _MOST_WAITING or len(waiting) > _MOST_WAITING:
             raise ValueError("too many operands wait")
-        is_operand = isinstance(token, float) or (token in _CONSTANTS and (token == "pi" or expects_operand))
-        if is_operand or token == "(" or (token in _UNARY and (expects_operand or token not in _BINARY)):
+        if isinstance(token, str) and token in _CONSTANTS and (token == "pi" or expects_operand):
+            token = _CONSTANTS[token]
+        if isinstance(token, float):
             if not expects_operand:
                 raise ValueError("an operator is missing")
-            if is_operand:
-                values.append(token if isinstance(token, float) else _CONSTANTS[token])
-                expects_operand = False
-            else:
-                waiting.append((-1, "(", False) if token == "(" else (_UNARY[token][0], token, True))
+            values.append(token)
+            expects_operand = False
+        elif token == "(" or (token in _UNARY and (expects_operand or token not in _BINARY)):
+            if not expects_operand:
+                raise ValueError("an operator is missing")
+            waiting.append((-1, "(", False) if token == "(" else (_UNARY[token][0], token, True))
         elif token == ")":
             while waiting[-1][1] != "(":
                 reduce()

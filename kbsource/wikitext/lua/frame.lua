@@ -7,9 +7,9 @@ local select, tostring, concat, getmetatable = select, tostring, table.concat, g
 local home = { points_of = 'matcher', codes_of = 'matcher', compile = 'matcher', run = 'matcher', classes_of_bytes = 'matcher',
     classes_of_points = 'matcher', util = 'util', ustring = 'ustring', text = 'text', uri = 'uri', html = 'html', title = 'pages', site = 'pages',
     wikibase = 'pages', language = 'language', message = 'language', encode_json = 'json', decode_json = 'json', load_data = 'data', load_json = 'data',
-    bit32 = 'bits', bit = 'bits', hash = 'bits' }
+    bit32 = 'bits', bit = 'bits', hash = 'bits', svg = 'svg' }
 local open = { ustring = true, text = true, uri = true, html = true, title = true, site = true, wikibase = true, language = true, message = true,
-    hash = true }
+    hash = true, svg = true }
 local load, setfenv, rawget, rawset = kit.load, kit.setfenv, rawget, rawset
 local function copy_of(value)
     if type(value) ~= 'table' then

@@ -152,13 +152,16 @@ function text.jsonEncode(value, flags) return kit.encode_json(value, flags) end
 function text.jsonDecode(s, flags) return kit.decode_json(given(s, 'mw.text.jsonDecode'), flags) end
 text.JSON_PRESERVE_KEYS, text.JSON_TRY_FIXING, text.JSON_PRETTY = 1, 2, 4
 
--- What was put aside is known by a mark. Nothing is put aside here but what is left out, whose mark goes.
+-- What was put aside is known by a mark, which goes. What nowiki holds is not put aside: it stands there in characters that
+-- are no markup.
 function text.killMarkers(s)
     return (given(s, 'killMarkers'):gsub('\127\'"`UNIQ%-.-%-QINU`"\'\127', ''):gsub('[\1\2]', ''))
 end
 function text.unstripNoWiki(s)
-    return s
+    return ask('unstrip', given(s, 'unstripNoWiki'))
 end
-text.unstrip = text.killMarkers
+function text.unstrip(s)
+    return text.killMarkers(text.unstripNoWiki(given(s, 'unstrip')))
+end
 
 kit.text = text

@@ -319,6 +319,16 @@ HOSTILE = {
     "while true do table.concat(t, s) end",
     "braces": "while true do frame:preprocess(('{{'):rep(2e5) .. ('}}'):rep(2e5)) end",
     "braces in a row": "while true do frame:preprocess(('{'):rep(1e6)) end",
+    "expressions": "while true do frame:callParserFunction('#expr', ('1+'):rep(900) .. '1') end",
+    "large expressions": "while true do frame:callParserFunction('#expr', ('trunc 9e18*'):rep(900) .. '1') end",
+    "made up marks": "local s = ('\\0'):rep(1e6) while true do frame:preprocess(s) end",
+    "loaded loops": "package.loaded.x = setmetatable({}, {__index = function() while true do end end}) "
+    "return require('x').x",
+    "packages that are a loop": "setmetatable(package.loaded, {__newindex = function() while true do end end}) "
+    "return require('libraryUtil') and require('Module:M')",
+    "arguments without end": "return frame:callParserFunction('#tag:nowiki', setmetatable({'a'}, {__pairs = function() "
+    "local n = 0 return function() n = n + 1 return n, 'x' end end}))",
+    "tags in tags": "local s = 'x' for i = 1, 100 do s = frame:extensionTag('nowiki', s .. s) end return s",
     "tags": "while true do frame:preprocess(('<b>'):rep(3e5)) end",
     "references": "while true do frame:preprocess(('<ref>'):rep(2e5)) end",
     "modules that are not there": "local n = 0 while true do n = n + 1 pcall(require, 'Module:X' .. n) end",
