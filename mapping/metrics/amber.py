@@ -16,6 +16,7 @@ from kbsource.errors import RecordError
 from mapping.document import Chart, Table
 from mapping.metrics.answers import answer_form
 from mapping.metrics.evaluation import AmberFiles, AmberOptions, Lines, Mean, Reject, rejected_json
+from mapping.metrics.plausible import check_ids, check_plausible
 from mapping.sources.raw_records import Json, RawRecord, digits_or_text, object_at, objects_at, text_at
 
 BIN_PERCENT, N_BINS = 20, 5
@@ -140,6 +141,7 @@ def evaluate_amber(files: AmberFiles, options: AmberOptions, *, reject: Reject) 
     Raises:
         SetupError: a file cannot be read, or the first lines are not what it should hold.
     """
+    check_plausible("amber", files.gold, files.predictions)
     lines = Lines(reject)
     scores = AmberScores(options.ks, rejected=lines.rejected)
 
@@ -168,6 +170,9 @@ def evaluate_amber(files: AmberFiles, options: AmberOptions, *, reject: Reject) 
             sets.append(entities)
         except RecordError as error:
             lines.reject(raw, error, "gold")
+    unknown_ids = (query_id for query_id in given if query_id not in known)
+    n_common = len(known & given.keys())
+    check_ids(files.gold, files.predictions, n_common=n_common, gold_ids=iter(sorted(known)), unknown=unknown_ids)
     for query_id, (raw, _) in given.items():
         if query_id not in known:
             unknown = RecordError("unknown_question", f"{query_id!r} is not in {files.gold}")

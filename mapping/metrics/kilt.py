@@ -25,6 +25,7 @@ from kbsource.lookup import KnowledgeSource
 from kbsource.release.reader import read_table
 from mapping.metrics.answers import NOTHING, AnswerScores, score_answer, stripped
 from mapping.metrics.evaluation import PAGE, KiltEvaluation, KiltFiles, Lines, Reject, rejected_json, rejected_text
+from mapping.metrics.plausible import check_ids, check_plausible
 from mapping.metrics.ranks import (
     Provenance,
     Span,
@@ -404,6 +405,9 @@ def evaluate_kilt(files: KiltFiles, options: KiltEvaluation, *, reject: Reject) 
     Raises:
         SetupError: a file cannot be read, or the first lines are not what it should hold.
     """
+    for path in (files.predictions, files.compare):
+        if path is not None:
+            check_plausible("kilt", files.gold, path)
     with ExitStack() as stack:
         articles = None
         if files.accept_redirects is not None:
@@ -455,6 +459,10 @@ class _System:
                 self._scores.has_pages.append(any(place_ids(output, PAGE) for output in gold.outputs))
                 rows.append(values)
                 self._scores.ids.append(record_id)
+            unknown = (record_id for record_id, _ in joined.without_question("predictions"))
+            n_common = len(self._scores.ids) - self._scores.without_prediction
+            ids = iter(self._scores.ids)
+            check_ids(self._files.gold, self._path, n_common=n_common, gold_ids=ids, unknown=unknown)
             for record_id, raw in joined.without_question("predictions"):
                 self._reject(raw, RecordError("unknown_id", f"{record_id!r} is not in {self._files.gold}"), record_id)
         scores = self._scores
