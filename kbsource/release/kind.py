@@ -6,6 +6,7 @@ A kind is defined once, beside what makes it; ``mapping.kinds`` names all of the
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple
@@ -17,6 +18,9 @@ from kbsource.files import Folder, join
 from kbsource.release.laws import Checking, Law, M
 from kbsource.release.layout import MANIFEST, no_release
 from kbsource.release.manifest import DAMAGED, FileEntry, ListingManifest
+
+_PAGES = "kbsource-release"
+"""Of the formats of releases of pages, without the version."""
 
 
 class MadeFrom(NamedTuple):
@@ -51,7 +55,10 @@ class Kind(Generic[M]):
     """Looks at what no query sees, and counts further; None where files do not allow it."""
     made_from: Mapping[str, MadeFrom] = field(default_factory=dict)
     """By option of ``kbsource verify``; all are given, or none."""
-    shown_by: tuple[str, str] | None = None  #: table and column of texts by which ``kbsource show`` finds rows
+    made_from_pages: bool = False  #: ``made_by`` needs a release of pages and nothing else
+    shown_by: Sequence[tuple[str, str]] = ()
+    """Tables, each with a column by which ``kbsource show`` finds rows; two columns with ``__`` between them are an id
+    such as ``12__0``. The first is what people are told to ask for."""
 
     @property
     def owned(self) -> tuple[str, ...]:
@@ -68,9 +75,10 @@ class Kind(Generic[M]):
         value = parse_content(content, where)
         form = value["format"]
         if _stem(form) != _stem(self.format):
-            raise SetupError(
-                f"{where}: this is no {self.name}, its format is {form!r}; name the folder that {self.made_by} wrote"
-            )
+            remedy = f"name the folder that {self.made_by} wrote"
+            if self.made_from_pages and _stem(form) == _PAGES:
+                remedy = f"it is a release of pages, so first run {self.made_by} {shlex.quote(path)} --output DIR"
+            raise SetupError(f"{where}: this is no {self.name}, its format is {form!r}; {remedy}")
         version = value.get("schema_version") if self.schema_version is not None else None
         if form != self.format or version != self.schema_version:
             found, wanted = repr(form), repr(self.format)
