@@ -16,7 +16,7 @@ from kbsource.errors import RecordError
 from mapping.document import Chart, Table
 from mapping.metrics.answers import answer_form
 from mapping.metrics.evaluation import AmberFiles, AmberOptions, Lines, Mean, Reject, rejected_json
-from mapping.metrics.plausible import check_ids, check_plausible
+from mapping.metrics.plausible import check_ids
 from mapping.sources.raw_records import Json, RawRecord, digits_or_text, object_at, objects_at, text_at
 
 BIN_PERCENT, N_BINS = 20, 5
@@ -141,7 +141,6 @@ def evaluate_amber(files: AmberFiles, options: AmberOptions, *, reject: Reject) 
     Raises:
         SetupError: a file cannot be read, or the first lines are not what it should hold.
     """
-    check_plausible("amber", files.gold, files.predictions)
     lines = Lines(reject)
     scores = AmberScores(options.ks, rejected=lines.rejected)
 

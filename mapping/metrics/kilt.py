@@ -405,9 +405,6 @@ def evaluate_kilt(files: KiltFiles, options: KiltEvaluation, *, reject: Reject) 
     Raises:
         SetupError: a file cannot be read, or the first lines are not what it should hold.
     """
-    for path in (files.predictions, files.compare):
-        if path is not None:
-            check_plausible("kilt", files.gold, path)
     with ExitStack() as stack:
         articles = None
         if files.accept_redirects is not None:
@@ -568,6 +565,7 @@ def evaluate_tasks(
     for path in sorted(gold_files, key=lambda path: (order.get(base_name(path).partition("-")[0], len(order)), path)):
         name = base_name(path)
         if Folder.of(join(folder, name)).exists():
+            check_plausible("kilt", path, join(folder, name))
             task = replace(files, gold=path, predictions=join(folder, name), all_tasks=False)
             scores[name] = evaluate_kilt(task, options, reject=reject).first
         elif metric_of(name):

@@ -47,7 +47,7 @@ from mapping.metrics.evaluation import (
     rejected_json,
     rejected_text,
 )
-from mapping.metrics.plausible import check_ids, check_plausible
+from mapping.metrics.plausible import check_ids
 from mapping.metrics.ranks import RetrievedPassage, answer_ranks, ranks_by_id, ranks_by_text
 from mapping.sources.raw_records import (
     FAULTS,
@@ -360,9 +360,6 @@ def evaluate_qampari(files: QampariFiles, options: QampariEvaluation, *, reject:
     """
     if files.predictions is None and files.retrieved is None:
         raise SetupError("Give --predictions, --retrieved, or both.")
-    for path in (files.predictions, files.retrieved):
-        if path is not None:
-            check_plausible("qampari", files.gold, path)
     with Joined() as joined:
         evaluation = _Evaluation(files, options, joined, Lines(reject))
         evaluation.read_given()

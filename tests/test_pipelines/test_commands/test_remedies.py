@@ -16,6 +16,7 @@ from mapping.sources.own import OwnOptions
 from mapping.sources.source import Tally
 from pipelines.alignment.reading import EvidenceFiles, read_part
 from pipelines.cli import main
+from tests.support.diff_worlds import World, WorldPage, write_world
 
 
 def test_a_text_alone_is_told_how_to_name_its_page(kb: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,11 +27,11 @@ def test_a_text_alone_is_told_how_to_name_its_page(kb: Path, capsys: pytest.Capt
     assert "TEXT is 'a'; leave it out beside --evidence" in capsys.readouterr().err
 
 
-def test_a_text_behind_the_release_is_the_evidence(kb: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with KnowledgeSource.open(kb) as source:
-        page = next(page for page in source if len(page.elements) > 1 and not page.is_disambiguation)
-    text = page.elements[1].text
-    assert main(["locate", str(kb), text, "--title", page.title, "--json"]) == 0
+def test_a_text_behind_the_release_is_the_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "The mill was built in 1901."
+    pages = {number: WorldPage(number, f"Mill {number}", (text,)) for number in (1, 2)}
+    release = write_world(tmp_path, World(pages))
+    assert main(["locate", str(release), text, "--title", "Mill 1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outcome"] == "exact"
 
 
