@@ -167,8 +167,17 @@ class KnowledgeSource:
     def to_polars(
         self, table: str = "pages", *, columns: Sequence[str] | None = None, where: Expression | None = None
     ) -> DataFrame:
-        """The same as a data frame of Polars, which must be installed."""
-        import polars
+        """The same as a data frame of Polars.
+
+        Raises:
+            SetupError: Polars is not installed.
+        """
+        try:
+            import polars
+        except ModuleNotFoundError as error:
+            if error.name != "polars":
+                raise
+            raise SetupError("Polars is not installed: pip install polars, or use to_arrow.") from error
 
         frame = polars.from_arrow(self.to_arrow(table, columns=columns, where=where))
         assert isinstance(frame, polars.DataFrame)

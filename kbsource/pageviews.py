@@ -117,7 +117,7 @@ PAGEVIEWS_RELEASE: Kind[PageviewsManifest] = Kind(
     laws=LAWS,
     claims=lambda manifest: {"views": manifest.views},
     counted={"titles with views": "select count(*) from pageviews"},
-    shown_by=("pageviews", "title"),
+    shown_by=(("pageviews", "title"), ("pageviews", "page_id"), ("rejected", "key")),
 )
 
 

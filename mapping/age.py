@@ -375,6 +375,7 @@ AGE = ListingKind(
     files=(REPORT,),
     laws=LAWS,
     claims=_claims,
+    shown_by=(("fates", "example_id"), ("fates", "page_id"), ("fates", "last_title"), ("rejected", "key")),
     counted={"pieces of evidence": "select count(*) from fates where release = 0"},
 )
 

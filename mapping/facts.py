@@ -350,7 +350,7 @@ FACTS = ListingKind(
             ::bigint from facts""",
     },
     check=check_facts,
-    shown_by=("facts", "entity"),
+    shown_by=tuple(("facts", name) for name in ("entity", "item_id", "old_item_id", "question")),
     made_from={side: MadeFrom(PAGES_RELEASE, side, ("pages",)) for side in SIDES},
 )
 

@@ -54,6 +54,7 @@ OWN_TABLES = ListingKind(
     made_by="your own pipeline",
     tables={table: schema for kind in _MADE for table, schema in kind.tables.items()},
     further={"alignments": VERIFICATION},
+    shown_by=tuple(dict.fromkeys(pair for kind in _MADE for pair in kind.shown_by)),
 )
 """What somebody's own pipeline wrote: tables of any kind."""
 

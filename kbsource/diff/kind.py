@@ -345,6 +345,7 @@ RELEASE_DIFF = ListingKind(
     name="diff of releases",
     format="kbsource-diff-1",
     made_by="kbsource diff",
+    shown_by=(("page_changes", "old_qid"), ("page_changes", "new_qid"), ("redirect_changes", "title")),
     tables=TABLES,
     required=tuple(TABLES),
     files=(REPORT, TEXT_REPORT, TITLE_MAP_FILE),

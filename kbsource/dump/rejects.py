@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 
 from kbsource.errors import DataError
+from kbsource.records import BadRecord
 
 TRUNCATED = "truncated_dump"
+SHOWN = 3
+"""Rejected records that are shown where a ceiling is reached."""
+_DETAIL_CHARS = 300
 _CUT = ("page_cut", "line_cut")
 DUPLICATE = "duplicate_page_id"
 DAMAGED_BYTES, ESTIMATED_LOST = "damaged_bytes", "estimated_lost"
@@ -34,12 +39,13 @@ def check_rejects(
     allow_truncated: bool,
     what: str = "pages",
     loss: Mapping[str, int] | None = None,
+    first: Iterable[BadRecord] = (),
 ) -> None:
     """Raises where too much of a dump could not be used.
 
     ``n_rejected`` are pages and places of damage, by reason; ``max_share`` is the highest share of the ``n_pages`` read
     that may be rejected. With ``allow_truncated`` a dump that breaks off is no fault, nor is what each break cuts: one
-    page, or line, a file. ``loss`` is from ``loss_findings``.
+    page, or line, a file. ``loss`` is from ``loss_findings``; ``first`` are rejected records, of which three are shown.
 
     Raises:
         DataError: names the reasons and the option that lets them pass.
@@ -61,8 +67,23 @@ def check_rejects(
         raise DataError(
             f"{total} of {n_pages} {what} rejected{lost}, {share:.3%}; the ceiling is {max_share:.3%} "
             f"(by reason: {reasons}). If the dump is as it should be, raise --max-rejects to at least "
-            f"{rounded_up(share)}."
+            f"{rounded_up(share)}.{first_text(first)}"
         )
+
+
+def first_text(rejected: Iterable[BadRecord]) -> str:
+    """The first three rejected records as lines of a message, with reason, place and detail; empty for none.
+
+    >>> print(first_text([BadRecord("read", "12", "text_missing", "no text", "ltgwiki.xml", 700)]).strip())
+    The first of them:
+      text_missing: ltgwiki.xml, 12: no text
+    """
+    lines = []
+    for bad in islice(rejected, SHOWN):
+        # A detail often begins with the place.
+        key = "" if not bad.key or bad.detail.startswith(f"{bad.key}: ") else f", {bad.key}"
+        lines.append(f"\n  {bad.reason}: {bad.file}{key}: {bad.detail[:_DETAIL_CHARS]}")
+    return f" The first of them:{''.join(lines)}" if lines else ""
 
 
 def rounded_up(share: float) -> str:

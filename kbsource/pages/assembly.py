@@ -257,7 +257,7 @@ def assemble(
         "pages": entries,
         "redirects": write_small_table(redirects, RedirectRow, output, "redirects"),
         "rejected": write_small_table(
-            _rejected(reports, shard_reports, dropped, staging), BadRecord, output, "rejected"
+            rejected_records(reports, shard_reports, dropped, staging), BadRecord, output, "rejected"
         ),
         "templates": write_small_table(templates, TemplateRow, output, "templates"),
     }
@@ -330,7 +330,7 @@ def _findings(reports: Sequence[ScanReport], shards: Sequence[ShardReport], inde
     return dict(sorted(found.items()))
 
 
-def _rejected(
+def rejected_records(
     reports: Sequence[ScanReport],
     shards: Sequence[ShardReport],
     dropped: Iterable[tuple[BadRecord, bool]],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +28,9 @@ _DEEPEST = 16
 """How deeply the values of a manifest may be nested."""
 _UNFIT = re.compile(r"[\x00-\x1f\x7f]")
 _UNPAIRED = re.compile("[\ud800-\udfff]")
+
+_PAGES = "kbsource-release"
+"""Of the formats of releases of pages, without the version."""
 
 
 class MadeFrom(NamedTuple):
@@ -61,7 +65,10 @@ class Kind(Generic[M]):
     """Looks at what no query sees, and counts further; None where files do not allow it."""
     made_from: Mapping[str, MadeFrom] = field(default_factory=dict)
     """By option of ``kbsource verify``; all are given, or none."""
-    shown_by: tuple[str, str] | None = None  #: table and column of texts by which ``kbsource show`` finds rows
+    made_from_pages: bool = False  #: ``made_by`` needs a release of pages and nothing else
+    shown_by: Sequence[tuple[str, str]] = ()
+    """Tables, each with a column by which ``kbsource show`` finds rows; two columns with ``__`` between them are an id
+    such as ``12__0``. The first is what people are told to ask for."""
 
     @property
     def owned(self) -> tuple[str, ...]:
@@ -78,9 +85,10 @@ class Kind(Generic[M]):
         value = parse_content(content, where)
         form = value["format"]
         if _stem(form) != _stem(self.format):
-            raise SetupError(
-                f"{where}: this is no {self.name}, its format is {form!r}; name the folder that {self.made_by} wrote"
-            )
+            remedy = f"name the folder that {self.made_by} wrote"
+            if self.made_from_pages and _stem(form) == _PAGES:
+                remedy = f"it is a release of pages, so first run {self.made_by} {shlex.quote(path)} --output DIR"
+            raise SetupError(f"{where}: this is no {self.name}, its format is {form!r}; {remedy}")
         version = value.get("schema_version") if self.schema_version is not None else None
         if form != self.format or version != self.schema_version:
             found, wanted = repr(form), repr(self.format)

@@ -138,5 +138,10 @@ AMBER_SETS = ListingKind(
     laws=LAWS,
     check=check_sets,
     made_from=FROM_PAGES,
-    shown_by=("sets", "name"),
+    shown_by=(
+        ("sets", "name"),
+        *(("tuples", name) for name in ("amber_id", "qid")),
+        *(("set_queries", name) for name in ("query_id", "qid")),
+        ("names", "name"),
+    ),
 )

@@ -61,6 +61,7 @@ CAMPAIGN = ListingKind(
     name="campaign",
     format="kbsource-campaign-1",
     made_by="kbsource campaign import",
+    shown_by=(("rejected", "key"),),
     tables={"rejected": schema_of(BadRecord)},
     files=(JUDGEMENTS, PASSAGES, KEY),
 )

@@ -32,6 +32,7 @@ CONTEXTS = ListingKind(
     name="folder of questions with passages",
     format="kbsource-qampari-contexts-1",
     made_by="kbsource qampari-contexts",
+    shown_by=(("rejected", "key"),),
     tables={"rejected": schema_of(BadRecord)},
     files=(OF_RETRIEVERS, FID, UNPLACED, REPORT),
     laws=LAWS,

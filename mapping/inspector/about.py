@@ -170,7 +170,8 @@ def next_commands(path: str, kind: Kind[Any]) -> Iterator[tuple[str, str]]:
         yield f"kbsource templates {path}", "templates that lose most text"
     elif kind in (ALIGNMENT, ALIGNMENTS):
         yield f"kbsource show {path} ID", "what became of a record"
-    elif kind.shown_by is not None:
-        yield f"kbsource show {path} {kind.shown_by[1].upper()}", f"the rows of a {kind.shown_by[1]}"
+    elif kind.shown_by and kind.shown_by[0][0] != "rejected":
+        column = kind.shown_by[0][1].replace("page_id__number", "passage_id")
+        yield f"kbsource show {path} {column.upper()}", f"the rows of a {column}"
     yield f"kbsource inspect {path}", "all of it in a browser"
     yield f"kbsource verify {path}", "is it as it was written?"

@@ -100,9 +100,12 @@ AGE_VIEWS = KindViews(
     listings={
         "fates": Listing(
             label="Evidence",
-            columns=("example_id", "dump_date", "fate", "fell", "evidence_text", "title", "section", "score"),
+            columns=(
+                *("example_id", "question", "dump_date", "fate", "fell"),
+                *("evidence_text", "title", "last_title", "section", "score"),
+            ),
             facets=("dump_date", "fate", "fell", "dataset", "infobox", "size"),
-            searched=("example_id", "evidence_text", "title", "page_value"),
+            searched=("example_id", "question", "evidence_text", "title", "last_title", "page_value"),
             notes=lambda row: {"fate": FATES[row["fate"]]},
             links={"title": _to_page, "page_id": _to_page},
         ),

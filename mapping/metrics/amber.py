@@ -16,6 +16,7 @@ from kbsource.errors import RecordError
 from mapping.document import Chart, Table
 from mapping.metrics.answers import answer_form
 from mapping.metrics.evaluation import AmberFiles, AmberOptions, Lines, Mean, Reject, rejected_json
+from mapping.metrics.plausible import check_ids
 from mapping.sources.raw_records import Json, RawRecord, digits_or_text, object_at, objects_at, text_at
 
 BIN_PERCENT, N_BINS = 20, 5
@@ -168,6 +169,9 @@ def evaluate_amber(files: AmberFiles, options: AmberOptions, *, reject: Reject) 
             sets.append(entities)
         except RecordError as error:
             lines.reject(raw, error, "gold")
+    unknown_ids = (query_id for query_id in given if query_id not in known)
+    n_common = len(known & given.keys())
+    check_ids(files.gold, files.predictions, n_common=n_common, gold_ids=iter(sorted(known)), unknown=unknown_ids)
     for query_id, (raw, _) in given.items():
         if query_id not in known:
             unknown = RecordError("unknown_question", f"{query_id!r} is not in {files.gold}")

@@ -25,6 +25,7 @@ from kbsource.lookup import KnowledgeSource
 from kbsource.release.reader import read_table
 from mapping.metrics.answers import NOTHING, AnswerScores, score_answer, stripped
 from mapping.metrics.evaluation import PAGE, KiltEvaluation, KiltFiles, Lines, Reject, rejected_json, rejected_text
+from mapping.metrics.plausible import check_ids, check_plausible
 from mapping.metrics.ranks import (
     Provenance,
     Span,
@@ -455,6 +456,10 @@ class _System:
                 self._scores.has_pages.append(any(place_ids(output, PAGE) for output in gold.outputs))
                 rows.append(values)
                 self._scores.ids.append(record_id)
+            unknown = (record_id for record_id, _ in joined.without_question("predictions"))
+            n_common = len(self._scores.ids) - self._scores.without_prediction
+            ids = iter(self._scores.ids)
+            check_ids(self._files.gold, self._path, n_common=n_common, gold_ids=ids, unknown=unknown)
             for record_id, raw in joined.without_question("predictions"):
                 self._reject(raw, RecordError("unknown_id", f"{record_id!r} is not in {self._files.gold}"), record_id)
         scores = self._scores
@@ -560,6 +565,7 @@ def evaluate_tasks(
     for path in sorted(gold_files, key=lambda path: (order.get(base_name(path).partition("-")[0], len(order)), path)):
         name = base_name(path)
         if Folder.of(join(folder, name)).exists():
+            check_plausible("kilt", path, join(folder, name))
             task = replace(files, gold=path, predictions=join(folder, name), all_tasks=False)
             scores[name] = evaluate_kilt(task, options, reject=reject).first
         elif metric_of(name):

@@ -47,6 +47,7 @@ from mapping.metrics.evaluation import (
     rejected_json,
     rejected_text,
 )
+from mapping.metrics.plausible import check_ids
 from mapping.metrics.ranks import RetrievedPassage, answer_ranks, ranks_by_id, ranks_by_text
 from mapping.sources.raw_records import (
     FAULTS,
@@ -373,6 +374,8 @@ class _Evaluation:
         self._options = options
         self._joined = joined
         self._lines = lines
+        self._first_id: list[str] = []
+        self._n_common: Counter[str] = Counter()
         self.scores = QampariScores(
             self._means(),
             (self._means(), self._means()),
@@ -420,6 +423,12 @@ class _Evaluation:
                 continue
             self._score(qid, question)
         roles: tuple[Given, ...] = ("predictions", "retrieved", "extended")
+        paths = {"predictions": self._files.predictions, "retrieved": self._files.retrieved}
+        for role, path in paths.items():
+            if path is not None:
+                unknown_ids = (qid for qid, _ in self._joined.without_question(role))
+                own, n_common = iter(self._first_id), self._n_common[role]
+                check_ids(self._files.gold, path, n_common=n_common, gold_ids=own, unknown=unknown_ids)
         for role in roles:
             for qid, raw in self._joined.without_question(role):
                 unknown = RecordError("unknown_question", f"{qid!r} is not in {self._files.gold}")
@@ -431,10 +440,12 @@ class _Evaluation:
 
     def _score(self, qid: str, question: GoldQuestion) -> None:
         scores, kind = self.scores, kind_of(qid)
+        self._first_id = self._first_id or [qid]
         predictions, passages, further = (
             None if content is None else orjson.loads(content)
             for content in (self._joined.get(role, qid) for role in ("predictions", "retrieved", "extended"))
         )
+        self._n_common.update(predictions=predictions is not None, retrieved=passages is not None)
         groups = [scores.every]
         if kind is not None:
             groups.append(scores.by_kind.setdefault(kind, self._means()))

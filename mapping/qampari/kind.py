@@ -206,6 +206,13 @@ QAMPARI_RELEASE = ListingKind(
     name="QAMPARI release",
     format="kbsource-qampari-1",
     made_by="kbsource qampari",
+    shown_by=(
+        ("questions", "qid"),
+        ("questions", "key"),
+        ("queries", "key"),
+        ("questions", "question_text"),
+        ("rejected", "key"),
+    ),
     tables={**TABLES, "rejected": schema_of(BadRecord)},
     files=(DATA, REPORT),
     laws=LAWS,

@@ -100,5 +100,5 @@ BENCHMARK = ListingKind(
     claims=lambda manifest: {"runs": int(manifest.facts["counts"]["runs"])},
     counted={"scores": "select count(*) from scores"},
     made_from={"passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",))},
-    shown_by=("scores", "dataset"),
+    shown_by=(("scores", "dataset"), ("costs", "dataset"), ("scores", "system"), ("rejected", "key")),
 )

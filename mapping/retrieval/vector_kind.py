@@ -56,6 +56,7 @@ PASSAGE_VECTORS = ListingKind(
     name="release of vectors of passages",
     format="kbsource-vectors-2",
     made_by="kbsource vectors",
+    shown_by=(("vectors", "page_id__number"), ("vectors", "page_id")),
     tables={TABLE: VECTORS},
     required=(TABLE,),
     laws=(

@@ -18,8 +18,8 @@
     together; several outputs are alternatives. Absent in records to be written without answers.
 ``evidence``
     List of objects that name their page in exactly one way: ``title``, ``url``, ``page_id`` (string or integer) or
-    ``qid``. ``text`` is what is looked for in the page; without it the page alone is the evidence. ``meta`` is
-    carried into the span that is written.
+    ``qid``. ``text`` is what is looked for in the page; without it the page alone is the evidence. It may be called
+    ``quote`` or ``evidence`` too, or as ``--evidence-key`` says. ``meta`` is carried into the span that is written.
 ``meta``
     Object, carried over as it is; in outputs and records.
 
@@ -28,7 +28,11 @@ Any other key is rejected as ``unknown_field``, so that a misspelt one is notice
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from kbsource.errors import RecordError
+from mapping.options import Name
 from mapping.records import Evidence, Example, Output, PageKey
 from mapping.sources.examples import Origin, RecordSource
 from mapping.sources.raw_records import (
@@ -45,10 +49,19 @@ from mapping.sources.source import SourceOptions
 _PAGE_KEYS = ("title", "url", "page_id", "qid")
 _RECORD = frozenset({"id", "input", "output", "meta"})
 _OUTPUT = frozenset({"answer", "evidence", "meta"})
-_EVIDENCE = frozenset({*_PAGE_KEYS, "text", "meta"})
+TEXT_KEYS = ("text", "quote", "evidence")
+"""What the text of an evidence may be called."""
 
 
-class Own(RecordSource[SourceOptions]):
+@dataclass(frozen=True, slots=True)
+class OwnOptions(SourceOptions):
+    """Choices of the format."""
+
+    evidence_key: Name | None = None
+    """What the text of an evidence is called in the records; by default text, quote or evidence."""
+
+
+class Own(RecordSource[OwnOptions]):
     """The format above. The split only says by which rules the records are filtered and written."""
 
     name = "jsonl"
@@ -56,7 +69,7 @@ class Own(RecordSource[SourceOptions]):
     form = "one JSON object a line with id, input and output, a list of objects with answer and evidence"
     keys = frozenset({"id"})
     hypothesis = "answer"
-    options_type = SourceOptions
+    options_type = OwnOptions
 
     def id_of(self, record: Json) -> str:
         return digits_or_text(record, "id")
@@ -76,25 +89,39 @@ class Own(RecordSource[SourceOptions]):
         """See ``RecordSource.example``.
 
         Raises:
-            RecordError: ``missing_field``, ``wrong_type``, ``unknown_field``, ``ambiguous_page``.
+            RecordError: ``missing_field``, ``wrong_type``, ``unknown_field``, ``ambiguous_page``, ``ambiguous_text``.
         """
         only_known(record, _RECORD)
         text = optional_text(record, "input")
-        outputs = [_output(one) for one in optional_objects(record, "output")]
+        key = self.options.evidence_key
+        keys = TEXT_KEYS if key is None else (key,)
+        outputs = [_output(one, keys) for one in optional_objects(record, "output")]
         return origin.example(text, outputs, optional_object(record, "meta"))
 
 
-def _output(written: Json) -> Output:
+def _output(written: Json, text_keys: Sequence[str]) -> Output:
     only_known(written, _OUTPUT)
     answer = optional_text(written, "answer")
-    evidence = tuple(_evidence(part) for part in optional_objects(written, "evidence"))
+    evidence = tuple(_evidence(part, text_keys) for part in optional_objects(written, "evidence"))
     if answer is None and not evidence:
         raise RecordError("missing_field", "an output has an answer, evidence, or both")
     return Output(answer, evidence, optional_object(written, "meta"))
 
 
-def _evidence(written: Json) -> Evidence:
-    only_known(written, _EVIDENCE)
+def text_of(written: Json, text_keys: Sequence[str]) -> str | None:
+    """The text of an evidence under one of these keys; None without one.
+
+    Raises:
+        RecordError: ``wrong_type``, ``ambiguous_text``.
+    """
+    named = [key for key in text_keys if key in written]
+    if len(named) > 1:
+        raise RecordError("ambiguous_text", f"an evidence has its text as {' and '.join(named)}")
+    return optional_text(written, named[0]) if named else None
+
+
+def _evidence(written: Json, text_keys: Sequence[str]) -> Evidence:
+    only_known(written, frozenset({*_PAGE_KEYS, *text_keys, "meta"}))
     kinds = [key for key in _PAGE_KEYS if key in written]
     if not kinds:
         raise RecordError("missing_field", f"an evidence names its page by one of {', '.join(_PAGE_KEYS)}")
@@ -102,7 +129,7 @@ def _evidence(written: Json) -> Evidence:
         raise RecordError("ambiguous_page", f"an evidence names its page by {' and '.join(kinds)}")
     (kind,) = kinds
     value = digits_or_text(written, kind) if kind == "page_id" else text_at(written, kind)
-    return Evidence(PageKey(kind, value), optional_text(written, "text"), optional_object(written, "meta"))
+    return Evidence(PageKey(kind, value), text_of(written, text_keys), optional_object(written, "meta"))
 
 
 SOURCES = (Own,)

@@ -274,6 +274,7 @@ def check_words(path: str, words: Iterable[str], split: Split) -> None:
 REJECTED: dict[str, str] = {
     **FAULTS,
     "ambiguous_page": "an evidence of the project's own format that names its page in more than one way",
+    "ambiguous_text": "an evidence of the project's own format that has its text under more than one key",
     "bad_tag": "a line of a TSV whose second column is neither B nor I",
     "conflicting_label": "a judgement of a passage that its annotator judged otherwise before",
     "duplicate_id": "the id was given before",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
 from kbsource.columns import batch_of, schema_of
-from kbsource.dump.rejects import rounded_up
+from kbsource.dump.rejects import SHOWN, first_text, rounded_up
 from kbsource.errors import DataError
 from kbsource.files import Folder, join
 from kbsource.records import BadRecord
@@ -110,13 +110,13 @@ def read_part(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
 
 
 def _read(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
-    first_bad: BadRecord | None = None
+    first_bad: list[BadRecord] = []
     rejected = _StoredRows(join(folder, "rejected"), part, BadRecord, most=_REJECTED_ROWS)
     chunks = Chunks(files, part, folder)
     tally = _TellingTally(chunks.leave)
     for one in files.reader(tally).read():
         if isinstance(one, BadRecord):
-            first_bad = first_bad or one
+            first_bad += [one] if len(first_bad) < SHOWN else []
             rejected.add(one)
         else:
             chunks.add(one)
@@ -139,15 +139,14 @@ class _TellingTally(Tally):
         self._take(left)
 
 
-def _check_rejects(tally: Tally, first: BadRecord | None, ceiling: float) -> None:
+def _check_rejects(tally: Tally, first: Sequence[BadRecord], ceiling: float) -> None:
     n_rejected = tally.rejected.total()
-    if first is not None and n_rejected / tally.records > ceiling:
+    if first and n_rejected / tally.records > ceiling:
         reasons = ", ".join(f"{count} {reason}" for reason, count in tally.rejected.most_common())
-        place = "" if first.detail.startswith(f"{first.key}: ") else f"{first.key}: "
         raise DataError(
             f"{n_rejected} of {tally.records} records rejected, {n_rejected / tally.records:.3%}; the ceiling is "
-            f"{ceiling:.3%} (by reason: {reasons}). The first: {first.file}, {place}{first.detail}. If the files "
-            f"are as they should be, raise --max-rejects to at least {rounded_up(n_rejected / tally.records)}."
+            f"{ceiling:.3%} (by reason: {reasons}). If the files are as they should be, raise --max-rejects to at "
+            f"least {rounded_up(n_rejected / tally.records)}.{first_text(first)}"
         )
 
 

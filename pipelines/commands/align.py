@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shlex
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -22,7 +23,8 @@ from mapping.entail.signal import REFUSALS, Pair, Refused, UsualModelOptions, Ve
 from mapping.options import FLAT, AtLeast1, Bleu, File, FileOrPipe, FolderPath, Release, Text, Title, check_ending
 from mapping.records import Alignment, PageKey
 from mapping.search.numbering import Numbering
-from mapping.sources.raw_records import is_integer, iter_lines, only_known, optional_text, parse_object, text_at
+from mapping.sources.own import TEXT_KEYS, text_of
+from mapping.sources.raw_records import is_integer, iter_lines, only_known, parse_object, text_at
 from pipelines.commands.dumps import Run
 from pipelines.options import CheckSourcesOptions, RunOptions
 from pipelines.progress import Progress
@@ -55,6 +57,7 @@ _MEANINGS = {
 
 def locate(
     release: Release,
+    text: Text | None = None,
     /,
     *,
     title: Title | None = None,
@@ -76,11 +79,13 @@ def locate(
 
     Args:
         release: folder of a release of pages.
+        text: the text to look for, as --evidence.
         title: title of the page; redirects are followed.
         url: address of the page in its wiki.
         page_id: its page id, a number.
         qid: its Wikidata item, like Q7251.
-        input: many at once: JSON Lines with title, url, page_id or qid, and evidence; - for the standard input.
+        input: many at once: JSON Lines with title, url, page_id or qid, and evidence (or text, or quote); - for the
+            standard input.
         evidence: the text to look for; without it only the page is.
         max_elements: paragraphs or list items that the found text may reach over.
         threshold: lowest score of a near match.
@@ -100,8 +105,13 @@ def locate(
         if (value := named[kind]) is not None and form.fullmatch(value) is None:
             raise SetupError(f"{flag} is {value!r}; {remedy}.")
     keys = [PageKey(kind, value) for kind, value in named.items() if value is not None]
+    if text is not None and (evidence is not None or input is not None):
+        raise SetupError(f"TEXT is {text[:80]!r}; leave it out beside --evidence and --input, which have the texts.")
+    evidence = evidence if text is None else text
     if len(keys) + (input is not None) != 1:
-        raise SetupError("name the page by one of --title, --url, --id and --qid, or give --input.")
+        again = f": kbsource locate {shlex.quote(release)} {shlex.quote(text[:80])} --title TITLE" if text else ""
+        search = " kbsource search finds pages for a text." if text else ""
+        raise SetupError(f"name the page by one of --title, --url, --id and --qid, or give --input{again}.{search}")
     moves = read_moves(title_map) if title_map else None
     with ExitStack() as stack:
         locator = stack.enter_context(
@@ -145,13 +155,13 @@ def _located(path: str, locator: Locator, threshold: float, faults: list[str], s
 
 def _place_asked(line: str) -> tuple[PageKey, str | None, Any]:
     record = parse_object(line)
-    only_known(record, frozenset({*_KINDS, "evidence", "id"}))
+    only_known(record, frozenset({*_KINDS, *TEXT_KEYS, "id"}))
     kinds = [kind for kind in _KINDS if kind in record]
     if len(kinds) != 1:
         raise RecordError("missing_field", f"name the page by one of {', '.join(_KINDS)}")
     (kind,) = kinds
     value = str(record[kind]) if kind == "page_id" and is_integer(record[kind]) else text_at(record, kind)
-    return PageKey(kind, value), optional_text(record, "evidence"), record.get("id")
+    return PageKey(kind, value), text_of(record, TEXT_KEYS), record.get("id")
 
 
 def _as_json(alignment: Alignment) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from mapping.metrics.evaluation import (
     QampariEvaluation,
     QampariFiles,
 )
+from mapping.metrics.plausible import check_plausible
 from mapping.options import FLAT, check_ending
 from pipelines.terminal import Summary, command_line
 
@@ -45,6 +46,9 @@ def qampari(
     from mapping.metrics.qampari import evaluate_qampari, scores_text
 
     faults: list[BadRecord] = []
+    for path in (files.predictions, files.retrieved):
+        if path is not None:
+            check_plausible("qampari", files.gold, path)
     scores = evaluate_qampari(files, options, reject=faults.append)
     flags = {"--predictions": files.predictions or "FILE", "--retrieved": files.retrieved or "FILE"}
     typed = (part for flag in flags.items() for part in flag)
@@ -86,6 +90,9 @@ def kilt(files: Annotated[KiltFiles, FLAT], *, options: Annotated[KiltEvaluation
         )
     if files.items is not None:
         check_ending("--items", files.items, "JSON Lines", fitting=["jsonl"])
+    for path in (files.predictions, files.compare):
+        if path is not None:
+            check_plausible("kilt", files.gold, path)
     scores = evaluate_kilt(files, options, reject=faults.append)
     if files.items is not None:
         with output_file(files.items) as file:
@@ -119,6 +126,7 @@ def amber(files: Annotated[AmberFiles, FLAT], *, options: Annotated[AmberOptions
     if files.plot is not None:
         check_ending("--plot", files.plot, "HTML", fitting=["html"])
     faults: list[BadRecord] = []
+    check_plausible("amber", files.gold, files.predictions)
     scores = evaluate_amber(files, options, reject=faults.append)
     chart = Section("Head and tail", (Charts((scores.gap_chart(),)),))
     written = {files.plot: saved_page(Document("AmbER sets", (chart,)))} if files.plot else {}

@@ -8,6 +8,7 @@ import os
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -141,13 +142,14 @@ def show(
 
     Shows a page of a release: facts, the beginning of the text, the sections, infoboxes. Exit code 1 when there is
     none; titles like the one asked for are then named. Of an alignment shows what became of a record, by its id, of
-    page views the views of a title, of AmbER sets a name, of a diff what became of a page. What a release holds is said
-    by kbsource info.
+    AmbER sets a name, of a diff what became of a page; of every other kind the rows of all tables that have an id or a
+    name: of Wikidata an item (Q42) or a property, of passages a passage (12__0). What a release holds is said by
+    kbsource info.
 
     Args:
         release: folder of a release of any kind.
-        page: title (redirects are followed), page id, URL or Wikidata item; of an alignment the id of a record, of page
-            views a title, of AmbER sets a name, of a diff an old or new title or page id.
+        page: title (redirects are followed), page id, URL or Wikidata item; of an alignment the id of a record, of a
+            diff an old or new title or page id, of other kinds an id or a name that a table has.
         full: all of the text instead of its beginning; of a diff what did not change too.
         old: of a diff, folder of the older release; with --new the words that changed are shown.
         new: of a diff, folder of the newer release.
@@ -171,10 +173,8 @@ def show(
         raise SetupError("--old and --new name the two releases of a diff; give both, or none.")
     if kind is RELEASE_DIFF:
         return _change_summary(release, page, manifest, old, new, full=full)
-    if kind.shown_by is not None:
-        return _rows_summary(release, kind, page)
     if kind is not PAGES_RELEASE:
-        return _record_summary(release, page, manifest)
+        return _record_summary(release, kind, page, manifest)
     with KnowledgeSource.open(release) as source:
         found = source.resolve(page)
         shown = source.by_id(found.page_id) if found.page_id is not None else None
@@ -189,19 +189,73 @@ def show(
     return Summary(faults=faults)
 
 
-def _rows_summary(path: str, kind: Kind[Any], asked: str) -> Summary:
-    from kbsource.release.reader import rows_with
+_MOST_FOUND = 1_000
+_ROWS_SHOWN = 20
+"""Rows of a table that are found, and that are shown; --json has all that are found."""
+
+
+def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) -> Summary:
+    """The rows of all tables that have an id or a name."""
     from mapping.amber.kind import AMBER_SETS
 
-    table, column = kind.shown_by or ("", "")
-    found = list(rows_with(path, kind.tables, table, column, asked))
+    if not kind.shown_by:
+        raise SetupError(f"{path}: a {kind.name} has no rows with ids; kbsource info says what it holds.")
+    found = {name: rows for name, rows in _rows_named(path, kind, manifest, asked) if rows}
     if not found:
-        return Summary(faults=[f"kbsource show: {path} has no row whose {column} is {asked!r}."])
-    if kind is AMBER_SETS:
-        text = set_text(found, rows_with(path, kind.tables, "set_queries", "name", asked))
-    else:
-        text = "\n\n".join(facts_table(row.items()) for row in found)
-    return Summary(text=text, values=found, next=command_line("inspect", path))
+        names = ", ".join(dict.fromkeys(f"{column} in {table}" for table, column in kind.shown_by))
+        return Summary(faults=[f"kbsource show: {path} has no row of {asked!r}, which was looked for as {names}."])
+    if kind is AMBER_SETS and "sets" in found:
+        from kbsource.release.reader import rows_with
+
+        text = set_text(found["sets"], rows_with(path, kind.tables, "set_queries", "name", asked))
+        return Summary(text=text, values=found["sets"], next=command_line("inspect", path))
+    parts = []
+    for name, rows in found.items():
+        shown = [facts_table(_row_facts(row)) for row in rows[:_ROWS_SHOWN]]
+        more = f"\n\nand {len(rows) - _ROWS_SHOWN:,} more" if len(rows) > _ROWS_SHOWN else ""
+        head = f"{styled(name, 'bold')}\n" if len(found) > 1 else ""
+        parts.append(head + "\n\n".join(shown) + more)
+    values = [row for rows in found.values() for row in rows]
+    return Summary(text="\n\n".join(parts), values=values, next=command_line("inspect", path))
+
+
+def _rows_named(
+    path: str, kind: Kind[Any], manifest: Manifest, asked: str
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """By table the rows that the first of its columns has which has any."""
+    from kbsource.numerals import read_int
+    from kbsource.release.reader import rows_with
+
+    folders = [path, *(join(path, part.folder) for part in manifest.parts)]
+    tables = {**kind.tables, **(kind.parts.tables if kind.parts is not None else {})}
+    done: set[str] = set()
+    for table, column in kind.shown_by:
+        if table in done:
+            continue
+        first, _, second = column.partition("__")
+        value, _, number = asked.partition("__") if second else (asked, "", "")
+        is_text = str(tables[table].field(first).type) == "string"
+        wanted = value if is_text else read_int(value)
+        if wanted is None or (second and read_int(number) is None):
+            continue
+        rows = (row for folder in folders for row in rows_with(folder, tables, table, first, wanted))
+        rows = (row for row in rows if not second or row[second] == read_int(number))
+        if found := list(islice(rows, _MOST_FOUND)):
+            done.add(table)
+            yield table, found
+
+
+def _row_facts(row: Mapping[str, Any]) -> Iterator[Row]:
+    """The values of a row, as they fit into a terminal; nothing of what is null or empty."""
+    for name, value in row.items():
+        if isinstance(value, bytes):
+            yield name, f"{len(value):,} bytes"
+        elif isinstance(value, list | dict):
+            if value:
+                said = json.dumps(value, ensure_ascii=False, default=str)
+                yield name, textwrap.shorten(said, max(text_width() - _LABEL, 20))
+        elif value is not None:
+            yield name, value
 
 
 def _change_summary(
@@ -215,7 +269,9 @@ def _change_summary(
     rows = [row for column in columns for row in rows_with(path, TABLES, "page_changes", column, wanted[column])]
     rows = [row for number, row in enumerate(rows) if row not in rows[:number]]
     if not rows:
-        return Summary(faults=[f"kbsource show: {path} has no page of the title or id {asked!r}."])
+        from kbsource.diff.kind import RELEASE_DIFF
+
+        return _rows_summary(path, RELEASE_DIFF, manifest, asked)
     texts, values = list(doubts(manifest.to_json())), []
     for row in rows:
         found = {
@@ -305,13 +361,16 @@ def set_text(rows: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str, A
     return "\n".join(lines)
 
 
-def _record_summary(path: str, record_id: str, manifest: Manifest) -> Summary:
+def _record_summary(path: str, kind: Kind[Any], record_id: str, manifest: Manifest) -> Summary:
+    from mapping.write.kind import ALIGNMENT, ALIGNMENTS
     from mapping.write.report import record_fates
 
+    if kind not in (ALIGNMENT, ALIGNMENTS):
+        return _rows_summary(path, kind, manifest, record_id)
     folders = [join(path, part.folder) for part in manifest.parts] or [path]
     fates = [fate for folder in folders for fate in record_fates(folder, record_id)]
     if not fates:
-        return Summary(faults=[f"kbsource show: no record with id {record_id!r} was read for {path}."])
+        return _rows_summary(path, ALIGNMENT if kind is ALIGNMENT else ALIGNMENTS, manifest, record_id)
     browse = command_line("inspect", path)
     return Summary(text="\n\n".join(map(record_text, fates)), values=fates, next=browse)
 

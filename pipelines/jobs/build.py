@@ -27,7 +27,7 @@ from kbsource.errors import DataError, SetupError
 from kbsource.files import Folder, absolute, base_name, join
 from kbsource.index.mapped_files import local_index
 from kbsource.index.title_index import TitleIndex
-from kbsource.pages.assembly import Indexes, assemble
+from kbsource.pages.assembly import Indexes, assemble, rejected_records
 from kbsource.pages.page_items import check_site
 from kbsource.pages.shards import Shard, ShardReport, plan_shards, read_shard, write_page_shard
 from kbsource.pages.staging import ScanReport, Selection, lost_pages, part_path, read_report
@@ -314,7 +314,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
 
 def _check_scan(_: object, *, options: BuildOptions, n_ranges: int, staging: str) -> Iterator[None]:
     """Ends the job where too much of the dump cannot be used, before anything is parsed."""
-    _check_rejects(options, _scans(staging, n_ranges), ())
+    _check_rejects(options, _scans(staging, n_ranges), (), staging=staging)
     yield None
 
 
@@ -338,7 +338,7 @@ def _commit(
     with index_to_work_on(index) as (folder, scratch):
         scans = _scans(staging, n_ranges)
         shards = [read_shard(staging, number)[1] for _, number in element]
-        _check_rejects(options, scans, shards)
+        _check_rejects(options, scans, shards, staging=staging)
         manifest = assemble(
             scans,
             shards,
@@ -362,7 +362,9 @@ def _scans(staging: str, n_ranges: int) -> list[ScanReport]:
     return [read_report(staging, part) for part in range(n_ranges)]
 
 
-def _check_rejects(options: BuildOptions, scans: Sequence[ScanReport], shards: Sequence[ShardReport]) -> None:
+def _check_rejects(
+    options: BuildOptions, scans: Sequence[ScanReport], shards: Sequence[ShardReport], *, staging: str
+) -> None:
     rejected: Counter[str] = Counter()
     for report in scans:
         rejected.update(report.rejected)
@@ -375,6 +377,7 @@ def _check_rejects(options: BuildOptions, scans: Sequence[ScanReport], shards: S
         max_share=options.max_rejects,
         allow_truncated=options.allow_truncated,
         loss=lost_pages(scans),
+        first=rejected_records(scans, shards, (), staging),
     )
 
 

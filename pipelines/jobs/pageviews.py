@@ -153,7 +153,9 @@ def _commit(
         file = report.facts["file"]
         counts[file] = sum_counts([counts[file], line_counts(report)], LineCounts())
     totals = sum_counts(counts.values(), LineCounts())
-    findings = check_lines(totals, inputs, sum(report.counts[DAMAGED_BYTES] for report in reports), options)
+    damaged_bytes = sum(report.counts[DAMAGED_BYTES] for report in reports)
+    every = (bad for report in reports for bad in report.rejected)
+    findings = check_lines(totals, inputs, damaged_bytes, options, every)
     if not totals.used:
         rest = "" if options.all_access else " --all-access takes what older files call by other names, such as en."
         raise DataError(f"No line has views of an article of {options.site}. Check --site and --input.{rest}")

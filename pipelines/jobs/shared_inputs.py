@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -13,6 +13,7 @@ from kbsource.dump.ranges import expand_paths, from_root, range_size, size_of
 from kbsource.dump.rejects import check_rejects, loss_findings
 from kbsource.files import absolute, base_name, join
 from kbsource.pageviews import LineCounts
+from kbsource.records import BadRecord
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import FileEntry, InputFile, Manifest, input_files
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
@@ -95,8 +96,10 @@ def check_lines(
     inputs: Sequence[InputFile],
     damaged_bytes: int,
     options: PageviewsOptions | WikidataOptions,
+    rejected: Iterable[BadRecord],
 ) -> dict[str, int]:
-    """The findings about damage of files of lines; raises DataError: too many lines could not be used."""
+    """The findings about damage of files of lines; raises DataError: too many lines could not be used, of which the
+    first of ``rejected`` are shown."""
     n_bytes = sum(file.bytes for file in inputs)
     loss = loss_findings(totals.lines_read, n_bytes=n_bytes, damaged_bytes=damaged_bytes)
     check_rejects(
@@ -106,6 +109,7 @@ def check_lines(
         allow_truncated=options.allow_truncated,
         what="lines",
         loss=loss,
+        first=rejected,
     )
     return loss
 

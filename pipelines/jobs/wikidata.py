@@ -175,7 +175,8 @@ def finish_release(
     counts = entity_counts(reports)
     totals = sum_counts(counts.values(), EntityCounts())
     facts = sum((Counter(report.facts) for report in reports), Counter())
-    loss = check_lines(totals, inputs, facts.get(DAMAGED_BYTES, 0), options)
+    every = (bad for chunk in chunks for bad in read_chunk_report(chunk.path)[1].rejected)
+    loss = check_lines(totals, inputs, facts.get(DAMAGED_BYTES, 0), options, every)
     _check_used(options, reports)
     if not totals.items + totals.properties:
         others = f"{totals.other_entities} other entities and " if totals.other_entities else ""

@@ -22,7 +22,7 @@ from kbsource.pages.shards import (
     plan_shards,
     shard_file,
 )
-from kbsource.records import TemplateRow
+from kbsource.records import BadRecord, TemplateRow
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, write_chunk
 
 MB = 1 << 20
@@ -97,6 +97,14 @@ def test_rejects_up_to_the_ceiling_pass(rejected: dict[str, int], n_pages: int, 
 def test_rejects_above_the_ceiling_fail(rejected: dict[str, int], message: str) -> None:
     with pytest.raises(DataError, match=message):
         check_rejects(Counter(rejected), 1000, max_share=0.001, allow_truncated=False)
+
+
+def test_the_first_rejects_are_shown_with_reason_place_and_detail() -> None:
+    every = [BadRecord("read", str(n), "page_law", f"no title {n}", "ltgwiki.xml", n) for n in range(1, 6)]
+    with pytest.raises(DataError) as told:
+        check_rejects(Counter(page_law=5), 100, max_share=0.001, allow_truncated=False, first=every)
+    shown = str(told.value).partition("The first of them:")[2].splitlines()[1:]
+    assert shown == [f"  page_law: ltgwiki.xml, {n}: no title {n}" for n in (1, 2, 3)]
 
 
 def test_what_is_cut_elsewhere_than_at_a_break_counts() -> None:

@@ -1,0 +1,154 @@
+"""Evaluations that cannot be: refused before, or after, they give a table of zeros that looks like a result.
+
+Gold that says nothing, predictions that say nothing, files that were swapped, and files that have no id in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+from kbsource.errors import RecordError, SetupError
+from mapping.sources.raw_records import Json, iter_records
+
+Family = Literal["kilt", "qampari", "amber"]
+_MOST_LOOKED_AT = 1_000
+"""Records that tell gold from predictions."""
+
+
+class _Form(NamedTuple):
+    """What records of a family are known by."""
+
+    has_gold: Callable[[Json], bool]  # it says what is right
+    has_prediction: Callable[[Json], bool]  # it predicts something
+    is_gold: Callable[[Json], bool]  # only gold has this
+    is_prediction: Callable[[Json], bool]  # only predictions have this
+    gold: str  # what gold has that says what is right
+    prediction: str  # what predictions have
+
+
+def check_plausible(family: Family, gold: str, predictions: str) -> None:
+    """Checks that a gold file and a file of predictions can be compared.
+
+    Raises:
+        SetupError: the gold file says nothing, or is input of ``kbsource map jsonl``; the predictions say nothing; or
+            each is the other.
+    """
+    form = _FORMS[family]
+    if _are_swapped(form, gold, predictions):
+        raise SetupError(
+            f"{gold} has predictions, and {predictions} gold records: name the gold file first, then the predictions."
+        )
+    if not any(record.keys() & {"output", "answers", "answer_list", "qids"} for record in _records(gold)):
+        return  # what it should be is said where it is read
+    if not any(form.has_gold(record) for record in _records(gold)):
+        if any(_is_own_form(record) for record in _records(gold)):
+            raise SetupError(
+                f"{gold} is in the form that kbsource map jsonl reads; evaluate with the …-kilt.jsonl that it wrote."
+            )
+        raise SetupError(f"{gold} has no record with {form.gold}, so nothing can be right; name the gold file.")
+    if not any(form.has_prediction(record) for record in _records(predictions)):
+        raise SetupError(f"{predictions} has no record with {form.prediction}; name a file of predictions.")
+
+
+def check_ids(gold: str, predictions: str, *, n_common: int, gold_ids: Iterator[str], unknown: Iterator[str]) -> None:
+    """Checks that some predictions are of gold records.
+
+    Args:
+        n_common: records that both have.
+        gold_ids: ids of gold records.
+        unknown: ids of predictions for none of them.
+
+    Raises:
+        SetupError: no id is common.
+    """
+    if n_common:
+        return
+    here, there = next(gold_ids, None), next(unknown, None)
+    if here is not None and there is not None:
+        raise SetupError(
+            f"{gold} and {predictions} have no id in common: {here[:80]!r} and {there[:80]!r}, for example. Name "
+            "predictions for these records."
+        )
+
+
+def _records(path: str) -> Iterator[Json]:
+    """The records of a file that can be read; others are counted when it is evaluated."""
+    for raw in iter_records(path):
+        try:
+            record = raw.parse()
+        except RecordError:
+            continue
+        yield record
+
+
+def _are_swapped(form: _Form, gold: str, predictions: str) -> bool:
+    looked_at = [
+        [record for record, _ in zip(_records(path), range(_MOST_LOOKED_AT), strict=False)]
+        for path in (gold, predictions)
+    ]
+    (gold_is_gold, is_gold), (gold_is_prediction, is_prediction) = (
+        [any(map(has, own)) for own in looked_at] for has in (form.is_gold, form.is_prediction)
+    )
+    return not gold_is_gold and (is_gold or (gold_is_prediction and not is_prediction))
+
+
+def _outputs(record: Json) -> list[Json]:
+    outputs = record.get("output")
+    listed = outputs if isinstance(outputs, list) else [outputs]
+    return [output for output in listed if isinstance(output, dict)]
+
+
+def _spans(record: Json) -> list[Json]:
+    places = (output.get("provenance") for output in _outputs(record))
+    return [span for own in places if isinstance(own, list) for span in own if isinstance(span, dict)]
+
+
+def _is_own_form(record: Json) -> bool:
+    return any("evidence" in output for output in _outputs(record))
+
+
+def _predicts(record: Json) -> bool:
+    return any(output.get("answer") not in (None, "") for output in _outputs(record)) or bool(_spans(record))
+
+
+def _is_kilt_gold(record: Json) -> bool:
+    marks = ("bleu_score", "start_character", "meta")
+    n_sets = sum(bool(output.get("provenance")) for output in _outputs(record))
+    return "meta" in record or n_sets > 1 or any(mark in span for span in _spans(record) for mark in marks)
+
+
+def _is_kilt_prediction(record: Json) -> bool:
+    return any("score" in span or "passage_id" in span for span in _spans(record))
+
+
+def _has_any(record: Json, *keys: str) -> bool:
+    return any(bool(value) for value in map(record.get, keys))
+
+
+_FORMS: dict[Family, _Form] = {
+    "kilt": _Form(
+        has_gold=lambda record: bool(_spans(record)),
+        has_prediction=_predicts,
+        is_gold=_is_kilt_gold,
+        is_prediction=_is_kilt_prediction,
+        gold="provenance",
+        prediction="an answer or provenance",
+    ),
+    "qampari": _Form(
+        has_gold=lambda record: _has_any(record, "answer_list", "answers"),
+        has_prediction=lambda record: _has_any(record, "predictions", "prediction", "ctxs"),
+        is_gold=lambda record: "answer_list" in record,
+        is_prediction=lambda record: "predictions" in record or "prediction" in record,
+        gold="answers",
+        prediction="predictions or passages",
+    ),
+    "amber": _Form(
+        has_gold=lambda record: _has_any(record, "qids"),
+        has_prediction=_predicts,
+        is_gold=lambda record: "qids" in record,
+        is_prediction=lambda record: "output" in record and "qids" not in record,
+        gold="entities (qids)",
+        prediction="an answer or provenance",
+    ),
+}
