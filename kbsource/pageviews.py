@@ -22,7 +22,7 @@ from kbsource.files import Files, Folder, base_name
 from kbsource.records import BadRecord
 from kbsource.release.kind import Kind
 from kbsource.release.laws import Law, counts_law
-from kbsource.release.manifest import Counted, TypedManifest, row_faults, sum_faults
+from kbsource.release.manifest import Count, Counted, TypedManifest, row_faults, sum_faults
 from kbsource.rows import SCHEMA_VERSION, Row
 from kbsource.runtime.chunks import Report
 from kbsource.site import Site
@@ -52,11 +52,11 @@ USED, OTHER_NAMESPACES, NO_PAGE = "used", "other_namespaces", "no_page"
 class LineCounts(Counted):
     """What became of the lines of the wiki; law: lines_read = used + other_namespaces + no_page + rejected."""
 
-    lines_read: int = 0
-    used: int = 0
-    other_namespaces: int = 0
-    no_page: int = 0  #: lines with a title that no page can have, or with views whose page is not known
-    rejected: dict[str, int] = field(default_factory=dict)
+    lines_read: Count = 0
+    used: Count = 0
+    other_namespaces: Count = 0
+    no_page: Count = 0  #: lines with a title that no page can have, or with views whose page is not known
+    rejected: dict[str, Count] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +66,9 @@ class PageviewsManifest(TypedManifest):
     #: ``counts``, ``totals``: per input file by base name, and their sum
     counts: dict[str, LineCounts]
     totals: LineCounts
-    views: int  #: of the lines used
+    views: Count  #: of the lines used
     #: with damage of a file ``damaged_bytes`` and ``estimated_lost``, lines of the wiki
-    findings: dict[str, int] = field(default_factory=dict)
+    findings: dict[str, Count] = field(default_factory=dict)
     format: str = FORMAT
     schema_version: int = SCHEMA_VERSION
 

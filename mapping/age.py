@@ -24,7 +24,7 @@ from kbsource.columns import rebatched, schema_of
 from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
 from kbsource.release.laws import Law, counts_law
-from kbsource.release.manifest import ListingManifest
+from kbsource.release.manifest import ListingManifest, SourceFacts, counts_shape, shape
 from kbsource.release.output import commit
 from kbsource.release.sql import add_tables, connected
 from kbsource.release.writer import write_batches, write_rejected
@@ -369,6 +369,7 @@ def _claims(manifest: ListingManifest) -> dict[str, int]:
 AGE = ListingKind(
     name="age of a benchmark",
     format="kbsource-age-1",
+    facts=shape("facts", releases=list[SourceFacts], counts=counts_shape(*FATES, "rejected")),
     made_by="kbsource age",
     tables={"fates": schema_of(Fate), "rejected": schema_of(BadRecord)},
     required=("fates", "rejected"),

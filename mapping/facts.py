@@ -25,7 +25,7 @@ from kbsource.files import Folder
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Checking, Law, counts_law
 from kbsource.release.layout import shard_path
-from kbsource.release.manifest import ListingManifest
+from kbsource.release.manifest import Count, ListingManifest, SourceFacts, shape
 from kbsource.release.output import commit
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.writer import write_batches, write_lines
@@ -337,6 +337,7 @@ def _claims(manifest: ListingManifest) -> dict[str, int]:
 FACTS = ListingKind(
     name="release of moved facts",
     format="kbsource-facts-1",
+    facts=shape("facts", old=SourceFacts, new=SourceFacts, counts=dict[str, dict[str, Count]]),
     made_by="kbsource facts",
     tables={"facts": schema_of(Fact)},
     required=("facts",),

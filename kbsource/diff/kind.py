@@ -23,7 +23,7 @@ from kbsource.dump.rejects import TRUNCATED
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Law, counts_law
 from kbsource.release.layout import shard_path
-from kbsource.release.manifest import ListingManifest, row_faults
+from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, row_faults, shape
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.rows import Int32, Row
 
@@ -178,7 +178,7 @@ TABLES: dict[str, pa.Schema] = {
 
 
 REPORT, TEXT_REPORT, TITLE_MAP_FILE = "report.json", "report.md", "title_map.tsv"
-_OUTCOMES = dict(zip(TABLES, (PAGE_OUTCOMES, SECTION_OUTCOMES, SPAN_OUTCOMES, REDIRECT_OUTCOMES), strict=True))
+OUTCOMES_OF = dict(zip(TABLES, (PAGE_OUTCOMES, SECTION_OUTCOMES, SPAN_OUTCOMES, REDIRECT_OUTCOMES), strict=True))
 _PAGES, _SPANS = (shard_path(table, 0, 1) for table in ("page_changes", "span_changes"))
 _PIECE = "format('page {}, element {}, [{}, {})', old_page_id, old_element, old_start, old_end)"
 _ROW = "'pages ' || coalesce(old_page_id::varchar, 'none') || ' and ' || coalesce(new_page_id::varchar, 'none')"
@@ -315,7 +315,7 @@ LAWS = (
     counts_law(
         " union all ".join(
             f"select '', '{table} ' || outcome, count(*) from {table} where outcome in {(*outcomes,)} group by all"
-            for table, outcomes in _OUTCOMES.items()
+            for table, outcomes in OUTCOMES_OF.items()
         ),
         "%",
         (*TABLES,),
@@ -323,9 +323,16 @@ LAWS = (
 )
 
 
+class _Side(SourceFacts, total=False):
+    """What a diff says of one of its releases."""
+
+    rejected: dict[str, Count]
+    limits: dict[str, Any]
+
+
 def _counts(manifest: ListingManifest) -> dict[str, dict[str, int]]:
     counts = manifest.facts["counts"]
-    return {table: {name: int(counts[table][name]) for name in own} for table, own in _OUTCOMES.items()}
+    return {table: {name: int(counts[table][name]) for name in own} for table, own in OUTCOMES_OF.items()}
 
 
 def count_faults(manifest: ListingManifest) -> list[str]:
@@ -349,6 +356,12 @@ RELEASE_DIFF = ListingKind(
     tables=TABLES,
     required=tuple(TABLES),
     files=(REPORT, TEXT_REPORT, TITLE_MAP_FILE),
+    facts=shape(
+        "facts",
+        old=_Side,
+        new=_Side,
+        counts=shape("counts", **{table: counts_shape(*own) for table, own in OUTCOMES_OF.items()}),
+    ),
     count_faults=count_faults,
     laws=LAWS,
     claims=_claims,

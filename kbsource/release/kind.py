@@ -20,7 +20,7 @@ from kbsource.errors import DataError, SetupError, shown_value
 from kbsource.files import Folder, is_local, join
 from kbsource.release.laws import Checking, Law, M
 from kbsource.release.layout import MANIFEST, is_shard, no_release, parents
-from kbsource.release.manifest import DAMAGED, FileEntry, ListingManifest, Manifest
+from kbsource.release.manifest import DAMAGED, FileEntry, ListingManifest, Manifest, typed_value
 
 _MOST_BYTES = 32 << 20
 """The largest manifest that is read; that of a release of the English Wikipedia has about 1 MB."""
@@ -65,6 +65,9 @@ class Kind(Generic[M]):
     """Looks at what no query sees, and counts further; None where files do not allow it."""
     made_from: Mapping[str, MadeFrom] = field(default_factory=dict)
     """By option of ``kbsource verify``; all are given, or none."""
+    facts: type[Any] | None = None
+    """Shape of what its manifests say beside format and files, as msgspec checks it; None for no more than
+    ``CommonFacts``. What it does not name may be there besides."""
     made_from_pages: bool = False  #: ``made_by`` needs a release of pages and nothing else
     shown_by: Sequence[tuple[str, str]] = ()
     """Tables, each with a column by which ``kbsource show`` finds rows; two columns with ``__`` between them are an id
@@ -100,6 +103,8 @@ class Kind(Generic[M]):
             )
         own = {name: one for name, one in value.items() if name != "manifest_sha256"}
         manifest = self.manifest.from_json(own, where)
+        if self.facts is not None:
+            typed_value(own, self.facts, where)
         if (fault := next(self._faults(manifest), None)) is not None:
             raise DataError(f"{where}: {fault}; {DAMAGED}")
         if manifest.to_bytes() != content:

@@ -24,6 +24,8 @@ from kbsource.errors import DataError
 from kbsource.files import Folder, base_name, join
 from kbsource.release.layout import MANIFEST, stored_files, table_of
 
+Count = typing.Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
+"""A number of things, as JSON can tell it to any reader."""
 PACKAGES = ("kbsource", "mapping", "pipelines")
 DAMAGED = "the manifest is damaged or foreign, get or build the release again"
 
@@ -33,8 +35,8 @@ class FileEntry:
     """One file: path in the release, rows of a table or lines (None where neither counts), bytes, hex sha256."""
 
     file: str
-    rows: int | None
-    bytes: int
+    rows: Count | None
+    bytes: Count
     sha256: str
 
     @classmethod
@@ -49,7 +51,7 @@ class InputFile:
     """One input by base name, with size in bytes and hex sha256 of the stored (compressed) file."""
 
     name: str
-    bytes: int
+    bytes: Count
     sha256: str
 
 
@@ -59,6 +61,103 @@ class InnerRelease:
 
     folder: str
     manifest_sha256: str
+
+
+class SourceFacts(typing.TypedDict, total=False):
+    """What a manifest says of a release that something was made from."""
+
+    manifest_sha256: str
+    wiki: str | None
+    dump_date: str | None
+
+
+class OptionFacts(typing.TypedDict, total=False):
+    """Options that mean the same wherever they are."""
+
+    site: str | None
+    sites: list[str] | None
+    languages: list[str] | None
+    formats: list[str]
+    templates: str | None
+
+
+class SiteFacts(typing.TypedDict, total=False):
+    """What a manifest says of a wiki."""
+
+    dbname: str
+    lang: str
+    name: str
+    base_url: str
+
+
+class DumpFacts(typing.TypedDict, total=False):
+    """What a manifest says of a dump."""
+
+    date: str | None
+    site: SiteFacts
+
+
+class CommonFacts(typing.TypedDict, total=False):
+    """What manifests of any kind may say; a kind of its own adds to it by ``Kind.facts``."""
+
+    release: SourceFacts | None
+    old: SourceFacts | None
+    new: SourceFacts | None
+    releases: list[SourceFacts]
+    alignments: list[InnerRelease]
+    inputs: dict[str, list[InputFile] | None] | list[InputFile]
+    options: OptionFacts
+    counts: dict[str, Any]
+    totals: dict[str, Any]
+    findings: dict[str, Any]
+    dump: DumpFacts
+    page_order: str
+    code: dict[str, str]
+    dataset: str
+    split: str
+    lang: str
+    date: str | None
+    model: dict[str, Any] | None
+
+
+def shape(name: str, /, **fields: Any) -> type[msgspec.Struct]:
+    """Returns a shape for ``Kind.facts``: objects whose fields of these names have these types. Whoever asks for one
+    that is missing meets a ``MissingFactError``."""
+    typed = [(name, type_ | msgspec.UnsetType, msgspec.UNSET) for name, type_ in fields.items()]
+    return msgspec.defstruct(name, typed)
+
+
+def counts_shape(*names: str) -> type[msgspec.Struct]:
+    """Returns the shape of objects with a count under each of these names."""
+    return shape("counts", **dict.fromkeys(names, Count))
+
+
+class MissingFactError(DataError, KeyError):
+    """A manifest does not say what its kind says. A KeyError, too, for whoever can do without."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Values(dict[str, Any]):
+    """JSON values of a manifest, those of objects in it too; what is missing is named by an error.
+
+    Raises:
+        MissingFactError: instead of a KeyError.
+    """
+
+    def __init__(self, values: Mapping[str, Any], where: str = MANIFEST) -> None:
+        super().__init__({name: _as_values(value, where) for name, value in values.items()})
+        self._where = where
+
+    def __missing__(self, name: str) -> typing.NoReturn:
+        raise MissingFactError(f"{self._where}: it does not say {name!r}; {DAMAGED}")
+
+
+def _as_values(value: Any, where: str) -> Any:
+    if isinstance(value, dict):
+        return Values(value, where)
+    return [_as_values(own, where) for own in value] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,14 +225,16 @@ class TypedManifest(Manifest):
         files = values.pop("files")
         for file in files:
             del file["rows"]
-        return {**values, "index": files}
+        return Values({**values, "index": files})
 
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str) -> typing.Self:
         known = {one.name for one in dataclasses.fields(cls)} - {"files"} | {"index"}
         if odd := sorted(values.keys() ^ known):
             raise DataError(f"{where}: missing or unknown {odd}; {DAMAGED}")
-        return typed_value({**values, "files": _with_rows(values["index"])}, cls, where)
+        typed_value(values["options"], OptionFacts, f"{where}: options")
+        typed = {**values, "files": _with_rows(values["index"]), "options": Values(values["options"], where)}
+        return typed_value(typed, cls, where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,27 +253,28 @@ class ListingManifest(Manifest):
             table = table_of(entry.file)
             (files if table is None else tables.setdefault(table, [])).append(entry)
         grouped = {table: tuple(own) for table, own in tables.items()}
-        return cls(format=form, tables=grouped, files=tuple(files), facts=dict(facts))
+        return cls(format=form, tables=grouped, files=tuple(files), facts=Values(facts))
 
     @property
     def parts(self) -> tuple[InnerRelease, ...]:
         return msgspec.convert(self.facts.get("alignments", ()), tuple[InnerRelease, ...])
 
     def made_from(self, fact: str = "release") -> str | None:
-        sha256: str | None = (self.facts.get(fact) or {}).get("manifest_sha256")
-        return sha256
+        named = self.facts.get(fact)
+        sha256 = named.get("manifest_sha256") if isinstance(named, Mapping) else None
+        return sha256 if isinstance(sha256, str) else None
 
     def to_json(self) -> dict[str, Any]:
         files = [dataclasses.asdict(one) for one in sorted(self.entries(), key=lambda entry: entry.file)]
         listed = [{name: value for name, value in file.items() if value is not None} for file in files]
-        return {**self.facts, "format": self.format, "files": listed}
+        return Values({**self.facts, "format": self.format, "files": listed})
 
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str) -> typing.Self:
         entries = typed_value(_with_rows(values.get("files", [])), tuple[FileEntry, ...], f"{where}: files")
         facts = {name: value for name, value in values.items() if name not in ("format", "files")}
-        typed_value(facts.get("alignments", []), tuple[InnerRelease, ...], f"{where}: alignments")
-        return cls.of(values["format"], entries, facts)
+        typed_value(facts, CommonFacts, where)
+        return cls.of(values["format"], entries, Values(facts, where))
 
 
 def snapshot_of(values: Mapping[str, Any]) -> tuple[str | None, str | None]:
@@ -192,7 +294,8 @@ def sources_of(values: Mapping[str, Any]) -> dict[str, str]:
     """The releases that a release was made from, by what they are to it, as the sha256 of each one's manifest."""
     named = {name: value for name, value in values.items() if isinstance(value, Mapping)}
     named |= {f"release of {one.get('dump_date')}": one for one in values.get("releases") or ()}
-    return {name: value["manifest_sha256"] for name, value in named.items() if "manifest_sha256" in value}
+    known = {name: value.get("manifest_sha256") for name, value in named.items()}
+    return {name: sha256 for name, sha256 in known.items() if isinstance(sha256, str)}
 
 
 def input_files_of(inputs: Any, option: str = "") -> Iterator[tuple[str, InputFile]]:

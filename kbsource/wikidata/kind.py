@@ -12,7 +12,7 @@ from kbsource.files import join
 from kbsource.release.kind import Kind
 from kbsource.release.laws import Checking, Law, counts_law
 from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import Counted, TypedManifest, row_faults, sum_faults
+from kbsource.release.manifest import Count, Counted, TypedManifest, row_faults, sum_faults
 from kbsource.release.reader import row_groups
 from kbsource.rows import SCHEMA_VERSION
 from kbsource.wikidata.entity import (
@@ -34,11 +34,11 @@ FORMAT = "kbsource-wikidata-1"
 class EntityCounts(Counted):
     """What became of the lines read; law: lines_read = items + properties + other_entities + rejected."""
 
-    lines_read: int = 0
-    items: int = 0
-    properties: int = 0
-    other_entities: int = 0
-    rejected: dict[str, int] = field(default_factory=dict)
+    lines_read: Count = 0
+    items: Count = 0
+    properties: Count = 0
+    other_entities: Count = 0
+    rejected: dict[str, Count] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class WikidataManifest(TypedManifest):
     totals: EntityCounts
     #: statements by ``rank_…``, ``snak_…`` and ``value_…``, ``qualifiers``, entities ``without_label`` and of other
     #: types (``type_…``); with damage of the dump ``damaged_bytes`` and ``estimated_lost``
-    findings: dict[str, int]
+    findings: dict[str, Count]
     format: str = FORMAT
     schema_version: int = SCHEMA_VERSION
 

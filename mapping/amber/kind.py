@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from itertools import chain, zip_longest
+from typing import Any
 
 import orjson
 
@@ -13,7 +14,7 @@ from kbsource.lookup import KnowledgeSource
 from kbsource.release.kind import ListingKind
 from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import MANIFEST, shard_path
-from kbsource.release.manifest import ListingManifest
+from kbsource.release.manifest import ListingManifest, shape
 from mapping.amber.records import TASKS, AmberOptions, AmberSet, Collection, SetEntity
 from mapping.amber.release import (
     TABLES,
@@ -132,6 +133,7 @@ def _page_fault(entity: SetEntity, source: KnowledgeSource) -> str | None:
 AMBER_SETS = ListingKind(
     name="release of AmbER sets",
     format="kbsource-amber-1",
+    facts=shape("facts", collections=list[str], options=dict[str, Any]),
     made_by="kbsource amber",
     tables=TABLES,
     files=(REPORT,),

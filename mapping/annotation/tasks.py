@@ -23,7 +23,7 @@ from cyclopts import Parameter
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
-from kbsource.release.manifest import FileEntry, code_facts
+from kbsource.release.manifest import FileEntry, SourceFacts, code_facts, counts_shape, shape
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_lines
 from mapping.options import AtLeast1, Checked, Language, Name, Share
@@ -46,7 +46,8 @@ def task_names(name: str, form: TaskForm) -> tuple[str, ...]:
 def tasks_kind(name: str, format: str, made_by: str, *, sheet: str, hidden: Sequence[str]) -> ListingKind:
     """The kind of a folder of tasks: a sheet in any form, and files that are not for those who work on it."""
     shown = (file for form in get_args(TaskForm) for file in task_names(sheet, form))
-    return ListingKind(name=name, format=format, made_by=made_by, tables={}, files=(*shown, *hidden))
+    facts = shape("facts", qampari=SourceFacts)
+    return ListingKind(name=name, format=format, made_by=made_by, tables={}, files=(*shown, *hidden), facts=facts)
 
 
 TASKS, PASSAGES, KEY, JUDGEMENTS = "tasks", "passages.jsonl", "key.jsonl", "judgements.jsonl"
@@ -60,6 +61,7 @@ CAMPAIGN_TASKS = tasks_kind(
 CAMPAIGN = ListingKind(
     name="campaign",
     format="kbsource-campaign-1",
+    facts=shape("facts", tasks=SourceFacts, counts=counts_shape("rejected")),
     made_by="kbsource campaign import",
     shown_by=(("rejected", "key"),),
     tables={"rejected": schema_of(BadRecord)},

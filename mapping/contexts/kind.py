@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Checking, Law
-from kbsource.release.manifest import ListingManifest
+from kbsource.release.manifest import ListingManifest, SourceFacts, shape
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.write.kind import REPORT
@@ -29,6 +30,7 @@ def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
 
 
 CONTEXTS = ListingKind(
+    facts=shape("facts", passages=SourceFacts, qampari=dict[str, Any], options=dict[str, Any]),
     name="folder of questions with passages",
     format="kbsource-qampari-contexts-1",
     made_by="kbsource qampari-contexts",

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Checking, Law, counts_law
-from kbsource.release.manifest import ListingManifest, row_faults
+from kbsource.release.manifest import Count, ListingManifest, counts_shape, row_faults, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.entity_linking.records import ALL_TABLES, SKIPPED, SPLITS, lines_path
 
@@ -84,6 +84,16 @@ def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
 ENTITY_LINKING = ListingKind(
     name="release of entity-linking data",
     format="kbsource-entity-linking-1",
+    facts=shape(
+        "facts",
+        options=shape("options", **dict.fromkeys(SPLITS, int)),
+        counts=shape(
+            "counts",
+            skipped=counts_shape(*SKIPPED),
+            distinct=counts_shape(*SPLITS),
+            **dict.fromkeys((*SPLITS, "links", "taken", "duplicates", "aliases", "mentions"), Count),
+        ),
+    ),
     made_by="kbsource entity-linking",
     made_from_pages=True,
     shown_by=(

@@ -3,17 +3,21 @@ and all of it is what the pages give when they are cut again."""
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
+from typing import Annotated
+
+from msgspec import Meta
 
 from kbsource.columns import schema_of
 from kbsource.files import join
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Checking, Law, Remade, counts_law
 from kbsource.release.layout import shard_path
-from kbsource.release.manifest import ListingManifest
+from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.passages.corpus import COUNTS, TABLE, line_path, read_page_texts, read_pages, read_passages
 from mapping.passages.cut import CutOptions, Passage
@@ -155,9 +159,15 @@ def _written(passages: Iterator[Passage], files: Sequence[_Again], pages: KiltPa
         yield passage
 
 
+_Form = Annotated[str, Meta(pattern=f"^({'|'.join(map(re.escape, FORMS))})$")]
 PASSAGES_CORPUS = ListingKind(
     name="corpus of passages",
     format="kbsource-passages-3",
+    facts=shape(
+        "facts",
+        options=shape("options", max_words=Count, split_long=bool, unit=str, formats=list[_Form]),
+        counts=counts_shape(*COUNTS),
+    ),
     made_by="kbsource passages",
     made_from_pages=True,
     shown_by=(("passages", "passage_id"), ("passages", "page_id"), ("passages", "title")),
@@ -175,6 +185,7 @@ ENGINE = "tantivy"
 PASSAGES_INDEX = ListingKind(
     name="index of passages",
     format="kbsource-index-3",
+    facts=shape("facts", passages=SourceFacts, counts=counts_shape("passages")),
     made_by="kbsource search",
     tables={},
     files=(ENGINE,),
@@ -184,6 +195,7 @@ CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
 BEIR_DATASET = ListingKind(
     name="data set for BEIR",
     format="kbsource-beir-1",
+    facts=shape("facts", passages=SourceFacts, alignment=SourceFacts),
     made_by="kbsource beir",
     tables={},
     files=(CORPUS, QUERIES, QRELS),

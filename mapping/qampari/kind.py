@@ -14,7 +14,7 @@ from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
 from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import MANIFEST, shard_path
-from kbsource.release.manifest import ListingManifest
+from kbsource.release.manifest import ListingManifest, SourceFacts, shape
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SUBSETS
 from mapping.qampari.records import SPLITS, QueryRow, Question
 from mapping.qampari.release import (
@@ -202,9 +202,11 @@ def _check_names(owner: str, text: str, aliases: list[Any]) -> None:
         raise RecordError("odd_aliases", f"{owner}: the aliases of {text!r} do not begin with it")
 
 
+_FORM = shape("form", host=str, with_meta=bool, is_released_case=bool, seed=str)
 QAMPARI_RELEASE = ListingKind(
     name="QAMPARI release",
     format="kbsource-qampari-1",
+    facts=shape("facts", qampari=SourceFacts, tasks=SourceFacts, form=_FORM),
     made_by="kbsource qampari",
     shown_by=(
         ("questions", "qid"),

@@ -18,6 +18,7 @@ from kbsource.columns import schema_of
 from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Law, counts_law
+from kbsource.release.manifest import SourceFacts, counts_shape, shape
 from kbsource.rows import Row
 from mapping.passages.kind import PASSAGES_CORPUS
 
@@ -67,6 +68,7 @@ EVERY_VALUE = """(
 BENCHMARK = ListingKind(
     name="benchmark",
     format="kbsource-benchmark-1",
+    facts=shape("facts", passages=SourceFacts, counts=counts_shape("runs", "rejected")),
     made_by="kbsource benchmark",
     tables={
         "scores": schema_of(Score),

@@ -13,15 +13,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+from msgspec import Meta
+
 from kbsource.columns import schema_of
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Checking, Law, counts_law
-from kbsource.release.manifest import ListingManifest, row_faults
+from kbsource.release.manifest import ListingManifest, SourceFacts, counts_shape, row_faults, shape
 from kbsource.rows import Int32, Row
 from mapping.passages.kind import PASSAGES_CORPUS
 
 VectorPrecision = Literal["float16", "int8", "bits"]
 TABLE = "vectors"
+Dimension = Annotated[int, Meta(ge=1, le=1 << 16)]
 _BITS: dict[VectorPrecision, int] = {"float16": 16, "int8": 8, "bits": 1}
 
 
@@ -55,6 +58,14 @@ def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
 PASSAGE_VECTORS = ListingKind(
     name="release of vectors of passages",
     format="kbsource-vectors-2",
+    facts=shape(
+        "facts",
+        passages=SourceFacts,
+        encoder=shape("encoder", name=str, dimension=Dimension, normalisation=str, form=str),
+        precision=VectorPrecision,
+        computed=dict[str, Any],
+        counts=counts_shape("passages", "cut"),
+    ),
     made_by="kbsource vectors",
     shown_by=(("vectors", "page_id__number"), ("vectors", "page_id")),
     tables={TABLE: VECTORS},
@@ -95,6 +106,7 @@ GRAPH = "usearch"
 VECTORS_GRAPH = ListingKind(
     name="graph of nearest vectors",
     format="kbsource-graph-1",
+    facts=shape("facts", vectors=SourceFacts, recall=dict[str, float], counts=counts_shape("vectors")),
     made_by="kbsource search",
     tables={},
     files=(GRAPH,),

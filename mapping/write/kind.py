@@ -20,7 +20,7 @@ import orjson
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Law, counts_law
 from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import FileEntry, ListingManifest
+from kbsource.release.manifest import Count, FileEntry, ListingManifest, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.writer import write_lines
 from mapping.schema import TABLES, VERIFICATION
@@ -86,6 +86,13 @@ def _claims(manifest: ListingManifest) -> dict[str, int]:
 ALIGNMENT = ListingKind(
     name="alignment",
     format="kbsource-alignment-1",
+    facts=shape(
+        "facts",
+        records=shape(
+            "records", read=Count, merged=Count, examples=Count, excluded=dict[str, Count], rejected=dict[str, Count]
+        ),
+        counts=shape("counts", written=Count, dropped=dict[str, Count]),
+    ),
     made_by="kbsource map",
     shown_by=(("records", "example_id"), ("alignments", "page_id"), ("alignments", "title"), ("rejected", "key")),
     tables=TABLES,

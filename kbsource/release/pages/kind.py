@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
 from kbsource.columns import rebatched, schema_of
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.files import join
 from kbsource.index.mapped_files import CHECKSUMS_FILE
 from kbsource.index.title_index import (
@@ -26,7 +26,7 @@ from kbsource.records import BadRecord, Conflict, DefinitionHash, Page, PageItem
 from kbsource.release.kind import Kind
 from kbsource.release.laws import Checking, Findings, Law, check, counts_law, laws
 from kbsource.release.layout import INDEX, MANIFEST, index_path
-from kbsource.release.manifest import Counted, TypedManifest, row_faults, sum_faults
+from kbsource.release.manifest import DAMAGED, Count, Counted, TypedManifest, row_faults, sum_faults
 from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE, QIDS_SCHEMA, Locations, index_folder
 from kbsource.rows import SCHEMA_VERSION
 from kbsource.site import Site
@@ -55,11 +55,11 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")
 class Counts(Counted):
     """What became of the pages read; law: pages_read = articles + redirects + other_namespaces + rejected."""
 
-    pages_read: int = 0
-    articles: int = 0
-    redirects: int = 0
-    other_namespaces: int = 0
-    rejected: dict[str, int] = field(default_factory=dict)
+    pages_read: Count = 0
+    articles: Count = 0
+    redirects: Count = 0
+    other_namespaces: Count = 0
+    rejected: dict[str, Count] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class TemplateCount:
     """How often an unknown template is used, and on how many pages."""
 
     name: str
-    uses: int
-    pages: int
+    uses: Count
+    pages: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +88,22 @@ class PagesManifest(TypedManifest):
     dump: Dump
     counts: dict[str, Counts]  #: per input file by base name
     totals: Counts
-    parse_statuses: dict[str, int]  #: articles per ``parse_status``
+    parse_statuses: dict[str, Count]  #: articles per ``parse_status``
     unknown_templates: tuple[TemplateCount, ...]  #: the most used ones; the ``templates`` table has all
     qid_conflicts: tuple[Conflict, ...]  #: all of them
-    findings: dict[str, int]  #: other counts that a reader should know of: ``duplicate_titles``, ``invalid_qids``, …
+    findings: dict[str, Count]  #: other counts that a reader should know of: ``duplicate_titles``, ``invalid_qids``, …
     page_order: str  #: ``by_page_id`` when ids ascend within each shard, else ``as_dumped``
     format: str = FORMAT
     schema_version: int = SCHEMA_VERSION
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any], where: str) -> Self:
+        manifest = super(PagesManifest, cls).from_json(values, where)
+        try:
+            _ = manifest.site.host, manifest.site.edition, manifest.site.namespace_by_name
+        except ValueError as error:  # msgspec's is one
+            raise DataError(f"{where}: dump.site: {error}; {DAMAGED}") from error
+        return manifest
 
     @property
     def site(self) -> Site:

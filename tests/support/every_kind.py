@@ -1,0 +1,157 @@
+"""A small release of every kind: tables without rows but for pages, and manifests that say what such ones say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kbsource.diff.kind import OUTCOMES_OF, RELEASE_DIFF
+from kbsource.pageviews import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest
+from kbsource.release.kind import Kind
+from kbsource.release.manifest import FileEntry, InputFile, ListingManifest
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.writer import write_lines, write_rows
+from kbsource.wikidata.kind import WIKIDATA_RELEASE, EntityCounts, WikidataManifest
+from mapping.age import AGE, FATES
+from mapping.amber.kind import AMBER_SETS
+from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
+from mapping.contexts.kind import CONTEXTS
+from mapping.entity_linking.kind import ENTITY_LINKING
+from mapping.entity_linking.records import SKIPPED, SPLITS
+from mapping.facts import FACTS, OUTCOMES, PROBLEMS, QUESTION
+from mapping.kinds import KINDS, OWN_TABLES
+from mapping.passages.corpus import COUNTS
+from mapping.passages.kind import BEIR_DATASET, PASSAGES_CORPUS, PASSAGES_INDEX
+from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.retrieval.benchmark_kind import BENCHMARK
+from mapping.retrieval.vector_kind import PASSAGE_VECTORS, VECTORS_GRAPH
+from mapping.write.kind import ALIGNMENT, ALIGNMENTS
+from tests.support.pages import synthetic_pages
+from tests.support.releases import CODE, TitleRow, write_release
+
+SOURCE = {"manifest": "manifest.json", "manifest_sha256": "0" * 64, "wiki": "enwiki", "dump_date": "20260101"}
+INPUT = {"name": "x.json", "bytes": 5, "sha256": "0" * 64}
+RECORDS = {"read": 0, "merged": 0, "examples": 0, "excluded": {"empty": 0}, "rejected": {}}
+ENCODER = {
+    "name": "tiny", "dimension": 8, "normalisation": "l2", "form": "onnx", "query_prefix": "", "passage_prefix": "",
+}  # fmt: skip
+FACTS_OF: dict[str, dict[str, Any]] = {
+    RELEASE_DIFF.format: {
+        "old": {**SOURCE, "rejected": {"text_missing": 1}, "limits": {"limit_pages": 3}},
+        "new": {**SOURCE, "rejected": {}, "limits": {}},
+    },
+    PASSAGES_CORPUS.format: {
+        "options": {"max_words": 100, "split_long": False, "unit": "sentences", "formats": ["dpr"]},
+        "lang": "en",
+        "counts": dict.fromkeys(COUNTS, 0),
+    },
+    PASSAGES_INDEX.format: {"passages": SOURCE, "lang": "en", "counts": {"passages": 0}},
+    PASSAGE_VECTORS.format: {
+        "passages": SOURCE,
+        "encoder": ENCODER,
+        "precision": "float16",
+        "computed": {"device": "cpu", "texts_at_once": 1},
+        "lang": "en",
+        "counts": {"passages": 0, "cut": 0},
+    },
+    VECTORS_GRAPH.format: {
+        "vectors": SOURCE,
+        "counts": {"vectors": 0},
+        "recall": {"nearest": 10, "sampled": 0, "found": 1.0},
+    },
+    ALIGNMENT.format: {
+        "dataset": "fever",
+        "split": "dev",
+        "policy": "fever",
+        "options": {"threshold": 0.5},
+        "records": RECORDS,
+        "counts": {"written": 0, "dropped": {"below_threshold": 0}, "evidences": {"exact": 0}},
+    },
+    AGE.format: {
+        "releases": [SOURCE, {**SOURCE, "manifest_sha256": "1" * 64, "dump_date": "20260201"}],
+        "counts": {**dict.fromkeys(FATES, 0), "rejected": 0},
+    },
+    QAMPARI_RELEASE.format: {
+        "form": {"host": "en.wikipedia.org", "with_meta": False, "is_released_case": False, "seed": "x"},
+        "counts": {"simple": {"kept": 0}},
+        "model": None,
+    },
+    CROWD_TASKS.format: {"qampari": SOURCE, "options": {"form": "jsonl"}, "counts": {"tasks": 0}},
+    CAMPAIGN_TASKS.format: {"options": {"per_question": 4}, "counts": {"tasks": 0}},
+    CAMPAIGN.format: {"tasks": SOURCE, "counts": {"rejected": 0, "judgements": 0}},
+    CONTEXTS.format: {"qampari": SOURCE, "passages": SOURCE, "counts": {"questions": {"without_retrieved": 0}}},
+    AMBER_SETS.format: {"collections": ["human"], "options": {"rules": {"lang": "en"}}, "model": None},
+    FACTS.format: {
+        "old": SOURCE,
+        "new": SOURCE,
+        "counts": {outcome: dict.fromkeys((QUESTION, *PROBLEMS), 0) for outcome in OUTCOMES},
+    },
+    ENTITY_LINKING.format: {
+        "options": {"train": 3, "dev": 2, "context": 8},
+        "counts": {"links": 0, "taken": 0, "skipped": {}, "distinct": {}, "train": 0, "dev": 0, "mentions": 0},
+    },
+    BEIR_DATASET.format: {"passages": SOURCE, "alignment": SOURCE, "options": {"level": "page"}, "counts": {}},
+    BENCHMARK.format: {
+        "passages": SOURCE,
+        "datasets": [{"name": "nq", "path": "nq.jsonl", "sha256": "0"}],
+        "systems": [{"name": "bm25", "options": {}}],
+        "counts": {"runs": 0, "rejected": 0},
+    },
+    OWN_TABLES.format: {"facts": {"mine": [1, {"a": None}]}},
+}
+"""What the manifests of kinds say, by format."""
+
+
+def write_every_kind(folder: Path) -> dict[str, Path]:
+    """Writes a release of each kind, and returns their folders by format."""
+    write_release(folder / "pages", synthetic_pages(4), titles=[TitleRow(1 + 3 * n, f"T{n}") for n in range(4)])
+    made = {PAGES_RELEASE.format: folder / "pages" / "release"}
+    for kind in KINDS:
+        if kind not in (PAGES_RELEASE, ALIGNMENTS):
+            made[kind.format] = _written(kind, folder / kind.format)
+    made[ALIGNMENTS.format] = _written(ALIGNMENTS, folder / ALIGNMENTS.format, part="fever/dev")
+    return made
+
+
+def _written(kind: Kind[Any], folder: Path, part: str | None = None) -> Path:
+    output, kept = str(folder), [] if part is None else [part]
+    with ReleaseFolder(output, kind=kind, kept=kept):
+        pass
+    tables = list(kind.tables)[:6] if kind is OWN_TABLES else kind.tables
+    entries = [write_rows([], table, kind.tables[table], output=output) for table in tables]
+    entries += [
+        write_lines([] if kind is ENTITY_LINKING else [b"{}\n"], name, output=output)
+        for name in kind.files
+        if "." in name
+    ]
+    facts = {"release": SOURCE, "inputs": {"kb": [INPUT]}, "options": {}, "code": CODE}
+    facts |= FACTS_OF.get(kind.format, {})
+    if part is not None:
+        inner = ALIGNMENT.read(str(_written(ALIGNMENT, folder / part)))
+        facts["alignments"] = [{"folder": part, "manifest_sha256": inner.sha256}]
+    write_manifest(kind, entries, facts, output=output, kept=kept)
+    return folder
+
+
+def write_manifest(
+    kind: Kind[Any], entries: list[FileEntry], facts: dict[str, Any], *, output: str, kept: list[str]
+) -> None:
+    """Commits a release whose tables are empty."""
+    inputs, tables = (InputFile(**INPUT),), {entry.file.partition("/")[0]: (entry,) for entry in entries}
+    if kind is WIKIDATA_RELEASE:
+        counts = {"counts": {"x.json": EntityCounts()}, "totals": EntityCounts(), "findings": {}}
+        options = {"languages": ["en"], "sites": ["enwiki"], "qualifiers": False}
+        given = {"code": CODE, "inputs": inputs, "options": options, "tables": tables, **counts}
+        commit(kind, WikidataManifest(**given, date="20260101"), output)
+    elif kind is PAGEVIEWS_RELEASE:
+        counted = {"counts": {"x.json": LineCounts()}, "totals": LineCounts(), "views": 0}
+        options = {"site": "enwiki"}
+        commit(kind, PageviewsManifest(code=CODE, inputs=inputs, options=options, tables=tables, **counted), output)
+    else:
+        if kind is RELEASE_DIFF:
+            facts["counts"] = {table: dict.fromkeys(own, 0) for table, own in OUTCOMES_OF.items()}
+        if kind is ENTITY_LINKING:
+            zeros = dict.fromkeys((*SPLITS, "links", "taken", "duplicates", "aliases", "mentions"), 0)
+            facts["counts"] = {**zeros, "skipped": dict.fromkeys(SKIPPED, 0), "distinct": dict.fromkeys(SPLITS, 0)}
+        commit(kind, ListingManifest.of(kind.format, entries, facts), output, kept=kept)
