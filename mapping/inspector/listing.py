@@ -20,9 +20,10 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from kbsource.errors import counted
+from kbsource.web_addresses import web_address
 from mapping.document import Link
 from mapping.inspector.frame import Crumb, bound_asked, paging, render
-from mapping.inspector.marking import Span, shown, web_address
+from mapping.inspector.marking import Span, shown
 from mapping.inspector.opened import Opened, TableFiles
 from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Sandbox
 
