@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Installed without, every start of Python would compile Beam again: 4 s.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help demo test test-all fuzz spark-test spark-cluster-test flink-cluster-test models retrieval-test nli-environment nli-test check bench docs site clean
+.PHONY: help demo test test-all fuzz spark-test spark-cluster-test flink-cluster-test models retrieval-test nli-environment nli-test check bench docs site lock sbom clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -31,6 +31,8 @@ help:
 	@echo "make bench       the measurements of benchmarks/"
 	@echo "make docs        write docs/tables.md, commands.md and operations.md from the code"
 	@echo "make site        the documentation as a web site in site/; with pictures after make demo, where Chromium is"
+	@echo "make lock        renew locked.txt: the tested versions with the hashes of their files"
+	@echo "make sbom        write what locked.txt installs to sbom.json (CycloneDX)"
 	@echo "make clean       remove the environment and everything that was built"
 
 # An environment is made anew when the dependencies change.
@@ -112,7 +114,19 @@ docs: $(STAMP)
 site: $(STAMP)
 	$(BIN)/python docs/build_site.py site --demo $(DEMO_OUT)
 
+# What is installed with hashes: every extra but those that bring PyTorch, on every Python that is supported. The
+# versions are those of constraints.txt; the address of the package index stays out of the file.
+lock: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9,<1'
+	$(BIN)/uv pip compile pyproject.toml --quiet --extra hadoop --extra lua --extra nli-onnx --extra serve \
+	    --constraints constraints.txt --universal --python-version 3.11 --generate-hashes --no-annotate \
+	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file locked.txt
+
+sbom: $(STAMP)
+	@$(BIN)/python .ci/sbom.py > sbom.json
+	@echo "sbom.json: what pip install --require-hashes -r locked.txt installs"
+
 clean:
-	rm -rf $(VENV) $(DEMO_VENV) $(DEMO_OUT) site .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	rm -rf $(VENV) $(DEMO_VENV) $(DEMO_OUT) site sbom.json .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 	    .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,11 +7,13 @@ import urllib.parse
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from html import escape
 from itertools import groupby
 from typing import NamedTuple
 
 from kbsource.records import Anchor, Cell, CellLink, Element, Infobox, Page, Table
+from kbsource.web_addresses import web_address
 
 Links = Sequence[Anchor | CellLink]
 _DEEPEST = 8
@@ -48,8 +50,19 @@ def title_url(base: str, title: str, fragment: str | None = None) -> str:
     >>> title_url("https://en.wikipedia.org/w/index.php?title=A&oldid=1", "Mercury (planet)", "Orbit")
     'https://en.wikipedia.org/wiki/Mercury_%28planet%29#Orbit'
     """
-    url = f"{base.partition('/w/index.php')[0]}/wiki/{_quoted(title)}"
+    url = f"{_wiki_of(base)}/wiki/{_quoted(title)}"
     return f"{url}#{_quoted(fragment)}" if fragment else url
+
+
+_NO_MARKS = str.maketrans({"(": "%28", ")": "%29"})
+"""What would end a link in Markdown, escaped."""
+
+
+@lru_cache(maxsize=16)
+def _wiki_of(base: str) -> str:
+    """The address of a wiki, without a path; empty where that of a page is none of the web."""
+    wiki = (web_address(base) or "").partition("/w/index.php")[0]
+    return wiki.translate(_NO_MARKS)
 
 
 def _quoted(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from kbsource.languages import Language, edition_code, language, language_codes, own_prefixes
+from kbsource.web_addresses import web_address
 
 # Canonical names, understood by every wiki beside its own. Source: https://www.mediawiki.org/wiki/Help:Namespaces
 CANONICAL_NAMESPACES: dict[int, tuple[str, ...]] = {
@@ -55,6 +56,9 @@ class Site:
     #: local name of every namespace by number, from siteinfo; the main one is ""
     namespaces: dict[int, str] = field(default_factory=dict)
     aliases: tuple[tuple[str, int], ...] = ()  #: further names, from siteinfo JSON or from the language's data
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "base_url", web_address(self.base_url) or "")
 
     @cached_property
     def edition(self) -> str:

@@ -210,6 +210,8 @@ class _SqlReader:
         if opening is None:
             yield self._reject("malformed_row", "an INSERT that is not understood")
             self._position += len(b"INSERT")
+            if self._is_at_end and b"\n" not in self._buffer[self._position :].rstrip():
+                self._note_end()
             return
         if opening[2] is None and self._table is None:
             raise SetupError(f"{self._path}: rows stand before any CREATE TABLE. Download the file again.")
@@ -227,8 +229,7 @@ class _SqlReader:
             if rows:
                 continue
             if self._is_at_end and _NEXT_ROW.search(self._buffer, self._position) is None:
-                if self._damage is None:
-                    self._damage = Damage(0, 0, "truncated", "the file ends inside an INSERT")
+                self._note_end()
                 return
             shown = self._buffer[self._position : self._position + 200].decode("utf-8", "replace")
             yield self._reject("malformed_row", shown)
@@ -265,9 +266,15 @@ class _SqlReader:
             keep = len(self._buffer) - 2 * len(b"),(")
             self._position = max(self._position, keep)
             if not self._more():
+                self._note_end()
                 return False
         self._position = following.end()
         return b";" not in following[0]
+
+    def _note_end(self) -> None:
+        """Records that the file ended inside an INSERT, unless something worse is known of its end."""
+        if self._damage is None:
+            self._damage = Damage(0, 0, "truncated", "the file ends inside an INSERT")
 
 
 def _literal_text(written: bytes) -> str | None:

@@ -26,9 +26,10 @@ from starlette.responses import FileResponse, Response
 
 from kbsource.errors import RecordError, counted
 from kbsource.release.sql import identifier, quoted
+from kbsource.web_addresses import web_address
 from mapping.document import Link
 from mapping.inspector.frame import Crumb, bound_asked, form_of, is_gone, paging, render
-from mapping.inspector.marking import Span, shown, web_address
+from mapping.inspector.marking import Span, shown
 from mapping.inspector.opened import Opened, TableFiles
 from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Answer, Sandbox
 

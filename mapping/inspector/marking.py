@@ -92,15 +92,6 @@ def shown(text: str) -> str:
     return text.translate(_UNSEEN)
 
 
-def web_address(text: str | None) -> str | None:
-    """An address of the web; None for what else stands where one should, which a browser might run.
-
-    >>> web_address("https://example.org/"), web_address("javascript:alert(1)")
-    ('https://example.org/', None)
-    """
-    return text if text is not None and text.startswith(("https://", "http://")) else None
-
-
 def mark_text(
     text: str, links: Sequence[TextLink] = (), marked: Sequence[Mark] = (), notes: Sequence[Note] = ()
 ) -> Markup:

@@ -16,10 +16,11 @@ from kbsource.lookup import KnowledgeSource
 from kbsource.records import Anchor, CellLink, Page, Table
 from kbsource.release.pages.reading import PageReferences
 from kbsource.rendering import ElementPiece, HtmlPage, Links
+from kbsource.web_addresses import web_address
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from mapping.inspector.finder import FoundTitle, PageFinder
 from mapping.inspector.frame import Crumb, View, number_asked, paging, render
-from mapping.inspector.marking import Mark, Note, Span, TextLink, mark_text, read_spans, shown, web_address
+from mapping.inspector.marking import Mark, Note, Span, TextLink, mark_text, read_spans, shown
 from mapping.inspector.opened import Opened, section_id
 
 PART_CHARS = 200_000

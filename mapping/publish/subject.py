@@ -17,6 +17,7 @@ from kbsource.languages import edition_code, language_codes
 from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, InputFile, Manifest, input_files_of, snapshot_of, sources_of
+from kbsource.web_addresses import web_address
 from mapping.sources import all_sources
 
 _MARKUP = re.compile(r"[^\w.:/?&=%,()+@~-]+")
@@ -117,7 +118,7 @@ class Subject:
     @cached_property
     def host(self) -> str | None:
         """Address of the wiki, where the manifest has it."""
-        return self._first("dump", "site", "base_url")
+        return next(filter(None, map(web_address, self._at("dump", "site", "base_url"))), None)
 
     @cached_property
     def snapshot(self) -> str | None:
@@ -176,13 +177,15 @@ class Subject:
 
     def _first(self, *path: str) -> str | None:
         """The text at a path in the first manifest that has one there, without markup."""
+        return next(filter(None, map(_without_markup, self._at(*path))), None)
+
+    def _at(self, *path: str) -> Iterator[Any]:
+        """What each manifest has at a path, None for nothing."""
         for part in self.parts:
             value: Any = part.values
             for name in path:
                 value = value.get(name) if isinstance(value, Mapping) else None
-            if text := _without_markup(value):
-                return text
-        return None
+            yield value
 
 
 def _without_markup(value: Any) -> str:

@@ -519,7 +519,7 @@ def _follow(
     batches = [batch for _, stored in lost for batch in read_batches(BatchRef(*stored))]
     rows: list[Any] = []
     if any(batch.num_rows for batch in batches):
-        with connected() as db:
+        with connected(reads=[one.kb for one in snapshots]) as db:
             insert(db, "lost", batches, schema_of(Lost))
             db.execute("create table places (release integer, text_hash varchar, page_id bigint, title varchar)")
             for number, one in enumerate(snapshots):

@@ -121,6 +121,13 @@ def test_a_file_that_ends_inside_an_insert_is_told(kept: int) -> None:
     assert reasons(found) == ["truncated_sql"]
 
 
+@pytest.mark.parametrize("row", [b"(1,'x','", b"(1,'x','a',NU", b"(1,'x',0x"], ids=["text", "null", "digits"])
+def test_a_row_that_never_ends_is_told_as_the_end_of_the_file_too(row: bytes) -> None:
+    whole = inserted(b"(1,'x','a',1)")
+    found = rows(whole[: whole.index(b"(1,")] + row + b"0" * (3 << 20))
+    assert reasons(found) == ["malformed_row", "truncated_sql"]
+
+
 def test_a_damaged_gzip_is_told() -> None:
     packed = gzip.compress(inserted(*(b"(%d,'x','%d',1)" % (n, n * 7919 % 1013) for n in range(5000))))
     found = rows(packed[:8000] + b"\xff" * 100 + packed[8100:])

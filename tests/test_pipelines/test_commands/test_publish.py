@@ -18,7 +18,7 @@ from tests.support.builds import build_mini, contents
 from tests.support.dumps import dump_xml, page_xml, revision_xml
 from tests.support.entities import make
 from tests.support.published import card_metadata, check_published
-from tests.support.verified import verified
+from tests.support.verified import seal, verified
 
 LICENCE = ["--licence", "CC-BY-SA-4.0"]
 ADDED = {"README.md", "LICENSE", "ATTRIBUTION.md", "CITATION.cff", "croissant.json", "prov.json"}
@@ -110,6 +110,21 @@ def test_card_and_croissant_say_where_it_lies_and_what_it_holds(published: Path)
     sums = {one["contentUrl"]: one["sha256"] for one in croissant["distribution"]}
     files = {name: content for name, content in contents(published).items() if name not in ADDED}
     assert sums == {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+
+
+@pytest.mark.parametrize("base", ["javascript:alert(1)", "https://a/><script>"])
+def test_what_a_manifest_has_for_an_address_becomes_a_link_of_the_web_or_none(
+    release: Path, tmp_path: Path, base: str
+) -> None:
+    hostile = shutil.copytree(release, tmp_path / "hostile")
+    dump = json.loads((hostile / "manifest.json").read_bytes())["dump"]
+    seal(hostile, dump={**dump, "site": {**dump["site"], "base_url": base}})
+
+    assert main(["publish", str(hostile), "--output", str(tmp_path / "out"), *LICENCE]) == 0
+
+    assert "url" not in json.loads((tmp_path / "out" / "croissant.json").read_bytes())
+    texts = [path.read_text("utf-8") for path in (tmp_path / "out").iterdir() if path.name in ADDED]
+    assert [text for text in texts if base in text] == []
 
 
 def test_the_citation_keeps_to_its_format(published: Path) -> None:

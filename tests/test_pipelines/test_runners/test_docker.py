@@ -311,3 +311,15 @@ def test_a_launched_job_makes_what_the_command_makes(release: Path, tmp_path: Pa
     assert contents(tmp_path / "build") == contents(release)
     assert len(list((tmp_path / "passages").glob("*/*"))) > 2
     assert (tmp_path / "passages" / "manifest.json").exists()
+
+
+def test_every_image_may_be_pinned_by_digest() -> None:
+    stages = {one.value.partition(" AS ")[2] for one in instructions() if one.name == "FROM"}
+    outside = [one.value.partition(" AS ")[0] for one in instructions() if one.name == "FROM"]
+    outside = [image for image in outside if image not in stages]
+
+    assert len(outside) == 4
+    digests = [re.search(r"\$\{(\w+_DIGEST)\}\Z", image) for image in outside]
+    assert [image for image, digest in zip(outside, digests, strict=True) if digest is None] == []
+    arguments = [one.value for one in instructions() if one.name == "ARG"]
+    assert all(digest is not None and f"{digest[1]}=" in arguments for digest in digests)
