@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kbsource.errors import RecordError, counted
+from kbsource.errors import counted
 from mapping.document import Section
 from mapping.inspector.marking import shown
 from mapping.inspector.opened import Opened
@@ -36,6 +36,8 @@ HEADERS = {
 }
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 READING, POSTING = ("GET", "HEAD"), ("GET", "HEAD", "POST")
+BODY_BYTES = 1 << 20
+"""Of a request."""
 _MOST_FIELDS = 20
 
 
@@ -173,6 +175,7 @@ class Refusal(NamedTuple):
     detail: str
 
 
+_TOO_LARGE = Refusal(413, "too_large", f"The body of a request has {BODY_BYTES:,} bytes at most; send less.")
 _TWO_ENDS = Refusal(
     400, "bad_request", "The request has both Content-Length and Transfer-Encoding; send the one that is true."
 )
@@ -213,12 +216,15 @@ class GuardedAnswers:
         headers = Headers(scope=scope)
         has_two_ends = "transfer-encoding" in headers and "content-length" in headers
         refusal = _TWO_ENDS if has_two_ends else self._refusal(scope["method"], methods, headers)
-        if refusal is None:
-            try:
+        try:
+            if refusal is None and scope["method"] == "POST":
+                body = await _body_of(receive)
+                refusal, receive = (_TOO_LARGE, receive) if body is None else (None, _again(body, receive))
+            if refusal is None:
                 await self._app(scope, receive, send_guarded)
-            except ClientDisconnect:
-                pass  # nobody is left to be told
-            return
+                return
+        except ClientDisconnect:
+            return  # nobody is left to be told
         answer = self._refused(refusal)
         if has_two_ends:
             answer.headers["Connection"] = "close"  # what follows may be the rest of its body
@@ -241,6 +247,33 @@ class GuardedAnswers:
         if method not in methods:
             return Refusal(405, "wrong_method", f"The methods of this address are {', '.join(methods)}.")
         return None
+
+
+async def _body_of(receive: Receive) -> bytes | None:
+    """Returns the body of a request, None where it is too large; raises ClientDisconnect: it does not come to its end.
+
+    It is read here, before an application begins, so that no application meets half of one.
+    """
+    body, has_more = bytearray(), True
+    while has_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        body += message.get("body", b"")
+        has_more = message.get("more_body", False)
+        if len(body) > BODY_BYTES:
+            return None
+    return bytes(body)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Returns what receives a body that was read, and then what follows it."""
+    read = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return read.pop() if read else await receive()
+
+    return receive_again
 
 
 def host_name(host: str) -> str:
@@ -279,31 +312,17 @@ def guards(
     return [Middleware(GuardedAnswers, methods=methods, hosts=hosts, refused=refused)]
 
 
-async def body_of(request: Request, most_bytes: int) -> bytes:
-    """Returns the body of a request.
-
-    Raises:
-        RecordError: ``too_large``.
-    """
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most_bytes:
-            raise RecordError("too_large", f"the body of a request has {most_bytes} bytes at most; send less")
-    return bytes(body)
-
-
-async def form_of(request: Request, most_bytes: int) -> dict[str, str]:
+async def form_of(request: Request) -> dict[str, str]:
     """Returns the fields of a form; of several with a name the last one.
 
     Raises:
-        RecordError: ``too_large`` or ``bad_request``.
+        HTTPException: it cannot be read.
     """
     try:
-        text = (await body_of(request, most_bytes)).decode()
+        text = (await request.body()).decode()
         return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS))
     except ValueError as error:  # UnicodeDecodeError is one
-        raise RecordError("bad_request", f"the form cannot be read: {error}") from error
+        raise HTTPException(400, f"The form cannot be read: {error}.") from error
 
 
 async def is_gone(request: Request) -> None:

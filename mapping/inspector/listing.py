@@ -41,7 +41,6 @@ _ORDER = "_file_number, _row"
 _FACET_VALUES, _FACETS, _SAMPLED = 24, 5, 100_000
 _FACET_CHOICES = 200
 _COLUMNS_SHOWN = 8
-_FORM_BYTES = 200_000
 _CELL_CHARS, _VALUE_CHARS, _NESTED_ROWS = 400, 200_000, 100
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE")
 _PAGE_IDS = ("page_id", "wikipedia_id")
@@ -530,10 +529,7 @@ async def _own_form(request: Request) -> dict[str, str]:
     Raises:
         HTTPException: it is another form.
     """
-    try:
-        form = await form_of(request, _FORM_BYTES)
-    except RecordError as error:
-        raise HTTPException(413 if error.reason == "too_large" else 400, error.detail) from error
+    form = await form_of(request)
     if not hmac.compare_digest(form.get("token", "").encode(), request.app.state.token.encode()):
         raise HTTPException(403, "The page is older than this run of the inspector. Open it again, then run the query.")
     return form

@@ -28,14 +28,13 @@ from starlette.routing import Route
 
 from kbsource import __version__
 from kbsource.errors import RecordError, SetupError, named_faults
-from mapping.inspector.frame import POSTING, body_of, guards, is_gone
+from mapping.inspector.frame import BODY_BYTES as BODY_BYTES
+from mapping.inspector.frame import POSTING, guards, is_gone
 from mapping.serving.openapi import openapi
 from mapping.serving.operations import OPERATIONS, SHAPES, STATUS, Request, Served
 
 THREADS, MOST_WAITING, LONGEST_S = 4, 64, 10.0
 """Requests that are answered at once, those and what waits for a thread, and seconds until an answer is given up."""
-BODY_BYTES = 1 << 20
-"""Of a request."""
 _SOON_S = 0.05
 _REASONS = {404: "unknown_address", 405: "wrong_method"}
 _INSTRUCTIONS = (
@@ -144,7 +143,7 @@ def _route(path: str, operation: type[Request], answering: Answering) -> Route:
 
     async def answer(request: HttpRequest) -> Response:
         if request.method == "POST":
-            work = answering.answer(operation, await body_of(request, BODY_BYTES))
+            work = answering.answer(operation, await request.body())
         else:
             given = request.query_params
             asked = {name: given.getlist(name) if name in lists else given[name] for name in given}

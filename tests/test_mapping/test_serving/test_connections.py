@@ -1,0 +1,146 @@
+"""The servers on the wire: requests that do not end, that end twice, and clients that hang up."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from mapping.serving.operations import Search, Served
+from mapping.serving.server import Answering, make_app, mcp_app, mcp_server
+from tests.support.browser import served as served_by
+
+LONGEST_S = 0.5
+HEAD = b"Host: 127.0.0.1\r\n"
+
+
+@pytest.fixture(scope="module")
+def url(served: Served) -> Iterator[str]:
+    answering = Answering(served)
+    app = make_app(served, answering, tools=mcp_app(mcp_server(served, answering)))
+    with served_by(app, longest_s=LONGEST_S, lifespan="on") as address:
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_logged(url: str, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    server = logging.getLogger("uvicorn")  # its records do not reach the root
+    server.addHandler(caplog.handler)
+    yield
+    server.removeHandler(caplog.handler)
+    assert [record.getMessage() for record in caplog.get_records("call") if record.levelno >= logging.WARNING] == []
+
+
+def _connected(url: str) -> socket.socket:
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    return socket.create_connection((parts.hostname, parts.port or 80), timeout=20)
+
+
+def _all_of(connection: socket.socket) -> bytes:
+    """What comes until the server closes."""
+    received = b""
+    while piece := connection.recv(1 << 16):
+        received += piece
+    return received
+
+
+@pytest.mark.parametrize(
+    ("begun", "rest"),
+    [
+        (b"", b""),
+        (b"GET / HTTP/1.1\r\n", b"X: x\r\n"),
+        (b"POST /search HTTP/1.1\r\n" + HEAD + b"Content-Length: 1000\r\n\r\n", b"x"),
+        (b"POST /mcp HTTP/1.1\r\n" + HEAD + b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n", b"x"),
+        (b"POST /search HTTP/1.1\r\n" + HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        (b"GET / HTTP/1.1\r\n" + HEAD + b"\r\nGET / HTTP/1.1\r\n", b"X: x\r\n"),
+        (b"PUT /search HTTP/1.1\r\n" + HEAD + b"Content-Length: 1000\r\n\r\n", b"x"),
+    ],
+)
+def test_what_is_sent_too_slowly_is_closed(url: str, begun: bytes, rest: bytes) -> None:
+    with _connected(url) as connection:
+        connection.sendall(begun)
+        start = time.monotonic()
+        connection.settimeout(LONGEST_S / 5)
+        while time.monotonic() - start < 20:
+            try:
+                connection.sendall(rest)
+                if not connection.recv(1 << 16):
+                    break
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                break
+        assert LONGEST_S * 0.8 < time.monotonic() - start < LONGEST_S + 3
+
+
+def test_a_connection_is_kept_over_requests_that_are_sent_to_their_end(url: str) -> None:
+    with httpx.Client() as client:
+        for _ in range(4):
+            assert client.get(f"{url}/resolve?page=Sorn").status_code == 200
+            time.sleep(LONGEST_S / 3)
+        assert client.post(f"{url}/resolve", json={"page": "Sorn"}).status_code == 200
+
+
+def test_a_slow_answer_is_awaited(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(request: Search, served: Served) -> dict[str, bool]:
+        time.sleep(2.5 * LONGEST_S)
+        return {"slow": True}
+
+    monkeypatch.setattr(Search, "answer", answer)
+    assert httpx.post(f"{url}/search", json={"query": "a"}).json() == {"slow": True}
+
+
+@pytest.mark.parametrize("lengths", [b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n"])
+def test_a_request_with_two_ends_is_refused_and_the_connection_closed(url: str, lengths: bytes) -> None:
+    with _connected(url) as connection:
+        body = b'14\r\n{"page": "Sorn"}    \r\n0\r\n\r\n'
+        hidden = b"GET /openapi.json HTTP/1.1\r\n" + HEAD + b"\r\n"
+        connection.sendall(b"POST /resolve HTTP/1.1\r\n" + HEAD + lengths + b"\r\n" + body + hidden)
+        received = _all_of(connection)
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert b"connection: close" in received.lower()
+    assert b'"reason":"bad_request"' in received
+    assert received.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /search HTTP/1.1\r\n" + HEAD + b"Content-Length: 100\r\n\r\nhalf",
+        b"POST /mcp HTTP/1.1\r\n" + HEAD + b"Accept: application/json, text/event-stream\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\nhalf",
+        b"POST /search HTTP/1.1\r\n" + HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nha",
+        b"GET /page?page=Sorn HTTP/1.1\r\n" + HEAD + b"\r\n",
+        b"GET /page?page=Sorn HTTP/1.1\r\n" + HEAD + b"\r\n" * 2,
+        b"GET / HT",
+        b"GET /mcp HTTP/1.1\r\n" + HEAD + b"Accept: text/event-stream\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + HEAD + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ],
+)
+def test_a_client_that_hangs_up_leaves_no_trace(url: str, sent: bytes) -> None:
+    for _ in range(5):
+        connection = _connected(url)
+        # Reset rather than closed in order, as by a process that was killed.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        connection.sendall(sent)
+        time.sleep(0.02)
+        connection.close()
+    assert httpx.get(f"{url}/resolve?page=Sorn").status_code == 200
+
+
+def test_many_slow_clients_keep_nobody_else_waiting(url: str) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        slow = [_connected(url) for _ in range(100)]
+        for connection in slow:
+            connection.sendall(b"POST /search HTTP/1.1\r\n" + HEAD + b"Content-Length: 100\r\n\r\nhalf")
+        assert threads.submit(httpx.get, f"{url}/resolve?page=Sorn").result(10).status_code == 200
+        for connection in slow:
+            assert _all_of(connection) == b""
+            connection.close()
