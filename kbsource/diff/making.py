@@ -438,7 +438,8 @@ def _counted(batches: Iterator[pa.RecordBatch], counts: Counter[str]) -> Iterato
 
 def _figures(db: DuckDBPyConnection) -> dict[str, Any]:
     """What a report says beside the counts by outcome."""
-    [(text_changed, title_changed, qid_moved, old_chars, kept_chars)] = db.execute(FLAGS).fetchall()
+    [flags] = db.execute(FLAGS).fetchall()
+    text_changed, title_changed, qid_moved, old_chars, kept_chars = (n or 0 for n in flags)  # null without pages
     names = ("title", "old_page_id", "outcome", "old_chars", "new_chars", "kept_chars")
     most_changed = [dict(zip(names, row, strict=True)) for row in db.execute(MOST_CHANGED_PAGES).fetchall()]
     return {

@@ -155,6 +155,8 @@ class TableFile(_HashedFile):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes a batch as one row group."""
+        if not batch.num_rows:
+            return
         batch = batch.replace_schema_metadata(self._schema.metadata)
         self._writer.write_batch(batch, row_group_size=batch.num_rows)
         self.n_rows += batch.num_rows

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kbsource.errors import DataError
 from kbsource.files import Folder, join
 from kbsource.release.kind import Kind
-from kbsource.release.manifest import Manifest, input_files_of, snapshot_of
+from kbsource.release.manifest import Manifest, Values, input_files_of, snapshot_of
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.document import Block, Cell, Facts, Link, Section, Share, Table, flat_values
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
@@ -104,7 +104,7 @@ def about_sections(opened: Opened, *, has_counts: bool = False) -> Iterator[Sect
 
 
 def _sizes(opened: Opened) -> Iterator[tuple[Cell, ...]]:
-    total = sum(entry.bytes for entry in opened.manifest.entries())
+    total = sum(entry.bytes for entry in opened.manifest.entries()) or 1
     for name, entries in opened.manifest.tables.items():
         n_bytes = sum(entry.bytes for entry in entries)
         link = Link(name, opened.url(f"tables/{name}"))
@@ -140,7 +140,7 @@ def report_of(path: str) -> dict[str, Any]:
         raise DataError(f"{where}: not JSON ({error}); kbsource verify says what is damaged.") from error
     if not isinstance(report, dict):
         raise DataError(f"{where}: no JSON object; kbsource verify says what is damaged.")
-    return report
+    return Values(report, where)
 
 
 def python_lines(path: str, kind: Kind[Any], manifest: Manifest) -> list[str]:

@@ -87,8 +87,6 @@ def commands(form: str, own: str, releases: dict[str, Path], output: str) -> Ite
     if form == PAGES_RELEASE.format:
         yield ["diff", pages, own, "--output", f"{output}/diff"]
         yield ["templates", own]
-        yield ["catalogue", own]
-        yield ["age", own, pages, "--input", f"{output}/none.jsonl", "--output", f"{output}/age"]
     kind = next(kind for kind in KINDS if kind.format == form)
     if kind.made_from:
         given = {"PAGES": pages, "passages": passages}
