@@ -513,7 +513,8 @@ async def run_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Respons
 async def stop_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
     """Stops the query that the same page has started, and shows it again."""
     form = await _own_form(request)
-    said = "Stopped." if sandbox.stop(form.get("run", "")) else "No query of this page runs."
+    sandbox.stop(form.get("run", ""))  # unless the browser has left its request before
+    said = "Stopped: no query of this page runs."
     query = form.get("query", "").strip()
     return await run_in_threadpool(_render_sql, request, opened, sandbox, query=query, found=Answer([], [], fault=said))
 
