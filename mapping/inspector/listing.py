@@ -131,7 +131,8 @@ class Rows:
         """
         if name not in opened.tables:
             raise HTTPException(404, f"{opened.path} has no table of that name.")
-        rows: Rows = opened.kept(("rows", name), lambda: cls(opened, name, listings.get(name)))
+        key = "rows", name, name in listings  # the view of SQL knows of no listings
+        rows: Rows = opened.kept(key, lambda: cls(opened, name, listings.get(name)))
         return rows
 
     @property
