@@ -137,7 +137,8 @@ class Rows:
         """
         if name not in opened.tables:
             raise HTTPException(404, f"{opened.path} has no table of that name.")
-        rows: Rows = opened.kept(("rows", name), lambda: cls(opened, name, listings.get(name)))
+        key = "rows", name, name in listings  # the view of SQL knows of no listings
+        rows: Rows = opened.kept(key, lambda: cls(opened, name, listings.get(name)))
         return rows
 
     @property
@@ -518,7 +519,8 @@ async def run_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Respons
 async def stop_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
     """Stops the query that the same page has started, and shows it again."""
     form = await _own_form(request)
-    said = "Stopped." if sandbox.stop(form.get("run", "")) else "No query of this page runs."
+    sandbox.stop(form.get("run", ""))  # unless the browser has left its request before
+    said = "Stopped: no query of this page runs."
     query = form.get("query", "").strip()
     return await run_in_threadpool(_render_sql, request, opened, sandbox, query=query, found=Answer([], [], fault=said))
 

@@ -108,12 +108,11 @@ class Sandbox:
         running.answer.add_done_callback(lambda _: self._forget(name, running))
         return running
 
-    def stop(self, name: str) -> bool:
-        """Stops a query that runs or waits; returns whether there was one of that name."""
+    def stop(self, name: str) -> None:
+        """Stops the query of a name where it runs or waits."""
         running = self._running.get(name)
         if running is not None:
             running.stop()
-        return running is not None
 
     def close(self) -> None:
         """Ends the process and all queries."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from kbsource.diff.making import make_diff
 from mapping.inspector.app import make_app
 from mapping.inspector.opened import close_releases
-from tests.support.browser import DESKTOP, PHONE, Browser, browser_on, is_too_wide
+from tests.support.browser import DESKTOP, PHONE, Browser, browser_on, is_too_wide, serious_faults
 from tests.support.derived_releases import (
     HOSTILE,
     Piece,
@@ -119,6 +120,44 @@ def test_every_view_fits_and_holds_nothing_but_text(browser: Browser, view: str)
             assert not is_too_wide(page)
             assert page.locator("main img, main script, main iframe").count() == 0
             assert page.locator("h1").count() == 1
+
+
+def _run(page: Any, query: str) -> None:
+    page.get_by_label("Query", exact=True).locator("textarea").fill(query)
+    page.get_by_role("button", name="Run").click()
+
+
+def test_a_query_is_filled_in_by_an_address_and_run_by_its_button(browser: Browser) -> None:
+    with browser.page("/r/aligned/sql?query=select+6*7+as+answer") as page:
+        assert page.locator("textarea").input_value() == "select 6*7 as answer"
+        assert page.get_by_role("region", name="Answer").count() == 0
+        page.get_by_role("button", name="Run").click()
+        page.get_by_role("region", name="Answer").wait_for()
+        assert page.locator("td").inner_text() == "42"
+        page.get_by_role("link", name="Link to this query").click()
+        page.wait_for_url("**/sql?query=*")
+        _run(page, "nonsense")
+        assert "Parser Error" in page.get_by_role("alert").inner_text()
+        assert serious_faults(page) == []
+        for viewport in (DESKTOP, PHONE):
+            page.set_viewport_size(viewport)
+            assert not is_too_wide(page)
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_query_is_stopped_by_its_button(browser: Browser, scripts: bool) -> None:
+    forever = "select count(*) from range(1000000000) a, range(1000000) b where a.range * b.range % 7 = 9"
+    with browser.page("/r/aligned/sql", java_script_enabled=scripts) as page:
+        page.locator("textarea").fill(forever)
+        page.get_by_role("button", name="Run").click(no_wait_after=True)
+        page.wait_for_timeout(1500)
+        page.get_by_role("button", name="Stop").click(no_wait_after=True)
+        page.get_by_text("Stopped: no query of this page runs.").wait_for(timeout=8000)
+        assert page.locator("textarea").input_value() == forever
+        page.locator("textarea").fill("select 6*7 as answer")
+        page.get_by_role("button", name="Run").click()
+        page.get_by_role("region", name="Answer").wait_for()
+        assert page.locator("td").inner_text() == "42"
 
 
 def test_axe_finds_no_serious_fault(browser: Browser) -> None:
