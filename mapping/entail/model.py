@@ -37,6 +37,7 @@ from mapping.entail.signal import (
     load_library,
     model_folder,
     onnx_path,
+    opening,
     read_labels,
     weight_files,
 )
@@ -70,7 +71,10 @@ _DYNAMIC = (
     "MatMulIntegerToFloat",
     "ConvInteger",
 )
-_ONNX_FAULTS = ("Fail", "InvalidArgument", "InvalidProtobuf", "InvalidGraph", "NoSuchFile")
+_ONNX_FAULTS = (
+    *("Fail", "InvalidArgument", "InvalidProtobuf", "InvalidGraph", "NoSuchFile"),
+    *("NotImplemented", "RuntimeException", "EPFail"),
+)
 _OP_TYPE = b"\x22"
 """Tag of a node's operator in onnx.proto; behind it come length and name."""
 
@@ -282,8 +286,7 @@ class TorchComputer:
         transformers.logging.set_verbosity_error()  # it tells of every weight that is not needed
         transformers.logging.disable_progress_bar()
         self.device = torch_device(self._torch, device)
-        safetensors = load_library("safetensors", purpose="--backend torch")
-        try:
+        with opening(folder, "these are no weights that can be opened"):
             model, found = getattr(transformers, self._model_class(folder)).from_pretrained(
                 folder,
                 use_safetensors=True,
@@ -292,8 +295,6 @@ class TorchComputer:
                 dtype=self._torch.float32,
                 output_loading_info=True,
             )
-        except (OSError, ValueError, KeyError, RuntimeError, safetensors.SafetensorError) as error:
-            raise SetupError(f"{folder}: these are no weights that can be opened: {error}") from error
         check_whole(folder, [name for name in found["missing_keys"] if self._needs(name)])
         self._model = model.to(self.device).eval()
         if self.head:
@@ -353,10 +354,11 @@ class OnnxComputer:
         options.log_severity_level = 3
         options.intra_op_num_threads = 1
         faults = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+        self._path, self._faults = path, tuple(getattr(faults, name) for name in _ONNX_FAULTS)
         try:
             self._session = runtime.InferenceSession(path, options, providers=[provider])
-        except tuple(getattr(faults, name) for name in _ONNX_FAULTS) as error:
-            raise SetupError(f"{path}: these are no weights that can be opened: {error}") from error
+        except self._faults as error:
+            raise SetupError(f"{path}: these are no weights that can be opened: {error!s:.300}") from error
         shapes = {given.name: given.shape for given in self._session.get_inputs()}
         self._names = list(shapes)
         sizes = [size if isinstance(size, int) else None for size in shapes.get("input_ids", ())]
@@ -369,7 +371,12 @@ class OnnxComputer:
         return compute_at_once(self._computed, batches, n_threads=self._n_threads)
 
     def _computed(self, arrays: Arrays) -> Outputs:
-        found: Outputs = self._session.run(None, {name: arrays[name] for name in self._names})[0]
+        if missing := sorted({*self._names} - arrays.keys()):
+            raise SetupError(f"{self._path}: wants {missing[0]!r}, which its tokenizer does not give; export it again.")
+        try:
+            found: Outputs = self._session.run(None, {name: arrays[name] for name in self._names})[0]
+        except self._faults as error:
+            raise SetupError(f"{self._path}: does not compute what its tokenizer gives: {error!s:.300}") from error
         return found
 
 
@@ -460,11 +467,21 @@ class PairModel:
         distinct = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
         batches, refused = self._encoder.encode(list(distinct))
         computed = self._computer.outputs([one.arrays for one in batches])
+        if any(one.ndim != 2 or len(one) < len(batch.places) for one, batch in zip(computed, batches, strict=True)):
+            raise SetupError("The model gives no row of outputs for each pair; name a cross-encoder, not an encoder.")
         found = np.zeros((len(distinct), computed[0].shape[1] if computed else 0), np.float32)
         for batch, own in zip(batches, computed, strict=True):
             found[list(batch.places)] = own[: len(batch.places)]
         rows = [distinct[pair] for pair in pairs]
         return found[rows], {place: refused[row] for place, row in enumerate(rows) if row in refused}
+
+
+def check_outputs(outputs: Outputs, n_named: int) -> None:
+    """Raises SetupError: a model has another number of outputs than its config names."""
+    if outputs.shape[1] != n_named:
+        raise SetupError(
+            f"The model has {outputs.shape[1]} outputs, and its config.json names {n_named}; get the model again."
+        )
 
 
 class CrossEncoder(PairModel):
@@ -482,6 +499,7 @@ class CrossEncoder(PairModel):
 
     def _verdicts(self, outputs: Outputs) -> list[Verdict]:
         labels = self._labels
+        check_outputs(outputs, labels.n_outputs)
         scaled = outputs.astype(np.float64)
         powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))
         shares = np.round(powers / powers.sum(axis=1, keepdims=True), DECIMALS)
@@ -580,14 +598,26 @@ def _read_files(options: ModelOptions) -> _Files:
     transformers = load_library("transformers", purpose="an NLI model")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    try:
+    with opening(options.model, "this is no cross-encoder that can be opened"):
         config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        is_config = isinstance(config.id2label, dict) and _is_count(getattr(config, "max_position_embeddings", None))
+    if not is_config:
+        raise SetupError(f"{options.model}: its config.json has other types than transformers writes; get it again.")
+    with opening(options.model, "its tokenizer cannot be read"):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise SetupError(f"{options.model}: this is no cross-encoder that can be opened: {error}") from error
     if not getattr(tokenizer, "is_fast", False) or tokenizer.pad_token is None:
         raise SetupError(f"{options.model}: needs a fast tokenizer (tokenizer.json) that has a padding token.")
+    if not _is_count(tokenizer.model_max_length):
+        raise SetupError(
+            f"{options.model}: model_max_length in its tokenizer_config.json is {tokenizer.model_max_length!r:.100}, "
+            "which is no number of tokens; correct it."
+        )
     return _Files(folder, config, tokenizer)
+
+
+def _is_count(value: Any) -> bool:
+    """What a model says of a number of tokens is one, or nothing."""
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
 
 
 def _max_tokens(options: ModelOptions, files: _Files, form: GraphForm) -> int:

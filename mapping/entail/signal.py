@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Protocol
@@ -183,6 +184,8 @@ def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, mod
     >>> read_labels({0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}, None, model="m")
     ModelLabels(entailment=2, neutral=1, contradiction=0, n_outputs=3)
     """
+    if not all(isinstance(number, int) and isinstance(name, str) for number, name in id2label.items()):
+        raise SetupError(f"{model}: id2label in its config.json does not name its outputs; get the model again.")
     names = [id2label[number] for number in sorted(id2label)]
     if given is not None:
         if len(given) != len(names):
@@ -215,6 +218,8 @@ _WEIGHTS: dict[Backend, tuple[str, ...]] = {
     "onnx": ("model.onnx*", "onnx/model.onnx*"),
 }
 
+_LONGEST_FAULT = 300
+
 ONNX_FILES = ("model.onnx", os.path.join("onnx", "model.onnx"))
 """Where an exported model lies in its folder, the first that is there."""
 
@@ -225,6 +230,31 @@ def load_library(name: str, *, purpose: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise SetupError(f"{purpose} needs {name} ({error}). Install the extra: pip install 'kbsource[nli]'") from error
+
+
+@contextmanager
+def opening(model: str, what: str) -> Iterator[None]:
+    """Tells in one line what a library cannot open of a model that is damaged or of another kind.
+
+    Libraries check little of what they read and raise whatever they come to, a bare ``Exception`` of Rust among it.
+
+    Args:
+        model: as it was named.
+        what: is wrong then, as a clause.
+
+    Raises:
+        SetupError: in place of what the library raises.
+    """
+    try:
+        yield
+    except SetupError:
+        raise
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = " ".join(lines)[:_LONGEST_FAULT] or "nothing more is said"
+        raise SetupError(
+            f"{model}: {what} ({type(error).__name__}: {said}). Get the model again, or name another."
+        ) from error
 
 
 def model_folder(options: ModelOptions) -> str:

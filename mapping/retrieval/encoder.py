@@ -29,7 +29,7 @@ import numpy.typing as npt
 from kbsource.errors import SetupError
 from kbsource.files import Folder, base_name, is_local
 from mapping.entail.model import Arrays, Computer, OnnxComputer, Outputs, TorchComputer, like_lengths
-from mapping.entail.signal import digest_of, model_sha256, onnx_path, weight_files
+from mapping.entail.signal import digest_of, model_sha256, onnx_path, opening, weight_files
 from mapping.retrieval.queries import MENTION
 from mapping.retrieval.system_options import EncoderOptions, Pooling, TextForm
 
@@ -48,6 +48,8 @@ _BLINK_MARKS = ("[unused0]", "[unused1]", "[unused2]")
 _POOLING_MODES: dict[str, Pooling] = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 _LIBRARIES = {"onnx": ("onnxruntime",), "torch": ("torch", "transformers"), "static": ("safetensors",)}
 """What computes vectors, by form."""
+_MOST = 1 << 31
+"""Tokens that no model takes."""
 _LIMITS = (("sentence_bert_config.json", "max_seq_length"), ("config.json", "max_position_embeddings"))
 
 
@@ -178,12 +180,15 @@ def open_encoder(options: EncoderOptions) -> Encoder:
     folder = _local_folder(options.model)
     import tokenizers
 
-    try:
+    with opening(options.model, f"its {_TOKENIZER} cannot be read"):
         tokenizer = tokenizers.Tokenizer.from_file(os.path.join(folder, _TOKENIZER))
-    except Exception as error:  # it raises nothing narrower
-        raise SetupError(f"{options.model}: its {_TOKENIZER} cannot be read: {error}") from error
     modules = _module_names(folder, options.model)
     prompts = _json(folder, "config_sentence_transformers.json").get("prompts") or {}
+    if not isinstance(prompts, dict) or not all(isinstance(one, str | None) for one in prompts.values()):
+        raise SetupError(
+            f"{options.model}: prompts in config_sentence_transformers.json are no texts by name; give --query-prefix "
+            "and --passage-prefix with a corrected file."
+        )
     text_form: TextForm = options.text_form or ("pair" if _dpr_class(folder) else "plain")
     query, passage = options.query_prefix, options.passage_prefix
     facts = {
@@ -270,7 +275,10 @@ class _OnnxEncoder(OnnxComputer, _Transformer):
         self.n_together = 1 if self.device == "cpu" or self.form.is_quantised else GPU_BATCH
 
     def _computed(self, arrays: Arrays) -> Outputs:
-        pooled: Outputs = self._pooled(super()._computed(arrays), arrays["attention_mask"].astype(np.float32))
+        found = super()._computed(arrays)
+        if found.ndim != (2 if self.pooling == "model" else 3) or len(found) != len(arrays["input_ids"]):
+            raise SetupError(f"{self._path}: its first output has no vector for each text; export the encoder alone.")
+        pooled: Outputs = self._pooled(found, arrays["attention_mask"].astype(np.float32))
         return pooled
 
 
@@ -318,13 +326,21 @@ def _static(folder: str, tokenizer: Any, options: EncoderOptions) -> tuple[_Comp
         )
     from safetensors.numpy import load_file
 
-    tensors = load_file(path)
+    with opening(options.model, f"its {_STATIC} cannot be read"):
+        tensors = load_file(path)
     table = tensors.get("embeddings", tensors.get("embedding.weight"))
     if table is None or table.ndim != 2:
         raise SetupError(
             f"{options.model}: {_STATIC} is no table of static vectors, and no config.json names a transformer."
         )
     mapping, weights = tensors.get("mapping"), tensors.get("weights")
+    n_tokens = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+    rows = np.arange(n_tokens) if mapping is None else mapping
+    is_whole = rows.ndim == 1 and len(rows) >= n_tokens and np.issubdtype(rows.dtype, np.integer)
+    if not is_whole or (n_tokens and not 0 <= rows.min() <= rows.max() < len(table)):
+        raise SetupError(f"{options.model}: {_STATIC} has no vector for some tokens of {_TOKENIZER}; get it again.")
+    if weights is not None and (weights.ndim != 1 or len(weights) < n_tokens):
+        raise SetupError(f"{options.model}: {_STATIC} has no weight for some tokens of {_TOKENIZER}; get it again.")
     words = json.loads(tokenizer.to_str())["model"]
     unknown = tokenizer.token_to_id(words["unk_token"]) if words.get("unk_token") else words.get("unk_id")
 
@@ -360,8 +376,8 @@ def _json(folder: str, name: str) -> dict[str, Any]:
     with open(path, "rb") as file:
         try:
             value = json.load(file)
-        except ValueError as error:
-            raise SetupError(f"{path}: no JSON ({error}); get the model again.") from error
+        except (ValueError, RecursionError) as error:
+            raise SetupError(f"{path}: no JSON ({error!s:.200}); get the model again.") from error
     return value if isinstance(value, dict) else {"": value}
 
 
@@ -370,6 +386,8 @@ def _module_names(folder: str, name: str) -> set[str] | None:
     modules = _json(folder, "modules.json").get("")
     if modules is None:
         return None
+    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
+        raise SetupError(f"{name}: modules.json is no list of modules; get the model again.")
     names = {str(module.get("type")).rpartition(".")[2] for module in modules}
     if odd := sorted(names - _MODULES):
         raise SetupError(
@@ -401,6 +419,10 @@ def _pooling(folder: str, options: EncoderOptions) -> Pooling:
 
 def _max_tokens(folder: str, truncation: Mapping[str, Any] | None, options: EncoderOptions) -> int:
     said = [value for name, key in _LIMITS if (value := _json(folder, name).get(key)) is not None]
+    if odd := [
+        value for value in said if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _MOST
+    ]:
+        raise SetupError(f"{options.model}: says that it takes {odd[0]!r:.100} tokens, which is no number of them.")
     limit = options.max_tokens or min(said, default=(truncation or {}).get("max_length"))
     if limit is None:
         raise SetupError(f"{options.model}: says nowhere how many tokens it takes; give --max-tokens, such as 512.")

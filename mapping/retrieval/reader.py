@@ -32,7 +32,7 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder
 from mapping.contexts.export import SEPARATOR
 from mapping.entail.model import check_whole, like_lengths, torch_device
-from mapping.entail.signal import ModelOptions, digest_of, load_library, model_folder, model_sha256
+from mapping.entail.signal import ModelOptions, digest_of, load_library, model_folder, model_sha256, opening
 from mapping.metrics.answers import NOT_RELEVANT, answer_form
 from mapping.passages.forms import json_line
 from mapping.retrieval.queries import Hit, Query
@@ -199,8 +199,7 @@ class Generator:
         transformers.logging.disable_progress_bar()
         folder, files = _located(options)
         given = {"trust_remote_code": False, "local_files_only": True, **files}
-        safetensors = load_library("safetensors", purpose=_PURPOSE)
-        try:
+        with opening(options.model, "this is no reader that can be opened"):
             config = transformers.AutoConfig.from_pretrained(folder, **given)
             self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **given)
             self.can_fuse = bool(config.is_encoder_decoder)
@@ -208,8 +207,6 @@ class Generator:
             weights = {} if files else {"use_safetensors": True}
             dtype = getattr(torch, options.precision)
             model, found = kind.from_pretrained(folder, dtype=dtype, output_loading_info=True, **given, **weights)
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError, safetensors.SafetensorError) as error:
-            raise SetupError(f"{options.model}: this is no reader that can be opened: {error}") from error
         check_whole(options.model, found["missing_keys"])
         if not getattr(self._tokenizer, "is_fast", False):
             raise SetupError(f"{options.model}: needs a fast tokenizer (tokenizer.json).")

@@ -207,6 +207,7 @@ class Reranker:
 
         self.depth = options.depth
         self._model, names = open_pair_model(options.model_options())
+        self._n_outputs = len(names)
         self._place = len(names) - 1 if len(names) <= 2 else read_labels(names, None, model=options.model).entailment
 
     def scores(self, query: str, passages: Sequence[tuple[str, str]]) -> list[float | None]:
@@ -215,10 +216,13 @@ class Reranker:
 
         They depend on query and passages alone, whatever else is asked. Memory: these and a batch.
         """
+        from mapping.entail.model import check_outputs  # as above
+
         pairs = [Pair(f"{title}\n{text}", query) for title, text in passages]
         outputs, refused = self._model.outputs(pairs)
         if len(refused) == len(pairs):
             return [None] * len(pairs)
+        check_outputs(outputs, self._n_outputs)
         found = outputs[:, self._place].astype(np.float64)
         if outputs.shape[1] > 1:
             found -= np.delete(outputs, self._place, axis=1).max(axis=1)
