@@ -23,6 +23,7 @@ from kbsource.wikitext.identifiers import (
     read_identifiers,
 )
 from kbsource.wikitext.iso_dates import sure_date
+from kbsource.wikitext.markers import without_marks
 from kbsource.wikitext.reference_rows import Citation
 
 _FOLDED = re.compile(r"[\s_-]+")
@@ -213,7 +214,7 @@ class _Reader:
             slot, number = _slot(name, self.language) if len(name) <= _LONGEST_NAME else (None, 1)
             slot = own.get(_fold(name), slot) if own else slot
             if slot is None:
-                self.losses.append(f"unknown_parameter:{name.strip()[:_LONGEST_NAME]}")
+                self.losses.append(f"unknown_parameter:{without_marks(name).strip()[:_LONGEST_NAME]}")
                 continue
             if slot == "left_out":
                 continue

@@ -19,7 +19,9 @@ from kbsource.wikitext.tags import strip_extensions
 from kbsource.wikitext.templates import normalise_template_name, split_template, unmarked
 from kbsource.wikitext.walk import expand_braces
 
-_LINK = re.compile(r"\[((?:https?:)?//[^\s\[\]<>\"{}|]+)(?:[ \t]+([^\]\n]*))?\]|(https?://[^\s\[\]<>\"{}|]+)")
+# An address ends where something was cut, or stands for text.
+_ADDRESS = r"[^\s\[\]<>\"{}|\x00-\x1f]+"
+_LINK = re.compile(rf"\[((?:https?:)?//{_ADDRESS})(?:(?=[\x00-\x1f ])([^\]\n]*))?\]|(https?://{_ADDRESS})")
 _MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|__")
 _YEAR = re.compile(r"(?<!\d)\d{4}[a-z]?(?![\da-z])")
 _LAST_NAMES = tuple(

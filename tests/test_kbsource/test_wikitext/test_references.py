@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from kbsource.site import Site
 from kbsource.wikitext.asked import Asked
+from kbsource.wikitext.markers import ANY_CONTROL
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 from kbsource.wikitext.reference_texts import NoteKinds, ReferenceReader
 
@@ -231,6 +232,82 @@ def test_work_grows_with_the_page_alone(wikitext: str) -> None:
     started = process_time()
     assert len(refs(wikitext)) == 20_000
     assert process_time() - started < 30  # in a second or two; by the square it would be many minutes
+
+
+@pytest.mark.parametrize(
+    "wikitext",
+    [
+        "Start [[u|\n<references>\n]] end.",
+        "[[ |>\n{{citnews}}<ref>\ny]]",
+        "[http://<references><]]",
+        "[http<references>://x ]",
+        "[ht{{sfn}}tp://y]",
+        "[[a]<ref>b</ref>]",
+        "[<ref>b</ref>[a]]",
+        "{{{{{a|na}}]<ref>b</ref>}}}",
+        "[[a {{cn}} [[b]] c<ref>d</ref>]] e {{sfn|A|2000}} [[f",
+    ],
+)
+def test_a_page_is_the_same_with_and_without_its_references(wikitext: str) -> None:
+    parse(wikitext)
+
+
+def test_marks_keep_their_places_where_brackets_are_mended() -> None:
+    assert marked("a [[b c<ref>x</ref> [[d]] e<ref>y</ref>") == "a b c[0] d e[1]"
+    assert marked("a]] b<ref>x</ref> [[ c<ref>y</ref>") == "a b[0] c[1]"
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "url"),
+    [
+        ("<ref>http://example.com/x{{dead link|date=May 2010}}</ref>", "http://example.com/x"),
+        ("<ref>[http://a.example{{dead link}}]</ref>", "http://a.example"),
+        ("<ref>[http://a.example<math>x</math> b]</ref>", "http://a.example"),
+        ("<ref>http://a.example{{lien brisé}}</ref>", "http://a.example"),
+        ("<ref>{{cite web|url=http://a.example{{dead link}}|title=x}}</ref>", "http://a.example"),
+        ("<ref>http://a.example<ref></ref>", "http://a.example"),
+    ],
+)
+def test_an_address_ends_where_something_is_cut(wikitext: str, url: str) -> None:
+    found = parse(wikitext).references
+    assert found is not None
+    assert [ref.citation and ref.citation.url for ref in found.refs] == [url]
+
+
+def test_names_of_notes_and_parameters_hold_no_placeholders() -> None:
+    found = parse("{{r|{{sfn|A|2000}}}} <ref name='&#1;a'>b</ref> <ref>{{cite web|{{=}}=1|{{cn}}x=2}}</ref>").references
+    assert found is not None
+    assert [(ref.form, ref.name) for ref in found.refs] == [("short", None), ("ref", "a"), ("ref", None)]
+    assert found.refs[2].citation is not None
+    assert not any(ANY_CONTROL.search(loss) for loss in found.refs[2].citation.losses)
+
+
+def test_citations_in_the_values_of_one_are_part_of_it() -> None:
+    found = parse("{{cite book|title=a|id={{ISSN|0028-0836}} {{cite book|title=b}}<ref>c</ref>}}").references
+    assert found is not None
+    assert [(ref.form, ref.markup) for ref in found.refs] == [
+        ("ref", "c"),
+        ("work", "{{cite book|title=a|id={{ISSN|0028-0836}} {{cite book|title=b}}<ref>c</ref>}}"),
+    ]
+
+
+@pytest.mark.parametrize("n", [24, 400])
+def test_citations_in_citations_are_each_read_once(n: int) -> None:
+    started = process_time()
+    parse("{{Cite book|" * n + "=" + "}}" * n)
+    parse("<ref>" + "{{cite book|title=" * n + "a" + "}}" * n + "</ref>")
+    assert process_time() - started < 2  # 24 of them took minutes and gigabytes when each was read by all around it
+
+
+def test_a_page_whose_references_fail_keeps_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("no reference can be read")
+
+    wikitext = "a [[b]]<ref>c</ref>\n{|\n| d\n|}"
+    monkeypatch.setattr(ReferenceReader, "__call__", fail)
+    parsed = parse(wikitext)
+    assert parsed.references == ((), (), {"failed": 1})
+    assert [anchor.text for anchor in parsed.anchors] == ["b"]
 
 
 CITING = ["{{cite web|title=", "|", "a", "=", "''b''", "url=http://x.example/", " ", "-", ":", "\u2009", "\n", "&nbsp;"]
