@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kbsource.errors import DataError
 
+LEAST_FALLBACKS = 10
+"""Articles that may always fall back: of a small wiki a thousandth is none."""
 TRUNCATED = "truncated_dump"
 _CUT = ("page_cut", "line_cut")
 DUPLICATE = "duplicate_page_id"
@@ -63,6 +65,39 @@ def check_rejects(
             f"(by reason: {reasons}). If the dump is as it should be, raise --max-rejects to at least "
             f"{rounded_up(share)}."
         )
+
+
+def check_fallbacks(statuses: Mapping[str, int], first: Iterable[tuple[int, str, str]], *, max_share: float) -> None:
+    """Raises where too many articles were extracted in the simplest way.
+
+    Args:
+        statuses: articles by ``parse_status``.
+        first: page id, title and status of some of them.
+        max_share: the highest share of the articles; ``LEAST_FALLBACKS`` articles may always be.
+
+    Raises:
+        DataError: names the first ones and the option that lets them pass.
+    """
+    n_articles = sum(statuses.values())
+    n_fallbacks = n_articles - statuses.get("ok", 0)
+    if n_fallbacks <= max(LEAST_FALLBACKS, max_share * n_articles):
+        return
+    share = n_fallbacks / n_articles
+    reasons = ", ".join(f"{n} {status}" for status, n in statuses.items() if status != "ok")
+    raise DataError(
+        f"{n_fallbacks} of {n_articles} articles fell back to the simplest extraction ({reasons}), {share:.3%}; the "
+        f"ceiling is {max_share:.3%}. The first: {named_fallbacks(first)}. If that is what you expect, raise "
+        f"--max-fallbacks to at least {rounded_up(share)}."
+    )
+
+
+def named_fallbacks(first: Iterable[tuple[int, str, str]]) -> str:
+    """The first pages that fell back, as people read them.
+
+    >>> named_fallbacks([(12, "Anarchism", "fallback_error")])
+    'Anarchism (page 12, fallback_error)'
+    """
+    return ", ".join(f"{title} (page {page_id}, {status})" for page_id, title, status in first)
 
 
 def rounded_up(share: float) -> str:

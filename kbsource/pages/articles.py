@@ -27,7 +27,7 @@ from kbsource.index.page_props import PageProps
 from kbsource.index.title_index import Resolution, TitleIndex, Unresolved
 from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
 from kbsource.pages.base import BaseRelease, TracedPage
-from kbsource.pages.shards import TemplateCounts
+from kbsource.pages.shards import FALLBACKS_NAMED, TemplateCounts
 from kbsource.pages.staging import raw_pages
 from kbsource.records import (
     Anchor,
@@ -433,11 +433,15 @@ class _Facts:
         self._statuses: Counter[str] = Counter()
         self._losses: Counter[str] = Counter()
         self._findings: Counter[str] = Counter()
+        self._fallbacks: list[tuple[int, str, str]] = []
         self._templates = TemplateCounts()
 
     def add(self, group: pa.RecordBatch, *, has_references: bool) -> None:
         """Counts pages of schema ``TracedPage``."""
         self._statuses.update(group["parse_status"].to_pylist())
+        if len(self._fallbacks) < FALLBACKS_NAMED and self._statuses.keys() - {"ok"}:
+            pages = zip(*(group[name].to_pylist() for name in ("page_id", "title", "parse_status")), strict=True)
+            self._fallbacks += [page for page in pages if page[2] != "ok"]
         for loss in group["losses"].flatten().to_pylist():
             self._losses[loss["kind"]] += loss["pieces"]
         title, templates, uses = (group[name] for name in ("title", "templates", "trace"))
@@ -457,5 +461,6 @@ class _Facts:
         counts = {"statuses": self._statuses, "losses": self._losses, "findings": self._findings}
         return {
             **{name: dict(one) for name, one in counts.items()},
+            "fallbacks": self._fallbacks[:FALLBACKS_NAMED],
             "templates": list(map(astuple, self._templates.rows())),
         }

@@ -205,9 +205,9 @@ class PagePreparation:
             return shown
         numbers = inner
         if kind is not None and (template := split_template(unmark_separators(inner), self._facts.code)) is not None:
-            numbers = self._references.template(kind, template, inner)
+            numbers = self._references.template(kind, template, inner, is_shown=bool(shown.strip(CUTS)))
         elif not shown.strip(CUTS):
-            pass
+            self._references.hide(inner)
         elif CUT in shown and without_numbers(numbered := self._worked_out_again(inner, depth)) == shown:
             return numbered
         if not has_numbers(numbers):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
@@ -34,7 +34,14 @@ from kbsource.wikitext.markers import (
     without_numbers,
 )
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
-from kbsource.wikitext.reference_texts import Key, ReferenceReader, full_keys, pages_of
+from kbsource.wikitext.reference_texts import (
+    Key,
+    ReferenceReader,
+    ReferenceText,
+    citation_text,
+    full_keys,
+    pages_of,
+)
 from kbsource.wikitext.walk import Link
 
 # Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39; what they mean, https://www.mediawiki.org/wiki/Help:Cite.
@@ -44,6 +51,7 @@ _IN_ORDER = re.compile(f"({NUMBERED.pattern})|{PLACE}(I[0-9]+)")
 # Source: Module:Efn and Template:Notelist of English Wikipedia, which others took over by name.
 _NO_TARGET = Target("page", 0, "", None, False)
 _DIGITS = frozenset(DIGITS)
+_NO_MARKUP = sha256(b"").hexdigest()
 # Names of the arguments of templates that make footnotes, in the languages that have their own.
 _NAMES = ("name", "n", "nom", "nombre", "nome", "naam", "navn", "namn", "nazwa", "имя", "ім'я")
 _GROUP_NAMES = ("group", "grp", "groupe", "grupo", "gruppo", "groep", "gruppe", "grupp", "grupa", "группа", "група")
@@ -64,7 +72,6 @@ class Note(NamedTuple):
     template: Template | None = None
     detail: str | None = None  #: pages, or what is doubted
     inner: tuple[int, ...] = ()  #: notes in its content, or defined in the list; each once
-    held: tuple[int, ...] = ()  #: of a citation the notes in its values, which its markup contains
 
 
 class Place(NamedTuple):
@@ -119,6 +126,7 @@ class References:
         self.above: dict[Place, int] = {}  #: the element before a table or an infobox
         self._notes: list[Note] = []
         self._order: list[int] = []
+        self._hidden: set[int] = set()  # in templates that show nothing
         self._parts: set[int] = set()  # citations in the values of others
         self._levels: dict[int, int] = {}  # notes within a note, at most; of those with some
 
@@ -149,8 +157,11 @@ class References:
         group = _attributes(attributes).get("group", "")
         return self._add(Note("list", markup, group=group, inner=_each_once(definitions)))
 
-    def template(self, kind: str, template: Template, inner: str) -> str:
-        """Notes the use of a template of such a kind and gives what stands for it; empty where it makes no mark."""
+    def template(self, kind: str, template: Template, inner: str, *, is_shown: bool) -> str:
+        """Notes the use of a template of such a kind and gives what stands for it; empty where it makes no mark.
+
+        ``is_shown``: what it shows stands in the text as well.
+        """
         numbers = _each_once(inner)
         whole, template = template, _plain(template)
         argument = template.argument
@@ -171,6 +182,7 @@ class References:
         if level > MAX_NESTED or (kind == "reuse" and not template.filled()):
             return "".join([CUT + number_mark(number) for number in numbers])
         markup = self._written(f"{{{{{inner}}}}}")
+        written = "" if is_shown else markup  # a text around it has what it shows already
         if level and kind in ("note", "short", "short_text"):
             self._levels[len(self._notes)] = level
         if kind == "reuse":
@@ -188,7 +200,7 @@ class References:
             return self._add(Note(kind, markup, content, name, group, template, inner=numbers))
         if kind in ("short", "short_text"):
             return self._add(
-                Note(kind, markup, markup, without_marks(markup), "", template, pages_of(template) or None)
+                Note(kind, written, markup, without_marks(markup), "", template, pages_of(template) or None)
             )
         if kind == "pages":
             return self._add(Note(kind, markup, detail=pages_of(template) or argument(1) or None))
@@ -199,20 +211,19 @@ class References:
             self._parts.update(parts)
             for number in parts:
                 self._notes[number] = Note("work", "")
-            numbers = tuple(number for number in numbers if number not in self._parts)
-        noted = self._add(Note(kind, markup, markup, template=template, detail=mark or None, held=numbers))
-        return "".join((noted, *(CUT + number_mark(number) for number in numbers)))
+        return self._add(Note(kind, written, markup, template=template, detail=mark or None))
 
     def _written(self, text: str) -> str:
         """A text with the notes in it as they were written."""
         if has_numbers(text):
-            notes = {number_mark(number): self._notes[number] for number in mark_numbers(text)}
-            written = {digits: note.markup for digits, note in notes.items()}
-            for note in notes.values():  # what a citation holds stands behind it
-                written.update((number_mark(number), "") for number in note.held)
+            written = {number_mark(number): self._notes[number].markup for number in mark_numbers(text)}
             # Each once: a template may show its argument many times, and the next one that many times again.
             text = NUMBERED.sub(lambda found: written.pop(found[0], ""), text)
         return without_marks(text)
+
+    def hide(self, text: str) -> None:
+        """Takes away the places of the notes in a text that is not shown; their order stays."""
+        self._hidden.update(mark_numbers(text))
 
     def set_order(self, text: str) -> None:
         """Takes the order of the notes from the text in which all templates are worked out.
@@ -310,6 +321,7 @@ class References:
                     ref=ref.index,
                     form=note.kind,
                     group=ref.group,
+                    source_number=0,
                     number=ref.number,
                     name=note.name if note.kind in ("ref", "note") else None,
                     markup=note.content,
@@ -320,11 +332,12 @@ class References:
                     citation=found.citation,
                 )
             )
+        made += self._further_sources(rows)
         ends: dict[int, list[int]] = {}  # of the sentences of an element
         uses = []
         for use in settled.uses:
             note = self._notes[use.note]
-            place = self.places.get(use.note, Place())
+            place = Place() if use.note in self._hidden else self.places.get(use.note, Place())
             within = None if use.outer is None else ref_of.get(use.outer)
             sentence: tuple[int | None, int | None] = (None, None)
             element = place.element
@@ -356,6 +369,29 @@ class References:
         uses += [ReferenceUse(page_id=0, ref=None, doubt=doubt, within=index) for index, doubt in doubts]
         return ParsedReferences(tuple(made), tuple(uses), +self.counts)
 
+    def _further_sources(self, rows: Iterable[tuple[_Ref, ReferenceText]]) -> Iterator[Reference]:
+        """A row for each source of a reference but the first."""
+        for ref, found in rows:
+            for number, (template, citation) in enumerate(found.further, 1):
+                self.counts["further_source"] += 1
+                for loss in citation.losses:
+                    self.counts[loss.partition(":")[0]] += 1
+                yield Reference(
+                    page_id=0,
+                    ref=ref.index,
+                    form=ref.note.kind,
+                    group=ref.group,
+                    source_number=number,
+                    number=None,
+                    name=None,
+                    markup="",
+                    markup_sha256=_NO_MARKUP,
+                    text=" ".join(citation_text(citation).split()),
+                    template=template,
+                    source=None,
+                    citation=citation,
+                )
+
 
 class _Settled:
     """The references of a page by what its notes say in their order."""
@@ -383,9 +419,9 @@ class _Settled:
                 self.uses.append(_Use(number, ref, outer))
         elif note.kind == "short_text":
             named = self._lists.setdefault("\0", {})
-            ref = named.get(note.markup)
+            ref = named.get(note.content)
             if ref is None:
-                ref = named[note.markup] = _Ref(note, "", None)
+                ref = named[note.content] = _Ref(note, "", None)
                 self._refs.append(ref)
             self.uses.append(_Use(number, ref, outer))
         elif note.kind == "doubt":

@@ -41,6 +41,24 @@ class MoodyParser(PageParser):
         return super().parse_fallback(raw, status)
 
 
+class MoodyReferencesParser(PageParser):
+    """Goes wrong on the pages in ``MOODS`` where references are read."""
+
+    def parse(self, raw: RawPage, **options: bool) -> ParsedPage:
+        if raw.title in MOODS and not options.get("leave_out_references"):
+            misbehave(MOODS[raw.title])
+        return super().parse(raw, **options)
+
+
+class FallingParser(PageParser):
+    """Fails on every page with an id of the last digit that KBSOURCE_TEST_DIGITS has."""
+
+    def parse(self, raw: RawPage, **options: bool) -> ParsedPage:
+        if str(raw.page_id)[-1] in os.environ["KBSOURCE_TEST_DIGITS"]:
+            return self.parse_fallback(raw, "fallback_error")
+        return super().parse(raw, **options)
+
+
 class WaitingParser(PageParser):
     """Opens the pipe that KBSOURCE_TEST_PIPE names on page 40 and then waits for ever."""
 

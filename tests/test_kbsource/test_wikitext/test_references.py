@@ -122,7 +122,7 @@ def test_golden_page(page: dict[str, Any]) -> None:
     """Everything that a row says but where its page is and how it is written there."""
     found = WikitextParser(Site(lang=page["language"]), has_references=True).parse(page["wikitext"], title="T")
     assert found.references is not None
-    hidden, nothing = ("page_id", "ref", "markup", "markup_sha256"), (None, "", [])
+    hidden, nothing = ("page_id", "ref", "source_number", "markup", "markup_sha256"), (None, "", [])
     rows = []
     for ref in found.references.refs:
         row = msgspec.json.decode(msgspec.json.encode(ref))
@@ -287,7 +287,7 @@ def test_citations_in_the_values_of_one_are_part_of_it() -> None:
     assert found is not None
     assert [(ref.form, ref.markup) for ref in found.refs] == [
         ("ref", "c"),
-        ("work", "{{cite book|title=a|id={{ISSN|0028-0836}} {{cite book|title=b}}<ref>c</ref>}}"),
+        ("work", "{{cite book|title=a|id=ISSN 0028-0836 {{cite book|title=b}}<ref>c</ref>}}"),
     ]
 
 
@@ -297,6 +297,56 @@ def test_citations_in_citations_are_each_read_once(n: int) -> None:
     parse("{{Cite book|" * n + "=" + "}}" * n)
     parse("<ref>" + "{{cite book|title=" * n + "a" + "}}" * n + "</ref>")
     assert process_time() - started < 2  # 24 of them took minutes and gigabytes when each was read by all around it
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_a_citation_with_a_template_in_an_identifier_is_what_it_cites(language: str) -> None:
+    parser = WikitextParser(Site(lang=language), has_references=True)
+    for argument in ("id={{ISSN|0028-0836}}", "issn={{ISSN|0028-0836}}", "id={{doi|10.1000/other}}"):
+        wikitext = f"a<ref>{{{{cite journal|title=B|doi=10.1000/x|{argument}}}}}</ref>"
+        found = parser.parse(wikitext, title="T").references
+        assert found is not None
+        assert [(ref.citation and (ref.citation.kind, ref.citation.doi)) for ref in found.refs] == [
+            ("journal", "10.1000/x")
+        ]
+
+
+def test_further_sources_of_a_reference_have_rows_of_their_own() -> None:
+    found = parse(
+        "a<ref>{{cite book|title=A}}; {{cite book|title=B}}, {{nowrap|{{cite web|url=http://c.example|title=C}}}}</ref>"
+        " b<ref>[http://d.example D], [http://e.example E] "
+        "[http://web.archive.org/web/20200102030405/http://d.example copy]</ref>"
+    ).references
+    assert found is not None
+    rows = [(ref.ref, ref.source_number, ref.number, ref.citation and ref.citation.title) for ref in found.refs]
+    assert rows == [(0, 0, 1, "A"), (1, 0, 2, "D"), (0, 1, None, "B"), (0, 2, None, "C"), (1, 1, None, "E")]
+    assert found.counts["further_source"] == 3
+
+
+def test_what_a_template_does_not_show_has_no_place() -> None:
+    found = parse("== A ==\n{{zzz none|b<ref>c</ref>|d}}\nE{{zzz none|f|{{cn}}}}.<ref>g</ref>").references
+    assert found is not None
+    places = [(use.ref, use.doubt, use.element, use.offset) for use in found.uses]
+    assert places == [(0, None, None, None), (None, "citation_needed", None, None), (1, None, 2, 2)]
+    assert found.counts["without_place"] == 2
+
+
+@pytest.mark.parametrize(
+    ("language", "note", "group", "name"),
+    [
+        ("fr", "{{Note|groupe=N|nom=x|texte=b<ref>c</ref>}}", "N", "x"),
+        ("fr", "{{Note|groupe=N|b<ref>c</ref>}}", "N", None),
+        ("fr", "{{refn|groupe=N|b<ref>c</ref>}}", "N", None),
+        ("es", "{{refn|grupo=N|nombre=x|b<ref>c</ref>}}", "N", "x"),
+        ("pt", "{{refn|grupo=N|b<ref>c</ref>}}", "N", None),
+    ],
+)
+def test_notes_of_other_languages(language: str, note: str, group: str, name: str | None) -> None:
+    found = WikitextParser(Site(lang=language), has_references=True).parse(f"a{note}", title="T").references
+    assert found is not None
+    inner, outer = found.refs
+    assert (inner.text, outer.form, outer.text, outer.group, outer.name) == ("c", "note", "b", group, name)
+    assert [(use.ref, use.element, use.within) for use in found.uses] == [(0, None, 1), (1, 1, None)]
 
 
 def test_a_page_whose_references_fail_keeps_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
