@@ -269,6 +269,15 @@ class PageItem(Row):
 
 
 @dataclass(frozen=True, slots=True)
+class Fallback:
+    """An article that was extracted in the simplest way, because the parser failed."""
+
+    page_id: int
+    title: str
+    status: str  #: its ``parse_status``
+
+
+@dataclass(frozen=True, slots=True)
 class Conflict:
     """An item of Wikidata that more than one page claims: ``page_id`` has it, the other page does not get it."""
 

@@ -1,34 +1,35 @@
 -- The references of a release that was built with --references, as macros of DuckDB: `.read references.sql`, then
 -- `from kb_cited_sentences('releases/enwiki-20261001')`. docs/references.md shows each.
 
--- A row a mark: the page, the sentence that it stands in or behind, and the reference with its source; a mark of doubt has
--- no reference. A shortened note has the address of the source that it names.
+-- A row a mark and source: the page, the sentence that it stands in or behind, and the reference with its source, further
+-- ones with a source_number above 0; a mark of doubt has no reference. A shortened note has the address of the source that
+-- it names.
 create or replace macro kb_cited_sentences(kb) as table
     select use.page_id, page.title as page, use.element, use."offset", use.section, use.doubt, use.pages, use.ref,
         substring(page.element.text, use.sentence_start + 1, use.sentence_end - use.sentence_start) as sentence,
-        own.text as reference, coalesce(source.kind, own.kind) as kind, coalesce(source.url, own.url) as url,
+        own.source_number, own.text as reference, coalesce(source.kind, own.kind) as kind, coalesce(source.url, own.url) as url,
         coalesce(source.doi, own.doi) as doi
     from read_parquet(kb || '/ref_uses/*.parquet') as use
     join (select page_id, title, unnest(elements) as element from read_parquet(kb || '/pages/*.parquet')) as page
         on page.page_id = use.page_id and page.element.index = use.element
     left join read_parquet(kb || '/refs/*.parquet') as own on own.page_id = use.page_id and own.ref = use.ref
     left join read_parquet(kb || '/refs/*.parquet') as source
-        on source.page_id = own.page_id and source.ref = own.source;
+        on source.page_id = own.page_id and source.ref = own.source and source.source_number = 0;
 
--- A row a passage of `kbsource passages` and a mark that stands in it.
+-- A row a passage of `kbsource passages`, a mark that stands in it, and a source.
 create or replace macro kb_passage_references(kb, passages) as table
-    select passage_id, use.ref, use.doubt, use.element, use."offset", own.text as reference, own.url
+    select passage_id, use.ref, use.doubt, use.element, use."offset", own.source_number, own.text as reference, own.url
     from (select passage_id, page_id, unnest(spans) as span from read_parquet(passages || '/passages/*.parquet')) as passage
     join read_parquet(kb || '/ref_uses/*.parquet') as use
         on use.page_id = passage.page_id and use.element = span.element
         and use."offset" > span.start_char and use."offset" <= span.end_char
     left join read_parquet(kb || '/refs/*.parquet') as own on own.page_id = use.page_id and own.ref = use.ref;
 
--- A row a piece of evidence of `kbsource map` and a mark of a sentence that it has a part of. `output` counts as in the
--- records, from 0.
+-- A row a piece of evidence of `kbsource map`, a mark of a sentence that it has a part of, and a source. `output` counts
+-- as in the records, from 0.
 create or replace macro kb_evidence_references(kb, alignment) as table
     select example_id, output, evidence, place.page_id, use.ref, use.doubt, use.element, use."offset",
-        own.text as reference, own.url
+        own.source_number, own.text as reference, own.url
     from (from read_parquet(alignment || '/alignments/*.parquet') where start_element is not null) as place
     join read_parquet(kb || '/ref_uses/*.parquet') as use
         on use.page_id = place.page_id

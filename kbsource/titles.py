@@ -19,6 +19,7 @@ from kbsource.site import CANONICAL_NAMESPACES, CATEGORY, FILE, SPECIAL, TALK, S
 _SPACES = re.compile(r"[ _\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 _INVISIBLE = re.compile(r"[\u200e\u200f\u202a-\u202e]+")
 
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f]")  # what may come of escapes
 # ASCII titles that are their own normal form but for the first letter: no prefix, no fragment, no escape.
 _WORD = r"[A-Za-z0-9'(),.!*;$@+\-]"
 _PLAIN = re.compile(rf"[A-Za-z0-9]{_WORD}*+(?:(?: |/(?!\.)){_WORD}++)*+")
@@ -179,7 +180,7 @@ class TargetParser:
         if "&" in text:
             text = _REFERENCE.sub(lambda reference: unescape(reference[0]), text)
         before, hash_sign, after = text.partition("#")
-        fragment = (clean_title(after) or None) if hash_sign else None
+        fragment = (clean_title(_CONTROLS.sub("", after)) or None) if hash_sign else None
         title = clean_title(before)
         is_escaped = title.startswith(":")
         if is_escaped:

@@ -156,6 +156,9 @@ class BuildOptions(Checked):
     bytes come, in less time."""
     max_rejects: Share = 0.001
     """Highest share of the pages that may be rejected."""
+    max_fallbacks: Share = 0.001
+    """Highest share of the articles that may fall back to the simplest extraction, because the parser failed; ten may
+    always."""
     allow_truncated: Truncated = False
     page_timeout_s: Annotated[Seconds, Parameter("--page-timeout")] = 60.0
     """Longest time for one page, which is then extracted in a simpler way."""

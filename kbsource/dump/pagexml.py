@@ -162,7 +162,10 @@ def _text(parent: etree._Element, name: str) -> str | None:
     (element,) = elements
     if len(element):
         raise RecordError("malformed_xml", f"an element inside <{name}>")
-    return element.text or ""
+    text = element.text or ""
+    if "\r" in text:  # of character references: the parser has made newlines of the others
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
 
 
 def _number(parent: etree._Element, name: str, label: str) -> int | None:
@@ -188,7 +191,9 @@ def _revision(element: etree._Element) -> Revision:
     model = (_text(element, "model") or "").strip() or "wikitext"
     text = _text(element, "text")
     holder = next(_children(element, "text"), None)
-    attributes = {} if holder is None else {str(name): str(value) for name, value in holder.attrib.items()}
+    # Asked for one by one: lxml lists many attributes in quadratic time.
+    known = () if holder is None else ((name, holder.get(name)) for name in ("deleted", "bytes", "id"))
+    attributes = {name: str(value) for name, value in known if value is not None}
     absence = "missing_field" if text is None else _text_absence(attributes, is_empty=not text)
     return Revision(revision_id, parent_id or None, timestamp, model, None if absence else text, absence)
 

@@ -9,6 +9,8 @@ from itertools import islice
 from kbsource.errors import DataError
 from kbsource.records import BadRecord
 
+LEAST_FALLBACKS = 10
+"""Articles that may always fall back: of a small wiki a thousandth is none."""
 TRUNCATED = "truncated_dump"
 SHOWN = 3
 """Rejected records that are shown where a ceiling is reached."""
@@ -84,6 +86,39 @@ def first_text(rejected: Iterable[BadRecord]) -> str:
         key = "" if not bad.key or bad.detail.startswith(f"{bad.key}: ") else f", {bad.key}"
         lines.append(f"\n  {bad.reason}: {bad.file}{key}: {bad.detail[:_DETAIL_CHARS]}")
     return f" The first of them:{''.join(lines)}" if lines else ""
+
+
+def check_fallbacks(statuses: Mapping[str, int], first: Iterable[tuple[int, str, str]], *, max_share: float) -> None:
+    """Raises where too many articles were extracted in the simplest way.
+
+    Args:
+        statuses: articles by ``parse_status``.
+        first: page id, title and status of some of them.
+        max_share: the highest share of the articles; ``LEAST_FALLBACKS`` articles may always be.
+
+    Raises:
+        DataError: names the first ones and the option that lets them pass.
+    """
+    n_articles = sum(statuses.values())
+    n_fallbacks = n_articles - statuses.get("ok", 0)
+    if n_fallbacks <= max(LEAST_FALLBACKS, max_share * n_articles):
+        return
+    share = n_fallbacks / n_articles
+    reasons = ", ".join(f"{n} {status}" for status, n in statuses.items() if status != "ok")
+    raise DataError(
+        f"{n_fallbacks} of {n_articles} articles fell back to the simplest extraction ({reasons}), {share:.3%}; the "
+        f"ceiling is {max_share:.3%}. The first: {named_fallbacks(first)}. If that is what you expect, raise "
+        f"--max-fallbacks to at least {rounded_up(share)}."
+    )
+
+
+def named_fallbacks(first: Iterable[tuple[int, str, str]]) -> str:
+    """The first pages that fell back, as people read them.
+
+    >>> named_fallbacks([(12, "Anarchism", "fallback_error")])
+    'Anarchism (page 12, fallback_error)'
+    """
+    return ", ".join(f"{title} (page {page_id}, {status})" for page_id, title, status in first)
 
 
 def rounded_up(share: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import astuple, replace
-from mwparserfromhell.parser import ParserError
 
 from kbsource.columns import schema_of
 from kbsource.errors import RecordError
@@ -27,7 +27,7 @@ from kbsource.index.page_props import PageProps
 from kbsource.index.title_index import Resolution, TitleIndex, Unresolved
 from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
 from kbsource.pages.base import BaseRelease, TracedPage
-from kbsource.pages.shards import TemplateCounts
+from kbsource.pages.shards import FALLBACKS_NAMED, TemplateCounts
 from kbsource.pages.staging import raw_pages
 from kbsource.records import (
     Anchor,
@@ -51,7 +51,15 @@ from kbsource.titles import Target, permanent_url
 from kbsource.wikitext.asked import Asked
 from kbsource.wikitext.blocks import RawLink
 from kbsource.wikitext.lua_modules import LuaModules
-from kbsource.wikitext.parse import ParsedInfobox, ParsedTable, ParsedText, WikitextParser, extract_fallback
+from kbsource.wikitext.parse import (
+    FAILED_REFERENCES,
+    PAGE_FAULTS,
+    ParsedInfobox,
+    ParsedTable,
+    ParsedText,
+    WikitextParser,
+    extract_fallback,
+)
 from kbsource.wikitext.reference_rows import NotedPage
 from kbsource.wikitext.references import ParsedReferences
 
@@ -59,8 +67,6 @@ PARSER = "kbsource.pages.articles:PageParser"
 FALLBACK = "fallback_"
 """How the parse statuses begin that are not ``ok``."""
 _DETAIL_CHARS = 1000
-# What one page's content can make the parser raise. Anything else is a defect that must stop the job.
-_PAGE_FAULTS = (ParserError, ArithmeticError, LookupError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +92,17 @@ class PageParser:
         """The arguments are those of ``WikitextParser``."""
         self._parser = WikitextParser(site, **further)
 
-    def parse(self, raw: RawPage) -> ParsedPage:
+    def parse(self, raw: RawPage, *, leave_out_references: bool = False) -> ParsedPage:
         """The parsed page; one that the parser cannot finish is extracted as ``fallback_error``."""
         try:
-            text = self._parser.parse(raw.text, title=raw.title, timestamp=raw.timestamp, is_from_xml=True)
-        except _PAGE_FAULTS:
+            text = self._parser.parse(
+                raw.text,
+                title=raw.title,
+                timestamp=raw.timestamp,
+                is_from_xml=True,
+                leave_out_references=leave_out_references,
+            )
+        except PAGE_FAULTS:
             return self.parse_fallback(raw, "fallback_error")
         return ParsedPage(raw, text, "ok")
 
@@ -217,7 +229,7 @@ class _UsedRedirects:
 class Parser(Protocol):
     """Parses the articles of one wiki; ``kbsource.pages.articles.PageParser`` is one."""
 
-    def parse(self, raw: RawPage) -> ParsedPage: ...
+    def parse(self, raw: RawPage, *, leave_out_references: bool = False) -> ParsedPage: ...
     def parse_fallback(self, raw: RawPage, status: str) -> ParsedPage: ...
 
 
@@ -271,6 +283,7 @@ class PageChunks:
 
     An article whose parsing ends the process, or fails, is extracted in the simplest way, with the status
     ``fallback_timeout``, ``fallback_crash`` or ``fallback_error``; one that does not survive that either is rejected.
+    Where references are read, it is parsed without them before that.
     What raises RecordError is a failure too. ``skipped`` are the sources of the articles that are left out. What
     ``base`` has of a page that would be made into the same again is taken over.
 
@@ -361,23 +374,50 @@ class PageChunks:
             RecordError: nothing can be made of the article.
         """
         times, how = work.verdicts.get(number, (0, ""))
+        if times and self._has_references:  # what ended the process may have been the references
+            times -= 1
+            if not times:
+                try:
+                    return self._made(raw, made_from, number, work, leave_out_references=True)
+                except RecordError:
+                    return self._made(raw, made_from, number, work, status=f"{FALLBACK}{how}")
         if times > 1:
             raise RecordError(f"page_{how}", "neither the parser nor the simplest extraction came to an end")
         if not times:
             try:
-                return self._made(raw, made_from, number, None, work)
+                return self._made(raw, made_from, number, work)
             except RecordError:
                 how = "error"
-        return self._made(raw, made_from, number, f"{FALLBACK}{how}", work)
+        return self._made(raw, made_from, number, work, status=f"{FALLBACK}{how}")
 
-    def _made(self, raw: RawPage, made_from: bytes, number: int, status: str | None, work: Work) -> TracedPage:
+    def _made(
+        self,
+        raw: RawPage,
+        made_from: bytes,
+        number: int,
+        work: Work,
+        *,
+        status: str | None = None,
+        leave_out_references: bool = False,
+    ) -> TracedPage:
         work.beat.enter(number)
         try:
-            parsed = self._parser.parse(raw) if status is None else self._parser.parse_fallback(raw, status)
+            if status is not None:
+                parsed = self._parser.parse_fallback(raw, status)
+            elif leave_out_references:
+                parsed = self._parser.parse(raw, leave_out_references=True)
+            else:
+                parsed = self._parser.parse(raw)
             self._resolver.names.clear()
             page = resolve_page(parsed, self._resolver, self._properties, self._site)
             noted = noted_page(page, parsed.text.references)
-            check_page(noted)
+            try:
+                check_page(noted)
+            except RecordError:  # of the page itself the second check raises the same
+                text = dataclasses.replace(parsed.text, references=FAILED_REFERENCES)
+                parsed = dataclasses.replace(parsed, text=text)
+                noted = noted_page(page, FAILED_REFERENCES)
+                check_page(noted)
         except RecordError:
             work.beat.leave()
             raise
@@ -393,11 +433,15 @@ class _Facts:
         self._statuses: Counter[str] = Counter()
         self._losses: Counter[str] = Counter()
         self._findings: Counter[str] = Counter()
+        self._fallbacks: list[tuple[int, str, str]] = []
         self._templates = TemplateCounts()
 
     def add(self, group: pa.RecordBatch, *, has_references: bool) -> None:
         """Counts pages of schema ``TracedPage``."""
         self._statuses.update(group["parse_status"].to_pylist())
+        if len(self._fallbacks) < FALLBACKS_NAMED and self._statuses.keys() - {"ok"}:
+            pages = zip(*(group[name].to_pylist() for name in ("page_id", "title", "parse_status")), strict=True)
+            self._fallbacks += [page for page in pages if page[2] != "ok"]
         for loss in group["losses"].flatten().to_pylist():
             self._losses[loss["kind"]] += loss["pieces"]
         title, templates, uses = (group[name] for name in ("title", "templates", "trace"))
@@ -417,5 +461,6 @@ class _Facts:
         counts = {"statuses": self._statuses, "losses": self._losses, "findings": self._findings}
         return {
             **{name: dict(one) for name, one in counts.items()},
+            "fallbacks": self._fallbacks[:FALLBACKS_NAMED],
             "templates": list(map(astuple, self._templates.rows())),
         }

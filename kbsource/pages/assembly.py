@@ -34,9 +34,9 @@ from kbsource.index.title_index_build import (
     read_dropped,
 )
 from kbsource.pages.page_items import Sitelinks, write_page_items
-from kbsource.pages.shards import ShardReport, merged_templates, read_shard
+from kbsource.pages.shards import FALLBACKS_NAMED, ShardReport, merged_templates, read_shard
 from kbsource.pages.staging import ScanReport, lost_pages, part_path, read_batches
-from kbsource.records import BadRecord, DefinitionHash, RedirectRow, TemplateRow
+from kbsource.records import BadRecord, DefinitionHash, Fallback, RedirectRow, TemplateRow
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.pages.kind import Counts, Dump, PagesManifest, TemplateCount
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE
@@ -291,6 +291,9 @@ def assemble(
         counts=counts,
         totals=sum_counts(counts.values(), Counts()),
         parse_statuses=_summed(report.statuses for report in shard_reports),
+        fallbacks=tuple(Fallback(*page) for page in chain.from_iterable(report.fallbacks for report in shard_reports))[
+            :FALLBACKS_NAMED
+        ],
         # Those most used, then by name.
         unknown_templates=tuple(nsmallest(UNKNOWN_TEMPLATES_LISTED, uses, key=lambda one: (-one.uses, one.name))),
         qid_conflicts=props.conflicts if props else (),

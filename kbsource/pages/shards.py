@@ -43,6 +43,8 @@ REFERENCES: dict[str, type[Row]] = {"refs": Reference, "ref_uses": ReferenceUse}
 """The tables of references, each a column of ``NotedPage``."""
 SHARD_BYTES = 400 << 20
 """Wikitext of a full shard: 64-256 MB of Parquet, by measurement."""
+FALLBACKS_NAMED = 3
+"""Articles extracted in the simplest way that a manifest names."""
 _ROWS_AT_ONCE = 1 << 9
 MIN_SHARD_BYTES = 8 << 20
 """Wikitext below which a shard costs more in overhead than it gains in spread."""
@@ -71,6 +73,8 @@ class ShardReport:
     losses: dict[str, int]  #: pieces not carried over, by kind
     #: further counts: ``anchors``, ``anchors_resolved``, ``disambiguation_pages``, ``pages_with_item``
     facts: dict[str, int]
+    #: page id, title and status of the first pages that were extracted in the simplest way
+    fallbacks: tuple[tuple[int, str, str], ...] = ()
     #: its other files, by table: those of references and traces, where they were asked for
     others: dict[str, FileEntry] = field(default_factory=dict)
 
@@ -117,6 +121,7 @@ def write_page_shard(
         return read_shard(staging, shard.number)[1]
     articles: Counter[str] = Counter()
     rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    fallbacks: list[tuple[int, str, str]] = []
     sums: dict[str, Counter[str]] = {name: Counter() for name in ("statuses", "losses", "findings")}
     templates = TemplateCounts()
     records: list[BadRecord] = []
@@ -141,6 +146,7 @@ def write_page_shard(
             for bad in report.rejected:
                 records.append(bad)
                 rejected[bad.file][bad.reason] += 1
+            fallbacks += map(tuple, report.facts["fallbacks"])
             articles[report.facts["file"]] += report.counts["articles"]
             for name, counts in sums.items():
                 counts.update(report.facts[name])
@@ -153,6 +159,7 @@ def write_page_shard(
         statuses=_in_order(sums["statuses"]),
         losses=_in_order(sums["losses"]),
         facts=_in_order(sums["findings"]),
+        fallbacks=tuple(fallbacks[:FALLBACKS_NAMED]),
         others={table: target.entry for table, target in targets.items()},
     )
     rows = batch_of(templates.rows(), TemplateRow)

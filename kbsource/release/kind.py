@@ -59,6 +59,7 @@ class Kind(Generic[M]):
     laws: Sequence[Law] = ()
     claims: Callable[[M], Mapping[str, int]] | None = None
     """What a manifest says of the tables by name, for the view ``claimed``; fails where it says nothing of the kind."""
+    remarks: Callable[[M], list[str]] | None = None  #: what of a sound release its user should know of
     counted: Mapping[str, str] = field(default_factory=dict)  #: query by what it counts, to say how much was checked
     views: Callable[[Checking[M]], Iterable[str]] | None = None  #: adds further views, and names them as given
     check: Callable[[Checking[M]], Mapping[str, int] | None] | None = None

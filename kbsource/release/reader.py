@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _NAMES_SHOWN = 8
+_ROWS_AT_A_TIME = 1 << 12
 
 
 def parquet_file(source: Any, **options: Any) -> pq.ParquetFile:
@@ -24,10 +25,15 @@ def parquet_file(source: Any, **options: Any) -> pq.ParquetFile:
 
     Without them every other changed bit is read as other text, and nobody hears of it: zstd's frames have none. With
     them one of 200 is, in the headers of pages and the footer; the sha256 of ``kbsource verify`` sees those too.
-    """
-    import pyarrow.parquet as pq  # takes a while, and is not needed where titles are only looked up
+    Reading raises DataError where a row group would take far more memory than it has bytes.
 
-    return pq.ParquetFile(source, page_checksum_verification=True, **options)
+    Args:
+        source: a path, or an open file.
+    """
+    # Takes a while, and is not needed where titles are only looked up.
+    from kbsource.release.parquet_bounds import BoundedParquetFile
+
+    return BoundedParquetFile(source, page_checksum_verification=True, **options)
 
 
 def open_table(path: str | Folder) -> pq.ParquetFile:
@@ -108,7 +114,7 @@ def read_table(output: str, table: str) -> Iterator[dict[str, Any]]:
     """The rows of a table in order, one row group in memory."""
     for path in glob(join(output, table, f"{table}-*.parquet")):
         for group in row_groups(path):
-            yield from group.to_pylist()
+            yield from _rows(group)
 
 
 def rows_with(
@@ -130,7 +136,13 @@ def rows_with(
                     "again, and check it with kbsource verify."
                 )
             for group in groups_with(file, column, value):
-                yield from group.to_pylist()
+                yield from _rows(group)
+
+
+def _rows(group: pa.Table) -> Iterator[dict[str, Any]]:
+    """The rows of a group, few at a time: as Python has them they are many times as large."""
+    for batch in group.to_batches(max_chunksize=_ROWS_AT_A_TIME):
+        yield from batch.to_pylist()
 
 
 def groups_with(file: pq.ParquetFile, column: str, value: str | int) -> Iterator[pa.Table]:

@@ -35,6 +35,7 @@ class VerifyReport:
     counts: Mapping[str, int]  #: how much the laws were asked of, by what it is
     has_texts: bool  #: it was compared with what it was made from
     extra: tuple[str, ...]  #: files and folders that were added on purpose, see ``layout.EXTRA``
+    remarks: tuple[str, ...] = ()  #: what is no fault, see ``Kind.remarks``
 
     @property
     def is_sound(self) -> bool:
@@ -88,7 +89,9 @@ def verify(
     on_progress(2 * files.n_bytes, 2 * files.n_bytes)
     has_texts = bool(sources) and counts is not None
     n_files, extra = len(files.entries), tuple(files.extra)
-    return VerifyReport(found.sorted(), kind.name, n_files, files.n_bytes, files.n_rows, counts or {}, has_texts, extra)
+    sizes = n_files, files.n_bytes, files.n_rows
+    remarks = tuple(kind.remarks(manifest)) if kind.remarks is not None else ()
+    return VerifyReport(found.sorted(), kind.name, *sizes, counts or {}, has_texts, extra, remarks)
 
 
 def _check_sources(

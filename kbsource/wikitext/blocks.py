@@ -337,7 +337,8 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
             if numbering:
                 numbering.clear()
         elif first == PLACE and line[1] == "I":
-            places[line[1:]] = len(elements) - (not lines)
+            is_begun = any(text.strip() for text, _, _ in lines)  # a paragraph that will be an element
+            places[line[1:]] = len(elements) - (not is_begun)
         else:
             if lines:
                 end_paragraph()

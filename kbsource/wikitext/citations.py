@@ -23,6 +23,7 @@ from kbsource.wikitext.identifiers import (
     read_identifiers,
 )
 from kbsource.wikitext.iso_dates import sure_date
+from kbsource.wikitext.markers import CUT, LITERALS, unliteral, without_marks
 from kbsource.wikitext.reference_rows import Citation
 
 _FOLDED = re.compile(r"[\s_-]+")
@@ -213,7 +214,7 @@ class _Reader:
             slot, number = _slot(name, self.language) if len(name) <= _LONGEST_NAME else (None, 1)
             slot = own.get(_fold(name), slot) if own else slot
             if slot is None:
-                self.losses.append(f"unknown_parameter:{name.strip()[:_LONGEST_NAME]}")
+                self.losses.append(f"unknown_parameter:{without_marks(name).strip()[:_LONGEST_NAME]}")
                 continue
             if slot == "left_out":
                 continue
@@ -333,14 +334,22 @@ class _Reader:
     def _identifiers(self, url: str | None) -> dict[str, str]:
         fields: dict[str, str] = {}
         for scheme in [slot for slot in self.values if slot in _SCHEMES]:
-            found, wrong = read_identifiers(scheme, unescape(self.values.pop(scheme)))
+            found, wrong = read_identifiers(scheme, unescape(_with_literals(self.values.pop(scheme))))
             fields.update((scheme, identifier) for identifier in found[:1])
             self.losses += wrong + [f"unused_parameter:{scheme}"] * (len(found) > 1)
         if text := self._take("id"):
-            named = identifiers_in(text)
+            named = identifiers_in(unescape(_with_literals(text)))
             fields = named | fields
             self.losses += [] if named else ["unused_parameter:id"]
         return identifiers_of_address(url) | fields if url else fields
+
+
+_AROUND_LITERALS = re.compile(f"{CUT}(?=[{LITERALS}])|(?<=[{LITERALS}]){CUT}")
+
+
+def _with_literals(wikitext: str) -> str:
+    """A value whose literal characters are what they stand for: ``<nowiki>`` around brackets parts nothing."""
+    return wikitext if wikitext.isprintable() else unliteral(_AROUND_LITERALS.sub("", wikitext))
 
 
 def _parted(text: str, sign: str) -> list[str]:

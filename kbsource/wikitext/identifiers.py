@@ -19,9 +19,11 @@ MAX_CHARS = 400
 _HYPHEN = r"[- \u00a0\u2010-\u2015\u2212.]"
 _HYPHENS = re.compile(_HYPHEN)
 _NUMBER = re.compile(r"(?<![0-9])0*([1-9][0-9]{0,11})(?![0-9])")
+# Brackets in pairs belong to it: those of SICI, <1661::AID-SIM968>, and of the AMS, [0223:TDOTA].
+_DOI_PART = r"[^\s\"<>\[\]{}|\x00-\x1f]|<(?=[0-9])[^\s\"<>{}|\x00-\x1f]*>|\[[^\s\"<>\[\]{}|\x00-\x1f]*\]"
 # Of ISBN those of nine digits too, before 1970.
 _FORMS: dict[str, re.Pattern[str]] = {
-    "doi": re.compile(r"10\.[0-9]{4,9}(?:\.[0-9]+)*(?:/|%2[Ff])[^\s\"<>\[\]{}|\x00-\x1f]+"),
+    "doi": re.compile(rf"10\.[0-9]{{4,9}}(?:\.[0-9]+)*(?:/|%2[Ff])(?:{_DOI_PART})+"),
     "isbn": re.compile(rf"(?<![0-9])(?:97[89]{_HYPHEN}?)?[0-9](?:{_HYPHEN}?[0-9]){{7,8}}{_HYPHEN}?[0-9Xx](?![0-9])"),
     "issn": re.compile(rf"(?<![0-9])[0-9]{{4}}{_HYPHEN}?[0-9]{{3}}[0-9Xx](?![0-9])"),
     "pmid": _NUMBER,
@@ -94,6 +96,7 @@ def _doi(written: str) -> str:
 _NORMAL: dict[str, Callable[[str], str | None]] = {"isbn": _isbn, "issn": _issn, "doi": _doi}
 _NAMED = re.compile(rf"(?i)\b({'|'.join(SCHEMES)})(?:-1[03])?(?:[:=|][\s\u00a0]?|[\s\u00a0])")
 _UNNAMED = re.compile(r"[|{}<>\[\]\n]")
+_NO_DOI = re.compile(r"[|{}\s]")
 _LONGEST_ISBN = 24  # characters, with hyphens and what stands between the name and the number
 
 
@@ -105,8 +108,9 @@ def identifiers_in(text: str) -> dict[str, str]:
     """
     named: dict[str, str] = {}
     for match in _NAMED.finditer(text):
-        behind = _UNNAMED.split(text[match.end() : match.end() + MAX_CHARS], maxsplit=1)[0]
         scheme = match[1].lower()
+        end = _NO_DOI if scheme == "doi" else _UNNAMED
+        behind = end.split(text[match.end() : match.end() + MAX_CHARS], maxsplit=1)[0]
         behind = behind[:_LONGEST_ISBN] if scheme == "isbn" else "".join(behind.split(maxsplit=1)[:1])
         if scheme not in named and (found := read_identifiers(scheme, behind)[0]):
             named[scheme] = found[0]

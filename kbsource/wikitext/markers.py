@@ -48,6 +48,9 @@ LITERAL = str.maketrans(_TEXT, _CONTROLS)
 LITERAL_OF = dict(zip(_TEXT, _CONTROLS, strict=True))
 APOSTROPHE = LITERAL_OF["'"]
 
+LITERALS = re.escape(_CONTROLS)
+"""They, for a character class."""
+
 ANY_CONTROL = re.compile("[\x00-\x08\x0b-\x1f]")
 _PAIRS = tuple(zip(_CONTROLS, _TEXT, strict=True))
 _FORBIDDEN = tuple(chr(code) for code in range(0x20) if chr(code) not in "\t\n\r")

@@ -11,11 +11,13 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
+
+from mwparserfromhell.parser import ParserError
 
 from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
@@ -45,6 +47,7 @@ from kbsource.wikitext.markers import (
     has_numbers,
     mark_numbers,
     mark_separators,
+    single_spaces,
     unliteral,
     unmark_separators,
     without_marks,
@@ -202,9 +205,9 @@ class PagePreparation:
             return shown
         numbers = inner
         if kind is not None and (template := split_template(unmark_separators(inner), self._facts.code)) is not None:
-            numbers = self._references.template(kind, template, inner)
+            numbers = self._references.template(kind, template, inner, is_shown=bool(shown.strip(CUTS)))
         elif not shown.strip(CUTS):
-            pass
+            self._references.hide(inner)
         elif CUT in shown and without_numbers(numbered := self._worked_out_again(inner, depth)) == shown:
             return numbered
         if not has_numbers(numbers):
@@ -414,7 +417,22 @@ def _broken(found: re.Match[str]) -> str:
 
 # The newlines around a template's argument are stripped off, so a mark may end up within a line.
 _STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the mark, which is found faster than any character
+# What no step from here on makes or reads.
+_LEAKED = (PIPE, CUT, EQUALS, LINE, SAID, NUMBER, "\r", "\x1e", "\x1f")
 _NO_TARGET = re.compile(rf"\[\[{TEMPLATE_LINK}(?=[][|{{}}<>\n{PLACE}])")
+
+
+def _without_leaks(text: str, losses: Counter[str]) -> str:
+    """The text without placeholders that an earlier step has left, which are counted."""
+    n_leaked = 0
+    for mark in _LEAKED:
+        if mark in text:
+            n_leaked += text.count(mark)
+            text = text.replace(mark, "")
+    if n_leaked:
+        losses["control_character"] += n_leaked
+        text = single_spaces(text)
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,7 +463,8 @@ class WikitextParser:
     Plain and hidden links are read off without mwparserfromhell where ``is_direct``; the result is the same. By
     ``definitions`` those templates are worked out that no rule knows; ``invoke``, ``exists`` and ``asked`` as for
     ``Expander``.
-    Nothing else of a page changes where ``has_references``.
+    Nothing else of a page changes where ``has_references``; a page whose references cannot be read has none, which is
+    counted as ``failed``.
     """
 
     def __init__(
@@ -473,19 +492,41 @@ class WikitextParser:
             rules = find_rule(site.lang)
             self._expander = Expander(definitions, site, rules, invoke=invoke, exists=exists, asked=self._asked)
 
-    def parse(self, wikitext: str, *, title: str, timestamp: str = "", is_from_xml: bool = False) -> ParsedText:
-        """What the page says.
+    def parse(
+        self,
+        wikitext: str,
+        *,
+        title: str,
+        timestamp: str = "",
+        is_from_xml: bool = False,
+        leave_out_references: bool = False,
+    ) -> ParsedText:
+        """What the page says; with ``leave_out_references`` as a page whose references cannot be read.
 
         ``is_from_xml``: an XML document can hold no control characters, so they are not looked for. ``timestamp`` is
         when the revision was saved, ISO 8601: what ``{{age}}`` and its kin take as now.
         """
-        self._asked.names.clear()
-        page = PageFacts(self._page.lang, title, timestamp, self._page.site, self._page.exists)
-        references = References(self._note_kind) if self._read_reference is not None else None
-        work = PagePreparation(page, self._expander, references)
+        n_controls = 0
         if not is_from_xml:
             wikitext, n_controls = as_read(wikitext)  # without characters that stand for structure in what follows
-            work.losses["control_character"] += n_controls
+        page = PageFacts(self._page.lang, title, timestamp, self._page.site, self._page.exists)
+        if self._read_reference is None:
+            return self._parse_page(wikitext, page, n_controls)
+        references = None if leave_out_references else References(self._note_kind)
+        try:
+            parsed = self._parse_page(wikitext, page, n_controls, references)
+        except PAGE_FAULTS:
+            if references is None:
+                raise
+            references, parsed = None, self._parse_page(wikitext, page, n_controls)
+        return replace(parsed, references=FAILED_REFERENCES) if references is None else parsed
+
+    def _parse_page(
+        self, wikitext: str, page: PageFacts, n_controls: int, references: References | None = None
+    ) -> ParsedText:
+        self._asked.names.clear()
+        work = PagePreparation(page, self._expander, references)
+        work.losses["control_character"] += n_controls
         return self._parse(wikitext, work, references)
 
     def plain(self, wikitext: str) -> str:
@@ -501,7 +542,7 @@ class WikitextParser:
         if "[" not in text and "]" not in text:
             return unliteral(text).strip()
         walker = Walker(self._targets, trail=self._trail, losses=losses, is_direct=self._is_direct)
-        return walker.walk(match_brackets(text, losses)).text.strip()
+        return walker.walk(match_brackets(text, losses)[0]).text.strip()
 
     def plain_structure(self, wikitext: str) -> str:
         """What ``plain`` gives, by all the steps that a page takes."""
@@ -519,14 +560,16 @@ class WikitextParser:
         if PRE in text:
             text = _STRAY_PRE.sub("", text)
         walker = Walker(self._targets, trail=self._trail, losses=losses, is_direct=self._is_direct)
+        text = _without_leaks(text, losses)
+        numbers: list[tuple[int, int]] = []
         is_marked = TEMPLATE_LINK in text
         if is_marked:
             text = _NO_TARGET.sub("[[", text)
-        cut = match_brackets(text, losses)
+        if references is not None:  # what follows sees the text of a page without references
+            text, numbers = lift_numbers(text)
+        cut, lifted = match_brackets(text, losses, numbers)
         if is_marked:
             cut = without_stray_marks(cut)
-        if references is not None:
-            cut, lifted = lift_numbers(cut)
         walked = walker.walk(cut)
         shown, links = walked.text, walked.links
         cells: list[TextCell] = []
@@ -561,6 +604,11 @@ class WikitextParser:
             asked=frozenset(self._asked.names),
         )
 
+
+PAGE_FAULTS = (ParserError, ArithmeticError, LookupError, ValueError, RecursionError)
+"""What one page's content can make the parser raise. Anything else is a defect that must stop the job."""
+FAILED_REFERENCES = ParsedReferences((), (), Counter(failed=1))
+"""The references of a page where they cannot be read."""
 
 _LINK = re.compile(r"\[\[(?:[^\[\]|\n]{1,255}\|)?([^\[\]|\n]{1,1000})\]\]")
 _TAG = re.compile(r"<[^<>\n]{0,500}>")

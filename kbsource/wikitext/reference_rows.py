@@ -54,13 +54,15 @@ class Citation(Row):
 
 
 class Reference(Row):
-    """Only with `--references`. One row per reference of a page, in the order of the dump; those without use come last
-    on their page. Its citation, where it has one, is in the columns from `kind` on."""
+    """Only with `--references`. One row per reference of a page, in the order of the dump. Those without use come
+    behind the others, and last on their page a row for each further source that a reference cites. The citation, where
+    there is one, is in the columns from `kind` on."""
 
     page_id: Annotated[int, "the page"]
     ref: Annotated[Int32, "its place among the references of the page, from 0, by first use"]
     form: Annotated[str, "ref | note | short | short_text | work, see docs/references.md"]
     group: Annotated[str, "group of footnotes, empty for the usual one"]
+    source_number: Annotated[Int32, "0; of further sources of the reference `ref` 1, 2, …, without markup and number"]
     number: Annotated[Int32 | None, "number in the list of its group; null where it has no mark"]
     name: Annotated[str | None, "name by which it is used again"]
     markup: Annotated[str, "its wikitext; empty where the page does not define it"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,13 +13,27 @@ from kbsource.wikitext.citations import find_note, is_citation, note_names, read
 from kbsource.wikitext.expander import Definitions
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.identifiers import SCHEMES
-from kbsource.wikitext.markers import CUT, EQUALS, PIPE, literal, mark_separators, unmark_separators, without_marks
+from kbsource.wikitext.markers import (
+    CUT,
+    EQUALS,
+    PIPE,
+    has_numbers,
+    literal,
+    mark_numbers,
+    mark_separators,
+    number_mark,
+    unmark_separators,
+    without_marks,
+    without_numbers,
+)
 from kbsource.wikitext.reference_rows import Citation
 from kbsource.wikitext.tags import strip_extensions
 from kbsource.wikitext.templates import normalise_template_name, split_template, unmarked
 from kbsource.wikitext.walk import expand_braces
 
-_LINK = re.compile(r"\[((?:https?:)?//[^\s\[\]<>\"{}|]+)(?:[ \t]+([^\]\n]*))?\]|(https?://[^\s\[\]<>\"{}|]+)")
+# An address ends where something was cut, or stands for text.
+_ADDRESS = r"[^\s\[\]<>\"{}|\x00-\x1f]+"
+_LINK = re.compile(rf"\[((?:https?:)?//{_ADDRESS})(?:(?=[\x00-\x1f ])([^\]\n]*))?\]|(https?://{_ADDRESS})")
 _MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|__")
 _YEAR = re.compile(r"(?<!\d)\d{4}[a-z]?(?![\da-z])")
 _LAST_NAMES = tuple(
@@ -47,6 +61,8 @@ class ReferenceText(NamedTuple):
     short: Key | None = None  #: the source that it names, where it names one by author and year
     works: tuple[Template, ...] = ()  #: the citations in it, by which it is found
     doubts: tuple[str, ...] = ()
+    #: name of the template, None for a link, and citation of the second and further sources
+    further: tuple[tuple[str | None, Citation], ...] = ()
 
 
 class ReferenceReader:
@@ -82,26 +98,31 @@ class ReferenceReader:
 
     def by_steps(self, content: str) -> ReferenceText:
         """What any wikitext without extension tags says."""
-        found: list[tuple[str, Citation]] = []
+        found: dict[int, tuple[Template, Citation]] = {}  # those within no other, by number
+        n_found = 0
         short: list[Key] = []
-        works: list[Template] = []
         doubts: list[str] = []
 
         def on_template(inner: str, depth: int) -> str:
+            nonlocal n_found
             head = inner.partition("|")[0]
             kind = self._kind_of(head)
             template = split_template(inner, self._lang) if kind not in (None, "anchor") else None
             if kind is None or template is None:
                 return mark_separators(f"{{{{{inner}}}}}")
+            if has_numbers(inner):
+                template = split_template(without_numbers(inner), self._lang) or template
             if PIPE in inner or EQUALS in inner:
                 template = unmarked(template)
             if kind == "work":
                 citation = self._citation(template)
                 if citation is None:
                     return CUT
-                found.append((template.name, citation))
-                works.append(template)
-                return mark_separators(literal(citation_text(citation)))
+                for number in mark_numbers(inner):  # what stands in its values is part of it
+                    found.pop(number, None)
+                found[n_found] = template, citation
+                n_found += 1
+                return CUT + number_mark(n_found - 1) + mark_separators(literal(citation_text(citation)))
             if kind in ("short", "short_text"):
                 if key := short_key(template):
                     short.append(key)
@@ -116,15 +137,26 @@ class ReferenceReader:
             on_parameter=lambda inner: mark_separators(f"{{{{{{{inner}}}}}}}"),
             on_broken=lambda: None,
         )
-        wikitext = unmark_separators(text)
+        wikitext = unmark_separators(without_numbers(text))
         text = self._plain(wikitext)
-        name, citation = found[0] if found else (None, None)
-        if citation is None and (link := _LINK.search(wikitext)):
-            citation = read_link(link[1] or link[3], self._plain(link[2] or ""))
-            text = text or citation.url or ""
-        if citation is None:
-            citation = read_text(text)
-        return ReferenceText(text, name, citation, short[0] if short else None, tuple(works), tuple(doubts))
+        cited: list[tuple[str | None, Citation]] = [(template.name, one) for template, one in found.values()]
+        if not cited:
+            cited = [(None, link) for link in self._links(wikitext)]
+            text = text or (cited[0][1].url if cited else None) or ""
+        if not cited and (named := read_text(text)) is not None:
+            cited = [(None, named)]
+        name, citation = cited[0] if cited else (None, None)
+        works = tuple(template for template, _ in found.values())
+        return ReferenceText(text, name, citation, short[0] if short else None, works, tuple(doubts), tuple(cited[1:]))
+
+    def _links(self, wikitext: str) -> Iterator[Citation]:
+        """The sources that external links lead to, each once: a copy in an archive is no other one."""
+        seen: set[str | None] = set()
+        for link in _LINK.finditer(wikitext):
+            source = read_link(link[1] or link[3], self._plain(link[2] or ""))
+            if source.url not in seen:
+                yield source
+            seen.add(source.url)
 
     def sole_citation(self, content: str) -> ReferenceText | None:
         """What a citation template says that is all of a reference, without a parse of its text; None where it is not,

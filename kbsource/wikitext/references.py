@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
@@ -22,18 +22,42 @@ from kbsource.sentences import sentence_ends, trimmed
 from kbsource.titles import Target
 from kbsource.wikitext.blocks import LINE_PREFIX, RawAnchor
 from kbsource.wikitext.functions.arguments import Template
-from kbsource.wikitext.markers import CUT, DIGITS, NUMBERED, PLACE, mark_numbers, number_mark, without_marks
+from kbsource.wikitext.markers import (
+    CUT,
+    DIGITS,
+    NUMBERED,
+    PLACE,
+    has_numbers,
+    mark_numbers,
+    number_mark,
+    without_marks,
+    without_numbers,
+)
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
-from kbsource.wikitext.reference_texts import Key, ReferenceReader, full_keys, pages_of
+from kbsource.wikitext.reference_texts import (
+    Key,
+    ReferenceReader,
+    ReferenceText,
+    citation_text,
+    full_keys,
+    pages_of,
+)
 from kbsource.wikitext.walk import Link
 
 # Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39; what they mean, https://www.mediawiki.org/wiki/Help:Cite.
-_ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'=<>`]+))""")
+_ATTRIBUTE = re.compile(r"""(?<!\w)(\w++)\s*+=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'=<>`]+))""")
 _BLANKS = re.compile(r"[^\S\n]*(\S?)")
 _IN_ORDER = re.compile(f"({NUMBERED.pattern})|{PLACE}(I[0-9]+)")
 # Source: Module:Efn and Template:Notelist of English Wikipedia, which others took over by name.
 _NO_TARGET = Target("page", 0, "", None, False)
 _DIGITS = frozenset(DIGITS)
+_NO_MARKUP = sha256(b"").hexdigest()
+# Names of the arguments of templates that make footnotes, in the languages that have their own.
+_NAMES = ("name", "n", "nom", "nombre", "nome", "naam", "navn", "namn", "nazwa", "имя", "ім'я")
+_GROUP_NAMES = ("group", "grp", "groupe", "grupo", "gruppo", "groep", "gruppe", "grupp", "grupa", "группа", "група")
+_CONTENTS = ("text", "content", "texte", "texto", "testo", "tekst", "inhalt", "contenu", "contenido", "текст", "note")
+MAX_NESTED = 8
+"""Notes within notes: one around more makes none."""
 _GROUPS = {"la": "lower-alpha", "ua": "upper-alpha", "lr": "lower-roman", "ur": "upper-roman", "lg": "lower-greek"}
 
 
@@ -47,7 +71,7 @@ class Note(NamedTuple):
     group: str = ""
     template: Template | None = None
     detail: str | None = None  #: pages, or what is doubted
-    inner: tuple[int, ...] = ()  #: notes in its content, or defined in the list
+    inner: tuple[int, ...] = ()  #: notes in its content, or defined in the list; each once
 
 
 class Place(NamedTuple):
@@ -102,6 +126,9 @@ class References:
         self.above: dict[Place, int] = {}  #: the element before a table or an infobox
         self._notes: list[Note] = []
         self._order: list[int] = []
+        self._hidden: set[int] = set()  # in templates that show nothing
+        self._parts: set[int] = set()  # citations in the values of others
+        self._levels: dict[int, int] = {}  # notes within a note, at most; of those with some
 
     def _add(self, note: Note) -> str:
         self._notes.append(note)
@@ -128,50 +155,75 @@ class References:
     def tag_list(self, attributes: str, markup: str, definitions: str = "") -> str:
         """Notes ``<references …>``; ``definitions`` have their numbers already."""
         group = _attributes(attributes).get("group", "")
-        return self._add(Note("list", markup, group=group, inner=tuple(mark_numbers(definitions))))
+        return self._add(Note("list", markup, group=group, inner=_each_once(definitions)))
 
-    def template(self, kind: str, template: Template, inner: str) -> str:
-        """Notes the use of a template of such a kind and gives what stands for it; empty where it makes no mark."""
-        numbers = tuple(mark_numbers(inner))
-        markup = self._written(f"{{{{{inner}}}}}")
+    def template(self, kind: str, template: Template, inner: str, *, is_shown: bool) -> str:
+        """Notes the use of a template of such a kind and gives what stands for it; empty where it makes no mark.
+
+        ``is_shown``: what it shows stands in the text as well.
+        """
+        numbers = _each_once(inner)
+        whole, template = template, _plain(template)
         argument = template.argument
-        name, group = argument(0, "name", "n") or None, argument(0, "group", "grp")
+        name, group = argument(0, *_NAMES) or None, argument(0, *_GROUP_NAMES)
         kind, _, mark = kind.partition(":")
         if kind == "tag":
             options = _attributes(" ".join(template.positional[1:]))
             name, group = options.get("name"), options.get("group", "")
             template = template._replace(positional=template.positional[:1])
+            whole = whole._replace(positional=whole.positional[:1])
             kind = "list" if template.name == "#tag:references" else "note"
         elif kind in ("note", "list"):
             ending = template.name.casefold().rpartition("-")[2]
             is_alphabetic = template.name.casefold().startswith(("efn", "notelist"))
             group = group or (_GROUPS.get(ending, "lower-alpha") if is_alphabetic else "")
+        level = 1 + max((self._levels.get(number, 0) for number in numbers), default=-1)
+        self.counts["nested"] += level > MAX_NESTED
+        if level > MAX_NESTED or (kind == "reuse" and not template.filled()):
+            return "".join([CUT + number_mark(number) for number in numbers])
+        markup = self._written(f"{{{{{inner}}}}}")
+        written = "" if is_shown else markup  # a text around it has what it shows already
+        if level and kind in ("note", "short", "short_text"):
+            self._levels[len(self._notes)] = level
         if kind == "reuse":
             self.counts["by_template"] += len(template.filled())
-            return "".join(
-                self._add(Note("ref", markup, name=one, group=group, detail=pages_of(template, number) or None))
+            reused = [
+                self._add(
+                    Note("ref", "" if number > 1 else markup, "", one, group, detail=pages_of(template, number) or None)
+                )
                 for number, one in enumerate(template.filled(), 1)
-            )
+            ]
+            return "".join((*reused, *(CUT + number_mark(number) for number in numbers)))
         self.counts["by_template"] += kind in ("note", "short", "short_text")
         if kind == "note":
-            content = self._written(template.argument(1, "1", "text", "content"))
+            content = self._written(whole.argument(1, "1", *_CONTENTS))
             return self._add(Note(kind, markup, content, name, group, template, inner=numbers))
         if kind in ("short", "short_text"):
             return self._add(
-                Note(kind, markup, markup, without_marks(markup), "", template, pages_of(template) or None)
+                Note(kind, written, markup, without_marks(markup), "", template, pages_of(template) or None)
             )
         if kind == "pages":
             return self._add(Note(kind, markup, detail=pages_of(template) or argument(1) or None))
         if kind == "list":
             return self._add(Note(kind, markup, group=group, inner=numbers))
-        noted = self._add(Note(kind, markup, markup, template=template, detail=mark or None))
-        return "".join((noted, *(CUT + number_mark(number) for number in numbers)))
+        if kind == "work":  # citations in its values are part of it
+            parts = [number for number in numbers if self._notes[number].kind == "work"]
+            self._parts.update(parts)
+            for number in parts:
+                self._notes[number] = Note("work", "")
+        return self._add(Note(kind, written, markup, template=template, detail=mark or None))
 
     def _written(self, text: str) -> str:
         """A text with the notes in it as they were written."""
-        written = {number: self._notes[number].markup for number in mark_numbers(text)}
-        # Each once: a template may show its argument many times, and the next one that many times again.
-        return without_marks(NUMBERED.sub(lambda found: written.pop(mark_numbers(found[0])[0], ""), text))
+        if has_numbers(text):
+            written = {number_mark(number): self._notes[number].markup for number in mark_numbers(text)}
+            # Each once: a template may show its argument many times, and the next one that many times again.
+            text = NUMBERED.sub(lambda found: written.pop(found[0], ""), text)
+        return without_marks(text)
+
+    def hide(self, text: str) -> None:
+        """Takes away the places of the notes in a text that is not shown; their order stays."""
+        self._hidden.update(mark_numbers(text))
 
     def set_order(self, text: str) -> None:
         """Takes the order of the notes from the text in which all templates are worked out.
@@ -182,7 +234,7 @@ class References:
         for digits, box in _IN_ORDER.findall(text) if self.boxes else ():
             order += mark_numbers(digits) if digits else self.boxes.get(box, [])
         inside = {number for note in self._notes for number in note.inner}
-        missing = sorted(set(range(len(self._notes))) - set(order) - inside)
+        missing = sorted(set(range(len(self._notes))) - set(order) - inside - self._parts)
         behind: dict[int, list[int]] = {}
         seen = sorted(order)
         for number in missing:
@@ -269,6 +321,7 @@ class References:
                     ref=ref.index,
                     form=note.kind,
                     group=ref.group,
+                    source_number=0,
                     number=ref.number,
                     name=note.name if note.kind in ("ref", "note") else None,
                     markup=note.content,
@@ -279,11 +332,12 @@ class References:
                     citation=found.citation,
                 )
             )
+        made += self._further_sources(rows)
         ends: dict[int, list[int]] = {}  # of the sentences of an element
         uses = []
         for use in settled.uses:
             note = self._notes[use.note]
-            place = self.places.get(use.note, Place())
+            place = Place() if use.note in self._hidden else self.places.get(use.note, Place())
             within = None if use.outer is None else ref_of.get(use.outer)
             sentence: tuple[int | None, int | None] = (None, None)
             element = place.element
@@ -315,6 +369,29 @@ class References:
         uses += [ReferenceUse(page_id=0, ref=None, doubt=doubt, within=index) for index, doubt in doubts]
         return ParsedReferences(tuple(made), tuple(uses), +self.counts)
 
+    def _further_sources(self, rows: Iterable[tuple[_Ref, ReferenceText]]) -> Iterator[Reference]:
+        """A row for each source of a reference but the first."""
+        for ref, found in rows:
+            for number, (template, citation) in enumerate(found.further, 1):
+                self.counts["further_source"] += 1
+                for loss in citation.losses:
+                    self.counts[loss.partition(":")[0]] += 1
+                yield Reference(
+                    page_id=0,
+                    ref=ref.index,
+                    form=ref.note.kind,
+                    group=ref.group,
+                    source_number=number,
+                    number=None,
+                    name=None,
+                    markup="",
+                    markup_sha256=_NO_MARKUP,
+                    text=" ".join(citation_text(citation).split()),
+                    template=template,
+                    source=None,
+                    citation=citation,
+                )
+
 
 class _Settled:
     """The references of a page by what its notes say in their order."""
@@ -342,9 +419,9 @@ class _Settled:
                 self.uses.append(_Use(number, ref, outer))
         elif note.kind == "short_text":
             named = self._lists.setdefault("\0", {})
-            ref = named.get(note.markup)
+            ref = named.get(note.content)
             if ref is None:
-                ref = named[note.markup] = _Ref(note, "", None)
+                ref = named[note.content] = _Ref(note, "", None)
                 self._refs.append(ref)
             self.uses.append(_Use(number, ref, outer))
         elif note.kind == "doubt":
@@ -442,9 +519,24 @@ def _line_start(shown: str, line: int) -> int:
     return line if prefix is None else prefix.end()
 
 
+def _plain(template: Template) -> Template:
+    """A use whose values have no placeholders in them, nor what stands for notes."""
+
+    def plain(value: str) -> str:
+        return value if value.isprintable() else without_marks(without_numbers(value))
+
+    named = {key: plain(value) for key, value in template.named.items()}
+    return template._replace(positional=tuple(map(plain, template.positional)), named=named)
+
+
+def _each_once(text: str) -> tuple[int, ...]:
+    """The numbers in a text in order: a template may show its argument many times."""
+    return tuple(dict.fromkeys(mark_numbers(text)))
+
+
 def _attributes(written: str) -> dict[str, str]:
     found = {}
     for name, *values in _ATTRIBUTE.findall(written):
-        if value := " ".join(unescape("".join(values)).split()):
+        if value := " ".join(without_marks(unescape("".join(values))).split()):
             found[name.lower()] = value
     return found

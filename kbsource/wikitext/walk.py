@@ -18,7 +18,6 @@ from kbsource.wikitext.markers import (
     CURRENCY,
     CUT,
     CUTS,
-    DIGITS,
     FRAGMENT,
     HEADING,
     LITERAL_OF,
@@ -28,6 +27,7 @@ from kbsource.wikitext.markers import (
     PLACE,
     TEMPLATE_LINK,
     TRAIL_STOP,
+    has_numbers,
     literal,
     mark_numbers,
     single_spaces,
@@ -57,6 +57,7 @@ _BRACKET = re.compile(
 # plain link's: the label of ``[http://x Title [in Greek]]`` has one bracket. It ends before what opens another, so that
 # no part of a text is looked at for two openers. Source: handleExternalLinks of MediaWiki 1.39's Parser.
 _LABEL = re.compile(rf"(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\]|\[(?!\[|{_SCHEMES}))*+\]")
+_SPACES = re.compile("   *")
 # A trail stop whose closer was dropped.
 _STRAY_STOP = re.compile(f"(?<!\\]\\]){TRAIL_STOP}")
 _STRAY_MARK = re.compile(rf"(?<!\[\[){TEMPLATE_LINK}")
@@ -73,23 +74,61 @@ class CutText(NamedTuple):
     rest: str  #: the text after the last link
 
 
-def match_brackets(text: str, losses: Counter[str]) -> CutText:
+def match_brackets(
+    text: str, losses: Counter[str], numbers: list[tuple[int, int]] | None = None
+) -> tuple[CutText, list[tuple[int, int, int | None]]]:
     """The text cut so that every ``[[`` opens a link with a closer, and every ``[`` an external link with one.
 
+    Also where ``numbers`` that were lifted from it stand, see ``place_numbers``.
+
     ``[[`` without partner and stray ``]]`` are dropped and counted as ``broken_markup``; a pipe after such an opener
-    becomes a space. Single brackets that open no external link stay text.
+    becomes a space. Single brackets that open no external link stay text. Numbers move with their neighbours, where
+    something is dropped.
     """
     cut, edits = _match(text)
     for _ in range(MAX_REPAIRS):
         if not edits:
-            return _without_stray_stops(cut) if TRAIL_STOP in text else cut
+            placed = place_numbers(cut, text, numbers) if numbers else []
+            return (_without_stray_stops(cut) if TRAIL_STOP in text else cut), placed
         losses["broken_markup"] += sum(1 for edit in edits if edit.is_broken)
-        text = single_spaces(_STRAY_STOP.sub("", _apply(text, edits)))
+        if numbers:
+            numbers = _moved(numbers, edits)
+        text = _apply(text, edits)
+        if numbers:
+            text, numbers = _tidied(text, numbers)
+        else:
+            text = single_spaces(_STRAY_STOP.sub("", text))
         cut, edits = _match(text)
     if edits:  # what is dropped keeps joining its sides to something new: then no bracket of the page is markup
-        text = _STRAY_STOP.sub("", text.replace("[[", "").replace("]]", ""))
-        return CutText([], text)
-    return cut
+        dropped = [_Edit(one.start(), one.end(), "", False) for one in re.finditer(r"\[\[|\]\]", text)]
+        numbers = _moved(numbers, dropped) if numbers else []
+        text = _apply(text, dropped)
+        stops = [_Edit(one.start(), one.end(), "", False) for one in _STRAY_STOP.finditer(text)]
+        cut, numbers = CutText([], _apply(text, stops)), _moved(numbers, stops)
+        text = cut.rest
+    return cut, place_numbers(cut, text, numbers) if numbers else []
+
+
+def _tidied(text: str, numbers: list[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
+    """The text without stray stops and with single spaces, and its numbers in their places."""
+    stops = [_Edit(one.start(), one.end(), "", False) for one in _STRAY_STOP.finditer(text)]
+    numbers, text = _moved(numbers, stops), _apply(text, stops)
+    spaces = [_Edit(one.start() + 1, one.end(), "", False) for one in _SPACES.finditer(text)]
+    return _apply(text, spaces), _moved(numbers, spaces)
+
+
+def _moved(numbers: list[tuple[int, int]], edits: list[_Edit]) -> list[tuple[int, int]]:
+    """The numbers where they stand after the edits; one in what is replaced stands before it."""
+    edits.sort()
+    moved: list[tuple[int, int]] = []
+    shift = place = 0
+    for number, at in numbers:
+        while place < len(edits) and edits[place].end <= at:
+            shift += len(edits[place].replacement) - edits[place].end + edits[place].start
+            place += 1
+        within = max(at - edits[place].start, 0) if place < len(edits) else 0
+        moved.append((number, at - within + shift))
+    return moved
 
 
 def _without_stray_stops(cut: CutText) -> CutText:
@@ -118,38 +157,47 @@ def without_stray_marks(cut: CutText) -> CutText:
     return CutText(pieces, without(cut.rest))
 
 
-def lift_numbers(cut: CutText) -> tuple[CutText, list[tuple[int, int, int | None]]]:
-    """The cut text without the numbers in it, and for each: itself, the number of the piece in whose gap it stood (the
-    rest of the text is the last gap), and how many characters stood between it and the gap's end; None where it stood
-    in the link before the gap."""
-    lifted: list[tuple[int, int, int | None]] = []
-    pieces: list[tuple[str, str, str | None, str]] = []
-    waiting: list[int] = []  # in the link before
-    zero = DIGITS[0]  # as has_numbers, without the calls
-    for place, (gap, target, label, source) in enumerate((*cut.pieces, (cut.rest, "", None, ""))):
-        lifted += [(number, place, None) for number in waiting]
-        waiting = []
-        if zero in gap:
-            gap, own = _without_numbers(gap)
-            lifted += [(number, place, len(gap) - at) for number, at in own]
-        if zero in target or zero in source or (label and zero in label):
-            waiting = mark_numbers(source or f"{target}{label or ''}")
-            target, source = without_numbers(target), without_numbers(source)
-            label = label and without_numbers(label)
-        pieces.append((gap, target, label, source))
-    return CutText(pieces[:-1], pieces[-1][0]), lifted
-
-
-def _without_numbers(gap: str) -> tuple[str, list[tuple[int, int]]]:
-    """A text without numbers, and each with its place; where two spaces would meet, one is left."""
-    text, at, found = "", 0, []
-    for match in NUMBERED.finditer(gap):
-        text += gap[at : match.start()]
+def lift_numbers(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """A text without the numbers in it, and each with its place; where two spaces would meet, one is left."""
+    if not has_numbers(text):
+        return text, []
+    pieces: list[str] = []
+    found: list[tuple[int, int]] = []
+    at = length = 0
+    ends_in_space = False
+    for match in NUMBERED.finditer(text):
+        if piece := text[at : match.start()]:
+            pieces.append(piece)
+            length += len(piece)
+            ends_in_space = piece[-1] == " "
         at = match.end()
-        found.append((mark_numbers(match[0])[0], len(text)))
-        if text[-1:] == " " and gap[at : at + 1] == " ":
+        found.append((mark_numbers(match[0])[0], length))
+        if ends_in_space and text[at : at + 1] == " ":
             at += 1
-    return text + gap[at:], found
+    return without_numbers("".join((*pieces, text[at:]))), found
+
+
+def place_numbers(cut: CutText, text: str, numbers: list[tuple[int, int]]) -> list[tuple[int, int, int | None]]:
+    """Where lifted numbers stand in the text that was cut without edits: each with the number of the piece in whose gap
+    it stands (the rest of the text is the last gap), and how many characters stand between it and the gap's end; None
+    where it stands in the link before the gap."""
+    placed: list[tuple[int, int, int | None]] = []
+    if not numbers:
+        return placed
+    waiting = iter(numbers)
+    number, at = next(waiting)
+    start = 0
+    for place, (gap, target, label, source) in enumerate((*cut.pieces, (cut.rest, "", None, ""))):
+        end = start + len(gap)
+        after = end + (len(source) or len(target) + 4 + (0 if label is None else len(label) + 1))
+        while at < after or place == len(cut.pieces):
+            behind = text[at:end].replace(TRAIL_STOP, "").replace(TEMPLATE_LINK, "")  # as they leave the gaps
+            placed.append((number, place, len(behind)) if at <= end else (number, place + 1, None))
+            if (following := next(waiting, None)) is None:
+                return placed
+            number, at = following
+        start = after
+    return placed
 
 
 class _Edit(NamedTuple):
@@ -336,7 +384,7 @@ def expand_braces(
                     result = on_parameter(inner)
                 else:
                     taken = 2
-                    result = on_template(inner, len(stack))
+                    result = on_template(inner, len(stack) + (opened >= 4))
                 opened -= taken
                 run -= taken
                 if opened >= 2:

@@ -167,7 +167,7 @@ _CITED = """
     with paragraphs as (
         select page_id, element.index as element from (select page_id, unnest(elements) as element from pages)
         where element.kind = 'paragraph')
-    select (select count(*) from refs), (select count(*) from refs where number is not null),
+    select (select count(*) from refs where source_number = 0), (select count(*) from refs where number is not null),
         (select count(*) from ref_uses where ref is not null), (select count(*) from ref_uses where doubt is not null),
         (select count(distinct page_id) from refs), (select count(*) from paragraphs),
         (select count(*) from paragraphs anti join (from ref_uses where ref is not null) using (page_id, element))"""
@@ -191,7 +191,7 @@ def _references(opened: Opened, n_pages: int) -> Iterator[Block]:
     )
     counted = 'count(*) as "references", count(*) / sum(count(*)) over () as "share of them"'
     for title, value, rest in (
-        ("References by form", "form", "from refs"),
+        ("References by form", "form", "from refs where source_number = 0"),
         ("What is cited, by kind", "coalesce(kind, 'nothing that is told') as kind", "from refs"),
         ("Addresses by status", "coalesce(url_status, 'not stated') as status", "from refs where url is not null"),
         (f"The {_WORST} domains cited most", f"{_DOMAIN} as domain", "from refs where url is not null"),

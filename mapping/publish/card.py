@@ -98,6 +98,8 @@ def card_text(subject: Subject, configs: Sequence[Config], rights: tuple[Right, 
     metadata = yaml.safe_dump(_metadata(subject, configs, rights), sort_keys=False, allow_unicode=True, width=1000)
     known: Known = {}
     limits = [*subject.about.limits]
+    for part in subject.parts:
+        limits += [cell(remark) for remark in part.kind.remarks(part.manifest)] if part.kind.remarks is not None else []
     if names := [f"`{config.name}`" for config in configs if config.total == 0]:
         limits.append(
             f"Without rows: {', '.join(names)}. `datasets` loads such tables with `streaming=True` only; every other "

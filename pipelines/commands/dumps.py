@@ -12,6 +12,7 @@ from cyclopts import Group, Parameter
 
 from kbsource.errors import counted
 from kbsource.release.manifest import FileEntry
+from kbsource.release.pages.kind import fallback_remarks
 from mapping.options import FLAT, Files
 from pipelines.options import BuildOptions, PageviewsOptions, RunOptions, WikidataOptions
 from pipelines.progress import Progress, clock, size
@@ -140,6 +141,7 @@ def build_summary(made: BuildSummary) -> Summary:
     rows += [("unknown templates", len(manifest.unknown_templates))] if manifest.unknown_templates else []
     rows += [("calls of Lua modules without a result", n_modules)] if n_modules else []
     remarks = []
+    remarks += fallback_remarks(manifest)
     if missing := made.titles_not_found:
         remarks.append(f"{len(missing)} of the titles asked for are not in the dump, the first: {missing[0]}")
     if manifest.options["templates"] != "rules" and not n_definitions:
@@ -152,6 +154,7 @@ def build_summary(made: BuildSummary) -> Summary:
         text="\n".join(remarks),
         counts=dataclasses.asdict(totals),
         parse_statuses=manifest.parse_statuses,
+        fallbacks=[dataclasses.asdict(page) for page in manifest.fallbacks],
         findings=findings,
         qid_conflicts=len(manifest.qid_conflicts),
         titles_not_found=list(missing),

@@ -531,6 +531,7 @@ def verify(
     against = " with their texts" if report.has_texts else ""
     verdict = styled("Sound", "green") if report.is_sound else styled("NOT sound", "red")
     lines.append(f"{verdict}: {', '.join(counted(n, name) for name, n in sizes.items())}{against} checked.")
+    lines += report.remarks
     if report.extra:
         lines.append(f"Added beside it, not checked: {', '.join(report.extra)}.")
     values = dataclasses.asdict(report)

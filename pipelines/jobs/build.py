@@ -20,7 +20,7 @@ from kbsource.dump.check import CheckReport, DumpFinding, check_dump
 from kbsource.dump.dates import check_one_day
 from kbsource.dump.digests import HashedFile, hash_file, write_hashes
 from kbsource.dump.ranges import DumpRange, expand_inputs, from_root, plan_ranges, range_size, size_of
-from kbsource.dump.rejects import check_rejects
+from kbsource.dump.rejects import check_fallbacks, check_rejects
 from kbsource.dump.siteinfo import merge_siteinfo_json, read_siteinfo_json
 from kbsource.dump.sql import page_props_database
 from kbsource.errors import DataError, SetupError
@@ -29,7 +29,7 @@ from kbsource.index.mapped_files import local_index
 from kbsource.index.title_index import TitleIndex
 from kbsource.pages.assembly import Indexes, assemble, rejected_records
 from kbsource.pages.page_items import check_site
-from kbsource.pages.shards import Shard, ShardReport, plan_shards, read_shard, write_page_shard
+from kbsource.pages.shards import FALLBACKS_NAMED, Shard, ShardReport, plan_shards, read_shard, write_page_shard
 from kbsource.pages.staging import ScanReport, Selection, lost_pages, part_path, read_report
 from kbsource.release.layout import INDEX, MANIFEST, check_output
 from kbsource.release.manifest import InputFile, code_facts
@@ -61,7 +61,7 @@ _HASHES = "hashes.json"
 STORE = "store"
 _TAKEN = ("pages", "traces", "refs", "ref_uses", "definitions")
 # Options that decide which pages there are, and not what becomes of one.
-_FREE = frozenset("as_of only_titles limit_pages max_rejects allow_truncated range_bytes traces".split())
+_FREE = frozenset("as_of only_titles limit_pages max_rejects max_fallbacks allow_truncated range_bytes traces".split())
 
 
 # What allowing a truncated dump makes no error of: all that a file that breaks off is bound to show.
@@ -339,6 +339,7 @@ def _commit(
         scans = _scans(staging, n_ranges)
         shards = [read_shard(staging, number)[1] for _, number in element]
         _check_rejects(options, scans, shards, staging=staging)
+        _check_fallbacks(options, shards)
         manifest = assemble(
             scans,
             shards,
@@ -379,6 +380,14 @@ def _check_rejects(
         loss=lost_pages(scans),
         first=rejected_records(scans, shards, (), staging),
     )
+
+
+def _check_fallbacks(options: BuildOptions, shards: Sequence[ShardReport]) -> None:
+    statuses: Counter[str] = Counter()
+    for report in shards:
+        statuses.update(report.statuses)
+    first = [page for report in shards for page in report.fallbacks][:FALLBACKS_NAMED]
+    check_fallbacks(statuses, first, max_share=options.max_fallbacks)
 
 
 def _absolute(path: str | None) -> str | None:

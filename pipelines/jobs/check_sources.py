@@ -30,11 +30,13 @@ _ROWS = 1024  # that are fetched at once
 # Elements are joined one by one: a row with all those of its page would take a gigabyte for some thousand uses.
 _PAIRS = """
     with source as (
-        select own.page_id, own.ref,
+        select own.page_id, own.ref, own.source_number,
             coalesce(named.title, own.title) as title, coalesce(named.quote, own.quote) as quote
-        from refs as own left join refs as named on named.page_id = own.page_id and named.ref = own.source
+        from refs as own
+        left join refs as named
+            on named.page_id = own.page_id and named.ref = own.source and named.source_number = 0
     )
-    select distinct use.page_id, use.ref, use.element, use."offset",
+    select distinct use.page_id, use.ref, source.source_number, use.element, use."offset",
         concat_ws(' ', regexp_replace(source.title, '[^.!?…。]$', '\\0.'), source.quote) as premise,
         substring(page.element.text, use.sentence_start + 1, use.sentence_end - use.sentence_start) as hypothesis
     from ref_uses as use
@@ -48,9 +50,9 @@ _PAIRS = """
 
 # Uses at one place are one; those in tables and infoboxes have none.
 _ALL = """
-    select count(distinct (page_id, ref, element, "offset")) filter (where element is not null)
+    select count(distinct (page_id, ref, source_number, element, "offset")) filter (where element is not null)
         + count(*) filter (where element is null)
-    from ref_uses where ref is not null
+    from ref_uses join refs using (page_id, ref)
 """
 
 
@@ -59,6 +61,7 @@ class _Use(Row):
 
     page_id: int
     ref: int
+    source_number: int
     element: int
     offset: int
     premise: str  # title and quote of the source
@@ -66,7 +69,7 @@ class _Use(Row):
 
     @property
     def query_id(self) -> str:
-        return f"{self.page_id}:{self.ref}:{self.element}:{self.offset}"
+        return f"{self.page_id}:{self.ref}:{self.source_number}:{self.element}:{self.offset}"
 
 
 def check_sources(options: CheckSourcesOptions, *, flags: Sequence[str], progress: Progress) -> Counter[str]:

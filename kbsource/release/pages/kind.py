@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,8 @@ from typing import Any, Self
 import pyarrow as pa
 
 from kbsource.columns import rebatched, schema_of
-from kbsource.errors import DataError, SetupError
+from kbsource.dump.rejects import named_fallbacks
+from kbsource.errors import DataError, SetupError, counted
 from kbsource.files import join
 from kbsource.index.mapped_files import CHECKSUMS_FILE
 from kbsource.index.title_index import (
@@ -22,7 +24,17 @@ from kbsource.index.title_index import (
     TITLES_FILE,
     TITLES_SCHEMA,
 )
-from kbsource.records import BadRecord, Conflict, DefinitionHash, Page, PageItem, RedirectRow, TemplateRow, Trace
+from kbsource.records import (
+    BadRecord,
+    Conflict,
+    DefinitionHash,
+    Fallback,
+    Page,
+    PageItem,
+    RedirectRow,
+    TemplateRow,
+    Trace,
+)
 from kbsource.release.kind import Kind
 from kbsource.release.laws import Checking, Findings, Law, check, counts_law, laws
 from kbsource.release.layout import INDEX, MANIFEST, index_path
@@ -93,6 +105,7 @@ class PagesManifest(TypedManifest):
     qid_conflicts: tuple[Conflict, ...]  #: all of them
     findings: dict[str, Count]  #: other counts that a reader should know of: ``duplicate_titles``, ``invalid_qids``, …
     page_order: str  #: ``by_page_id`` when ids ascend within each shard, else ``as_dumped``
+    fallbacks: tuple[Fallback, ...] = ()  #: the first articles that were extracted in the simplest way
     format: str = FORMAT
     schema_version: int = SCHEMA_VERSION
 
@@ -130,6 +143,18 @@ def count_faults(manifest: PagesManifest) -> list[str]:
     if n_statuses != totals.articles:
         faults.append(f"parse statuses sum up to {n_statuses}, articles are {totals.articles}")
     return faults
+
+
+def fallback_remarks(manifest: PagesManifest) -> list[str]:
+    """How many articles were extracted in the simplest way, and the first ones; nothing where none was."""
+    n_fallbacks = sum(n for status, n in manifest.parse_statuses.items() if status != "ok")
+    if not n_fallbacks:
+        return []
+    first = named_fallbacks(dataclasses.astuple(page) for page in manifest.fallbacks)
+    return [
+        f"{counted(n_fallbacks, 'articles')} of {manifest.totals.articles:,} fell back to the simplest extraction, "
+        f"without links, tables and references; the first: {first}."
+    ]
 
 
 def _claims(manifest: PagesManifest) -> dict[str, int]:
@@ -214,7 +239,18 @@ _REFERENCE_LAWS = (
             select _file, page_id, ref, number,
                 lag(ref, 1, -1) over (partition by page_id order by _file, _row) as last,
                 lag(number, 1, 0) over (partition by page_id, "group", number is null order by ref) as before from refs
+            where source_number = 0
         ) where ref <> last + 1 or (number <> before + 1 and number <> 1)""",
+    ),
+    Law(
+        "refs_disagree",
+        _REFS,
+        """select _file, 'page ' || page_id || ': source ' || source_number || ' of reference ' || ref || ' astray'
+        from (
+            select _file, page_id, ref, source_number, number, _row,
+                lag(source_number, 1, -1) over (partition by page_id, ref order by _file, _row) as before,
+                max(_row) filter (where source_number = 0) over (partition by page_id) as last_row from refs
+        ) where source_number <> before + 1 or (source_number > 0 and (number is not null or _row < last_row))""",
     ),
 )
 LAWS = (
@@ -564,6 +600,7 @@ PAGES_RELEASE: Kind[PagesManifest] = Kind(
     count_faults=count_faults,
     laws=LAWS,
     claims=_claims,
+    remarks=fallback_remarks,
     counted={"pages": "select count(*) from pages", "redirects": "select count(*) from redirects"},
     views=index_views,
     check=check_locations,

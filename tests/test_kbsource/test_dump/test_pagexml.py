@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,6 +49,17 @@ def test_a_page_as_exporters_write_it_is_read() -> None:
     assert (page.title, page.redirect_title, page.text) == ("Zürich & <co>", "A &amp; 'b'", "PLACE")
 
 
+def test_attributes_are_read_in_linear_time() -> None:
+    def seconds(n: int) -> float:
+        attributes = " ".join(f'a{number}=""' for number in range(n))
+        started = process_time()
+        assert read(with_text(f"<text {attributes}>a</text>")).text == "a"
+        return process_time() - started
+
+    seconds(1_000)
+    assert seconds(80_000) < 2  # half a minute by the square
+
+
 @pytest.mark.parametrize(
     ("element", "text"),
     [
@@ -57,7 +70,7 @@ def test_a_page_as_exporters_write_it_is_read() -> None:
         ("<text><![CDATA[a <b> & c]]> d</text>", "a <b> & c d"),
         ("<text>a<!-- gone -->b</text>", "ab"),
         ("<text>a\r\nb\rc</text>", "a\nb\nc"),
-        ("<text>a&#13;b</text>", "a\rb"),
+        ("<text>a&#13;b&#xD;&#10;c</text>", "a\nb\nc"),
         ('<text bytes="0" />', ""),
         ('<text xml:space="preserve" />', ""),
         ("<text/>", ""),

@@ -13,7 +13,7 @@ from kbsource.errors import DataError, SetupError, named_faults
 from kbsource.files import Folder
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
-from kbsource.release.reader import check_sizes, opened_table, read_table
+from kbsource.release.reader import check_sizes, opened_table, read_table, row_groups
 from kbsource.release.writer import write_rows
 from kbsource.runtime import chunks
 from tests.support.pages import synthetic_pages, write_pages
@@ -103,3 +103,69 @@ def test_groups_have_the_rows_that_were_asked_for(
     assert [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)] == [40, 40, 20]
     found = [tuple(row.values()) for row in read_table(str(tmp_path / "other"), "numbers")]
     assert found == rows
+
+
+def _table_of(kind: str) -> tuple[pa.Table, dict[str, object]]:
+    """A table that takes a gigabyte or more and few bytes of a file, and how it is written."""
+    many = 40_000_000
+    if kind == "compressed":
+        return pa.table({"x": pa.array([b"a" * 200_000_000])}), {"use_dictionary": False, "compression": "zstd"}
+    if kind == "dictionary":
+        texts = pa.DictionaryArray.from_arrays(pa.array([0] * 5_000, pa.int32()), pa.array(["a" * 500_000]))
+        return pa.table({"x": texts}), {"store_schema": False, "compression": "zstd"}
+    if kind == "dictionary in lists":
+        texts = pa.DictionaryArray.from_arrays(pa.array([0] * 5_000, pa.int32()), pa.array(["a" * 500_000]))
+        lists = pa.ListArray.from_arrays(pa.array([0, 5_000], pa.int32()), texts)
+        return pa.table({"x": pa.StructArray.from_arrays([lists], ["y"])}), {"store_schema": False}
+    if kind == "runs":
+        return pa.table({"x": pa.repeat(0, many)}), {}
+    if kind == "deltas":
+        return pa.table({"x": pa.repeat(0, many)}), {
+            "use_dictionary": False,
+            "column_encoding": {"x": "DELTA_BINARY_PACKED"},
+        }
+    if kind == "prefixes":
+        texts = pa.array(["a" * 20_000 + str(number) for number in range(10_000)])
+        return pa.table({"x": texts}), {"use_dictionary": False, "column_encoding": {"x": "DELTA_BYTE_ARRAY"}}
+    return pa.table({"x": pa.nulls(many, pa.string())}), {}
+
+
+@pytest.mark.parametrize(
+    "kind", ["compressed", "dictionary", "dictionary in lists", "runs", "deltas", "prefixes", "nulls"]
+)
+def test_a_small_file_that_would_take_much_memory_is_refused(kind: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "pages-00000.parquet")
+    table, options = _table_of(kind)
+    pq.write_table(table, path, row_group_size=1 << 30, write_statistics=False, **options)
+    del table
+    with opened_table(path) as file, pytest.raises(DataError, match=r"pages-00000\.parquet: row group 0 has .* MB are"):
+        file.read_row_group(0)
+    with pytest.raises(DataError, match="would take"):
+        next(row_groups(path))
+
+
+def test_what_the_footer_says_of_sizes_is_not_believed(tmp_path: Path) -> None:
+    def varint(number: int, n_bytes: int) -> bytes:
+        zigzag = 2 * number
+        return bytes(zigzag >> 7 * place & 127 | 128 * (place < n_bytes - 1) for place in range(n_bytes))
+
+    path = tmp_path / "pages-00000.parquet"
+    table, options = _table_of("compressed")
+    pq.write_table(table, path, write_statistics=False, store_schema=False, **options)
+    with opened_table(str(path)) as file:
+        size = file.metadata.row_group(0).column(0).total_uncompressed_size
+    data = path.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    path.write_bytes(data[:footer] + data[footer:].replace(varint(size, 5), varint(1_000, 5)))
+    with opened_table(str(path)) as file:
+        assert file.metadata.row_group(0).column(0).total_uncompressed_size == 1_000
+        with pytest.raises(DataError, match="would take"):
+            file.read_row_group(0)
+
+
+def test_large_groups_that_are_stored_as_such_are_read(tmp_path: Path) -> None:
+    path = str(tmp_path / "x.parquet")
+    values = pa.array(random.Random(1).randbytes(4 << 20).hex() for _ in range(20))
+    pq.write_table(pa.table({"x": values}), path)
+    with opened_table(path) as file:
+        assert file.read_row_group(0).column("x").combine_chunks().equals(values)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from kbsource.site import Site
 from kbsource.wikitext.asked import Asked
+from kbsource.wikitext.markers import ANY_CONTROL
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 from kbsource.wikitext.reference_texts import NoteKinds, ReferenceReader
 
@@ -121,7 +122,7 @@ def test_golden_page(page: dict[str, Any]) -> None:
     """Everything that a row says but where its page is and how it is written there."""
     found = WikitextParser(Site(lang=page["language"]), has_references=True).parse(page["wikitext"], title="T")
     assert found.references is not None
-    hidden, nothing = ("page_id", "ref", "markup", "markup_sha256"), (None, "", [])
+    hidden, nothing = ("page_id", "ref", "source_number", "markup", "markup_sha256"), (None, "", [])
     rows = []
     for ref in found.references.refs:
         row = msgspec.json.decode(msgspec.json.encode(ref))
@@ -231,6 +232,132 @@ def test_work_grows_with_the_page_alone(wikitext: str) -> None:
     started = process_time()
     assert len(refs(wikitext)) == 20_000
     assert process_time() - started < 30  # in a second or two; by the square it would be many minutes
+
+
+@pytest.mark.parametrize(
+    "wikitext",
+    [
+        "Start [[u|\n<references>\n]] end.",
+        "[[ |>\n{{citnews}}<ref>\ny]]",
+        "[http://<references><]]",
+        "[http<references>://x ]",
+        "[ht{{sfn}}tp://y]",
+        "[[a]<ref>b</ref>]",
+        "[<ref>b</ref>[a]]",
+        "{{{{{a|na}}]<ref>b</ref>}}}",
+        "[[a {{cn}} [[b]] c<ref>d</ref>]] e {{sfn|A|2000}} [[f",
+    ],
+)
+def test_a_page_is_the_same_with_and_without_its_references(wikitext: str) -> None:
+    parse(wikitext)
+
+
+def test_marks_keep_their_places_where_brackets_are_mended() -> None:
+    assert marked("a [[b c<ref>x</ref> [[d]] e<ref>y</ref>") == "a b c[0] d e[1]"
+    assert marked("a]] b<ref>x</ref> [[ c<ref>y</ref>") == "a b[0] c[1]"
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "url"),
+    [
+        ("<ref>http://example.com/x{{dead link|date=May 2010}}</ref>", "http://example.com/x"),
+        ("<ref>[http://a.example{{dead link}}]</ref>", "http://a.example"),
+        ("<ref>[http://a.example<math>x</math> b]</ref>", "http://a.example"),
+        ("<ref>http://a.example{{lien brisé}}</ref>", "http://a.example"),
+        ("<ref>{{cite web|url=http://a.example{{dead link}}|title=x}}</ref>", "http://a.example"),
+        ("<ref>http://a.example<ref></ref>", "http://a.example"),
+    ],
+)
+def test_an_address_ends_where_something_is_cut(wikitext: str, url: str) -> None:
+    found = parse(wikitext).references
+    assert found is not None
+    assert [ref.citation and ref.citation.url for ref in found.refs] == [url]
+
+
+def test_names_of_notes_and_parameters_hold_no_placeholders() -> None:
+    found = parse("{{r|{{sfn|A|2000}}}} <ref name='&#1;a'>b</ref> <ref>{{cite web|{{=}}=1|{{cn}}x=2}}</ref>").references
+    assert found is not None
+    assert [(ref.form, ref.name) for ref in found.refs] == [("short", None), ("ref", "a"), ("ref", None)]
+    assert found.refs[2].citation is not None
+    assert not any(ANY_CONTROL.search(loss) for loss in found.refs[2].citation.losses)
+
+
+def test_citations_in_the_values_of_one_are_part_of_it() -> None:
+    found = parse("{{cite book|title=a|id={{ISSN|0028-0836}} {{cite book|title=b}}<ref>c</ref>}}").references
+    assert found is not None
+    assert [(ref.form, ref.markup) for ref in found.refs] == [
+        ("ref", "c"),
+        ("work", "{{cite book|title=a|id=ISSN 0028-0836 {{cite book|title=b}}<ref>c</ref>}}"),
+    ]
+
+
+@pytest.mark.parametrize("n", [24, 400])
+def test_citations_in_citations_are_each_read_once(n: int) -> None:
+    started = process_time()
+    parse("{{Cite book|" * n + "=" + "}}" * n)
+    parse("<ref>" + "{{cite book|title=" * n + "a" + "}}" * n + "</ref>")
+    assert process_time() - started < 2  # 24 of them took minutes and gigabytes when each was read by all around it
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_a_citation_with_a_template_in_an_identifier_is_what_it_cites(language: str) -> None:
+    parser = WikitextParser(Site(lang=language), has_references=True)
+    for argument in ("id={{ISSN|0028-0836}}", "issn={{ISSN|0028-0836}}", "id={{doi|10.1000/other}}"):
+        wikitext = f"a<ref>{{{{cite journal|title=B|doi=10.1000/x|{argument}}}}}</ref>"
+        found = parser.parse(wikitext, title="T").references
+        assert found is not None
+        assert [(ref.citation and (ref.citation.kind, ref.citation.doi)) for ref in found.refs] == [
+            ("journal", "10.1000/x")
+        ]
+
+
+def test_further_sources_of_a_reference_have_rows_of_their_own() -> None:
+    found = parse(
+        "a<ref>{{cite book|title=A}}; {{cite book|title=B}}, {{nowrap|{{cite web|url=http://c.example|title=C}}}}</ref>"
+        " b<ref>[http://d.example D], [http://e.example E] "
+        "[http://web.archive.org/web/20200102030405/http://d.example copy]</ref>"
+    ).references
+    assert found is not None
+    rows = [(ref.ref, ref.source_number, ref.number, ref.citation and ref.citation.title) for ref in found.refs]
+    assert rows == [(0, 0, 1, "A"), (1, 0, 2, "D"), (0, 1, None, "B"), (0, 2, None, "C"), (1, 1, None, "E")]
+    assert found.counts["further_source"] == 3
+
+
+def test_what_a_template_does_not_show_has_no_place() -> None:
+    found = parse("== A ==\n{{zzz none|b<ref>c</ref>|d}}\nE{{zzz none|f|{{cn}}}}.<ref>g</ref>").references
+    assert found is not None
+    places = [(use.ref, use.doubt, use.element, use.offset) for use in found.uses]
+    assert places == [(0, None, None, None), (None, "citation_needed", None, None), (1, None, 2, 2)]
+    assert found.counts["without_place"] == 2
+
+
+@pytest.mark.parametrize(
+    ("language", "note", "group", "name"),
+    [
+        ("fr", "{{Note|groupe=N|nom=x|texte=b<ref>c</ref>}}", "N", "x"),
+        ("fr", "{{Note|groupe=N|b<ref>c</ref>}}", "N", None),
+        ("fr", "{{refn|groupe=N|b<ref>c</ref>}}", "N", None),
+        ("es", "{{refn|grupo=N|nombre=x|b<ref>c</ref>}}", "N", "x"),
+        ("pt", "{{refn|grupo=N|b<ref>c</ref>}}", "N", None),
+    ],
+)
+def test_notes_of_other_languages(language: str, note: str, group: str, name: str | None) -> None:
+    found = WikitextParser(Site(lang=language), has_references=True).parse(f"a{note}", title="T").references
+    assert found is not None
+    inner, outer = found.refs
+    assert (inner.text, outer.form, outer.text, outer.group, outer.name) == ("c", "note", "b", group, name)
+    assert [(use.ref, use.element, use.within) for use in found.uses] == [(0, None, 1), (1, 1, None)]
+
+
+def test_a_page_whose_references_fail_keeps_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("no reference can be read")
+
+    wikitext = "a [[b]]<ref>c</ref>\n{|\n| d\n|}"
+    monkeypatch.setattr(ReferenceReader, "__call__", fail)
+    parsed = parse(wikitext)
+    assert parsed.references == ((), (), {"failed": 1})
+    assert [anchor.text for anchor in parsed.anchors] == ["b"]
 
 
 CITING = ["{{cite web|title=", "|", "a", "=", "''b''", "url=http://x.example/", " ", "-", ":", "\u2009", "\n", "&nbsp;"]

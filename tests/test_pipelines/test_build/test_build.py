@@ -16,6 +16,7 @@ from kbsource.dump.ranges import range_size
 from kbsource.errors import DataError, SetupError
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.verify import verify
+from pipelines.commands.dumps import build_summary
 from pipelines.jobs.build import BadDumpError
 from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents, open_release, rows
@@ -239,3 +240,39 @@ def test_ranges_are_not_so_small_that_there_is_no_end_of_them() -> None:
     assert range_size(50_000, 5) == 5
     with pytest.raises(SetupError, match=r"^--range-bytes is 1: 50,000 bytes .* 50,000 pieces\. Give at least 5, "):
         range_size(50_000, 1)
+
+
+FALLING = "tests.support.moody_parser:FallingParser"
+
+
+def test_pages_that_fall_back_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KBSOURCE_TEST_DIGITS", "3")
+    made = build_mini(tmp_path / "release", parser=FALLING)
+    n_fallbacks = made.manifest.parse_statuses["fallback_error"]
+    assert 3 < n_fallbacks <= 10
+    pages = [row for row in rows(tmp_path / "release", "pages") if row["parse_status"] != "ok"]
+    assert [(page.page_id, page.title, page.status) for page in made.manifest.fallbacks] == [
+        (row["page_id"], row["title"], "fallback_error") for row in pages[:3]
+    ]
+    said = f"{n_fallbacks} articles of {mini_wiki.N_ARTICLES} fell back to the simplest extraction"
+    assert said in (build_summary(made).text or "")
+    report = verify(str(tmp_path / "release"), [PAGES_RELEASE])
+    assert report.is_sound
+    assert len(report.remarks) == 1
+    assert said in report.remarks[0]
+    assert f"{pages[0]['title']} (page {pages[0]['page_id']}, fallback_error)" in report.remarks[0]
+
+
+def test_a_build_whose_pages_fall_back_ends_at_the_ceiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KBSOURCE_TEST_DIGITS", "0123456789")
+    with pytest.raises(DataError, match=r"66 of 66 articles fell back .* The first: .*, fallback_error\)") as caught:
+        build_mini(tmp_path / "release", parser=FALLING, max_fallbacks=0.9)
+    assert "raise --max-fallbacks to at least 1" in str(caught.value)
+    build_mini(tmp_path / "allowed", parser=FALLING, max_fallbacks=1.0)
+
+
+def test_a_page_that_ends_the_process_is_parsed_without_references_first(tmp_path: Path) -> None:
+    parser = "tests.support.moody_parser:MoodyReferencesParser"
+    made = build_mini(tmp_path / "release", parser=parser, references=True, page_timeout_s=0.5)
+    assert made.manifest.parse_statuses == {"ok": mini_wiki.N_ARTICLES}
+    assert made.manifest.findings["ref_failed"] == len(MOODS)

@@ -1,0 +1,402 @@
+"""Tries the parser with made-up pages, mutants of pages, and nestings that grow, for a given time.
+
+    python -m tests.support.parser_fuzz --minutes 15 --seed 1
+
+Every page is parsed with and without references, and with definitions and Lua modules with and without references.
+Both must obey the invariants and show the same. Without definitions a page may take 20 ms and 50 µs a character, with
+any parser 500 MB. Prints every page that breaks a rule, as a line of Python; the exit status is then 1. Runs with
+different seeds try different pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import resource
+import signal
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic, process_time
+from typing import NamedTuple
+
+from kbsource.index.title_index import Unresolved
+from kbsource.pages.articles import ParsedPage, noted_page, resolve_page
+from kbsource.records import RawPage
+from kbsource.release.pages.writing import check_page
+from kbsource.site import Site
+from kbsource.wikitext.lua_modules import LuaModules
+from kbsource.wikitext.parse import ParsedText, WikitextParser
+from tests.support import mini_wiki
+from tests.support.real_data import real_data_folder
+from tests.support.wikitexts import Dictionary, check_laws
+
+SITE = Site()
+TITLE = "T"
+TIMESTAMP = "2021-03-05T12:30:00Z"
+MS_A_PAGE, US_A_CHAR = 20, 50
+MAX_MEGABYTES = 500
+_ADDRESS_SPACE = 6 << 30
+_MOST_SECONDS = 30
+_GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+_MOST_CHARS = 6_000
+
+_PIECES = r"""
+[[ ]] [[A| [[B]] [[File:A.jpg|thumb| [[Category:B]] [[fr:c]] [[:de:d]] [[A#b| [ ] [http://x.y [http://x.y_z]
+http://x.y [//x.y [ftp:// [mailto:a@b.c [http://[::1]/ ht tp:// {{ }} {{{ }}} {{{a| {{{1}}} {{{{ }}}} {| |} |-
+|+ || !! ! | = '' ''' ''''' == === * # : ; ;a:b ---- < > <ref> </ref> <ref/> <ref·name=a> <ref·name="a"·/>
+<ref·group=n·name=b>x</ref> <ref>x</ref> <ref>http://x.y <ref>[http://x.y ]</ref> <references> </references>
+<references/> <references·group=n> <!-- --> <nowiki> </nowiki> <nowiki/> <br> <br/> <div> </div> <div·class="a">
+<span·style='b'> </span> <small> </small> <sup> </sup> <sub> <table> <tr> <td> <td·colspan=2> </table> <ul> <ol>
+<li> </ul> <h2> </h2> <b> </b> <i> <math> </math> <math>x</math> <pre> </pre> <poem> </poem> <gallery>
+</gallery> A.jpg| <imagemap> <syntaxhighlight·lang="c"> </syntaxhighlight> <noinclude> </noinclude>
+<includeonly> <onlyinclude> <code> </code> <timeline> &lt; &#91; &nbsp; &#0; &#13; &#10; &amp; & &#xD800; -{ }-
+-{zh-hans: __NOTOC__ __a__ ~~~~ ~~~ __ _ File:a.jpg| Category:b infobox {{Infobox| |a= {{Infobox·x|a=
+{{convert|5|km}} {{nowrap| {{nowrap|a}} {{lang|fr| {{!}} {{=}} {{(( {{#if: {{#if:a| {{#switch: {{#switch:a|a=
+{{#expr: 1+1 {{#tag:ref| {{#tag:ref|x}} {{#tag:nowiki| {{#invoke:M|f {{#invoke:M|f| {{Wrap| {{Wrap|a}} {{Twice|
+{{Rows {{Self {{Loop {{Ref·it}} {{Bold| {{Box| {{cite·book| {{cite·book|title= |title= |url= |doi=10.1/ |id=
+|ref= {{cite·web|url= {{citation| {{ISSN| {{doi| {{sfn| {{sfn|A|2000}} {{harvnb|A|2000}} {{efn| {{efn|n}}
+{{refn| {{r|a}} {{r| {{rp|4}} {{rp| {{cn}} {{cn| {{dead·link}} {{dead·link|date=May·2010}} {{reflist}}
+{{reflist|refs= {{notelist}} {{unbulleted·list| {{ubl| {{unknown| {{unknown}} {{main| {{quote| $ ${{x|1}} ($ ( )
+. , ; " « » “ ” word Word, é 漢字 𝒳 İ es 's · ·· ·a
+""".split()
+PIECES = [
+    *(piece.replace("·", " ") for piece in _PIECES),
+    "\n",
+    "\n",
+    "\n",
+    "\n\n",
+    " ",
+    " ",
+    " ",
+    "\t",
+    "\u00a0",
+    "\x0b",
+]
+
+TEMPLATES = {
+    "Wrap": "{{{1|}}}",
+    "Twice": "{{{1}}} and {{{1}}}{{#if:{{{2|}}}| {{{2}}}}}",
+    "Rows": "{|\n|-\n| {{{1|}}} || b\n|}",
+    "Self": "a {{Self}}",
+    "Loop": "{{Twice|{{Twice|{{{1|}}}}}}}",
+    "Ref it": "a<ref>b</ref>",
+    "Bold": "'''{{{1|}}}''' [[{{{1|a}}}|b]]",
+    "Box": '<div class="navbox">{{{1}}}</div>{{{2|c}}}',
+}
+MODULES = {
+    "M": "return {f = function(frame) local t = {} for k, v in pairs(frame.args) do t[#t + 1] = tostring(v) end "
+    "table.sort(t) return table.concat(t, ',') .. frame:preprocess('{{Wrap|x}}') end}"
+}
+
+NESTINGS: dict[str, Callable[[int], str]] = {
+    "links": lambda n: "[[a|" * n + "b" + "]]" * n,
+    "plain brackets": lambda n: "[[" * n + "b" + "]]" * n,
+    "files": lambda n: "[[File:a.jpg|thumb|" * n + "b" + "]]" * n,
+    "external links": lambda n: "[http://a b " * n + "]" * n,
+    "addresses": lambda n: "[http://a" * n + "]" * n,
+    "templates": lambda n: "{{a|" * n + "b" + "}}" * n,
+    "templates with names": lambda n: "{{a|b=" * n + "c" + "}}" * n,
+    "heads of templates": lambda n: "{{a" * n + "b" + "}}" * n,
+    "parameters": lambda n: "{{{a|" * n + "b" + "}}}" * n,
+    "heads of parameters": lambda n: "{{{a" * n + "b" + "}}}" * n,
+    "braces": lambda n: "{" * n + "a|b" + "}" * n,
+    "known templates": lambda n: "{{nowrap|" * n + "b" + "}}" * n,
+    "infoboxes": lambda n: "{{Infobox|a=" * n + "b" + "}}" * n,
+    "tables": lambda n: "{|\n|\n" * n + "b" + "\n|}" * n,
+    "tables in rows": lambda n: "{|\n|-\n| a\n| " * n + "\n|}" * n,
+    "html tables": lambda n: "<table><tr><td>" * n + "b" + "</td></tr></table>" * n,
+    "tags": lambda n: "<div>" * n + "b" + "</div>" * n,
+    "inline tags": lambda n: "<small>" * n + "b" + "</small>" * n,
+    "raised": lambda n: "a<sup>" * n + "2" + "</sup>" * n,
+    "html lists": lambda n: "<ul><li>" * n + "b" + "</li></ul>" * n,
+    "lists": lambda n: "\n".join("*" * number for number in range(min(n, 300))) + "*" * n + "a",
+    "terms": lambda n: ";a:" * n + "b",
+    "quotes": lambda n: "''a'''b" * n + "'''''" * n,
+    "variants": lambda n: "-{a|" * n + "b" + "}-" * n,
+    "comments": lambda n: "<!--" * n + "a" + "-->" * n,
+    "nowiki": lambda n: "<nowiki>" * n + "a" + "</nowiki>" * n,
+    "poems": lambda n: "<poem>" * n + "a" + "</poem>" * n,
+    "pre": lambda n: "<pre>" * n + "a" + "</pre>" * n,
+    "math": lambda n: "<math>" * n + "a" + "</math>" * n,
+    "references": lambda n: "<ref>" * n + "a" + "</ref>" * n,
+    "named references": lambda n: "<ref name=a>" * n + "a" + "</ref>" * n,
+    "lists of references": lambda n: "<references>" * n + "<ref name=a>b</ref>" + "</references>" * n,
+    "galleries": lambda n: "<gallery>\nA.jpg|" * n + "a<ref>b</ref>" + "\n</gallery>" * n,
+    "imagemaps and galleries": lambda n: "<imagemap><gallery>" * n + "<ref>b</ref>" + "</gallery></imagemap>" * n,
+    "lists and galleries": lambda n: "<references><gallery>" * n + "<ref>b</ref>" + "</gallery></references>" * n,
+    "citations": lambda n: "{{Cite book|" * n + "=" + "}}" * n,
+    "values of citations": lambda n: "{{cite book|title=" * n + "a" + "}}" * n,
+    "values of citations in a reference": lambda n: "<ref>" + "{{cite book|title=" * n + "a" + "}}" * n + "</ref>",
+    "ids of citations": lambda n: "{{cite book|title=b|id=" * n + "a" + "}}" * n,
+    "notes": lambda n: "{{efn|a" * n + "b" + "}}" * n,
+    "notes with citations": lambda n: "{{efn|{{cite book|title=" * n + "b" + "}}}}" * n,
+    "notes with references": lambda n: "{{efn|a<ref>c</ref>" * n + "b" + "}}" * n,
+    "notes by tag": lambda n: "{{#tag:ref|a" * n + "b" + "}}" * n,
+    "lists by template": lambda n: "{{reflist|refs=" * n + "<ref name=a>b</ref>" + "}}" * n,
+    "reused": lambda n: "{{r|" * n + "b" + "}}" * n,
+    "shortened notes": lambda n: "{{sfn|" * n + "b|2000" + "}}" * n,
+    "doubts": lambda n: "{{cn|" * n + "b" + "}}" * n,
+    "pages": lambda n: "{{rp|" * n + "b" + "}}" * n,
+    "if": lambda n: "{{#if:a|" * n + "b" + "}}" * n,
+    "conditions": lambda n: "{{#if:" * n + "b" + "|c}}" * n,
+    "switch": lambda n: "{{#switch:a|a=" * n + "b" + "}}" * n,
+    "cases": lambda n: "{{#switch:a|" + "b=c|" * n + "d}}",
+    "expressions": lambda n: "{{#expr:" + "(" * n + "1" + ")" * n + "}}",
+    "signs": lambda n: "{{#expr:" + "-" * n + "1}}",
+    "sums": lambda n: "{{#expr:1" + "+1" * n + "}}",
+    "definitions": lambda n: "{{Wrap|" * n + "b" + "}}" * n,
+    "boxes": lambda n: "{{Box|1|" * n + "b" + "}}" * n,
+    "modules": lambda n: "{{#invoke:M|f|" * n + "b" + "}}" * n,
+    "unknown around references": lambda n: "{{unknown|" * n + "a<ref>b</ref>" + "}}" * n,
+    "known around references": lambda n: "{{nowrap|" * n + "a<ref>b</ref>" + "}}" * n,
+    "many references in a template": lambda n: "{{nowrap|" + "a<ref>b</ref>" * n + "}}",
+    "many citations in a template": lambda n: "{{unknown|" + "{{cite book|title=a}}" * n + "}}",
+    "many references in an unknown one": lambda n: "{{unknown|" + "a<ref>b</ref>" * n + "}}",
+    "tables with references": lambda n: "{|\n| a<ref>b</ref>\n" * n + "|}\n" * n,
+    "links with references": lambda n: "[[a|<ref>b</ref>" * n + "]]" * n,
+    "mixed": lambda n: "{{nowrap|[[a|<small>{|\n|" * n + "b" + "\n|}</small>]]}}" * n,
+    "attributes": lambda n: "<ref " + "a=b " * n + "/>",
+    "quotes of attributes": lambda n: '<ref name="' + "a='" * n + "/>",
+    "words of attributes": lambda n: "<ref " + "a" * n + "/>",
+    "addresses of citations": lambda n: "{{cite web|url=" + "http://" * n + "}}",
+    "names of authors": lambda n: "{{cite book|vauthors=" + "((" * n + "a" + "))" * n + "}}",
+    "identifiers": lambda n: "<ref>" + "doi:10.1000/ab " * n + "</ref>",
+    "sentences": lambda n: "A. b.<ref>c</ref> " * n,
+}
+
+
+class Page(NamedTuple):
+    """Wikitext and where it is from."""
+
+    origin: str
+    wikitext: str
+
+
+class Parsers:
+    """The parser in the four ways in which it is tried."""
+
+    def __init__(self) -> None:
+        self.plain = WikitextParser(SITE)
+        self.noted = WikitextParser(SITE, has_references=True)
+        definitions = Dictionary(TEMPLATES, MODULES)
+        facts = {"definitions": definitions, "exists": {"A"}.__contains__}
+        self.defined = WikitextParser(SITE, invoke=LuaModules(definitions, SITE, {"A"}.__contains__), **facts)
+        self.all = WikitextParser(
+            SITE, invoke=LuaModules(definitions, SITE, {"A"}.__contains__), has_references=True, **facts
+        )
+
+
+def parse(parser: WikitextParser, wikitext: str) -> ParsedText:
+    """The page as of a time; raises TimeoutError after ``_MOST_SECONDS``."""
+    signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_SECONDS)
+    try:
+        return parser.parse(wikitext, title=TITLE, timestamp=TIMESTAMP)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def _give_up(*_: object) -> None:
+    raise TimeoutError(f"more than {_MOST_SECONDS} s")
+
+
+def check_released(parsed: ParsedText) -> None:
+    """Raises RecordError where the page could not be released."""
+    raw = RawPage(1, 0, TITLE, None, 1, None, TIMESTAMP, "wikitext", "", "f", 0)
+    page = resolve_page(ParsedPage(raw, parsed, "ok"), Unresolved(), None, SITE)
+    check_page(noted_page(page, parsed.references))
+
+
+def difference(plain: ParsedText, noted: ParsedText) -> str | None:
+    """The first field in which a page with references is another, with both values; None where none is."""
+    for name in plain.__slots__:
+        before, after = getattr(plain, name), getattr(noted, name)
+        if name != "references" and name != "asked" and before != after:
+            return f"{name}: {before!r} is {after!r} with references"[:1000]
+    return None
+
+
+def faults(parsers: Parsers, wikitext: str, *, is_timed: bool = True) -> Iterator[str]:
+    """The rules that a page breaks."""
+    for before, after, has_bound in (("plain", "noted", True), ("defined", "all", False)):
+        found = []
+        for name in (before, after):
+            parser: WikitextParser = getattr(parsers, name)
+            allowed = (MS_A_PAGE * 1000 + US_A_CHAR * len(wikitext)) / 1e6
+            reset_peak()
+            resident = megabytes("VmRSS")
+            spent = []
+            for _ in range(4):
+                started = process_time()
+                try:
+                    parsed = parse(parser, wikitext)
+                    check_laws(parsed)
+                    check_released(parsed)
+                except Exception as error:  # noqa: BLE001  # whatever it is, it is the finding
+                    yield f"{name}: {type(error).__name__}: {error}"[:1000]
+                    return
+                spent.append(process_time() - started)
+                if spent[-1] <= allowed:
+                    break
+            else:
+                if has_bound and is_timed:
+                    yield f"{name}: {min(spent) * 1000:.0f} ms, {allowed * 1000:.0f} are allowed"
+            if (peak := megabytes("VmHWM") - resident) > MAX_MEGABYTES:
+                yield f"{name}: {peak} MB"
+            found.append(parsed)
+        if said := difference(*found):
+            yield f"{after}: {said}"
+        references = found[1].references
+        if references is not None and references.counts["failed"]:
+            yield f"{after}: the references failed"
+
+
+def megabytes(field: str) -> int:
+    """A figure of this process, in MB."""
+    status = Path("/proc/self/status").read_text()
+    found = re.search(rf"^{field}:\s+(\d+) kB", status, re.MULTILINE)
+    return 0 if found is None else int(found[1]) // 1024
+
+
+def reset_peak() -> None:
+    """Has the kernel measure the peak of this process anew."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def soup(rng: random.Random) -> Page:
+    """Pieces of markup in any order."""
+    pieces = rng.choices(PIECES, k=rng.randrange(1, 45))
+    return Page("soup", rng.choice(["", "", " "]).join(pieces))
+
+
+def mutants(rng: random.Random, stock: list[str]) -> Page:
+    """A part of a page, with some edits."""
+    text = rng.choice(stock)
+    start = rng.randrange(max(len(text) - _MOST_CHARS // 2, 1))
+    text = text[start : start + rng.randrange(200, _MOST_CHARS)]
+    for _ in range(rng.randrange(1, 9)):
+        at, end = sorted(rng.randrange(len(text) + 1) for _ in range(2))
+        end = min(end, at + rng.choice([1, 2, 10, 200]))
+        edit = rng.randrange(6)
+        if edit == 0:
+            text = text[:at] + text[end:]
+        elif edit == 1:
+            text = text[:end] + text[at:]
+        elif edit == 2:
+            text = text[:at] + rng.choice(PIECES) + text[at:end] + rng.choice(PIECES) + text[end:]
+        else:
+            text = text[:at] + "".join(rng.choices(PIECES, k=rng.randrange(1, 4))) + text[at:]
+    return Page("mutant", text)
+
+
+def stock_of_pages() -> list[str]:
+    """Wikitext of the mini-wiki, of golden cases and, where they are there, of real slices."""
+    found = re.findall(r"<text[^>]*>([^<]+)</text>", mini_wiki.XML.read_text("utf-8"))
+    pages = [text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") for text in found]
+    for path in sorted(_GOLDEN.glob("*/*.toml")):
+        cases = tomllib.loads(path.read_text("utf-8")).values()
+        texts = [str(value) for group in cases if isinstance(group, list) for case in group for value in case.values()]
+        pages.append("\n".join(texts))
+    if (real_data_folder() / "dumps").exists():
+        from tests.test_kbsource.test_wikitext.test_real import SLICES, articles
+
+        pages += [raw.text for relative in SLICES for _, raw in articles(relative)]
+    return [page for page in pages if page]
+
+
+def shrunk(parsers: Parsers, page: Page) -> str:
+    """A shorter page that breaks a rule as well."""
+    text = page.wikitext
+    size = len(text) // 2
+    deadline = monotonic() + 20
+    while size and monotonic() < deadline:
+        at = 0
+        while at < len(text) and monotonic() < deadline:
+            shorter = text[:at] + text[at + size :]
+            if next(faults(parsers, shorter, is_timed=False), None) is not None:
+                text = shorter
+            else:
+                at += size
+        size //= 2
+    return text
+
+
+def exponents(
+    parsers: Parsers, name: str, sizes: tuple[int, ...] = (50, 100, 200, 400, 800, 1600, 3200)
+) -> dict[str, float]:
+    """By parser, how the time of a nesting grows with it: the steepest slope over two doublings, of logarithms.
+
+    Times below 10 ms are not looked at.
+    """
+    from math import log2
+
+    made = NESTINGS[name]
+    found = {}
+    for way in ("plain", "noted", "defined", "all"):
+        times: list[tuple[int, float]] = []
+        for size in sizes:
+            wikitext = made(size)
+            spent = []
+            for _ in range(2):
+                started = process_time()
+                parse(getattr(parsers, way), wikitext)
+                spent.append(process_time() - started)
+            times.append((len(wikitext), min(spent)))
+            if min(spent) > 5:
+                break
+        slopes = [
+            log2(after / before) / log2(n_after / n_before)
+            for (n_before, before), (n_after, after) in zip(times, times[2:], strict=False)
+            if before > 0.01 and n_after > 2 * n_before
+        ]
+        found[way] = max(slopes, default=0.0)
+    return found
+
+
+def say(text: str) -> None:
+    """Prints a line at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--minutes", type=float, default=15)
+    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--faults", type=int, default=50, help="ends after so many")
+    given = arguments.parse_args()
+    signal.signal(signal.SIGVTALRM, _give_up)
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
+    rng = random.Random(given.seed)
+    parsers, stock = Parsers(), stock_of_pages()
+    for warm in NESTINGS.values():
+        for way in ("plain", "noted", "defined", "all"):
+            parse(getattr(parsers, way), warm(3))
+    deadline = monotonic() + 60 * given.minutes
+    tried: Counter[str] = Counter()
+    n_faults = 0
+    while monotonic() < deadline and n_faults < given.faults:
+        kind = rng.randrange(20)
+        if kind == 0:
+            name = rng.choice([*NESTINGS])
+            page = Page(f"nesting {name}", NESTINGS[name](int(2 ** rng.uniform(1, 11))))
+        else:
+            page = soup(rng) if kind < 11 else mutants(rng, stock)
+        tried[page.origin.split()[0]] += 1
+        said = [*faults(parsers, page.wikitext)]
+        if said:
+            n_faults += 1
+            is_timed = " are allowed" in said[0] or said[0].endswith("MB")
+            text = page.wikitext if is_timed else shrunk(parsers, page)
+            say(f"{page.origin}: {said[0]}\n    {text[:2000]!r}")
+            if not is_timed and (left := next(faults(parsers, text, is_timed=False), None)):
+                say(f"    {left}")
+    say(f"seed {given.seed}: {n_faults} faults in {sum(tried.values())} pages ({dict(tried)})")
+    return min(n_faults, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
