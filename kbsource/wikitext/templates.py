@@ -20,7 +20,7 @@ from kbsource.numerals import unescape
 from kbsource.titles import clean_title, upper_first
 from kbsource.wikitext.functions import clock, conditions, convert, dates, foreign, inline, places, quantities
 from kbsource.wikitext.functions.arguments import Function, PageFacts, Template, read_rules
-from kbsource.wikitext.markers import APOSTROPHE, TEMPLATE_LINK, unmark_separators, without_marks
+from kbsource.wikitext.markers import APOSTROPHE, BLANKS, TEMPLATE_LINK, unmark_separators, without_marks
 
 _LONE_APOSTROPHE = re.compile("(?<!')'(?!')")
 _MODULES: dict[str, ModuleType] = {
@@ -346,7 +346,7 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
                 return Template(f"#tag:{first.strip().lower()}", tuple(parts[1:]), {})
             return Template(function, (first, *parts[1:]), {})
     elif len(parts) == 1:
-        variable = magic().variables.get(head.strip())
+        variable = magic().variables.get(head.strip(BLANKS))
         if variable is not None:
             return Template(variable, (), {})
     if len(head) > _LONGEST_NAME or _NO_TITLE.search(head.strip()):
@@ -430,10 +430,10 @@ def _with_arguments(name: str, parts: list[str]) -> Template:
             key, value = _split_name(part)
         if key is None:
             positional.append(value)
-        elif is_number(key := key.strip()):
-            numbered[int(key)] = value.strip()
+        elif is_number(key := key.strip(BLANKS)):
+            numbered[int(key)] = value.strip(BLANKS)
         else:
-            named[key] = value.strip()
+            named[key] = value.strip(BLANKS)
     return numbered_in_place(name, positional, named, numbered)
 
 
