@@ -81,6 +81,7 @@ from kbsource.wikitext.templates import (
 from kbsource.wikitext.walk import CutText, Walker, expand_braces, lift_numbers, match_brackets, without_stray_marks
 
 _NOTHING = f"{CUTS}{LINE} \n"
+_CUT_BLOCKS = CUTS + BLOCK
 _BLANK_NAME = f"{CUTS}{PIPE}: _\n"  # what no template's name is made of
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
@@ -216,14 +217,14 @@ class PagePreparation:
         numbers = inner
         if kind is not None and (template := split_template(unmark_separators(inner), self._facts.code)) is not None:
             numbers = self._references.template(kind, template, inner)
-        elif not shown.strip(CUTS):
+        elif not shown.strip(_CUT_BLOCKS):
             pass
         elif CUT in shown and without_numbers(numbered := self._worked_out_again(inner, depth)) == shown:
             return numbered
         if not has_numbers(numbers):
             return shown
-        if shown[:1] == CUT and not shown.strip(CUT):
-            return cut_out(numbers)
+        if shown[:1] == CUT and not shown.strip(CUT + BLOCK):
+            return cut_out(numbers) + BLOCK * shown.endswith(BLOCK)
         return shown + "".join(NUMBERED.findall(numbers)) if shown[-1:].isalnum() else shown
 
     def _worked_out_again(self, inner: str, depth: int) -> str:
@@ -236,12 +237,14 @@ class PagePreparation:
         is_listed = inner[:1] == CUT  # see _LISTED_WORK
         fixed = None if is_listed else self._fixed_outcome(inner.partition("|")[0])
         if fixed is not None:
-            if fixed[1] == "unknown":
-                if self._expansion is not None and (text := self._expand(inner, fixed[0], depth)) is not None:
+            name, outcome, ends_paragraph = fixed
+            if outcome == "unknown":
+                if self._expansion is not None and (text := self._expand(inner, name, depth)) is not None:
                     return text
                 if not depth and WORDS_ALONE.fullmatch(inner):
                     return f"{SAID}{inner}{SAID}"
-            return self._leave_out(inner, *fixed)
+            left = self._leave_out(inner, name, outcome)
+            return left + BLOCK if ends_paragraph and not depth else left
         template = split_template(inner, self._facts.code)
         if template is None:
             self.losses["broken_markup"] += 1

@@ -167,7 +167,23 @@ def decode_references(text: str) -> str:
     """
     if "&" not in text:
         return text
-    return _REFERENCE.sub(lambda match: _decode(match[0]), text).replace("&", _AMPERSAND)
+    return _REFERENCE.sub(_decoded, text).replace("&", _AMPERSAND)
+
+
+# An address as far as it goes, and what references of it stand for that no address holds.
+_OPEN_FREE_ADDRESS = re.compile(r"(?i:https?|ftp|irc)://[^\s\[\]<>\"]*\Z")
+_NOT_IN_ADDRESS = frozenset(LITERAL_OF[sign] for sign in "[]{|}")
+_LONGEST_ADDRESS = 2000
+
+
+def _decoded(match: re.Match[str]) -> str:
+    """What a reference stands for; in an address a bracket or pipe is escaped."""
+    decoded = _decode(match[0])
+    if decoded in _NOT_IN_ADDRESS:
+        start = match.start()
+        if _OPEN_FREE_ADDRESS.search(match.string, max(start - _LONGEST_ADDRESS, 0), start):
+            return f"%{ord(unliteral(decoded)):02X}"
+    return decoded
 
 
 @lru_cache(maxsize=1 << 12)
@@ -357,7 +373,6 @@ def _end_of_comment(out: list[str], text: str, position: int, losses: Counter[st
 
 
 _OPEN_ADDRESS = re.compile(r"\[(?:https?:)?//[^\s\[\]<>\"]*\Z", re.IGNORECASE)
-_LONGEST_ADDRESS = 2000
 _TEXT_ATTRIBUTE = re.compile(r"(?<![\w-])text\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
 
 

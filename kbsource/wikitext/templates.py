@@ -284,13 +284,15 @@ def render(template: Template, page: PageFacts) -> Rendering:
 
 
 @cache
-def fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str] | None]:
-    """What gives name and outcome, ``dropped`` or ``unknown``, of a use whose arguments do not matter, by what stands
-    before its first pipe; None for all others: parser functions, variables, what can be no template."""
+def fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str, bool] | None]:
+    """What gives name and outcome, ``dropped`` or ``unknown``, of a use whose arguments do not matter, and whether it
+    ends a paragraph, by what stands before its first pipe; None for all others: parser functions, variables, what can
+    be no template."""
     find = find_rule(lang)
+    ends_paragraph = _paragraph_ends(lang)
 
     @lru_cache(maxsize=1 << 14)
-    def fixed_outcome(head: str) -> tuple[str, str] | None:
+    def fixed_outcome(head: str) -> tuple[str, str, bool] | None:
         bare = head.strip()
         if len(head) > _LONGEST_NAME or ":" in head or _NO_TITLE.search(bare) or bare in magic().variables:
             return None
@@ -298,9 +300,19 @@ def fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str] | None]:
         if not name:
             return None
         rule = find(name)
-        return (name, rule.outcome) if rule.function is None and rule.outcome != "infobox" else None
+        if rule.function is not None or rule.outcome == "infobox":
+            return None
+        return name, rule.outcome, rule.outcome == "dropped" and name in ends_paragraph
 
     return fixed_outcome
+
+
+def _paragraph_ends(lang: str) -> frozenset[str]:
+    """The names of templates that show nothing of the text and end the paragraph: lists of notes, and what makes the
+    text go on below a picture."""
+    notes = read_rules("citations")["notes"]
+    lists = [name for code in ("en", lang) for name in notes.get(code, {}).get("list", ())]
+    return frozenset((*lists, *read_rules("magic")["clearing_templates"]))
 
 
 @cache

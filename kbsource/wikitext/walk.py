@@ -244,7 +244,13 @@ class _Brackets:
                     add((text[self._position : opener], text[opener + 2 : after - 1], None, text[opener:end]))
                     self._position = end
             elif kind == "external":
-                if not stack:
+                if stack and text[end : end + 1] == "]" != text[end + 1 : end + 2]:  # the brackets end the link around
+                    edits.append(_Edit(start, start + 1, _PLAIN_OPEN, False))
+                    opener, after = stack.pop()
+                    if not stack:
+                        add((text[self._position : opener], text[opener + 2 : after - 1], None, text[opener : end + 1]))
+                        self._position = end + 1
+                elif not stack:
                     add((text[self._position : start], "", None, text[start:end]))
                     self._position = end
             elif kind == "external_opener":
