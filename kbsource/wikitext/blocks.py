@@ -36,9 +36,9 @@ _LINK_OF_LINES = re.compile(r"\[\[[^\[\]|\n]*:[^\[\]|\n]*\|(?:[^\[\]]|\[\[[^\[\]
 _ORPHAN = re.compile(rf"(?:\A|\n)[ \t\x02{DIGIT}]*\|[-}}+]")
 _LINE_ENDS = f" \t{CUTS}"
 _LINE_MARKS = frozenset("*#:;=-")
-# Attributes that no pipe parts from the cell's text, as the template behind them would.
+# Attributes that no pipe parts from the cell's text, as the template behind them would that is cut.
 _ATTRIBUTES_ALONE = re.compile(
-    r"\s*(?:(?:colspan|rowspan|align|valign|bgcolor|style|class|width|scope)\s*=\s*(?:\"[^\"\n]*\"|[\w#%]+)\s*)+",
+    r"\s*(?:(?:colspan|rowspan|align|valign|bgcolor|style|class|width|scope)\s*=\s*(?:\"[^\"\n]*\"|[\w#%]+)\s*)+(?=\x02)",
     re.IGNORECASE,
 )
 _SPAN = re.compile(r"\b(colspan|rowspan)\s*=\s*[\"']?\s*(\d{1,4})", re.IGNORECASE)
@@ -154,18 +154,25 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
     stack: list[RawTable] = []
     in_caption = False
     is_numbered = has_numbers(source)
-    for line in source.split("\n"):
+    n_hidden = 0  # tables in a caption, which nobody sees, that are open
+    last_closer = source.count("\n", 0, max(source.rfind("]]"), 0))
+    for number, line in enumerate(source.split("\n")):
         numbers: list[int] = []
         if is_numbered and (numbers := mark_numbers(line)):
             line = without_numbers(line)
             if stack:
                 stack[-1].numbers += numbers
         stripped = line.strip(_LINE_ENDS)
+        if line[-1:] == CUT and "=" in stripped:
+            stripped += CUT  # what is cut shows where a cell's attributes end
         first = stripped[:1]
         if not stack or (first in ":*#{" and "{|" in stripped and stripped.lstrip(f":*# {CUTS}").startswith("{|")):
             table = RawTable(numbers=[] if stack else numbers)
+            if n_hidden or (stack and number < last_closer and _is_in_caption(stack[-1])):
+                n_hidden += 1
+            else:
+                tables.append(table)
             stack.append(table)
-            tables.append(table)
             in_caption = False
             continue
         table = stack[-1]
@@ -174,6 +181,7 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
             if second == "}":
                 if len(stack) > 1:
                     stack.pop()
+                    n_hidden = max(n_hidden - 1, 0)
                 in_caption = False
                 if rest := stripped[2:].strip():
                     _continue_cell(stack[-1], rest)
@@ -198,6 +206,14 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
             _continue_cell(table, line)
 
 
+def _is_in_caption(table: RawTable) -> bool:
+    """Whether the last cell opens a link of a file that it does not close, so that a table in it is of the caption."""
+    text = table.rows[-1][-1].text if table.rows and table.rows[-1] else ""
+    opener = text.rfind("[[")
+    link = text[opener:] if opener >= 0 else ""
+    return ":" in link.partition("|")[0] and "|" in link and "]]" not in link
+
+
 def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
     if not table.rows:
         table.rows.append([])
@@ -206,7 +222,7 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
         line = line.replace("!!", "||")
     for piece in line.split("||") if "||" in line else (line,):
         content, attributes = _without_attributes(piece) if "|" in piece else (piece, "")
-        if "=" in content and not attributes and (alone := _ATTRIBUTES_ALONE.match(content)):
+        if "=" in content and not attributes and CUT in content and (alone := _ATTRIBUTES_ALONE.match(content)):
             content, attributes = content[alone.end() :], alone[0]
         if "]]" in content and row:
             content = _end_open_link(row, content)

@@ -118,7 +118,8 @@ def _in_line(tag: re.Match[str]) -> str:
     start = text.rfind("\n", max(tag.start() - _LONGEST_HEADING, 0), tag.start()) + 1
     first = text[start : start + 1]
     if first in _LIST_MARKS and start < tag.start():
-        return BREAK
+        is_stray = tag[1] and tag[2].lower() != "p" and f"<{tag[2].lower()}" not in text[: tag.start()].lower()
+        return CUT if is_stray else BREAK
     if first != "=":
         return ""
     end = text.find("\n", tag.end(), tag.end() + _LONGEST_HEADING)
@@ -172,6 +173,7 @@ def decode_references(text: str) -> str:
 
 # An address as far as it goes, and what references of it stand for that no address holds.
 _OPEN_FREE_ADDRESS = re.compile(r"(?i:https?|ftp|irc)://[^\s\[\]<>\"]*\Z")
+_NEWLINES = frozenset(["&#10;", "&#xa;", "&#x0a;"])
 _NOT_IN_ADDRESS = frozenset(LITERAL_OF[sign] for sign in "[]{|}")
 _LONGEST_ADDRESS = 2000
 
@@ -179,10 +181,10 @@ _LONGEST_ADDRESS = 2000
 def _decoded(match: re.Match[str]) -> str:
     """What a reference stands for; in an address a bracket or pipe is escaped."""
     decoded = _decode(match[0])
-    if decoded in _NOT_IN_ADDRESS:
+    if decoded in _NOT_IN_ADDRESS or (decoded == " " and match[0].lower() in _NEWLINES):
         start = match.start()
         if _OPEN_FREE_ADDRESS.search(match.string, max(start - _LONGEST_ADDRESS, 0), start):
-            return f"%{ord(unliteral(decoded)):02X}"
+            return "%0A" if decoded == " " else f"%{ord(unliteral(decoded)):02X}"
     return decoded
 
 

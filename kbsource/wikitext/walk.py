@@ -665,11 +665,14 @@ class Walker:
         start = self._length
         if link.text is None:
             self._add_text(_shown(written, target))
+        elif any(isinstance(node, Wikilink) for node in link.text.nodes):
+            self._losses["broken_markup"] += 1  # a link in a link's label: the inner one holds, and the outer is text
+            self._n_prefix = 0
+            self._add_text(f"{written} ")
+            self._add_nodes(link.text.nodes)
+            return False
         else:
             self._add_nodes(link.text.nodes, is_label=True)
-            if self._links and self._links[-1][0] >= start:
-                self._losses["broken_markup"] += 1  # a link in a link's label: the inner one holds
-                return False
             if self._length == start and not str(link.text).isspace():
                 self._add_text(pipe_trick(unliteral(written)))
         return self._close(start, target, written, is_made=is_made)

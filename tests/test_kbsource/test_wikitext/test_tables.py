@@ -134,3 +134,13 @@ def test_unnamed_fields_of_an_infobox_have_their_numbers() -> None:
         ("5", "y"),
         ("name", "x"),
     ]
+
+
+def test_tables_in_a_caption_in_a_cell_go_with_it() -> None:
+    parsed = parse("{|\n|foo\n|[[File:A.jpg|thumb|\n{|\n|bar\n{|\n|baz\n|}\n|}\n]]\n|z\n{|\n|in\n|}\n|}")
+    shown = [[[cell.content.text for cell in row] for row in table.rows] for table in parsed.tables]
+    assert shown == [[["foo", "", "z"]], [["in"]]]
+
+
+def test_attributes_alone_are_text_unless_something_is_cut_behind_them() -> None:
+    assert cells("{|\n| align=center {{zzz}}\n| align=center\n|}") == [["", "align=center"]]
