@@ -33,6 +33,11 @@ class Language:
     disambiguation_words: frozenset[str]  #: behaviour switches that mark a disambiguation page, ``__DISAMBIG__`` always
     infobox_prefixes: tuple[str, ...]  #: lower-case prefixes that template names of infoboxes start with
     infobox_suffixes: tuple[str, ...]  #: lower-case suffixes that template names of infoboxes end with
+    #: inside of a regex character class of the characters before ``[[`` that belong to the link; empty for languages
+    #: whose links have no prefix
+    link_prefix: str
+    behaviour_switches: tuple[str, ...]  #: behaviour switches whose letter case counts, with their underscores
+    behaviour_switches_any_case: tuple[str, ...]  #: the others
 
     def link_trail_pattern(self) -> re.Pattern[str]:
         """A regex for ``match(text, position)`` at the end of a link: what the link swallows.
@@ -40,6 +45,14 @@ class Language:
         It never matches where the language has no trail.
         """
         return _trail_pattern(self.link_trail, self.link_trail_sequences)
+
+    def link_prefix_pattern(self) -> re.Pattern[str] | None:
+        """A regex that finds what belongs to a link at the end of the text before it; None where nothing does."""
+        return re.compile(rf"[{self.link_prefix}]+\Z") if self.link_prefix else None
+
+    def switch_pattern(self) -> re.Pattern[str]:
+        """A regex for the language's behaviour switches."""
+        return _switch_pattern(self.code)
 
 
 @cache
@@ -49,6 +62,24 @@ def _trail_pattern(letters: str, sequences: tuple[str, ...]) -> re.Pattern[str]:
     if sequences:
         return re.compile(f"(?:[{letters}]|{'|'.join(sequences)})+")
     return re.compile(f"[{letters}]+")
+
+
+@cache
+def _switch_pattern(code: str) -> re.Pattern[str]:
+    facts = language(code)
+    exact = {*facts.behaviour_switches, *facts.disambiguation_words}
+    words = sorted([*exact, *facts.behaviour_switches_any_case], key=lambda word: (-len(word), word))
+    start = "__" if all(word.startswith("__") for word in words) else ""
+    # Words that begin with other underscores are found by their first character.
+    first = start or f"[{''.join(sorted({word[0] for word in words}))}]"
+    rest = [re.escape(word[len(start) or 1 :]) for word in words]
+    if not start:
+        rest = [f"(?<={word[0]}){piece}" for word, piece in zip(words, rest, strict=True)]
+    return re.compile(
+        f"{first}(?:"
+        + "|".join([piece if word in exact else f"(?i:{piece})" for word, piece in zip(words, rest, strict=True)])
+        + ")"
+    )
 
 
 _SECTION = re.compile(r"^\[([^\]\n]+)\]\n", re.MULTILINE)
@@ -110,6 +141,9 @@ def language(code: str) -> Language:
         disambiguation_words=frozenset(both("disambiguation_words")),
         infobox_prefixes=distinct("infobox_prefixes"),
         infobox_suffixes=distinct("infobox_suffixes"),
+        link_prefix=own.get("link_prefix", default["link_prefix"]),
+        behaviour_switches=distinct("behaviour_switches"),
+        behaviour_switches_any_case=distinct("behaviour_switches_any_case"),
     )
 
 

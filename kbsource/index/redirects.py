@@ -39,7 +39,9 @@ _PLACED = schema_of(RedirectRow).insert(0, pa.field("part", pa.int32()))
 @cache
 def _opening(lang: str) -> re.Pattern[str]:
     words = sorted(language(lang).redirect_words, key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
+    # The dotted capital of Turkic languages has a combining dot in lower case, which nobody writes.
+    written = [re.escape(word).replace("i\u0307", "(?:i\u0307?|\u0130)") for word in words]
+    return re.compile("|".join(written), re.IGNORECASE)
 
 
 def parse_redirect(text: str, lang: str) -> tuple[str, str | None] | None:

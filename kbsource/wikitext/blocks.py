@@ -10,12 +10,14 @@ from typing import NamedTuple
 from kbsource.records import Element
 from kbsource.titles import Target
 from kbsource.wikitext.markers import (
+    BREAK,
     CUT,
     CUTS,
     DIGIT,
     FRAGMENT,
     HEADING,
     LIST,
+    PIPE,
     PLACE,
     PRE,
     has_numbers,
@@ -29,12 +31,14 @@ _TABLE_LINE = re.compile(
     rf"\n[ \t:*#\x02{DIGIT}]*\{{\|[^\n]*|\n[ \t\x02{DIGIT}]*\|\}}|\n=[^\n]*=[ \t\x02{DIGIT}]*(?=\n|\Z)"
 )
 _CELL_MARKS = frozenset("|!")
+_LONGEST_LINK = 10  # cells
+_LINK_OF_LINES = re.compile(r"\[\[[^\[\]|\n]*:[^\[\]|\n]*\|(?:[^\[\]]|\[\[[^\[\]]*\]\]){0,2000}?\]\]")
 _ORPHAN = re.compile(rf"(?:\A|\n)[ \t\x02{DIGIT}]*\|[-}}+]")
 _LINE_ENDS = f" \t{CUTS}"
 _LINE_MARKS = frozenset("*#:;=-")
-# Attributes that no pipe parts from the cell's text, as the template behind them would.
+# Attributes that no pipe parts from the cell's text, as the template behind them would that is cut.
 _ATTRIBUTES_ALONE = re.compile(
-    r"\s*(?:(?:colspan|rowspan|align|valign|bgcolor|style|class|width|scope)\s*=\s*(?:\"[^\"\n]*\"|[\w#%]+)\s*)+",
+    r"\s*(?:(?:colspan|rowspan|align|valign|bgcolor|style|class|width|scope)\s*=\s*(?:\"[^\"\n]*\"|[\w#%]+)\s*)+(?=\x02)",
     re.IGNORECASE,
 )
 _SPAN = re.compile(r"\b(colspan|rowspan)\s*=\s*[\"']?\s*(\d{1,4})", re.IGNORECASE)
@@ -112,6 +116,8 @@ def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str
     """The text with the rows that stand outside of tables replaced by place lines, and adds them as tables."""
     if not _ORPHAN.search(text):
         return text
+    # Lines of a file's caption begin no rows.
+    text = _LINK_OF_LINES.sub(lambda link: link[0].replace("\n", PIPE), text) if "[[" in text else text
     out: list[str] = []
     rows: list[str] = []  # of the table at work, or lines that may turn out to begin one
     is_table = False
@@ -122,7 +128,7 @@ def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str
             out.extend(rows)
         elif any(line.lstrip(_LINE_ENDS)[:2] not in ("|}", "|-") for line in rows):
             out.append(f"{PLACE}T{len(tables)}")
-            parse_table("\n".join(("{|", *rows)), tables)
+            parse_table("\n".join(("{|", *rows)).replace(PIPE, "\n"), tables)
             losses["broken_markup"] += 1
         is_table = False
         rows.clear()
@@ -140,7 +146,7 @@ def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str
             end()
             out.append(line)
     end()
-    return "\n".join(out)
+    return "\n".join(out).replace(PIPE, "\n")
 
 
 def parse_table(source: str, tables: list[RawTable]) -> None:
@@ -148,18 +154,25 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
     stack: list[RawTable] = []
     in_caption = False
     is_numbered = has_numbers(source)
-    for line in source.split("\n"):
+    n_hidden = 0  # tables in a caption, which nobody sees, that are open
+    last_closer = source.count("\n", 0, max(source.rfind("]]"), 0))
+    for number, line in enumerate(source.split("\n")):
         numbers: list[int] = []
         if is_numbered and (numbers := mark_numbers(line)):
             line = without_numbers(line)
             if stack:
                 stack[-1].numbers += numbers
         stripped = line.strip(_LINE_ENDS)
+        if line[-1:] == CUT and "=" in stripped:
+            stripped += CUT  # what is cut shows where a cell's attributes end
         first = stripped[:1]
         if not stack or (first in ":*#{" and "{|" in stripped and stripped.lstrip(f":*# {CUTS}").startswith("{|")):
             table = RawTable(numbers=[] if stack else numbers)
+            if n_hidden or (stack and number < last_closer and _is_in_caption(stack[-1])):
+                n_hidden += 1
+            else:
+                tables.append(table)
             stack.append(table)
-            tables.append(table)
             in_caption = False
             continue
         table = stack[-1]
@@ -168,6 +181,7 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
             if second == "}":
                 if len(stack) > 1:
                     stack.pop()
+                    n_hidden = max(n_hidden - 1, 0)
                 in_caption = False
                 if rest := stripped[2:].strip():
                     _continue_cell(stack[-1], rest)
@@ -192,6 +206,14 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
             _continue_cell(table, line)
 
 
+def _is_in_caption(table: RawTable) -> bool:
+    """Whether the last cell opens a link of a file that it does not close, so that a table in it is of the caption."""
+    text = table.rows[-1][-1].text if table.rows and table.rows[-1] else ""
+    opener = text.rfind("[[")
+    link = text[opener:] if opener >= 0 else ""
+    return ":" in link.partition("|")[0] and "|" in link and "]]" not in link
+
+
 def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
     if not table.rows:
         table.rows.append([])
@@ -200,8 +222,10 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
         line = line.replace("!!", "||")
     for piece in line.split("||") if "||" in line else (line,):
         content, attributes = _without_attributes(piece) if "|" in piece else (piece, "")
-        if "=" in content and not attributes and (alone := _ATTRIBUTES_ALONE.match(content)):
+        if "=" in content and not attributes and CUT in content and (alone := _ATTRIBUTES_ALONE.match(content)):
             content, attributes = content[alone.end() :], alone[0]
+        if "]]" in content and row:
+            content = _end_open_link(row, content)
         content = content.strip()
         if content and content[0] in _LINE_MARKS:
             content = CUT + content  # not at the start of a line, so no list and no heading
@@ -210,6 +234,27 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
             row.append(RawCell(content, is_header, **spans))
         else:
             row.append(RawCell(content, is_header))
+
+
+def _end_open_link(row: list[RawCell], content: str) -> str:
+    """What is left of a cell whose beginning ends a link that a cell before it opened; that cell takes the rest.
+
+    Source: MediaWiki's Parser, which reads links after tables, so that a label goes on in the next cell.
+    """
+    end = content.index("]]")
+    if "[[" in content[:end]:
+        return content
+    for number in range(len(row) - 1, max(len(row) - 1 - _LONGEST_LINK, -1), -1):
+        text = row[number].text
+        opener = text.rfind("[[")
+        if opener >= 0:
+            if "|" in text[opener:] and "]]" not in text[opener:]:
+                between = [cell.text for cell in row[number + 1 :]]
+                row[number] = row[number]._replace(text=" ".join((text, *between, content[: end + 2])))
+                row[number + 1 :] = [cell._replace(text="") for cell in row[number + 1 :]]
+                return content[end + 2 :]
+            return content
+    return content
 
 
 def _without_attributes(piece: str) -> tuple[str, str]:
@@ -426,7 +471,7 @@ def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
             add(_cell(piece, offset, links[first:last]))
             first = last
             next_start = links[first][0] if first < n_links else beyond
-        elif "\n" in piece or LIST in piece or PRE in piece or HEADING in piece or PLACE in piece:
+        elif "\n" in piece or BREAK in piece or LIST in piece or PRE in piece or HEADING in piece or PLACE in piece:
             add(_cell(piece, offset, NO_LINKS))
         else:
             add(TextCell(piece.strip(), ()))
@@ -435,7 +480,18 @@ def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
 
 
 def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
-    """The text of a cell: its lines without list marks, blank ones left out, joined by newlines."""
+    """The text of a cell: its lines without list marks, blank ones left out, joined by newlines.
+
+    A line break begins a line, but within a link.
+    """
+    if BREAK in text:
+        for link in links:
+            text = (
+                text[: link[0] - offset]
+                + text[link[0] - offset : link[1] - offset].replace(BREAK, " ")
+                + text[link[1] - offset :]
+            )
+        text = text.replace(BREAK, "\n")
     if not ("\n" in text or LIST in text or PRE in text or HEADING in text or PLACE in text):
         shift = offset + len(text) - len(text.lstrip())
         return TextCell(text.strip(), tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))

@@ -15,7 +15,7 @@ from kbsource.titles import clean_title, split_namespace, upper_first
 from kbsource.wikitext.asked import MODULE, Asked
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import CHOICES, namespace_text, nth
-from kbsource.wikitext.markers import CURRENCY, CUT, LINE, NUMBER, as_expanded, unmark_separators
+from kbsource.wikitext.markers import BLANKS, CURRENCY, CUT, LINE, NUMBER, as_expanded, unmark_separators
 from kbsource.wikitext.templates import (
     TemplateRule,
     find_function,
@@ -197,11 +197,11 @@ class Frame:
             return value
         text, frame, is_stripped = value
         found = frame.read(text)
-        self._arguments[name] = found = found.strip() if is_stripped else found
+        self._arguments[name] = found = found.strip(BLANKS) if is_stripped else found
         return found
 
     def _parameter(self, node: Parameter) -> str:
-        name = self.read(node.name).strip()
+        name = self.read(node.name).strip(BLANKS)
         value = self._argument(name)
         if value is not None:
             return self.engine.give(value)
@@ -213,10 +213,10 @@ class Frame:
         head = self.read(node.head)
         if ":" in head and (found := find_function(head)):
             return self._function(*found, node.parts)
-        if not node.parts and (variable := find_variable(head.strip())):
+        if not node.parts and (variable := find_variable(head.strip(BLANKS))):
             return engine.by_rule(wiki.find_rule(variable), Template(variable, (), {}))
         name = wiki.name_template(head)
-        if not name or head.lstrip().startswith(":"):
+        if not name or head.lstrip(BLANKS).startswith(":"):
             return engine.unknown()
         rule = wiki.find_rule(name)
         text = None
@@ -259,7 +259,7 @@ class Frame:
                 number += 1
                 arguments[str(number)] = (value, self, False)
             else:
-                arguments[self.read(key).strip()] = (value, self, True)
+                arguments[self.read(key).strip(BLANKS)] = (value, self, True)
         return Frame(self.engine, title, names=names, arguments=arguments, parent=parent)
 
     def _function(self, name: str, first: str, parts: Parts) -> str:
@@ -267,15 +267,15 @@ class Frame:
         if name in _EXPRESSIONS:
             engine.spend(len(first) // _CHARS_OF_EXPRESSION_A_UNIT)
         if name in CHOICES:
-            return CHOICES[name](first.strip(), parts, self.read)
+            return CHOICES[name](first.strip(BLANKS), parts, self.read)
         if name == "#ifexist":
-            title = first.strip()
+            title = first.strip(BLANKS)
             is_there = bool(title) and engine.look_up() and wiki.exists(title)
             return nth(parts, 0 if is_there else 1, self.read)
         if name == "#invoke":
-            return self._invoke(first.strip(), parts)
+            return self._invoke(first.strip(BLANKS), parts)
         if name == "#tag":  # white space around its content stays
-            name = f"#tag:{first.strip().lower()}"
+            name = f"#tag:{first.strip(BLANKS).lower()}"
             values = tuple(self.read(value if key is None else (*key, "=", *value)) for key, value in parts)
         else:
             values = (first, *(nth(parts, number, self.read) for number in range(len(parts))))

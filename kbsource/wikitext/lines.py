@@ -6,14 +6,18 @@ import re
 from collections import Counter
 
 from kbsource.wikitext.markers import (
+    APOSTROPHE,
+    BLOCK,
     CUT,
     CUTS,
     DIGIT,
     DIGITS,
+    EMPTY_LABEL,
     HEADING,
     LIST,
     LITERAL_OF,
     N_DIGITS,
+    NUMBER,
     PRE,
     TEMPLATE_LINK,
     TRAIL_STOP,
@@ -28,9 +32,6 @@ _LIST_PREFIX = re.compile(rf"\n([*#:]{{1,{MAX_LIST_DEPTH}}})(?![*#:;])")
 _LINE_START = re.compile(r"\n(?:=[^\n]*|[*#:;]+[^\n]*|-{4,}| [^\n]*)")
 # An address whose scheme has no slashes is one where something follows at once.
 _TERM_TOKEN = re.compile(r"[\[\]]|'{2,}|://|\b(?:mailto|news|sips?|sms|tel|urn|xmpp|geo|magnet|bitcoin):(?=\S)|:")
-_SWITCH = re.compile(r"__(\w{2,60}?)__")
-# Source: the words that MessagesEn.php of MediaWiki 1.39 has with 0.
-_ANY_CASE = frozenset("NOTOC NOGALLERY FORCETOC TOC NOEDITSECTION NOTITLECONVERT NOTC NOCONTENTCONVERT NOCC".split())
 _SIGNATURE = re.compile(r"~{3,5}")
 _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 
@@ -55,6 +56,8 @@ _CLOSE_UP = frozenset(",.)")  # no space is left before them where something was
 _SEPARATED = frozenset(",.);")  # no comma or semicolon is left before them
 _SEPARATORS = frozenset(",;")
 _DIGITS = frozenset(DIGITS)
+_TRAIL_SIGNS = frozenset("\"'’“„»-–")  # signs that are in some language's link trail
+_BLANK_ENDS = frozenset(["", " ", "\n", "]"])
 
 
 def mark_lines(text: str) -> str:
@@ -118,19 +121,19 @@ def _definition_colon(content: str) -> int:
     return -1
 
 
-def remove_switches(text: str, losses: Counter[str], switches: set[str]) -> str:
-    """The text without ``__NOTOC__`` and its kin, which are added to ``switches``, and without signatures."""
+def remove_switches(text: str, losses: Counter[str], switches: set[str], pattern: re.Pattern[str]) -> str:
+    """The text without ``__NOTOC__`` and its kin, which are added to ``switches``, and without signatures.
+
+    ``pattern`` finds the switches of the wiki's language.
+    """
 
     def replace(match: re.Match[str]) -> str:
-        name = match[1]
-        if (name.upper() != name and name.upper() not in _ANY_CASE) or not any(map(str.isalpha, name)):
-            return match[0]
         switches.add(match[0].upper())
         losses["behaviour_switch"] += 1
         # A heading may begin behind it; a blank is no indent.
         return CUT if match.string[match.end() : match.end() + 1] == " " else ""
 
-    text = _SWITCH.sub(replace, text)
+    text = pattern.sub(replace, text)
     if "~" in text and "~~~" in text:  # one character is found many times as fast as three
         text, n_signatures = _SIGNATURE.subn(CUT, text)
         losses["signature"] += n_signatures
@@ -164,8 +167,10 @@ def _variant(match: re.Match[str]) -> str:
     return body.strip()
 
 
-def tidy(text: str) -> str:
+def tidy(text: str, *, has_prefixes: bool = False) -> str:
     """The text without cut marks and with single spaces.
+
+    ``has_prefixes``: letters before a link belong to it, so a stop stays where something was cut between them.
 
     Where something was cut, brackets left with nothing in them go, and so does the space before a comma, full stop
     or closing bracket. Directly after a link a stop remains, so that ``[[bus]]<ref/>es`` has no link trail.
@@ -176,7 +181,7 @@ def tidy(text: str) -> str:
             text = _without_empty_brackets(text)
         if _CUT_AFTER_PARENTHESIS.search(text):
             text = _PARENTHESIS_START.sub(lambda found: "(" + cut_out(found).removesuffix(CUT), text)
-        text = _join_cuts(text)
+        text = _join_cuts(text, has_prefixes)
     text = text.replace("\t", " ").replace("\u00a0", " ")
     return single_spaces(text)
 
@@ -194,7 +199,7 @@ def _without_empty_brackets(text: str) -> str:
     return "".join((*pieces, text[end:])) if pieces else text
 
 
-def _join_cuts(text: str) -> str:
+def _join_cuts(text: str, has_prefixes: bool) -> str:
     """The text without cut marks, by looking at both sides of each."""
     pieces = iter(text.split(CUT))
     before = next(pieces)
@@ -214,7 +219,9 @@ def _join_cuts(text: str) -> str:
             if is_spaced:
                 add(" ")
                 is_spaced = False
-            elif before[-1:] == "]" and before[-2:] == "]]" and first.isalnum():
+            elif (before[-1:] == "]" and before[-2:] == "]]" and (first.isalnum() or first in _TRAIL_SIGNS)) or (
+                has_prefixes and first == "[" and piece[:2] == "[[" and before[-1:] not in _BLANK_ENDS
+            ):
                 add(TRAIL_STOP)
             if numbers:
                 placed.append((len(out), numbers))
@@ -265,6 +272,62 @@ def _put_back(out: list[str], place: int, digits: str) -> None:
     out.insert(0, digits)
 
 
+_ENDED = re.compile(f" *{BLOCK}[{BLOCK} \\t]*")
+_LINK_WITH_BLOCK = re.compile(rf"\[\[[^\[\]{BLOCK}]*{BLOCK}[^\[\]]*\]\]")
+_WHOLE_LINES = frozenset("*#:;=")
+_KEPT_LABEL = EMPTY_LABEL.replace(BLOCK, NUMBER)
+
+
+def end_paragraphs(text: str) -> str:
+    """The text with a paragraph break for each element that ends one; in list items, headings and links a space."""
+    out: list[str] = []
+    position = 0
+    while (found := text.find(BLOCK, position)) >= 0:
+        start = text.rfind("\n", position, found) + 1 or position
+        end = text.find("\n", found)
+        if end < 0:
+            end = len(text)
+        line = text[start:end].replace(EMPTY_LABEL, _KEPT_LABEL)
+        if "[[" in line:
+            line = _LINK_WITH_BLOCK.sub(lambda link: link[0].replace(BLOCK, " "), line)
+        is_whole = line.lstrip(CUTS)[:1] in _WHOLE_LINES
+        line = _ENDED.sub(" " if is_whole else "\n\n", line).replace(_KEPT_LABEL, EMPTY_LABEL)
+        out += (text[position:start], line)
+        position = end
+    out.append(text[position:])
+    return "".join(out)
+
+
+_LINK_WITH_QUOTES = re.compile(r"\[\[([^\[\]|\n]*)(\|[^\[\]\n]*)?\]\]")
+
+
+def _has_quotes_in_link(line: str) -> bool:
+    """Whether quotes stand behind an opener and before its closer."""
+    before = 0
+    while (quotes := line.find(_QUOTES, before)) >= 0:
+        opener = line.rfind("[[", before, quotes)
+        if opener >= 0 and line.find("]]", opener, quotes) < 0:
+            return True
+        before = quotes + 2
+    return False
+
+
+def _strip_links(line: str) -> str:
+    """The line whose links hold no quotes any more: those of a target are text, those of a label are its own.
+
+    Source: handleInternalLinks2 of MediaWiki's Parser, which comes before the quotes of the line.
+    """
+
+    def strip(link: re.Match[str]) -> str:
+        if "''" not in link[0]:
+            return link[0]
+        label = link[2] or ""
+        return f"[[{link[1].replace(_QUOTE, APOSTROPHE)}{_strip_line(label) if _QUOTES in label else label}]]"
+
+    return _LINK_WITH_QUOTES.sub(strip, line)
+
+
+_QUOTE, _QUOTES = "'", "''"
 _RUN = re.compile(r"('{2,})")
 
 
@@ -281,7 +344,10 @@ def strip_quotes(text: str) -> str:
         if end < 0:
             end = len(text)
         out.append(text[position:start])
-        out.append(_strip_line(text[start:end]))
+        line = text[start:end]
+        if "[[" in line and _has_quotes_in_link(line):
+            line = _strip_links(line)
+        out.append(_strip_line(line))
         position = end
         found = text.find("''", end)
     out.append(text[position:])

@@ -25,6 +25,9 @@ LINE = "\x0b"  # what stands behind it begins a line, until the braces are done
 SAID = "\x0c"  # around a template that nobody knows and that may wrap words of a sentence
 TEMPLATE_LINK = "\x1c"  # directly after [[ of a link that a template makes and no editor of the page wrote
 NUMBER = "\x1d"  # behind a currency sign whose number a template had that shows nothing, until the braces are done
+BREAK = "\x1e"  # a line break within a line: a newline in cells and infobox values, a space elsewhere
+BLOCK = "\x1f"  # an element that ends the paragraph was cut here; in a link's label alone: it shows nothing
+EMPTY_LABEL = f"|{BLOCK}]]"  # the end of a link whose label shows nothing
 CURRENCY = frozenset("$£€¥₹₽₩")
 
 # No document in UTF-8 can hold these either: the number of what was cut, in base 32, stands behind its CUT. All that
@@ -37,6 +40,9 @@ ANY_DIGITS = re.compile(f"{DIGITS[0]}[{DIGIT}]*")
 NUMBERED = re.compile(f"{DIGITS[0]}[{DIGIT}]{{{N_DIGITS - 1}}}")
 CUTS = CUT + DIGITS
 """What is stripped off where a cut would be."""
+
+BLANKS = " \t\n\r\x0b"
+"""What PHP's trim strips, and so MediaWiki: no-break spaces stay. A null byte stands for a pipe here."""
 
 _TEXT = "[]{}|<&='*#:;~_"
 _CONTROLS = "\x08" + "".join(chr(code) for code in range(0x0E, 0x1C))  # \x1c to \x1f are blanks to str.split

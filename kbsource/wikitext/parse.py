@@ -28,8 +28,18 @@ from kbsource.wikitext.expander import Definitions, Expander, Invoke, PageExpand
 from kbsource.wikitext.functions import inline
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import ERROR
-from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants, mark_lines, remove_switches, strip_quotes, tidy
+from kbsource.wikitext.lines import (
+    VARIANT_LANGS,
+    choose_variants,
+    end_paragraphs,
+    mark_lines,
+    remove_switches,
+    strip_quotes,
+    tidy,
+)
 from kbsource.wikitext.markers import (
+    BLOCK,
+    BREAK,
     CUT,
     CUTS,
     EQUALS,
@@ -71,13 +81,14 @@ from kbsource.wikitext.templates import (
     unmarked,
     visible_chars,
 )
-from kbsource.wikitext.walk import Walker, expand_braces, lift_numbers, match_brackets, without_stray_marks
+from kbsource.wikitext.walk import CutText, Walker, expand_braces, lift_numbers, match_brackets, without_stray_marks
 
 _NOTHING = f"{CUTS}{LINE} \n"
+_CUT_BLOCKS = CUTS + BLOCK
 _BLANK_NAME = f"{CUTS}{PIPE}: _\n"  # what no template's name is made of
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
-_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}]")  # what _settle looks for
+_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # what _settle looks for
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
 _LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
 _MONEY_IN_BRACKETS = re.compile(rf"\([^()\n{NUMBER}]{{0,200}}{NUMBER}[^()\n]{{0,200}}\)")
@@ -87,6 +98,7 @@ _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
 _ADDRESS = re.compile(
     r"\[https?://(?:\[[0-9A-Fa-f:.]+\])?+[^\s\[\]\"<>']*+(?:'[^\s\[\]\"<>']++)*+(?:\]|(?=[\[\"<]|''|[^\S \n]))"
 )
+_LONGEST_LABEL = 500
 _OPENED_ARGUMENT = re.compile(r"\A[^|\n\[\]]*\|[^\n\[\]]*=[ \t]*(?=\n)")
 # What a line of text with links, quotes and character references has not, nor begins with.
 _STRUCTURE = re.compile(r"\|[-+]|[{}<\n\x00\x01\x03-\x07\x0b-\x0d\x1c-\x1f]|__|~~~")
@@ -157,7 +169,8 @@ class PagePreparation:
             references.set_order(text)
         if SAID in text:
             text = _SAID.sub(self._said, text)
-        return self._settle(text)
+        text = self._settle(text)
+        return text.replace(BREAK, " ") if BREAK in text else text
 
     def _said(self, use: re.Match[str]) -> str:
         """The words that an unknown template wraps inside of a sentence, nothing elsewhere."""
@@ -183,8 +196,9 @@ class PagePreparation:
         if ERROR in text:
             text = text.replace(ERROR, CUT)
         text = decode_references(replace_tags(text, self.losses))
-        text = remove_switches(text, self.losses, self._switches)
-        return cut_tables(text, self._tables, self.losses)
+        text = remove_switches(text, self.losses, self._switches, self._facts.switch_pattern())
+        text = cut_tables(text, self._tables, self.losses)
+        return end_paragraphs(text) if BLOCK in text else text
 
     def _on_noted(self, inner: str, depth: int) -> str:
         """What ``_on_template`` gives, with the numbers of references in the use, and with its own where it makes some.
@@ -205,15 +219,15 @@ class PagePreparation:
             return shown
         numbers = inner
         if kind is not None and (template := split_template(unmark_separators(inner), self._facts.code)) is not None:
-            numbers = self._references.template(kind, template, inner, is_shown=bool(shown.strip(CUTS)))
-        elif not shown.strip(CUTS):
+            numbers = self._references.template(kind, template, inner, is_shown=bool(shown.strip(_CUT_BLOCKS)))
+        elif not shown.strip(_CUT_BLOCKS):
             self._references.hide(inner)
         elif CUT in shown and without_numbers(numbered := self._worked_out_again(inner, depth)) == shown:
             return numbered
         if not has_numbers(numbers):
             return shown
-        if shown[:1] == CUT and not shown.strip(CUT):
-            return cut_out(numbers)
+        if shown[:1] == CUT and not shown.strip(CUT + BLOCK):
+            return cut_out(numbers) + BLOCK * shown.endswith(BLOCK)
         return shown + "".join(NUMBERED.findall(numbers)) if shown[-1:].isalnum() else shown
 
     def _worked_out_again(self, inner: str, depth: int) -> str:
@@ -226,12 +240,14 @@ class PagePreparation:
         is_listed = inner[:1] == CUT  # see _LISTED_WORK
         fixed = None if is_listed else self._fixed_outcome(inner.partition("|")[0])
         if fixed is not None:
-            if fixed[1] == "unknown":
-                if self._expansion is not None and (text := self._expand(inner, fixed[0], depth)) is not None:
+            name, outcome, ends_paragraph = fixed
+            if outcome == "unknown":
+                if self._expansion is not None and (text := self._expand(inner, name, depth)) is not None:
                     return text
                 if not depth and WORDS_ALONE.fullmatch(inner):
                     return f"{SAID}{inner}{SAID}"
-            return self._leave_out(inner, *fixed)
+            left = self._leave_out(inner, name, outcome)
+            return left + BLOCK if ends_paragraph and not depth else left
         template = split_template(inner, self._facts.code)
         if template is None:
             self.losses["broken_markup"] += 1
@@ -269,8 +285,8 @@ class PagePreparation:
             text = _apart(text)
         if not depth:
             self.shown[template.name, "rendered"] += visible_chars(text)
-        if rendering.is_block:
-            text = f"\n\n{text}\n\n"
+        if rendering.is_block:  # an empty one keeps the list behind it at the beginning of a line
+            text = f"\n\n{text}\n\n" if text else f"{CUT}\n\n"
         return mark_separators(text) if depth else text
 
     def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
@@ -299,7 +315,8 @@ class PagePreparation:
         return box + (mark_separators(text) if depth else text) or CUT
 
     def _add_infobox(self, template: Template) -> str:
-        fields = [(without_marks(name).strip(), value) for name, value in template.named.items() if value]
+        unnamed = [(str(number), value) for number, value in enumerate(template.positional, 1) if value.strip(_NOTHING)]
+        fields = unnamed + [(without_marks(name).strip(), value) for name, value in template.named.items() if value]
         self._infoboxes.append((template.name, fields))
         return f"\n{PLACE}I{len(self._infoboxes) - 1}\n"
 
@@ -331,7 +348,7 @@ class PagePreparation:
         """The wikitext of all cells and values in the order that ``assemble`` takes them back."""
         # Values may hold tables of their own, which come after the body's: settle them first.
         values = [
-            self._settle(_BREAK.sub(_broken, value)) if _UNSETTLED.search(value) else value
+            self._settle(value) if _UNSETTLED.search(value) else value
             for _, fields in self._infoboxes
             for _, value in fields
         ]
@@ -340,6 +357,8 @@ class PagePreparation:
             if table.caption is not None:
                 cells.append(table.caption)
             cells.extend(cell.text for row in table.rows for cell in row)
+        if any(BLOCK in cell for cell in cells):
+            cells = [end_paragraphs(cell) for cell in cells]
         return cells + values
 
     def assemble(
@@ -394,9 +413,12 @@ def _apart(text: str) -> str:
 
 
 def _address(found: re.Match[str], losses: Counter[str]) -> str:
-    """A link without a label goes; a blank parts an address from the label behind it."""
+    """A link without a label goes; a blank parts an address from the label behind it. In a link's label it is text."""
     if found[0][-1] != "]":
         return f"{found[0]} "
+    before = found.string[max(found.start() - _LONGEST_LABEL, 0) : found.start()].rpartition("\n")[2]
+    if "|" in (label := before.rpartition("[[")[2]) and "[[" in before and "]]" not in label:
+        return found[0]
     losses["external_link_unlabelled"] += 1
     return cut_out(found)
 
@@ -405,14 +427,6 @@ def _own_line(place: re.Match[str]) -> str:
     """A place on a line of its own; the blanks behind it go, or the next line would be preformatted."""
     is_begun = place.start() > 0 and place.string[place.start() - 1] != "\n"
     return f"\n{place[1]}\n" if is_begun else f"{place[1]}\n"
-
-
-# In values lines are kept apart, as in their lists; not within a link, nor before what would begin a list.
-_BREAK = re.compile(r"\[\[[^\[\]]*\]\]|<br\s*/?>[ \t]*+(?![\s*#:;={|!])", re.IGNORECASE)
-
-
-def _broken(found: re.Match[str]) -> str:
-    return "\n" if found[0][0] == "<" else found[0]
 
 
 # The newlines around a template's argument are stripped off, so a mark may end up within a line.
@@ -484,6 +498,7 @@ class WikitextParser:
             self._note_kind = NoteKinds(site.lang, definitions, self._asked)
             self._read_reference = ReferenceReader(site.lang, self.plain, self._note_kind, self._asked)
         self._trail = site.language_facts.link_trail_pattern()
+        self._prefix = site.language_facts.link_prefix_pattern()
         self._targets = TargetParser(site)
         self._page = PageFacts(site.lang, site=site, exists=exists)
         self._is_direct = is_direct
@@ -538,11 +553,22 @@ class WikitextParser:
         text = decode_references(text)
         if text[:1] in _LINE_STARTS:
             return self.plain_structure(wikitext)
-        text = tidy(strip_quotes(text))
+        text = tidy(strip_quotes(text), has_prefixes=self._prefix is not None)
         if "[" not in text and "]" not in text:
             return unliteral(text).strip()
-        walker = Walker(self._targets, trail=self._trail, losses=losses, is_direct=self._is_direct)
-        return walker.walk(match_brackets(text, losses)[0]).text.strip()
+        return self._walker(losses).walk(self._match(text, losses)[0]).text.strip()
+
+    def _walker(self, losses: Counter[str]) -> Walker:
+        trail, prefix = self._trail, self._prefix
+        return Walker(self._targets, trail=trail, prefix=prefix, losses=losses, is_direct=self._is_direct)
+
+    def _match(
+        self, text: str, losses: Counter[str], numbers: list[tuple[int, int]] | None = None
+    ) -> tuple[CutText, list[tuple[int, int, int | None]]]:
+        return match_brackets(text, losses, self._is_file, numbers, has_prefixes=self._prefix is not None)
+
+    def _is_file(self, written: str) -> bool:
+        return self._targets.parse(unliteral(written.removeprefix(TEMPLATE_LINK))).kind == "file"
 
     def plain_structure(self, wikitext: str) -> str:
         """What ``plain`` gives, by all the steps that a page takes."""
@@ -556,10 +582,10 @@ class WikitextParser:
         losses = work.losses
         if PRE in text:  # what a template has put on one line
             text = _STRAY_PRE.sub("", text)
-        text = tidy(strip_quotes(mark_lines(text)))
+        text = tidy(strip_quotes(mark_lines(text)), has_prefixes=self._prefix is not None)
         if PRE in text:
             text = _STRAY_PRE.sub("", text)
-        walker = Walker(self._targets, trail=self._trail, losses=losses, is_direct=self._is_direct)
+        walker = self._walker(losses)
         text = _without_leaks(text, losses)
         numbers: list[tuple[int, int]] = []
         is_marked = TEMPLATE_LINK in text
@@ -567,7 +593,7 @@ class WikitextParser:
             text = _NO_TARGET.sub("[[", text)
         if references is not None:  # what follows sees the text of a page without references
             text, numbers = lift_numbers(text)
-        cut, lifted = match_brackets(text, losses, numbers)
+        cut, lifted = self._match(text, losses, numbers)
         if is_marked:
             cut = without_stray_marks(cut)
         walked = walker.walk(cut)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from kbsource.numerals import unescape
 from kbsource.wikitext.functions.numbers import raise_text
-from kbsource.wikitext.markers import CUT, CUTS, LITERAL_OF, PRE, literal, unliteral
+from kbsource.wikitext.markers import BLOCK, BREAK, CUT, CUTS, DIGIT, EMPTY_LABEL, LITERAL_OF, PRE, literal, unliteral
 
 MAX_LIST_DEPTH = 100
 """Lists within lists go no deeper in a release: what is deeper stands at this depth."""
@@ -24,7 +24,7 @@ _TABLE = {"table": "\n{|", "tr": "\n|-", "caption": "\n|+", "td": "\n|", "th": "
 _LEFT_OF = {
     **dict.fromkeys(_INLINE, CUT),
     **dict.fromkeys(("tbody", "thead", "tfoot", "colgroup", "col"), ""),
-    "br": " ",
+    "br": BREAK,
     "hr": "\n----\n",
 }
 
@@ -51,8 +51,8 @@ _LESS_THAN = LITERAL_OF["<"]
 def replace_tags(text: str, losses: Counter[str]) -> str:
     """The text without HTML tags; ``<`` that opens no known tag becomes a plain character.
 
-    Inline tags leave a neutral marker, block tags a paragraph break, ``<br>`` a space, ``<li>`` a list line,
-    ``<h2>`` a heading line, and HTML tables become the same table in wikitext.
+    Inline tags leave a neutral marker, block tags a paragraph break, ``<br>`` the mark of a line break, ``<li>`` a list
+    line, ``<h2>`` a heading line, and HTML tables become the same table in wikitext.
     """
     if "<" not in text:
         return text
@@ -63,6 +63,8 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
         text = _HEADING_OF_LINES.sub(lambda heading: heading[0].replace("\n", " "), text)
     if not closed <= _RAISING:
         text = _TAGGED_TERM.sub(_with_plain_colons, f"\n{text}")[1:]
+    if ">]]" in text:
+        text = _TAGS_AS_LABEL.sub(EMPTY_LABEL, text)
     list_markers: list[str] = []
 
     def replace(match: re.Match[str]) -> str:
@@ -77,7 +79,7 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
                 list_markers.append("*" if name == "ul" else "#")
             return "\n"
         if name in _BLOCK:
-            return CUT if _is_in_heading(match) else "\n\n"
+            return _in_line(match) or "\n\n"
         if name in ("li", "dt", "dd"):
             if closing:
                 return "\n"
@@ -99,23 +101,29 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
     return _TAG.sub(replace, text).replace("<", _LESS_THAN)
 
 
+_TAGS_AS_LABEL = re.compile(r"\|</?[A-Za-z][^<>\n]*>(?:</?[A-Za-z][^<>\n]*>)*\]\]")
 _CLOSED = re.compile(r"</([A-Za-z][A-Za-z0-9]*)")
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _RAISING = frozenset({"sup", "sub"})  # what these hold has no colon that would part a term
 _LONGEST_HEADING = 1000  # with tags in it
+_LIST_MARKS = frozenset("*#:;")
 _TAGGED_TERM = re.compile(r"\n;[^\n<]*<[^\n]*")
 _HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<\x06]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
 _TAG_OR_COLON = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?>|:")
 
 
-def _is_in_heading(tag: re.Match[str]) -> bool:
-    """Whether a tag stands in a heading, whose line it does not break."""
+def _in_line(tag: re.Match[str]) -> str:
+    """What stands for a block tag in a heading or a list item, whose line it does not break; else nothing."""
     text = tag.string
     start = text.rfind("\n", max(tag.start() - _LONGEST_HEADING, 0), tag.start()) + 1
-    if text[start : start + 1] != "=":
-        return False
+    first = text[start : start + 1]
+    if first in _LIST_MARKS and start < tag.start():
+        is_stray = tag[1] and tag[2].lower() != "p" and f"<{tag[2].lower()}" not in text[: tag.start()].lower()
+        return CUT if is_stray else BREAK
+    if first != "=":
+        return ""
     end = text.find("\n", tag.end(), tag.end() + _LONGEST_HEADING)
-    return text[start : end if end >= 0 else len(text)].rstrip(f" \t{CUTS}")[-1:] == "="
+    return CUT if text[start : end if end >= 0 else len(text)].rstrip(f" \t{CUTS}")[-1:] == "=" else ""
 
 
 def _with_plain_colons(term: re.Match[str]) -> str:
@@ -160,7 +168,24 @@ def decode_references(text: str) -> str:
     """
     if "&" not in text:
         return text
-    return _REFERENCE.sub(lambda match: _decode(match[0]), text).replace("&", _AMPERSAND)
+    return _REFERENCE.sub(_decoded, text).replace("&", _AMPERSAND)
+
+
+# An address as far as it goes, and what references of it stand for that no address holds.
+_OPEN_FREE_ADDRESS = re.compile(r"(?i:https?|ftp|irc)://[^\s\[\]<>\"]*\Z")
+_NEWLINES = frozenset(["&#10;", "&#xa;", "&#x0a;"])
+_NOT_IN_ADDRESS = frozenset(LITERAL_OF[sign] for sign in "[]{|}")
+_LONGEST_ADDRESS = 2000
+
+
+def _decoded(match: re.Match[str]) -> str:
+    """What a reference stands for; in an address a bracket or pipe is escaped."""
+    decoded = _decode(match[0])
+    if decoded in _NOT_IN_ADDRESS or (decoded == " " and match[0].lower() in _NEWLINES):
+        start = match.start()
+        if _OPEN_FREE_ADDRESS.search(match.string, max(start - _LONGEST_ADDRESS, 0), start):
+            return "%0A" if decoded == " " else f"%{ord(unliteral(decoded)):02X}"
+    return decoded
 
 
 @lru_cache(maxsize=1 << 12)
@@ -181,6 +206,11 @@ def _decode(reference: str) -> str:
 _CUT_TAGS = frozenset(
     """ref references gallery imagemap timeline score hiero graph mapframe maplink templatestyles inputbox
     categorytree indicator templatedata includeonly quiz charinsert rss phonos section ce-none languages
+    dynamicpagelist randomimage listing chart""".split()
+)
+# Those that are shown as block elements, which end the paragraph around them.
+_CUT_BLOCKS = frozenset(
+    """references gallery imagemap timeline score graph mapframe inputbox categorytree templatedata quiz rss
     dynamicpagelist randomimage listing chart""".split()
 )
 _LITERAL_TAGS = frozenset({"nowiki"})
@@ -295,12 +325,13 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
         if match.group(4).endswith("/"):
             if tag in _CUT_TAGS:
                 losses[tag] += 1
-            out.append(CUT if notes is None else _noted(tag, match, None, notes))
+            out.append(_left(tag, match.group(4), CUT if notes is None else _noted(tag, match, None, notes)))
             continue
         closer = None if tag in unclosed else find_closer(tag, text, after)
         if closer is None:
             unclosed.add(tag)
-            out.append(CUT if notes is None or tag != "references" else _noted(tag, match, None, notes))
+            left = CUT if notes is None or tag != "references" else _noted(tag, match, None, notes)
+            out.append(left + BLOCK if tag == "references" else left)
             if tag != "references":
                 losses["broken_markup"] += 1
                 if tag == "ref" and notes is not None:
@@ -310,15 +341,19 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
         position = closer.end()
         if tag in _CUT_TAGS:
             losses[tag] += 1
-            shown = CUT if notes is None else _noted(tag, match, closer, notes)
+            shown = _left(tag, match.group(4), CUT if notes is None else _noted(tag, match, closer, notes))
             if tag != "includeonly":  # see _TRANSPARENT_TAGS
                 out.append(shown)
         else:
+            if tag in _LITERAL_TAGS and out and _OPEN_ADDRESS.search(out[-1], max(len(out[-1]) - _LONGEST_ADDRESS, 0)):
+                out.append(" ")  # the address ends, and the label begins
             out.append(_kept(tag, match.group(4), content))
     out.append(text[position:])
-    return "".join(out)
+    text = "".join(out)
+    return _NOTHING_AS_LABEL.sub(rf"{EMPTY_LABEL}\1", text) if f"|{CUT}" in text else text
 
 
+_NOTHING_AS_LABEL = re.compile(rf"\|((?:{CUT}[{DIGIT}]*){{2,}})\]\]")  # of nowiki: other tags leave one cut
 # What is behind a comment on its line, where that is but blanks and some further comments.
 _LINE_OF_COMMENTS = re.compile(r"[ \t]*+(?:<!--(?:[^-]|-(?!->))*+-->[ \t]*+){0,9}(?:\n|\Z)")
 
@@ -345,12 +380,27 @@ def _end_of_comment(out: list[str], text: str, position: int, losses: Counter[st
     return line.end()
 
 
+_OPEN_ADDRESS = re.compile(r"\[(?:https?:)?//[^\s\[\]<>\"]*\Z", re.IGNORECASE)
+_TEXT_ATTRIBUTE = re.compile(r"(?<![\w-])text\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
+
+
+def _left(tag: str, attributes: str, cut: str) -> str:
+    """What stands for a tag whose content is cut: nothing that shows, but the text of a link to a map."""
+    if tag in _CUT_BLOCKS:
+        return cut + BLOCK
+    if tag in _LITERAL_TAGS:
+        return cut + CUT
+    if tag == "maplink" and (text := _TEXT_ATTRIBUTE.search(attributes)):
+        return f"{cut}{next(filter(None, text.groups()), '')}{CUT}"
+    return cut
+
+
 _NOWIKI = re.compile(r"<nowiki>((?:[^<]|<(?!/nowiki>))*+)</nowiki>", re.IGNORECASE)
 
 
 def _kept(tag: str, attributes: str, content: str) -> str:
     if tag in _LITERAL_TAGS:
-        return CUT + literal(decode_references(content)) + CUT
+        return CUT + literal(decode_references(content)).replace("!!", f"!{CUT}!") + CUT
     if tag in _TEX_TAGS:
         tex = " ".join(content.split())
         if tex and tag != "math":

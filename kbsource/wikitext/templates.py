@@ -20,7 +20,7 @@ from kbsource.numerals import unescape
 from kbsource.titles import clean_title, upper_first
 from kbsource.wikitext.functions import clock, conditions, convert, dates, foreign, inline, places, quantities
 from kbsource.wikitext.functions.arguments import Function, PageFacts, Template, read_rules
-from kbsource.wikitext.markers import APOSTROPHE, TEMPLATE_LINK, unmark_separators, without_marks
+from kbsource.wikitext.markers import APOSTROPHE, BLANKS, TEMPLATE_LINK, unmark_separators, without_marks
 
 _LONE_APOSTROPHE = re.compile("(?<!')'(?!')")
 _MODULES: dict[str, ModuleType] = {
@@ -295,13 +295,15 @@ def render(template: Template, page: PageFacts) -> Rendering:
 
 
 @cache
-def fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str] | None]:
-    """What gives name and outcome, ``dropped`` or ``unknown``, of a use whose arguments do not matter, by what stands
-    before its first pipe; None for all others: parser functions, variables, what can be no template."""
+def fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str, bool] | None]:
+    """What gives name and outcome, ``dropped`` or ``unknown``, of a use whose arguments do not matter, and whether it
+    ends a paragraph, by what stands before its first pipe; None for all others: parser functions, variables, what can
+    be no template."""
     find = find_rule(lang)
+    ends_paragraph = _paragraph_ends(lang)
 
     @lru_cache(maxsize=1 << 14)
-    def fixed_outcome(head: str) -> tuple[str, str] | None:
+    def fixed_outcome(head: str) -> tuple[str, str, bool] | None:
         bare = head.strip()
         if len(head) > _LONGEST_NAME or ":" in head or _NO_TITLE.search(bare) or find_variable(bare):
             return None
@@ -309,9 +311,19 @@ def fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str] | None]:
         if not name:
             return None
         rule = find(name)
-        return (name, rule.outcome) if rule.function is None and rule.outcome != "infobox" else None
+        if rule.function is not None or rule.outcome == "infobox":
+            return None
+        return name, rule.outcome, rule.outcome == "dropped" and name in ends_paragraph
 
     return fixed_outcome
+
+
+def _paragraph_ends(lang: str) -> frozenset[str]:
+    """The names of templates that show nothing of the text and end the paragraph: lists of notes, and what makes the
+    text go on below a picture."""
+    notes = read_rules("citations")["notes"]
+    lists = [name for code in ("en", lang) for name in notes.get(code, {}).get("list", ())]
+    return frozenset((*lists, *read_rules("magic")["clearing_templates"]))
 
 
 @cache
@@ -357,7 +369,7 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
                 return Template(f"#tag:{first.strip().lower()}", tuple(parts[1:]), {})
             return Template(function, (first, *parts[1:]), {})
     elif len(parts) == 1:
-        variable = find_variable(head.strip())
+        variable = find_variable(head.strip(BLANKS))
         if variable is not None:
             return Template(variable, (), {})
     if len(head) > _LONGEST_NAME or _NO_TITLE.search(head.strip()):
@@ -453,10 +465,10 @@ def _with_arguments(name: str, parts: list[str]) -> Template:
             key, value = _split_name(part)
         if key is None:
             positional.append(value)
-        elif is_number(key := key.strip()):
-            numbered[int(key)] = value.strip()
+        elif is_number(key := key.strip(BLANKS)):
+            numbered[int(key)] = value.strip(BLANKS)
         else:
-            named[key] = value.strip()
+            named[key] = value.strip(BLANKS)
     return numbered_in_place(name, positional, named, numbered)
 
 

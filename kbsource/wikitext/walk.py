@@ -15,6 +15,7 @@ from mwparserfromhell.nodes import ExternalLink, Node, Text, Wikilink
 from kbsource.titles import Target, TargetParser
 from kbsource.wikitext.markers import (
     ANY_CONTROL,
+    BLOCK,
     CURRENCY,
     CUT,
     CUTS,
@@ -75,21 +76,27 @@ class CutText(NamedTuple):
 
 
 def match_brackets(
-    text: str, losses: Counter[str], numbers: list[tuple[int, int]] | None = None
+    text: str,
+    losses: Counter[str],
+    is_file: Callable[[str], bool],
+    numbers: list[tuple[int, int]] | None = None,
+    *,
+    has_prefixes: bool = False,
 ) -> tuple[CutText, list[tuple[int, int, int | None]]]:
     """The text cut so that every ``[[`` opens a link with a closer, and every ``[`` an external link with one.
 
-    Also where ``numbers`` that were lifted from it stand, see ``place_numbers``.
+    Also where ``numbers`` that were lifted from it stand, see ``place_numbers``. ``is_file`` says whether a target is a
+    file's, whose caption may hold headings.
 
     ``[[`` without partner and stray ``]]`` are dropped and counted as ``broken_markup``; a pipe after such an opener
     becomes a space. Single brackets that open no external link stay text. Numbers move with their neighbours, where
     something is dropped.
     """
-    cut, edits = _match(text)
+    cut, edits = _match(text, is_file)
     for _ in range(MAX_REPAIRS):
         if not edits:
             placed = place_numbers(cut, text, numbers) if numbers else []
-            return (_without_stray_stops(cut) if TRAIL_STOP in text else cut), placed
+            return (_without_stray_stops(cut, has_prefixes) if TRAIL_STOP in text else cut), placed
         losses["broken_markup"] += sum(1 for edit in edits if edit.is_broken)
         if numbers:
             numbers = _moved(numbers, edits)
@@ -98,7 +105,7 @@ def match_brackets(
             text, numbers = _tidied(text, numbers)
         else:
             text = single_spaces(_STRAY_STOP.sub("", text))
-        cut, edits = _match(text)
+        cut, edits = _match(text, is_file)
     if edits:  # what is dropped keeps joining its sides to something new: then no bracket of the page is markup
         dropped = [_Edit(one.start(), one.end(), "", False) for one in re.finditer(r"\[\[|\]\]", text)]
         numbers = _moved(numbers, dropped) if numbers else []
@@ -131,13 +138,16 @@ def _moved(numbers: list[tuple[int, int]], edits: list[_Edit]) -> list[tuple[int
     return moved
 
 
-def _without_stray_stops(cut: CutText) -> CutText:
-    """The cut text with trail stops directly behind links only."""
+def _without_stray_stops(cut: CutText, has_prefixes: bool) -> CutText:
+    """The cut text with stops directly behind links only, and before links whose language has link prefixes."""
 
     def kept(gap: str) -> str:
         return gap[:1] + gap[1:].replace(TRAIL_STOP, "") if TRAIL_STOP in gap else gap
 
-    pieces = [(kept(gap), target, label, source) for gap, target, label, source in cut.pieces]
+    def kept_before(gap: str) -> str:
+        return kept(gap) + TRAIL_STOP if has_prefixes and gap[1:].endswith(TRAIL_STOP) else kept(gap)
+
+    pieces = [(kept_before(gap), target, label, source) for gap, target, label, source in cut.pieces]
     return CutText(pieces, kept(cut.rest))
 
 
@@ -207,7 +217,7 @@ class _Edit(NamedTuple):
     is_broken: bool
 
 
-def _match(text: str) -> tuple[CutText, list[_Edit]]:
+def _match(text: str, is_file: Callable[[str], bool]) -> tuple[CutText, list[_Edit]]:
     """The text cut at its outermost links, and the edits that a text with unmatched brackets needs first.
 
     Plain links are split off at once. Only where other brackets stand between them, a stack tells what they open.
@@ -217,7 +227,7 @@ def _match(text: str) -> tuple[CutText, list[_Edit]]:
     odd = [number for number, gap in enumerate(gaps) if "[" in gap or "]" in gap]
     if not odd:
         return CutText([*zip(gaps, targets, labels, repeat(""))], gaps[-1]), []
-    brackets = _Brackets(text)
+    brackets = _Brackets(text, is_file)
     done = at = 0  # gaps that are dealt with, each with the link after it; where the next one begins
     for number in odd:
         at = brackets.pass_links(at, gaps[done:number], targets[done:number], labels[done:number])
@@ -232,8 +242,9 @@ def _match(text: str) -> tuple[CutText, list[_Edit]]:
 class _Brackets:
     """Matches the brackets of one text from its beginning to its end."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, is_file: Callable[[str], bool]) -> None:
         self._text = text
+        self._is_file = is_file
         self._edits: list[_Edit] = []
         self._pieces: list[tuple[str, str, str | None, str]] = []
         self._position = 0  # end of the last piece
@@ -276,14 +287,20 @@ class _Brackets:
                     _drop(text, edits, start)
                     continue
                 opener, after = stack.pop()
-                if text.find("\n", after, start) >= 0 and _spans_blocks(text, opener, after, start):
+                if text.find("\n", after, start) >= 0 and self._spans_blocks(opener, after, start):
                     _unlink(text, edits, opener, after)
                     edits.append(_Edit(start, end, "", False))
                 elif not stack:
                     add((text[self._position : opener], text[opener + 2 : after - 1], None, text[opener:end]))
                     self._position = end
             elif kind == "external":
-                if not stack:
+                if stack and text[end : end + 1] == "]" != text[end + 1 : end + 2]:  # the brackets end the link around
+                    edits.append(_Edit(start, start + 1, _PLAIN_OPEN, False))
+                    opener, after = stack.pop()
+                    if not stack:
+                        add((text[self._position : opener], text[opener + 2 : after - 1], None, text[opener : end + 1]))
+                        self._position = end + 1
+                elif not stack:
                     add((text[self._position : start], "", None, text[start:end]))
                     self._position = end
             elif kind == "external_opener":
@@ -300,21 +317,23 @@ class _Brackets:
             else:
                 _drop(text, edits, start)
 
+    def _spans_blocks(self, opener: int, after: int, closer: int) -> bool:
+        """Whether a label crosses a cell or (files aside, whose captions may) a heading or a paragraph's end.
+
+        Such a link was never closed, and its closer is another's.
+        """
+        text = self._text
+        if text.find(FRAGMENT, after, closer) >= 0:
+            return True
+        if text.find("\n" + HEADING, after, closer) >= 0:
+            return not self._is_file(text[opener + 2 : after - 1])
+        return text.find("\n\n", after, closer) >= 0 and text.find(":", opener, after) < 0
+
     def cut(self) -> tuple[CutText, list[_Edit]]:
         """The result; openers that are still open are dropped."""
         for opener, after in self._stack:
             _unlink(self._text, self._edits, opener, after)
         return CutText(self._pieces, self._text[self._position :]), self._edits
-
-
-def _spans_blocks(text: str, opener: int, after: int, closer: int) -> bool:
-    """Whether a label crosses a heading, a cell or (files aside, whose captions may) a paragraph's end.
-
-    Such a link was never closed, and its closer is another's.
-    """
-    if text.find(FRAGMENT, after, closer) >= 0 or text.find("\n" + HEADING, after, closer) >= 0:
-        return True
-    return text.find("\n\n", after, closer) >= 0 and text.find(":", opener, after) < 0
 
 
 def _drop(text: str, edits: list[_Edit], start: int) -> None:
@@ -446,6 +465,7 @@ _PLAIN_EXTERNAL = re.compile(r'\[(?:https?:)?//[^ "<>]+(?: (.*))?\]')
 _PLAIN_INSIDE = re.compile(r"\[\[[^\[\]]*(?:\[\[(?!//|[\w+.-]+:)[^\[\]]*\]\][^\[\]]*)*\]\]")
 # What most often follows a link, and is in no language's link trail.
 NO_TRAIL = frozenset(" \n,.;:()|")
+_LONGEST_PREFIX = 100
 _LOSS_OF = {"interwiki": "interwiki_link", "invalid": "invalid_link"}
 # Newlines in a label, with the marks of the lines they began and the blanks around them.
 _PLACE = re.compile(f"{PLACE}(T[0-9]+)")
@@ -458,16 +478,25 @@ class Walker:
     """Collects the text and links of one page; call ``walk`` once.
 
     A link's label is its text; without a label the target as written; letters that follow it at once (the link trail,
-    where the language has one) belong to it. ``[[Foo (bar)|]]`` shows ``Foo``. Links to files, categories and other
-    language editions show nothing and are counted or collected. Plain and hidden links are read off directly, or with
-    ``is_direct`` off parsed by mwparserfromhell like all others: the result is the same.
+    where the language has one) belong to it, and those before it where the language has a link prefix.
+    ``[[Foo (bar)|]]`` shows ``Foo``. Links to files, categories and other language editions show nothing and are
+    counted or collected. Plain and hidden links are read off directly, or with ``is_direct`` off parsed by
+    mwparserfromhell like all others: the result is the same.
     """
 
     def __init__(
-        self, targets: TargetParser, *, trail: re.Pattern[str] | None, losses: Counter[str], is_direct: bool = True
+        self,
+        targets: TargetParser,
+        *,
+        trail: re.Pattern[str] | None,
+        losses: Counter[str],
+        prefix: re.Pattern[str] | None = None,
+        is_direct: bool = True,
     ) -> None:
         self._parse = targets.parse
         self._trail = trail
+        self._prefix = prefix
+        self._n_prefix = 0  # characters before the link at work that belong to it
         self._losses = losses
         self._is_direct = is_direct
         self._out: list[str] = []
@@ -488,6 +517,8 @@ class Walker:
         add_link = links.append
         is_direct = self._is_direct
         add_gap = self.gaps.append
+        prefix = self._prefix
+        n_prefix = 0
         length = 0
         ends_in_space = after_link = False
         for gap, written, label, source in cut.pieces:
@@ -498,6 +529,15 @@ class Walker:
                     length += 1
                     ends_in_space = True
             start = length
+            if prefix is not None:
+                if gap[1:].endswith(TRAIL_STOP):
+                    gap = gap[:-1]
+                    n_prefix = 0
+                else:
+                    taken = trail.match(gap) if after_link and trail is not None else None
+                    found = prefix.search(gap, max(len(gap) - _LONGEST_PREFIX, taken.end() if taken else 0))
+                    n_prefix = len(found[0]) if found else 0
+                self._n_prefix = n_prefix
             if gap:
                 first = gap[0]
                 if first == " ":
@@ -546,11 +586,11 @@ class Walker:
                 start = length
                 length += len(shown)
                 ends_in_space = False
-                add_link((start, length, target, plain.strip(" "), is_made))
+                add_link((start - n_prefix, length, target, plain.strip(" "), is_made))
                 after_link = True
             else:
                 self._length, self._ends_in_space = length, ends_in_space
-                self._add_text(shown or pipe_trick(unliteral(written)))
+                self._add_text((shown or pipe_trick(unliteral(written))).replace(BLOCK, ""))
                 after_link = self._close(length, target, written, is_made=is_made)
                 length, ends_in_space = self._length, self._ends_in_space
         gap = cut.rest
@@ -590,6 +630,8 @@ class Walker:
             return False
         start += shown.index(text)
         end = start + len(text)
+        start -= self._n_prefix and self._n_prefix + shown.index(text)
+        self._n_prefix = 0
         self._links.append((start, end, target, unliteral(written).strip(" "), is_made))
         return end == self._length
 
@@ -628,8 +670,10 @@ class Walker:
             source = _LINE_MARK.sub(f"\n{TRAIL_STOP}", source)
         return self._add_nodes(mwparserfromhell.parse(source, skip_style_tags=True).nodes)
 
-    def _add_nodes(self, nodes: list[Node]) -> bool:
+    def _add_nodes(self, nodes: list[Node], *, is_label: bool = False) -> bool:
         """Adds nodes with all that they show; says whether a trail may follow.
+
+        In the label of an internal link, external links are text.
 
         Raises:
             ValueError: a node is neither text nor a link, which prepared text does not hold.
@@ -639,7 +683,7 @@ class Walker:
             if isinstance(node, Text):
                 if after_link and self._trail is not None and (match := self._trail.match(node.value)):
                     self._extend_link(match.end())
-                text = node.value.replace(TRAIL_STOP, "").replace(TEMPLATE_LINK, "")
+                text = node.value.replace(TRAIL_STOP, "").replace(TEMPLATE_LINK, "").replace(BLOCK, "")
                 self._add_text(_LINES_IN_LABEL.sub(" ", text) if "\n" in text else text)
                 after_link = False
             elif isinstance(node, Wikilink):
@@ -648,6 +692,10 @@ class Walker:
                 after_link = False
                 if not node.brackets:
                     self._add_nodes(node.url.nodes)
+                elif is_label:
+                    self._add_text(f"{LITERAL_OF['[']}{node.url}{' ' if node.title else ''}")
+                    self._add_nodes(node.title.nodes if node.title else [])
+                    self._add_text(LITERAL_OF["]"])
                 elif node.title is None:
                     self._add_external(None)
                 else:
@@ -667,11 +715,14 @@ class Walker:
         start = self._length
         if link.text is None:
             self._add_text(_shown(written, target))
-        else:
+        elif any(isinstance(node, Wikilink) for node in link.text.nodes):
+            self._losses["broken_markup"] += 1  # a link in a link's label: the inner one holds, and the outer is text
+            self._n_prefix = 0
+            self._add_text(f"{written} ")
             self._add_nodes(link.text.nodes)
-            if self._links and self._links[-1][0] >= start:
-                self._losses["broken_markup"] += 1  # a link in a link's label: the inner one holds
-                return False
+            return False
+        else:
+            self._add_nodes(link.text.nodes, is_label=True)
             if self._length == start and not str(link.text).isspace():
                 self._add_text(pipe_trick(unliteral(written)))
         return self._close(start, target, written, is_made=is_made)

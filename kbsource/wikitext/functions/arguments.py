@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from kbsource.site import Site
+from kbsource.wikitext.markers import BLANKS
 
 # An argument with one of these values is as good as absent where a template asks for yes or no.
 # Source: https://en.wikipedia.org/wiki/Module:Yesno
@@ -44,7 +45,7 @@ class Template(NamedTuple):
         An empty value counts as absent. Position 0 asks for the names only.
         """
         if position and position <= len(self.positional):
-            value = self.positional[position - 1].strip()
+            value = self.positional[position - 1].strip(BLANKS)
             if value:
                 return value
         if self.named:
@@ -56,7 +57,7 @@ class Template(NamedTuple):
 
     def stripped(self) -> list[str]:
         """The positional arguments without the white space around them."""
-        return [value.strip() for value in self.positional]
+        return [value.strip(BLANKS) for value in self.positional]
 
     def padded(self, n_values: int) -> list[str]:
         """The positional arguments stripped, with empty ones behind them: so many values are safe to unpack."""

@@ -20,7 +20,7 @@ from kbsource.titles import split_namespace
 from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
 from kbsource.wikitext.functions.inflection import inflect, plural_form
 from kbsource.wikitext.functions.numbers import evaluate, number_text
-from kbsource.wikitext.markers import CUT, TEMPLATE_LINK, literal, without_marks
+from kbsource.wikitext.markers import BLANKS, CUT, TEMPLATE_LINK, literal, without_marks
 from kbsource.wikitext.tags import is_opaque_tag, strip_extensions
 
 _TAG_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -77,7 +77,7 @@ def nth(parts: Parts, number: int, read: Read) -> str:
     if number >= len(parts):
         return ""
     key, value = parts[number]
-    return (read(value) if key is None else f"{read(key)}={read(value)}").strip()
+    return (read(value) if key is None else f"{read(key)}={read(value)}").strip(BLANKS)
 
 
 def if_filled(first: str, parts: Parts, read: Read) -> str:
@@ -116,19 +116,19 @@ def switch(first: str, parts: Parts, read: Read) -> str:
     last = ""
     for key, value in parts:
         if key is None:
-            last = read(value).strip()
+            last = read(value).strip(BLANKS)
             is_found = is_found or is_same(last, first)
             is_default = is_default or last.casefold() in default_words
             continue
-        name = read(key).strip()
+        name = read(key).strip(BLANKS)
         if is_found or is_same(name, first):
-            return read(value).strip()
+            return read(value).strip(BLANKS)
         if is_default or name.casefold() in default_words:
             default = value
             is_default = False
     if parts and parts[-1][0] is None and last.casefold() not in default_words:
         return last
-    return read(default).strip() if default is not None else ""
+    return read(default).strip(BLANKS) if default is not None else ""
 
 
 CHOICES: dict[str, Callable[[str, Parts, Read], str]] = {
@@ -144,7 +144,7 @@ CHOICES: dict[str, Callable[[str, Parts, Read], str]] = {
 def choice(template: Template, page: PageFacts) -> str:
     """What one of the choices takes of arguments that are worked out."""
     first, *others = template.positional or ("",)
-    return CHOICES[template.name](first.strip(), [_named(value) for value in others], str)
+    return CHOICES[template.name](first.strip(BLANKS), [_named(value) for value in others], str)
 
 
 def _named(argument: str) -> tuple[str | None, str]:

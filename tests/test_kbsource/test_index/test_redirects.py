@@ -42,6 +42,14 @@ def test_the_magic_word_may_be_the_languages_own() -> None:
     assert parse_redirect("#WEITERLEITUNG [[Erde]]", "en") is None
 
 
+@pytest.mark.parametrize(
+    ("lang", "word"),
+    [("tr", "#YÖNLENDİRME"), ("tr", "#yönlendirme"), ("az", "#İSTİQAMƏTLƏNDİRMƏ"), ("gag", "#YÖNLENDİR")],
+)
+def test_redirect_words_with_a_dotted_capital_are_known(lang: str, word: str) -> None:
+    assert parse_redirect(f"{word} [[A]]", lang) == ("A", None)
+
+
 ROWS = [
     TitleRow(1, "Earth"),
     redirect_to(12, "Éa", "Terra"),

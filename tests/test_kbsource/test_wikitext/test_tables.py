@@ -95,10 +95,52 @@ def test_infobox_fields_are_text_with_links() -> None:
 def test_lines_of_an_infobox_value_stay_apart() -> None:
     parsed = parse("{{Infobox x|a=[[A]] (R)<br>[[B|b<BR />b]] (D) <br /> '''c<br>d'''<br>#12<br>{{nowrap|e f}}\n}}")
     ((_, value),) = parsed.infoboxes[0].fields
-    assert value.text == "A (R)\nb b (D)\nc\nd #12\ne f"
+    assert value.text == "A (R)\nb b (D)\nc\nd\n#12\ne f"
     assert [value.text[link.start : link.end] for link in value.links] == ["A", "b b"]
 
 
 def test_a_template_in_a_cell_is_rendered() -> None:
     (table,) = parse("{|\n| {{nowrap|a b}} {{!}} c\n|}").tables
     assert "c" in texts(table)[0][0]
+
+
+def cells(wikitext: str) -> list[list[str]]:
+    return [[cell.content.text for cell in row] for row in parse(wikitext).tables[0].rows]
+
+
+def test_line_breaks_in_cells_are_newlines() -> None:
+    header = "{|\n|+ Cap<br>tion\n! [[A]]<br>[[B]] !! a<br />* b\n"
+    table = f"{header}|-\n| '''c''<br>''d''' || [[x|y<br>z]] || [http://x a<br>b]\n|}}"
+    assert cells(f"a<br>b\n{table}") == [["A\nB", "a\n* b"], ["c\nd", "y z", "a\nb"]]
+    assert parse(f"a<br>b\n{table}").elements[1].text == "a b"
+    head = parse(table).tables[0].rows[0][0].content
+    assert [(head.text[link.start : link.end], link.target.title) for link in head.links] == [("A", "A"), ("B", "B")]
+
+
+def test_a_link_that_its_cell_does_not_close_goes_on_in_the_next() -> None:
+    assert cells("{|\n![[Foo|Bar!!]] x\n|-\n|[[File:A.jpg|test\n|left]] || z\n|}") == [["Bar", "x"], ["", "", "z"]]
+    assert cells("{|\n|[[A]] || b]] || c\n|}") == [["A", "b", "c"]]
+
+
+def test_exclamation_marks_in_nowiki_part_no_cells() -> None:
+    assert cells("{|\n!<nowiki>foo!!bar</nowiki> !! b\n|}") == [["foo!!bar", "b"]]
+
+
+def test_unnamed_fields_of_an_infobox_have_their_numbers() -> None:
+    parsed = parse("{{Taxobox | classe | Mammalia | |name=x|5=y}}")
+    assert [(name, value.text) for name, value in parsed.infoboxes[0].fields] == [
+        ("1", "classe"),
+        ("2", "Mammalia"),
+        ("5", "y"),
+        ("name", "x"),
+    ]
+
+
+def test_tables_in_a_caption_in_a_cell_go_with_it() -> None:
+    parsed = parse("{|\n|foo\n|[[File:A.jpg|thumb|\n{|\n|bar\n{|\n|baz\n|}\n|}\n]]\n|z\n{|\n|in\n|}\n|}")
+    shown = [[[cell.content.text for cell in row] for row in table.rows] for table in parsed.tables]
+    assert shown == [[["foo", "", "z"]], [["in"]]]
+
+
+def test_attributes_alone_are_text_unless_something_is_cut_behind_them() -> None:
+    assert cells("{|\n| align=center {{zzz}}\n| align=center\n|}") == [["", "align=center"]]
