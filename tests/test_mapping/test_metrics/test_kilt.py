@@ -173,7 +173,7 @@ def row(example: str, old: str, paragraph: int, new: tuple[str, int] | None) -> 
 
 
 def aligned(folder: Path, rows: list[dict[str, Any]]) -> str:
-    name, entries = "crosswalk/crosswalk-00000.parquet", []
+    name, entries = "crosswalk/crosswalk-00000-of-00001.parquet", []
     if rows:
         (folder / "crosswalk").mkdir()
         pq.write_table(pa.Table.from_pylist(rows, schema=CROSSWALK), folder / name)

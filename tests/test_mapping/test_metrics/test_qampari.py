@@ -106,9 +106,10 @@ def _reader(recall: float, precision: float, f1: float, f1_above: float) -> dict
 
 
 def test_kinds_have_the_scores_that_they_have_alone(tmp_path: Path) -> None:
-    both, _ = _evaluate(tmp_path, [*GOLD, *SINGLE], PREDICTIONS, RETRIEVED, ks=(1, 3))
+    retrieved = [*RETRIEVED, {"qid": OTHER, "ctxs": []}]
+    both, _ = _evaluate(tmp_path, [*GOLD, *SINGLE], PREDICTIONS, retrieved, ks=(1, 3))
     for one, kind in zip(GOLD, ("wikidata_simple", "wikidata_comp"), strict=True):
-        alone, _ = _evaluate(tmp_path, [one], PREDICTIONS, RETRIEVED, ks=(1, 3))
+        alone, _ = _evaluate(tmp_path, [one], PREDICTIONS, retrieved, ks=(1, 3))
         assert both.by_kind[kind].to_json() == alone.every.to_json()
     assert sum(means.questions for means in both.by_kind.values()) == len(GOLD)
 

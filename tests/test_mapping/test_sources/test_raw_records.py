@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kbsource.errors import SetupError
 from mapping.sources import all_sources, raw_records
 from mapping.sources.raw_records import iter_array, iter_lines
-from mapping.sources.source import LOST_EVIDENCE, REJECTED, Inputs, SourceOptions, Split, check_names
+from mapping.sources.source import LOST_EVIDENCE, REJECTED, Inputs, Split, check_names
 from tests.support.dataset_sources import DATA, read_source
 from tests.support.examples import examples
 
@@ -189,7 +189,8 @@ def test_no_mention_is_lost_without_a_reason(tmp_path: Path, lines: list[str]) -
 
 def test_the_index_on_disk_is_removed_even_when_reading_stops(tmp_path: Path) -> None:
     inputs = Inputs((str(DATA / "own/own.jsonl"),), scratch=str(tmp_path))
-    rows = all_sources()["jsonl"](inputs, "dev", SourceOptions()).read()
+    source = all_sources()["jsonl"]
+    rows = source(inputs, "dev", source.options_type()).read()
     next(rows)
     assert list(tmp_path.iterdir())
     rows.close()  # type: ignore[attr-defined]
