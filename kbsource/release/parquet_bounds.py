@@ -141,9 +141,8 @@ def _named_bytes(file: BoundedParquetFile, group: int, path: str) -> int:
 
 def _pages(read_at: Callable[[int, int], bytes], column: Any, name: str) -> Iterator[_Page]:
     """The pages of a column of a row group, by their headers."""
-    first = column.data_page_offset
-    if column.dictionary_page_offset is not None and 0 < column.dictionary_page_offset < first:
-        first = column.dictionary_page_offset
+    # Of a column without values only the dictionary may have a page; no page begins at byte 0.
+    first = min(filter(None, (column.dictionary_page_offset, column.data_page_offset)), default=0)
     at, end = first, first + column.total_compressed_size
     if first < 0 or end < first:
         raise DataError(f"{name}: a column begins at byte {first} and ends at {end}; fetch the release again.")

@@ -174,13 +174,13 @@ def test_what_eats_memory_is_stopped(box: Sandbox, opened: Opened, query: str) -
 
 
 def test_what_does_not_end_is_ended(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "LONGEST_S", 1.5)
+    monkeypatch.setattr(sandbox, "LONGEST_S", 4.0)
     box, begun = Sandbox([opened.path]), time.monotonic()
     found = ask(
         box, opened, "select count(*) from range(1000000000) a, range(1000000) b where a.range * b.range % 7 = 9"
     )
-    assert found.fault == "Stopped: it took more than 1.5 s."
-    assert time.monotonic() - begun < 30
+    assert found.fault == "Stopped: it took more than 4 s."
+    assert time.monotonic() - begun < 60
     assert ask(box, opened, "select 1").rows == [[1]]
     box.close()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kbsource.errors import SetupError
-from mapping.sources.source import SourceOptions
+from mapping.sources import all_sources
 from pipelines.commands.map import read_config
 from pipelines.options import MapOptions, Planned
 
@@ -60,7 +60,7 @@ def test_what_is_not_said_is_left_to_the_options(tmp_path: Path) -> None:
     assert entry.options == MapOptions(
         "kb", dataset="jsonl", inputs=(f"{tmp_path}/a",), output="out/jsonl/dev", split="dev"
     )
-    assert entry.options.choices == SourceOptions()
+    assert entry.options.choices == all_sources()["jsonl"].options_type()
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_passages_are_found_by_their_vectors(tmp_path: Path, corpus: Path, capsy
         (["x", "--system", "bm25,dense"], "--system bm25,dense needs --model"),
         (["x", "--model", "y"], "for --system dense, not for bm25"),
         (["x", "--system", "bm25:rerank"], "--system bm25:rerank needs --reranker"),
-        (["x", "--depth", "3"], "--depth: for --system rerank, not for bm25"),
+        (["x", "--depth", "3"], "--depth: for systems that are fused or reranked, not for bm25"),
         (["x", "--top", "0"], "--top is 0. Must be >= 1."),
     ],
 )
