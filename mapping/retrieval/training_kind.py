@@ -169,5 +169,5 @@ TRAINING_DATA = ListingKind(
     counted={"examples": "select count(*) from examples"},
     check=_check,
     made_from={"passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",))},
-    shown_by=((EXAMPLES, "query_id"), (EXAMPLES, "dataset"), ("rejected", "key")),
+    shown_by=((EXAMPLES, "query_id"), (EXAMPLES, "dataset"), (BATCHES, "dataset"), ("rejected", "key")),
 )

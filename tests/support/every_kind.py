@@ -25,6 +25,7 @@ from mapping.passages.corpus import COUNTS
 from mapping.passages.kind import BEIR_DATASET, PASSAGES_CORPUS, PASSAGES_INDEX
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.retrieval.benchmark_kind import BENCHMARK
+from mapping.retrieval.tfidf import TFIDF_INDEX
 from mapping.retrieval.training_kind import TRAINING_DATA
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, VECTORS_GRAPH
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
@@ -46,6 +47,12 @@ FACTS_OF: dict[str, dict[str, Any]] = {
         "options": {"max_words": 100, "split_long": False, "unit": "sentences", "formats": ["dpr"]},
         "lang": "en",
         "counts": dict.fromkeys(COUNTS, 0),
+    },
+    TFIDF_INDEX.format: {
+        "passages": SOURCE,
+        "lang": "en",
+        "options": {"level": "passage"},
+        "counts": {"documents": 0, "postings": 0},
     },
     PASSAGES_INDEX.format: {"passages": SOURCE, "lang": "en", "counts": {"passages": 0}},
     PASSAGE_VECTORS.format: {
