@@ -29,6 +29,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "amber",
         "facts",
         "passages",
+        "training_data",
         "entity_linking",
         "evaluation",
         "benchmark",

@@ -31,6 +31,7 @@ from mapping.publish.card import Known, column_rows, markdown_table, table_head
 from mapping.qampari.kind import TABLES as QAMPARI_TABLES
 from mapping.retrieval.benchmark_kind import BENCHMARK
 from mapping.retrieval.tfidf import TFIDF_INDEX
+from mapping.retrieval.training_kind import TRAINING_DATA
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS
 from mapping.serving.operations import OPERATIONS, SHAPES, STATUS
 from pipelines.app import examples_of, make_app
@@ -80,6 +81,9 @@ def tables_page() -> str:
         "# Tables of benchmarks",
         "What `kbsource benchmark` makes; see [benchmark.md](benchmark.md).",
         table({name: one for name, one in BENCHMARK.tables.items() if name != "rejected"}),
+        "# Tables of training data",
+        "What `kbsource training-data` makes; see [training_data.md](training_data.md).",
+        table({name: one for name, one in TRAINING_DATA.tables.items() if name != "rejected"}),
         "# Tables of entity linking",
         _wrapped(
             "What `kbsource entity-linking` makes beside the records; see [entity_linking.md](entity_linking.md). Its "

@@ -19,6 +19,7 @@ from mapping.passages.kind import BEIR_DATASET, PASSAGES_CORPUS, PASSAGES_INDEX
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.retrieval.benchmark_kind import BENCHMARK
 from mapping.retrieval.tfidf import TFIDF_INDEX
+from mapping.retrieval.training_kind import TRAINING_DATA
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, VECTORS_GRAPH
 from mapping.schema import VERIFICATION
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
@@ -46,6 +47,7 @@ _MADE: tuple[Kind[Any], ...] = (
     CAMPAIGN_TASKS,
     CAMPAIGN,
     BENCHMARK,
+    TRAINING_DATA,
 )
 
 OWN_TABLES = ListingKind(

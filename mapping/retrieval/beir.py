@@ -36,7 +36,9 @@ from mapping.retrieval.queries import read_queries
 from mapping.retrieval.runs import column
 from mapping.write.kind import ALIGNMENT
 
-_RELEVANT = """
+RECORDS = "-kilt.jsonl"
+"""The end of the names of files with records."""
+RELEVANT = """
 select example_id, passage_id from queries
 join alignments using (example_id) join passages using (page_id)
 where is_written and output >= 0 and ({any_passage} or start_element is null or list_bool_or([
@@ -44,6 +46,12 @@ where is_written and output >= 0 and ({any_passage} or start_element is null or 
     and (span.element, span.end_char) > (start_element, start_char) for span in spans]))
 group by place, example_id, passage_id order by place, min(passages._file_number), min(passages._row)"""
 """Queries, each with the passages that have a part of a span that is looked for, in the order of both."""
+
+
+def records_file(aligned: ListingManifest) -> str:
+    """The file of an alignment with its records: with answers and inputs, if there are several."""
+    named = [entry.file for entry in aligned.files if entry.file.endswith(RECORDS)]
+    return min(named, key=lambda file: ("_without_answers" in file or "_id-" in file or "_id_" in file, file))
 
 
 def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> ListingManifest:
@@ -60,10 +68,7 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
     check_hashes(alignment, aligned.entries())
     check_hashes(passages, corpus.tables["passages"])
     split = str(aligned.facts["split"])
-    named = [entry.file for entry in aligned.files if entry.file.endswith("-kilt.jsonl")]
-    # With answers and inputs, where there are several.
-    records = min(named, key=lambda file: ("_without_answers" in file or "_id-" in file or "_id_" in file, file))
-    asked = read_queries(join(alignment, records))
+    asked = read_queries(join(alignment, records_file(aligned)))
     queries = {query.query_id: query.input for query in asked}
     if "" in queries:
         raise SetupError(f"{alignment}: an id is empty, which qrels have no place for.")
@@ -72,7 +77,7 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
             add_release(db, ALIGNMENT, alignment)
             add_release(db, PASSAGES_CORPUS, passages, places=True)
             db.register("queries", pa.table({"example_id": list(queries), "place": range(len(queries))}))
-            found = db.execute(_RELEVANT.format(any_passage=level == "page")).fetchall()
+            found = db.execute(RELEVANT.format(any_passage=level == "page")).fetchall()
         relevant = [(column(query_id), passage_id) for query_id, passage_id in found]
         (form,), no_pages = line_forms(["beir"]), KiltPages((), "")
         paths = [join(passages, entry.file) for entry in corpus.tables["passages"]]

@@ -1,7 +1,7 @@
-"""Runs of retrieval systems as KILT's predictions and as lines of TREC, and lines that retrievers are trained on.
+"""Runs of retrieval systems as KILT's predictions and as lines of TREC.
 
 Sources: the predictions that KILT's retrievers write; the run files of trec_eval (query, ``Q0``, document, rank, score,
-name of the run); DPR's training files. A document is a passage, by its id, or a page, by its number.
+name of the run). A document is a passage, by its id, or a page, by its number.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 from kbsource.errors import RecordError
-from mapping.contexts.export import NameFinder, hard_negatives
-from mapping.contexts.gold import RankedPassage, Reject
+from mapping.contexts.gold import Reject
 from mapping.metrics.qampari import qid_of
 from mapping.options import FoundForm
 from mapping.passages.forms import json_line
@@ -87,30 +86,6 @@ def found_line(query: Query, hits: Sequence[Hit], form: FoundForm | None) -> byt
         return trec_lines(query.query_id, ((hit.document, hit.score) for hit in hits))
     is_listed = query.benchmark == "qampari" if form is None else form == "ctxs"
     return contexts_line(query, hits) if is_listed else prediction_line(query, hits)
-
-
-def training_line(query: Query, hits: Sequence[Hit], *, n_negatives: int) -> bytes:
-    """Passages as a retriever is trained with them: those of gold pages, and the best ones that are of none and
-    name no answer.
-
-    Raises:
-        RecordError: ``missing_field`` where the query has no gold provenance, without which any passage may be right.
-    """
-    if not query.pages and not query.titles:
-        raise RecordError("missing_field", "provenance, or answers with proofs, which say what is no negative")
-    ranked = [(query.has_gold(hit), RankedPassage(hit.document, hit.title, hit.text, hit.score)) for hit in hits]
-    others = [one for is_gold, one in ranked if not is_gold]
-    negatives = hard_negatives(others, NameFinder(query.answers), gold_ids=(), most=n_negatives)
-    return json_line(
-        {
-            "id": query.query_id,
-            "question": query.input,
-            "answers": query.answers,
-            "positive_ctxs": [one._asdict() for is_gold, one in ranked if is_gold],
-            "negative_ctxs": [],
-            "hard_negative_ctxs": [negative._asdict() for negative in negatives],
-        }
-    )
 
 
 def trec_lines(query_id: str, found: Iterable[RankedDocument]) -> bytes:

@@ -159,6 +159,7 @@ TFIDF_INDEX = ListingKind(
     count_faults=lambda manifest: row_faults(manifest, _counts(manifest)),
     counted={"documents": "select count(*) from documents"},
     made_from={"passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",))},
+    shown_by=((DOCUMENTS, "page_id"), (DOCUMENTS, "title"), (POSTINGS, "bucket")),
 )
 
 

@@ -94,6 +94,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
             "export-kilt", "commands.share:export_kilt", "Write a release in the form of KILT's knowledge source.", ""
         ),
         Command("beir", "commands.retrieve:beir", "Write an aligned dataset over passages as BEIR has datasets."),
+        Command("training-data", "commands.retrieve:training_data", "Write training data for retrievers and readers."),
         Command("trec", "commands.retrieve:trec", "Turn runs of TREC into predictions of KILT, and back."),
     ),
     "Start": (

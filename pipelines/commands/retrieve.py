@@ -16,16 +16,19 @@ from mapping.options import (
     FLAT,
     AtLeast1,
     File,
+    Files,
     FolderPath,
     FoundForm,
     Level,
     NewFile,
     Release,
+    Releases,
     System,
     Text,
     check_ending,
 )
 from mapping.retrieval.system_options import SystemOptions
+from mapping.retrieval.training import TrainingOptions
 from mapping.sources.raw_records import RawRecord
 from pipelines.commands.dumps import Run
 from pipelines.options import ReadOptions, RerankOptions, RunOptions
@@ -51,7 +54,6 @@ def search(
     output: NewFile | None = None,
     top: AtLeast1 | None = None,
     form: FoundForm | None = None,
-    negatives: AtLeast1 | None = None,
     options: Annotated[SystemOptions, FLAT] = SystemOptions(),
 ) -> Summary:
     """Find passages or pages by words, mentions, vectors, or several of them.
@@ -73,8 +75,6 @@ def search(
         top: most passages or pages of a query; by default 100 for a file, 10 for a QUERY.
         form: kilt: predictions of KILT; trec: a run of TREC; ctxs: questions with passages, as QAMPARI, DPR and
             Fusion-in-Decoder have them. By default ctxs for QAMPARI, kilt for all others.
-        negatives: write lines that retrievers are trained on: found passages of gold pages, and N that are of none and
-            name no answer.
 
     Examples:
         kbsource search passages/enwiki-20261001 "Who wrote Faust?"
@@ -88,18 +88,13 @@ def search(
             --top 200 --output bm25-dev.jsonl
     """
     from mapping.retrieval.queries import Query
-    from mapping.retrieval.runs import found_line, searched_queries, training_line
+    from mapping.retrieval.runs import found_line, searched_queries
     from mapping.retrieval.systems import open_system
 
     if (query is None) == (queries is None) or (queries is None) != (output is None):
         raise SetupError("Give a QUERY, or --queries FILE with --output FILE.")
     if query is not None and not query.strip():
         raise SetupError("The QUERY is empty.")
-    if negatives is not None and (queries is None or form is not None or level == "page"):
-        raise SetupError(
-            "--negatives makes lines of passages in a form of their own out of --queries; leave out --form, --level "
-            "page and QUERY."
-        )
     if output is not None:
         _check_found(output, form)
     note, with_texts = Progress().note, form != "trec"
@@ -116,8 +111,7 @@ def search(
                 next=command_line("search", passages, "--queries", "FILE", "--output", "PREDICTIONS"),
             )
         found = partial(searched_queries, queries, search=partial(opened.search, n_documents=top or TOP))
-        then = _evaluated(queries, output, form) if negatives is None else ""
-        line = partial(found_line, form=form) if negatives is None else partial(training_line, n_negatives=negatives)
+        line, then = partial(found_line, form=form), _evaluated(queries, output, form)
         return _converted(found, lambda _, one: line(*one), output, then)
 
 
@@ -228,6 +222,50 @@ def beir(alignment: Release, passages: Release, /, *, output: FolderPath, level:
         rows=[(name.replace("_", " "), n) for name, n in counts.items()],
         values=counts,
         next=command_line("verify", output),
+    )
+
+
+def training_data(
+    datasets: Releases,
+    /,
+    *,
+    passages: Release,
+    output: FolderPath,
+    retrieved: Files = (),
+    options: Annotated[TrainingOptions, FLAT],
+) -> Summary:
+    """Write training data for retrievers and readers.
+
+    Writes the examples that the retrievers and readers of KILT, QAMPARI and AmbER are trained on: questions with
+    passages that contain evidence, passages that do not, and targets. They are a table, and JSON Lines in the form that
+    each trainer reads. A question that gives no example, or a line of a run that cannot be used, is a row of the table
+    rejected, with the reason.
+
+    Args:
+        datasets: folders that kbsource map wrote for one dataset and split, or QAMPARI releases.
+        passages: passages of the same release.
+        output: empty folder.
+        retrieved: what kbsource search found for each dataset, in the same order; without it, --for seq2seq makes
+            closed-book examples.
+
+    Examples:
+        kbsource training-data aligned/nq/train --for dpr --passages passages/enwiki-20261001 \\
+            --retrieved bm25-nq-train.jsonl --output training/dpr
+        kbsource training-data qampari/enwiki-20261001 aligned/nq/train --for pig \\
+            --passages passages/enwiki-20261001 --retrieved bm25-qampari.jsonl bm25-nq-train.jsonl --output training/pig
+        kbsource training-data aligned/trex/train --for amber --passages passages/enwiki-20261001 \\
+            --retrieved tfidf-trex-train.jsonl --output training/amber-trex
+    """
+    from mapping.retrieval.training_data import make_training_data
+
+    facts = make_training_data(datasets, passages, retrieved, absolute(output), options).facts
+    rows = [(f"examples of {one['name']}", one["examples"]) for one in facts["datasets"]]
+    counts = facts["counts"]
+    rows += [(name, counts[name]) for name in ("queries", "passages", "rejected")]
+    return Summary(
+        rows=rows,
+        values={"datasets": facts["datasets"], **counts},
+        next=command_line("verify", output, "--passages", passages),
     )
 
 

@@ -25,6 +25,8 @@ from mapping.passages.corpus import COUNTS
 from mapping.passages.kind import BEIR_DATASET, PASSAGES_CORPUS, PASSAGES_INDEX
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.retrieval.benchmark_kind import BENCHMARK
+from mapping.retrieval.tfidf import TFIDF_INDEX
+from mapping.retrieval.training_kind import TRAINING_DATA
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, VECTORS_GRAPH
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
 from tests.support.pages import synthetic_pages
@@ -45,6 +47,12 @@ FACTS_OF: dict[str, dict[str, Any]] = {
         "options": {"max_words": 100, "split_long": False, "unit": "sentences", "formats": ["dpr"]},
         "lang": "en",
         "counts": dict.fromkeys(COUNTS, 0),
+    },
+    TFIDF_INDEX.format: {
+        "passages": SOURCE,
+        "lang": "en",
+        "options": {"level": "passage"},
+        "counts": {"documents": 0, "postings": 0},
     },
     PASSAGES_INDEX.format: {"passages": SOURCE, "lang": "en", "counts": {"passages": 0}},
     PASSAGE_VECTORS.format: {
@@ -97,6 +105,12 @@ FACTS_OF: dict[str, dict[str, Any]] = {
         "datasets": [{"name": "nq", "path": "nq.jsonl", "sha256": "0"}],
         "systems": [{"name": "bm25", "options": {}}],
         "counts": {"runs": 0, "rejected": 0},
+    },
+    TRAINING_DATA.format: {
+        "passages": SOURCE,
+        "datasets": [{"name": "nq-train", "queries": 0, "examples": 0}],
+        "options": {"form": "fid", "split": "train", "top": 100},
+        "counts": {"queries": 0, "examples": 0, "passages": 0, "rejected": 0},
     },
     OWN_TABLES.format: {"facts": {"mine": [1, {"a": None}]}},
 }

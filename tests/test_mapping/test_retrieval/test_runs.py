@@ -1,4 +1,4 @@
-"""Runs of TREC, predictions of KILT, and lines that retrievers are trained on."""
+"""Runs of TREC and predictions of KILT."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from mapping.retrieval.runs import (
     ranked_queries,
     run_prediction_line,
     searched_queries,
-    training_line,
     trec_lines,
 )
 
@@ -82,17 +81,6 @@ def test_the_output_of_a_set_s_query_is_one_and_a_page_has_no_text() -> None:
     assert _run_line(line) == b"q Q0 9 1 0.250000 kbsource\n"
 
 
-def test_negatives_are_of_no_gold_page_and_name_no_answer() -> None:
-    line = json.loads(training_line(Query("q", "where?", ("Brack",), ("7",)), HITS, n_negatives=5))
-    assert (line["question"], line["answers"]) == ("where?", ["Brack"])
-    assert [one["passage_id"] for one in line["positive_ctxs"]] == ["7__0", "7__4"]
-    assert [one["passage_id"] for one in line["hard_negative_ctxs"]] == ["9__1"]
-    with pytest.raises(RecordError, match="missing_field"):
-        training_line(Query("q", "where?", ("Brack",)), HITS, n_negatives=5)
-    of_titles = Query("q", "where?", ("Brack",), titles=("sorn",))
-    assert json.loads(training_line(of_titles, HITS, n_negatives=5)) == line
-
-
 MARKED = Query("q", "near [START_ENT] Tey [END_ENT]\nthey", ("Brack",), ("7",))
 
 
@@ -101,10 +89,9 @@ def test_every_line_has_the_input_of_its_record() -> None:
         prediction_line(MARKED, HITS),
         prediction_line(MARKED, HITS, "Tey"),
         found_line(MARKED, HITS, "ctxs"),
-        training_line(MARKED, HITS, n_negatives=1),
     ]
     read = [json.loads(line) for line in lines]
-    assert [one.get("input", one.get("question")) for one in read] == [MARKED.input] * 4
+    assert [one.get("input", one.get("question")) for one in read] == [MARKED.input] * 3
 
 
 def test_runs_become_predictions_and_runs_again(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_query_is_answered_and_the_index_is_kept(
     assert [(one["document"], one["text"]) for one in json.loads(capsys.readouterr().out)] == [("5", "")]
 
 
-def test_files_of_queries_become_predictions_runs_and_training_lines(tmp_path: Path, corpus: Path) -> None:
+def test_files_of_queries_become_predictions_and_runs(tmp_path: Path, corpus: Path) -> None:
     queries = [
         {"id": "a", "input": "river Sorn?", "output": [{"answer": "Brack", "provenance": [{"wikipedia_id": "3"}]}]},
         {"id": "b", "input": "goats", "output": [{"answer": "no", "provenance": [{"wikipedia_id": "5"}]}]},
@@ -81,7 +81,6 @@ def test_files_of_queries_become_predictions_runs_and_training_lines(tmp_path: P
     flags = ["search", str(corpus), "--index", str(tmp_path / "index"), "--queries", str(path), "--output"]
     assert main([*flags, str(tmp_path / "kilt.jsonl"), "--top", "2"]) == 0
     assert main([*flags, str(tmp_path / "run.trec"), "--top", "2", "--form", "trec"]) == 0
-    assert main([*flags, str(tmp_path / "train.jsonl"), "--negatives", "1"]) == 0
 
     first, second = read_lines(tmp_path / "kilt.jsonl")
     texts = {one.passage_id: (str(one.page_id), one.title, one.text) for one in _passages(corpus)}
@@ -90,8 +89,6 @@ def test_files_of_queries_become_predictions_runs_and_training_lines(tmp_path: P
     assert [one["wikipedia_id"] for one in second["output"][0]["provenance"]] == ["5"]
     run = (tmp_path / "run.trec").read_text()
     assert [line.split()[0] for line in run.splitlines()] == ["a", "a", "b"]
-    train = read_lines(tmp_path / "train.jsonl")
-    assert [one["passage_id"] for one in train[0]["hard_negative_ctxs"]] == ["5__1"]
 
     assert main(["trec", str(tmp_path / "kilt.jsonl"), "--output", str(tmp_path / "again.trec")]) == 0
     assert (tmp_path / "again.trec").read_text() == run
@@ -140,7 +137,6 @@ def test_passages_are_found_by_their_vectors(tmp_path: Path, corpus: Path, capsy
         (["x", "--queries", "y"], "Give a QUERY, or --queries"),
         ([" "], "The QUERY is empty."),
         (["--queries", "y"], "with --output FILE"),
-        (["x", "--negatives", "1"], "leave out --form, --level page and QUERY"),
         (["x", "--system", "aliases+bm25"], "--system aliases+bm25 needs --linking"),
         (["x", "--linking", "y"], "for --system aliases, not for bm25"),
         (["x", "--min-count", "2"], "for --system aliases, not for bm25"),

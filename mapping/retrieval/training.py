@@ -1,0 +1,445 @@
+"""Training examples for retrievers and readers: which passages and targets a question gets, and the line of each form.
+
+| form | an example | its passages |
+|---|---|---|
+| dpr | a question | evidence as positives; the best passages of other pages as hard negatives |
+| seq2seq | a question and one of its answers | the first found passages, put before the input |
+| fid | a question | the first found passages; the target is the first answer, for QAMPARI all answers |
+| pig | a question and one passage | evidence, with its answers as target; the best passage without an answer |
+| fact-checking | a claim and one passage | evidence; neutral passages of other pages, and of the same pages |
+| amber | a question and one passage | evidence; a passage of the best page that is not gold |
+
+Evidence is a passage that contains a part of a provenance span, as ``kbsource beir`` has it, or the sentence of one of
+QAMPARI's proofs. The order of anything drawn at random is that of SHA-256 over the names of dataset and question.
+
+Sources: Karpukhin et al., Dense Passage Retrieval (2020); Maillard et al., Multi-task retrieval for
+knowledge-intensive tasks (2021); Petroni et al., KILT (2021), section 5; Izacard and Grave (2021); Amouyal et al.,
+QAMPARI (2022), section 4; Chen et al., AmbER sets (2021), section 4.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from itertools import count, islice
+from typing import Annotated, Any, Literal, NamedTuple, get_args
+
+from cyclopts import Parameter
+
+from kbsource.errors import RecordError, SetupError
+from kbsource.rows import Int32, Row
+from mapping.contexts.export import SEPARATOR, NameFinder, hard_negatives
+from mapping.contexts.gold import RankedPassage
+from mapping.options import AtLeast1, Checked
+from mapping.passages.forms import json_line
+from mapping.retrieval.queries import Hit, Query
+from mapping.sources.source import Split
+
+TrainingForm = Literal["dpr", "seq2seq", "fid", "pig", "fact-checking", "amber"]
+FORMS: tuple[TrainingForm, ...] = get_args(TrainingForm)
+NOT_RELEVANT, NEUTRAL, NONE = "Not Relevant", "NEUTRAL", "none"
+"""What a reader writes of a passage that has no answer: QAMPARI's generator, a fact checker, slot filling of AmbER."""
+LABELS = frozenset(("SUPPORTS", "REFUTES"))
+POSITIVE, NEGATIVE, CONTEXT = "positive", "negative", "context"
+ROLES = (POSITIVE, NEGATIVE, CONTEXT)
+TRAINING_REASONS: dict[str, str] = {
+    "no_evidence": "no passage contains a part of the question's provenance",
+    "no_answers": "the question has no answer, so there is no target",
+    "no_label": "the answer is neither SUPPORTS nor REFUTES, so the question is no claim",
+    "other_task": "AmbER has no reader for the task: it answers questions, checks claims and fills slots",
+    "no_answer_span": "no passage of the evidence contains an answer",
+    "not_ranked": "the run has nothing for the question",
+    "duplicate_question": "the run has the question twice",
+    "unknown_question": "the run has passages for a question that the dataset lacks",
+}
+"""Why a question gives no example, or a line of a run is left out: reason -> meaning."""
+
+
+class TrainingPassage(Row):
+    """A passage of an example."""
+
+    role: Annotated[str, f"{', '.join(ROLES[:-1])} or {ROLES[-1]}"]
+    passage_id: Annotated[str, "id of the passage in the corpus"]
+    title: Annotated[str, "title of its page"]
+    text: Annotated[str, "its text"]
+    score: Annotated[float | None, "score in the run; null if the run does not have the passage"]
+
+
+class TrainingExample(Row):
+    """One row per training example, by dataset and question."""
+
+    dataset: Annotated[str, "name of the dataset with its split"]
+    number: Annotated[Int32, "number of the example in its dataset, from 0"]
+    query_id: Annotated[str, "id of the question"]
+    input: Annotated[str, "input of the record, with its marks"]
+    answers: Annotated[tuple[str, ...], "its answers and their aliases"]
+    target: Annotated[str | None, "what a model should write, or the label; null for retrievers and for no answer"]
+    answer_start: Annotated[Int32 | None, "where the target starts in the passage, for extractive readers"]
+    passages: Annotated[tuple[TrainingPassage, ...], "its passages, positives first, each group best first"]
+
+
+class TrainingBatch(Row):
+    """One row per batch of an epoch, in the order of training."""
+
+    epoch: Annotated[Int32, "number of the epoch, from 0"]
+    batch: Annotated[Int32, "number of the batch in its epoch, from 0"]
+    dataset: Annotated[str, "dataset that all of its examples are from"]
+    examples: Annotated[tuple[Int32, ...], "their numbers in the dataset"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOptions(Checked):
+    """What examples are made of."""
+
+    form: Annotated[TrainingForm, Parameter("--for")]
+    """The model that is trained: dpr (retriever), seq2seq (BART and T5, with passages or closed book), fid
+    (Fusion-in-Decoder), pig (QAMPARI's passage-independent generator), fact-checking (classifier), amber (the readers
+    that AmbER evaluates)."""
+    _: KW_ONLY
+    top: AtLeast1 | None = None
+    """For seq2seq and fid: passages of the run an example has; by default 3 and 100."""
+    negatives: AtLeast1 | None = None
+    """For dpr, pig, fact-checking and amber: negative passages of a question, for fact-checking of each of the two
+    kinds; by default 1."""
+    examples_per_task: AtLeast1 | None = None
+    """For dpr: examples that each dataset has in an epoch, drawn again if it has fewer; by default 150,000."""
+    epochs: AtLeast1 | None = None
+    """For dpr: epochs whose batches are written; by default 1."""
+    batch_size: AtLeast1 | None = None
+    """For dpr: examples in a batch, all of one dataset; by default 128."""
+    split: Split = "train"
+    """Split of a QAMPARI release; any other dataset is the split that its folder is of."""
+
+    def __post_init__(self) -> None:
+        """Raises SetupError for an option of another form."""
+        Checked.__post_init__(self)
+        for name in ("top", "negatives", "examples_per_task", "epochs", "batch_size"):
+            if getattr(self, name) is not None and name not in _DEFAULTS[self.form]:
+                option = name.replace("_", "-")
+                raise SetupError(f"--{option}: --for {self.form} does not use it; leave it out.")
+
+    def value(self, name: str) -> int:
+        """The value of a number, or its default for the form; 0 if the form does not use it."""
+        given: int | None = getattr(self, name)
+        return _DEFAULTS[self.form].get(name, 0) if given is None else given
+
+    @property
+    def n_ranked(self) -> int | None:
+        """First passages of a run that are looked at; None for all."""
+        return self.value("top") or None
+
+    def facts(self) -> dict[str, Any]:
+        """All values, defaults among them, for a manifest."""
+        numbers = {name: self.value(name) for name in _DEFAULTS[self.form]}
+        return {"form": self.form, "split": self.split, **numbers}
+
+
+_DEFAULTS: Mapping[str, Mapping[str, int]] = {
+    "dpr": {"negatives": 1, "examples_per_task": 150_000, "epochs": 1, "batch_size": 128},
+    "seq2seq": {"top": 3},
+    "fid": {"top": 100},
+    "pig": {"negatives": 1},
+    "fact-checking": {"negatives": 1},
+    "amber": {"negatives": 1},
+}
+
+
+class TrainingQuery(NamedTuple):
+    """A question of a dataset with the passages that examples are made of."""
+
+    dataset: str
+    query: Query
+    evidence: Sequence[Hit]  # in the order of the corpus, of QAMPARI in that of the proofs
+    ranked: Sequence[Hit] = ()  # best first
+    others: Sequence[Hit] = ()  # passages of the pages of the provenance that are no evidence
+    targets: Mapping[str, str] = {}  # what QAMPARI's evidence proves, by passage
+    target: str | None = None  # all answers of a QAMPARI question
+
+    def negatives(self, n_passages: int) -> list[Hit]:
+        """The best ranked passages of pages that are not gold, which name no answer."""
+        names = NameFinder(one for one in self.query.answers if one not in LABELS)
+        return self._without_answers((hit for hit in self.ranked if not self.query.has_gold(hit)), names, n_passages)
+
+    def irrelevant(self, n_passages: int) -> list[Hit]:
+        """The best ranked passages that are no evidence and name no answer."""
+        evidence = {hit.document for hit in self.evidence}
+        found = (hit for hit in self.ranked if hit.document not in evidence)
+        return self._without_answers(found, NameFinder(self.query.answers), n_passages)
+
+    def _without_answers(self, hits: Iterable[Hit], names: NameFinder, n_passages: int) -> list[Hit]:
+        by_id = {hit.document: hit for hit in reversed([*hits])}
+        ranked = [RankedPassage(hit.document, hit.title, hit.text, hit.score) for hit in reversed(by_id.values())]
+        found = hard_negatives(ranked, names, gold_ids=(), most=n_passages)
+        return [by_id[one.passage_id] for one in found]
+
+    def random_others(self, n_passages: int) -> list[Hit]:
+        """Passages of the pages of the provenance that are no evidence, the first by a hash."""
+        names = self.dataset, self.query.query_id
+        return sorted(self.others, key=lambda hit: digest(*names, hit.document))[:n_passages]
+
+
+def digest(*names: object) -> bytes:
+    """SHA-256 of names, by which passages and examples are put in a random order.
+
+    >>> digest("nq-train", 7) == digest("nq-train", "7") != digest("nq-train", 8)
+    True
+    """
+    return hashlib.sha256("\0".join(map(str, names)).encode()).digest()
+
+
+class _Draft(NamedTuple):
+    """An example without what its dataset and question say."""
+
+    target: str | None = None
+    passages: Sequence[TrainingPassage] = ()
+    answer_start: int | None = None
+
+
+def examples_of(source: TrainingQuery, options: TrainingOptions) -> list[TrainingExample]:
+    """The examples that a question gives, numbered from 0.
+
+    Raises:
+        RecordError: for a reason of ``TRAINING_REASONS``.
+    """
+    query = source.query
+    return [
+        TrainingExample(
+            source.dataset,
+            number,
+            query.query_id,
+            query.input,
+            query.answers,
+            draft.target,
+            draft.answer_start,
+            tuple(draft.passages),
+        )
+        for number, draft in enumerate(_MAKERS[options.form](source, options))
+    ]
+
+
+def _for_dpr(source: TrainingQuery, options: TrainingOptions) -> Iterator[_Draft]:
+    _check(source)
+    negatives = source.negatives(options.value("negatives"))
+    yield _Draft(passages=[*_passages(POSITIVE, source.evidence, source), *_passages(NEGATIVE, negatives, source)])
+
+
+def _for_seq2seq(source: TrainingQuery, options: TrainingOptions) -> Iterator[_Draft]:
+    _check(source, needs_evidence=False)
+    contexts = _passages(CONTEXT, source.ranked[: options.value("top")], source)
+    for answer in [source.target] if source.target is not None else source.query.answers:
+        yield _Draft(answer, contexts)
+
+
+def _for_fid(source: TrainingQuery, options: TrainingOptions) -> Iterator[_Draft]:
+    _check(source, needs_evidence=False)
+    if not source.ranked:
+        raise RecordError("not_ranked", source.query.query_id)
+    target = source.query.answers[0] if source.target is None else source.target
+    yield _Draft(target, _passages(CONTEXT, source.ranked[: options.value("top")], source))
+
+
+def _for_pig(source: TrainingQuery, options: TrainingOptions) -> Iterator[_Draft]:
+    _check(source)
+    for hit in source.evidence:
+        target = source.targets.get(hit.document) or _named_answer(source.query.answers, hit)
+        yield _Draft(target, _passages(POSITIVE, [hit], source))
+    for hit in source.irrelevant(options.value("negatives")):
+        yield _Draft(NOT_RELEVANT, _passages(NEGATIVE, [hit], source))
+
+
+def _named_answer(answers: Sequence[str], hit: Hit) -> str:
+    """The first answer that a passage names; the first of all if it names none."""
+    named = (one for one in answers if NameFinder([one], most_edits=0).is_in(hit.title, hit.text))
+    return next(named, answers[0])
+
+
+def _for_fact_checking(source: TrainingQuery, options: TrainingOptions) -> Iterator[_Draft]:
+    label = _label(source)
+    for hit in source.evidence:
+        yield _Draft(label, _passages(POSITIVE, [hit], source))
+    n_negatives = options.value("negatives")
+    for hit in [*source.negatives(n_negatives), *source.random_others(n_negatives)]:
+        yield _Draft(NEUTRAL, _passages(NEGATIVE, [hit], source))
+
+
+def _for_amber(source: TrainingQuery, options: TrainingOptions) -> Iterator[_Draft]:
+    task = task_of(source.query)
+    if task == "entity linking":
+        raise RecordError("other_task", f"{source.query.query_id}: {task}")
+    if task == "question answering":
+        yield from _spans(source)
+        target: str | None = None
+    else:
+        if task == "fact checking":
+            answer, target = _label(source), NEUTRAL
+        else:
+            _check(source)
+            answer, target = source.query.answers[0], NONE
+        for hit in source.evidence:
+            yield _Draft(answer, _passages(POSITIVE, [hit], source))
+    pages: dict[str, Hit] = {}
+    for hit in source.ranked:
+        if not source.query.has_gold(hit):
+            pages.setdefault(hit.page_id, hit)
+    for hit in islice(pages.values(), options.value("negatives")):
+        yield _Draft(target, _passages(NEGATIVE, [hit], source))
+
+
+def _spans(source: TrainingQuery) -> list[_Draft]:
+    """An example for each passage of the evidence that contains an answer as it is written."""
+    _check(source)
+    drafts = []
+    for hit in source.evidence:
+        answer = next((one for one in source.query.answers if one and one in hit.text), None)
+        if answer is not None:
+            drafts.append(_Draft(answer, _passages(POSITIVE, [hit], source), hit.text.index(answer)))
+    if not drafts:
+        raise RecordError("no_answer_span", source.query.query_id)
+    return drafts
+
+
+def task_of(query: Query) -> str:
+    """The task of a question, by the form of its input and answers.
+
+    >>> [task_of(one) for one in (Query("1", "a", ("REFUTES",)), Query("2", "Ada [SEP] spouse", subject="Ada"))]
+    ['fact checking', 'slot filling']
+    """
+    if query.answers and LABELS.issuperset(query.answers):
+        return "fact checking"
+    if query.is_mention:
+        return "entity linking"
+    return "slot filling" if query.subject else "question answering"
+
+
+def _label(source: TrainingQuery) -> str:
+    _check(source)
+    if task_of(source.query) != "fact checking":
+        raise RecordError("no_label", source.query.query_id)
+    return source.query.answers[0]
+
+
+def _check(source: TrainingQuery, *, needs_evidence: bool = True) -> None:
+    if not source.query.answers:
+        raise RecordError("no_answers", source.query.query_id)
+    if needs_evidence and not source.evidence:
+        raise RecordError("no_evidence", source.query.query_id)
+
+
+def _passages(role: str, hits: Iterable[Hit], source: TrainingQuery) -> list[TrainingPassage]:
+    scores = {hit.document: hit.score for hit in reversed(source.ranked)}
+    return [TrainingPassage(role, hit.document, hit.title, hit.text, scores.get(hit.document)) for hit in hits]
+
+
+_MAKERS: Mapping[str, Callable[[TrainingQuery, TrainingOptions], Iterator[_Draft]]] = {
+    "dpr": _for_dpr,
+    "seq2seq": _for_seq2seq,
+    "fid": _for_fid,
+    "pig": _for_pig,
+    "fact-checking": _for_fact_checking,
+    "amber": _for_amber,
+}
+
+
+def line_of(example: TrainingExample, form: TrainingForm) -> bytes:
+    """An example as a line of the form."""
+    if form == "dpr":
+        return json_line(
+            {
+                "dataset": example.dataset,
+                "id": example.query_id,
+                "question": example.input,
+                "answers": example.answers,
+                "positive_ctxs": _contexts(example, POSITIVE, "passage_id"),
+                "negative_ctxs": [],
+                "hard_negative_ctxs": _contexts(example, NEGATIVE, "passage_id"),
+            }
+        )
+    if form in ("fid", "pig"):
+        names = {"id": example.query_id, "question": example.input, "target": example.target}
+        return json_line({**names, "answers": example.answers, "ctxs": _contexts(example, None, "id")})
+    query = Query(example.query_id, example.input, example.answers)
+    if form == "fact-checking" or (form == "amber" and task_of(query) == "fact checking"):
+        (passage,) = example.passages
+        place = {"id": _pair_id(example), "claim": example.input, "title": passage.title, "text": passage.text}
+        return json_line({**place, "label": example.target})
+    if form == "amber" and (example.target is None or example.answer_start is not None):
+        (passage,) = example.passages
+        texts, starts = ([], []) if example.target is None else ([example.target], [example.answer_start])
+        return json_line(
+            {
+                "id": _pair_id(example),
+                "title": passage.title,
+                "question": example.input,
+                "context": passage.text,
+                "answers": {"text": texts, "answer_start": starts},
+            }
+        )
+    return json_line(
+        {"id": example.query_id, "input": example.input, "source": _source(example, query), "target": example.target}
+    )
+
+
+def _contexts(example: TrainingExample, role: str | None, id_key: str) -> list[dict[str, Any]]:
+    return [
+        {id_key: one.passage_id, "title": one.title, "text": one.text, "score": one.score or 0.0}
+        for one in example.passages
+        if role in (None, one.role)
+    ]
+
+
+def _pair_id(example: TrainingExample) -> str:
+    return f"{example.query_id}@{example.passages[0].passage_id}"
+
+
+def _source(example: TrainingExample, query: Query) -> str:
+    """The prompt that ``kbsource read`` makes of an example: with passages, or closed book."""
+    from mapping.retrieval.reader import read_prompt  # needs what models need
+
+    hits = [Hit(one.passage_id, one.passage_id.partition("__")[0], one.title, one.text) for one in example.passages]
+    return read_prompt(None, "read" if hits else "closed").text(query, hits)
+
+
+def batches_of(sizes: Mapping[str, int], options: TrainingOptions) -> Iterator[TrainingBatch]:
+    """The batches of all epochs: each of one dataset, the datasets in turn; datasets without examples are left out.
+
+    Args:
+        sizes: examples of each dataset, in the order of the datasets.
+    """
+    size = options.value("batch_size")
+    for epoch in range(options.value("epochs")):
+        drawn = {
+            name: _draw(name, n_examples, epoch, options.value("examples_per_task"))
+            for name, n_examples in sizes.items()
+            if n_examples
+        }
+        numbers = count()
+        for start in range(0, options.value("examples_per_task") if drawn else 0, size):
+            for name, examples in drawn.items():
+                yield TrainingBatch(epoch, next(numbers), name, tuple(examples[start : start + size]))
+
+
+def _draw(name: str, n_examples: int, epoch: int, n_drawn: int) -> list[int]:
+    """So many examples of a dataset in an order by hash: none comes again before all have come."""
+    drawn: list[int] = []
+    for cycle in count():
+        if len(drawn) >= n_drawn:
+            return drawn[:n_drawn]
+        drawn += sorted(range(n_examples), key=lambda number: digest(name, epoch, cycle, number))
+    raise AssertionError  # count() has no end
+
+
+def answer_targets(answers: Iterable[tuple[str, Sequence[str]]]) -> dict[str, str]:
+    """What the evidence of a list question proves: its answers with ``#`` between them, by passage.
+
+    Args:
+        answers: each with the passages that prove it.
+
+    >>> answer_targets([("Sorn", ["3__1"]), ("Tey", ["3__1", "5__0"]), ("Tey", ["5__0"])])
+    {'3__1': 'Sorn#Tey', '5__0': 'Tey'}
+    """
+    proven: dict[str, dict[str, None]] = {}
+    for answer, passages in answers:
+        for passage in passages:
+            proven.setdefault(passage, {})[answer] = None
+    return {passage: SEPARATOR.join(names) for passage, names in proven.items()}

@@ -1,0 +1,173 @@
+"""The kind of release that training data are.
+
+::
+
+    examples/              every example with its passages and target, by dataset
+    batches/               for dpr: which examples make up each batch, in the order of training
+    lines/DATASET.jsonl    the examples of a dataset as trainers read them
+    lines/mixed.jsonl      those of all datasets in a random order, if a model is trained with several together
+    rejected/              questions without an example, and lines of runs that could not be used
+    manifest.json          datasets, runs, passages, options and counts; written last
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from kbsource.columns import rows_of, schema_of
+from kbsource.errors import SetupError
+from kbsource.records import BadRecord
+from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.laws import Checking, Law, counts_law
+from kbsource.release.layout import MANIFEST
+from kbsource.release.manifest import ListingManifest, SourceFacts, counts_shape, row_faults, shape
+from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.retrieval.training import (
+    ROLES,
+    TrainingBatch,
+    TrainingExample,
+    TrainingOptions,
+    batches_of,
+    line_of,
+)
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+EXAMPLES, BATCHES, LINES, MIXED = "examples", "batches", "lines", "mixed"
+TABLES = {EXAMPLES: schema_of(TrainingExample), BATCHES: schema_of(TrainingBatch), "rejected": schema_of(BadRecord)}
+_MIXED = f"""
+select {", ".join(TABLES[EXAMPLES].names)} from examples
+order by sha256(concat_ws(chr(0), '{MIXED}', dataset, number))"""
+_AT_ONCE = 512
+_ROLES = ", ".join(f"'{role}'" for role in ROLES)
+
+
+def options_of(facts: Mapping[str, Any]) -> TrainingOptions:
+    """The options that training data were made with, out of their manifest."""
+    return TrainingOptions(**facts["options"])
+
+
+def sizes_of(facts: Mapping[str, Any]) -> dict[str, int]:
+    """The number of examples of each dataset, in their order, out of a manifest."""
+    return {str(one["name"]): int(one["examples"]) for one in facts["datasets"]}
+
+
+def lines_path(name: str) -> str:
+    """The path of the lines of a dataset, or of all of them mixed."""
+    return f"{LINES}/{name}.jsonl"
+
+
+def mixed_examples(db: DuckDBPyConnection) -> Iterator[TrainingExample]:
+    """The examples of all datasets in an order by hash; they are sorted on disk.
+
+    Args:
+        db: with the table ``examples``.
+    """
+    for batch in db.sql(_MIXED).to_arrow_reader(_AT_ONCE):
+        yield from rows_of(batch, TrainingExample)
+
+
+def is_mixed(options: TrainingOptions, sizes: Mapping[str, int]) -> bool:
+    """Whether the lines of all datasets are written mixed: there are several, and one model is trained with them. The
+    retriever is trained by batches, and AmbER has a reader for each task."""
+    return options.form not in ("dpr", "amber") and len(sizes) > 1
+
+
+def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
+    """Makes lines and batches again out of the examples. Memory: a row group."""
+    facts = checking.manifest.facts
+    try:
+        options, sizes = options_of(facts), sizes_of(facts)
+        paths = {name: lines_path(name) for name in sizes}
+    except (KeyError, TypeError, SetupError):
+        checking.found.add(MANIFEST, "manifest", "options and datasets are not those of training data")
+        return None
+    mixed = [lines_path(MIXED)] if is_mixed(options, sizes) else []
+    tables = {entry.file for entries in checking.manifest.tables.values() for entry in entries}
+    if not checking.has_files({*tables, *paths.values(), *mixed}, exactly=True) or EXAMPLES not in checking.given:
+        return None
+    with ExitStack() as stack:
+        files = {name: stack.enter_context(checking.remade(path, "line_differs")) for name, path in paths.items()}
+        for example in _examples(checking):
+            if (file := files.get(example.dataset)) is not None:
+                file.write(line_of(example, options.form), example.query_id)
+    for path in mixed:
+        with checking.remade(path, "line_differs") as again:
+            for example in mixed_examples(checking.db):
+                again.write(line_of(example, options.form), example.query_id)
+    if options.form == "dpr" and BATCHES in checking.given:
+        stored = (row for _, batch in checking.batches(BATCHES) for row in rows_of(batch, TrainingBatch))
+        (entry,) = checking.manifest.tables[BATCHES]
+        checking.same(entry.file, "batch_differs", stored, batches_of(sizes, options))
+    return {}
+
+
+def _examples(checking: Checking[ListingManifest]) -> Iterator[TrainingExample]:
+    for _, batch in checking.batches(EXAMPLES):
+        yield from rows_of(batch, TrainingExample)
+
+
+TRAINING_DATA = ListingKind(
+    name="folder of training data",
+    format="kbsource-training-data-1",
+    facts=shape(
+        "facts",
+        passages=SourceFacts,
+        datasets=list[dict[str, Any]],
+        options=dict[str, Any],
+        counts=counts_shape("queries", "examples", "passages", "rejected"),
+    ),
+    made_by="kbsource training-data",
+    tables=TABLES,
+    required=(EXAMPLES, "rejected"),
+    files=(LINES,),
+    laws=(
+        Law(
+            "example_law",
+            "an example is not numbered in order, or has a passage without a role",
+            f"""case when len([one for one in passages if one.role not in ({_ROLES})]) > 0
+                then [dataset || ', ' || query_id] end""",
+            of=EXAMPLES,
+        ),
+        Law(
+            "example_law",
+            "",
+            """select _file, dataset || ', ' || query_id from (
+                select *, row_number() over (partition by dataset order by _file_number, _row) - 1 as place
+                from examples
+            ) where number <> place""",
+            needs=(EXAMPLES,),
+        ),
+        Law(
+            "passage_differs",
+            "a passage is not the one of the corpus",
+            """select distinct own._file, one.passage_id
+            from (select _file, unnest(passages) as one from examples) as own
+            left join passages.passages as corpus on one.passage_id = corpus.passage_id
+            where one.title is distinct from corpus.title or one.text is distinct from corpus.text""",
+            needs=(EXAMPLES, "passages"),
+        ),
+        Law("line_differs", "a line is not what its example gives"),
+        Law("batch_differs", "a batch is not the one that datasets and options give"),
+        counts_law(
+            """select '', 'examples ' || dataset, count(*) from examples group by dataset
+            union all select '', 'passages', coalesce(sum(len(passages)), 0) from examples""",
+            "%",
+            (EXAMPLES,),
+        ),
+    ),
+    claims=lambda manifest: {
+        **{f"examples {name}": n_examples for name, n_examples in sizes_of(manifest.facts).items()},
+        "passages": int(manifest.facts["counts"]["passages"]),
+    },
+    count_faults=lambda manifest: row_faults(
+        manifest, {EXAMPLES: sum(sizes_of(manifest.facts).values()), "rejected": manifest.facts["counts"]["rejected"]}
+    ),
+    counted={"examples": "select count(*) from examples"},
+    check=_check,
+    made_from={"passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",))},
+    shown_by=((EXAMPLES, "query_id"), (EXAMPLES, "dataset"), (BATCHES, "dataset"), ("rejected", "key")),
+)
