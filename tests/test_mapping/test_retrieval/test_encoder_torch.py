@@ -167,5 +167,5 @@ def test_a_token_classifier_is_run_by_pytorch(tmp_path: Path) -> None:
     marked = {at for one in found for at in range(one.start_char, one.end_char)}
     starts = [sum(len(word) + 1 for word in words[:number]) for number in range(len(words))]
     assert [start in marked for start in starts] == [label > 0 for label in labels]
-    assert 0 < len(found)
+    assert len(found) > 0
     assert finder.find([text, "ada"])[0] == found
