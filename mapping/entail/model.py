@@ -278,6 +278,8 @@ class TorchComputer:
 
     head = "ForSequenceClassification"
     """What follows ``AutoModel`` in the name of the class that opens it."""
+    reads_first_token = True
+    """Whether the outputs depend on the last layer's first token alone."""
 
     def __init__(self, folder: str, device: str, precision: Precision = "float32") -> None:
         self._n_threads = count_threads()
@@ -297,7 +299,7 @@ class TorchComputer:
             )
         check_whole(folder, [name for name in found["missing_keys"] if self._needs(name)])
         self._model = model.to(self.device).eval()
-        if self.head:
+        if self.reads_first_token:
             keep_first_token(self._model)
         self._names = inspect.signature(model.forward).parameters
         self._dtype = getattr(self._torch, precision)
@@ -513,7 +515,7 @@ class CrossEncoder(PairModel):
         ]
 
 
-class _Files(NamedTuple):
+class ModelFiles(NamedTuple):
     """A model's files, read but for its weights."""
 
     folder: str
@@ -527,7 +529,7 @@ def open_model(options: ModelOptions) -> CrossEncoder:
     Raises:
         SetupError: the model, its labels, the backend or the device is not there, or not what is needed.
     """
-    files = _read_files(options)
+    files = read_model_files(options)
     labels = _labels(options, files)
     return CrossEncoder(*_opened(options, files), labels)
 
@@ -538,11 +540,11 @@ def open_pair_model(options: ModelOptions) -> tuple[PairModel, dict[int, str]]:
     Raises:
         SetupError: as ``open_model``, but for labels.
     """
-    files = _read_files(options)
+    files = read_model_files(options)
     return PairModel(*_opened(options, files, is_premise_first=False)), files.config.id2label
 
 
-def _opened(options: ModelOptions, files: _Files, *, is_premise_first: bool = True) -> tuple[PairEncoder, Computer]:
+def _opened(options: ModelOptions, files: ModelFiles, *, is_premise_first: bool = True) -> tuple[PairEncoder, Computer]:
     computer: Computer
     if options.backend == "torch":
         computer = TorchComputer(files.folder, options.device, options.precision)
@@ -559,7 +561,7 @@ def _opened(options: ModelOptions, files: _Files, *, is_premise_first: bool = Tr
     return encoder, computer
 
 
-def _labels(options: ModelOptions, files: _Files) -> ModelLabels:
+def _labels(options: ModelOptions, files: ModelFiles) -> ModelLabels:
     return read_labels(files.config.id2label, options.labels, model=options.model)
 
 
@@ -572,7 +574,7 @@ def model_facts(options: ModelOptions) -> dict[str, Any]:
     Raises:
         SetupError: as ``open_model``, but for weights of PyTorch and the device.
     """
-    files = _read_files(options)
+    files = read_model_files(options)
     is_torch = options.backend == "torch"
     form = _ANY if is_torch else OnnxComputer(files.folder, "cpu").form
     is_folder = not is_local(options.model) or os.path.isdir(options.model)
@@ -591,7 +593,12 @@ def model_facts(options: ModelOptions) -> dict[str, Any]:
     }
 
 
-def _read_files(options: ModelOptions) -> _Files:
+def read_model_files(options: ModelOptions) -> ModelFiles:
+    """Reads a model's config and its tokenizer.
+
+    Raises:
+        SetupError: they are missing or damaged, or the tokenizer is none of tokenizer.json.
+    """
     folder = model_folder(options)
     # It would say that there is no PyTorch, which an exported model does without.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
@@ -612,7 +619,7 @@ def _read_files(options: ModelOptions) -> _Files:
             f"{options.model}: model_max_length in its tokenizer_config.json is {tokenizer.model_max_length!r:.100}, "
             "which is no number of tokens; correct it."
         )
-    return _Files(folder, config, tokenizer)
+    return ModelFiles(folder, config, tokenizer)
 
 
 def _is_count(value: Any) -> bool:
@@ -620,7 +627,7 @@ def _is_count(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
 
 
-def _max_tokens(options: ModelOptions, files: _Files, form: GraphForm) -> int:
+def _max_tokens(options: ModelOptions, files: ModelFiles, form: GraphForm) -> int:
     config = files.config
     n_positions: int | None = getattr(config, "max_position_embeddings", None)
     # RoBERTa and its like count positions from the one after that of padding.

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -188,10 +189,23 @@ def rank_pages(text: str, table: AliasTable, options: LinkerOptions) -> list[tup
 
     The likelihood of a page is that its mention is a link times that such a link leads there.
     """
+    return rank_meanings([linked.alias.mention for linked in link_text(text, table, options)], table, options)
+
+
+def rank_meanings(
+    mentions: Iterable[str], table: AliasTable, options: LinkerOptions, *, are_certain: bool = False
+) -> list[tuple[Alias, float]]:
+    """Returns the pages that mentions may mean, as ``rank_pages``.
+
+    Args:
+        are_certain: something else than the table found them, so it does not count how often they are links.
+    """
+    if are_certain:
+        options = replace(options, min_link_probability=0.0)
     found: dict[int, tuple[Alias, float]] = {}
-    for mention in dict.fromkeys(linked.alias.mention for linked in link_text(text, table, options)):
+    for mention in dict.fromkeys(mentions):
         for alias in filter(options.counts, table.meanings(mention)):
-            likelihood = alias.link_probability * alias.prior
+            likelihood = alias.prior if are_certain else alias.link_probability * alias.prior
             if alias.page_id not in found or found[alias.page_id][1] < likelihood:
                 found[alias.page_id] = alias, likelihood
     return sorted(found.values(), key=lambda one: (-one[1], one[0].page_id))

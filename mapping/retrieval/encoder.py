@@ -284,6 +284,7 @@ class _OnnxEncoder(OnnxComputer, _Transformer):
 
 class _TorchEncoder(TorchComputer, _Transformer):
     head = ""
+    reads_first_token = False
 
     def __init__(self, folder: str, options: EncoderOptions) -> None:
         self.pooling = _pooling(folder, options)

@@ -80,6 +80,15 @@ class Query(Row):
         return hit.page_id in self.pages or title_form(hit.title) in self.titles
 
 
+def marked(text: str, start_char: int, end_char: int) -> str:
+    """Returns a text with KILT's marks around a mention.
+
+    >>> marked("Ada lives in Corvo.", 13, 18)
+    'Ada lives in [START_ENT] Corvo [END_ENT].'
+    """
+    return f"{text[:start_char]}[START_ENT] {text[start_char:end_char]} [END_ENT]{text[end_char:]}"
+
+
 def benchmark_of(record: Json) -> Benchmark:
     """Whose form a record has: a set of AmbER lists entities, a question of QAMPARI has no ``input``."""
     if "qids" in record:

@@ -12,6 +12,7 @@ from mapping.entail.signal import (  # noqa: F401  # types of inherited fields, 
     MAX_PAIR_TOKENS,
     ONNX_FILES,
     Accelerator,
+    Backend,
     Device,
     ModelOptions,
     PlacedModel,
@@ -89,10 +90,12 @@ class RerankerOptions(PlacedModel):
 
     def model_options(self) -> ModelOptions:
         """The same as ``mapping.entail.model`` takes it."""
-        has_onnx = any(Folder.of(self.model).exists(name) for name in ONNX_FILES)
-        return ModelOptions(
-            self.model, backend="onnx" if has_onnx else "torch", device=self.device, max_tokens=MAX_PAIR_TOKENS
-        )
+        return ModelOptions(self.model, backend=backend_of(self.model), device=self.device, max_tokens=MAX_PAIR_TOKENS)
+
+
+def backend_of(model: str) -> Backend:
+    """Returns what runs a model: ONNX Runtime where its folder has an export, and PyTorch where it has none."""
+    return "onnx" if any(Folder.of(model).exists(name) for name in ONNX_FILES) else "torch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,9 @@ class SystemOptions(Checked):
     """Folder that kbsource vectors wrote, for dense; by default PASSAGES-vectors, beside the passages."""
     model: File | None = None
     """Folder of the encoder that made them."""
+    mention_model: File | None = None
+    """Model that finds the mentions of a query for aliases, and for dense with BLINK's vectors: folder of a token
+    classifier of transformers, or of a spaCy pipeline. By default aliases finds those that its table knows."""
     query_model: File | None = None
     """Folder of the encoder of queries, in place of --model, if the vectors were made with one."""
     approximate: bool = False

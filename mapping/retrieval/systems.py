@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,19 +37,20 @@ from kbsource.errors import SetupError
 from kbsource.files import Folder
 from kbsource.release.layout import MANIFEST
 from mapping.entail.signal import Pair, read_labels
-from mapping.entity_linking.aliases import AliasTable, rank_pages
+from mapping.entity_linking.aliases import AliasTable, rank_meanings, rank_pages
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.entity_linking.records import LinkerOptions
 from mapping.options import Level
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.index import PassageIndex, best_of_pages, make_index
-from mapping.retrieval.queries import Hit, Query
+from mapping.retrieval.queries import MENTION, Hit, Query, marked
 from mapping.retrieval.system_options import DEPTH, RerankerOptions, SystemOptions
 from mapping.retrieval.tfidf import TfidfIndex, make_tfidf_index
 from mapping.retrieval.vector_kind import GRAPH, PASSAGE_VECTORS
 
 if TYPE_CHECKING:
-    from mapping.retrieval.vectors import VectorIndex
+    from mapping.retrieval.mentions import MentionFinder
+    from mapping.retrieval.vectors import ScoredPassage, VectorIndex
 
 FUSION_K = 60
 RERANK = ":rerank"
@@ -72,6 +73,7 @@ class SearchSystem:
     vectors: VectorIndex | None = None  # where it has ``dense``
     reranker: Reranker | None = None  # where it has ``rerank``
     depth: int = DEPTH  # documents of each system that are fused
+    mention_finder: MentionFinder | None = None
     tfidf: Mapping[Level, TfidfIndex] = field(default_factory=dict)  # where it has ``tfidf``, for the levels searched
 
     def search(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
@@ -134,11 +136,30 @@ class SearchSystem:
         return hits
 
     def _by_vectors(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """The passages whose vectors are nearest; texts come out of the index of words."""
+        """The passages whose vectors are nearest; texts come out of the index of words. For a query with several
+        mentions a document has the score of the mention that it is nearest to."""
         assert self.vectors is not None
         passage = partial(self.index.passage, with_texts=self.with_texts)
-        for found in self.vectors.search([query.input for query in queries], n_documents, self.level):
-            yield [structs.replace(passage(one.page_id, one.number), score=one.score) for one in found]
+        inputs = [self._inputs(query) for query in queries]
+        found = self.vectors.search([*chain.from_iterable(inputs)], n_documents, self.level)
+        for own in inputs:
+            best: dict[tuple[int, int], ScoredPassage] = {}
+            for one in chain.from_iterable(islice(found, len(own))):
+                place = (one.page_id, 0 if self.level == "page" else one.number)
+                if place not in best or best[place].score < one.score:
+                    best[place] = one
+            ranked = sorted(best.values(), key=lambda one: -one.score) if len(own) > 1 else best.values()
+            hits = [structs.replace(passage(one.page_id, one.number), score=one.score) for one in ranked]
+            yield hits[:n_documents]
+
+    def _inputs(self, query: Query) -> list[str]:
+        """What the encoder reads: the query as it is, or a copy for each mention, with that mention marked."""
+        assert self.vectors is not None
+        if self.mention_finder is None or not self.vectors.reads_mentions or MENTION.search(query.input):
+            return [query.input]
+        text = query.text
+        (mentions,) = self.mention_finder.find([text])
+        return [marked(text, *mention) for mention in mentions] or [query.input]
 
     def _by_gold(self, query: Query, n_documents: int) -> list[Hit]:
         """The best passages of the pages of a query's gold provenance; of those without passages none."""
@@ -151,8 +172,15 @@ class SearchSystem:
         passages are wanted. Of a subject the score is one above the likelihood."""
         assert self.table is not None
         found: dict[int, Hit] = {}
-        for text, above in ((query.subject, 1), (query.text, 0)):
-            for alias, likelihood in rank_pages(text, self.table, self.linking):
+        ranked = [(1, rank_pages(query.subject, self.table, self.linking))]
+        if self.mention_finder is None:
+            ranked.append((0, rank_pages(query.text, self.table, self.linking)))
+        else:
+            (mentions,) = self.mention_finder.find([query.text])
+            names = [" ".join(query.text[start:end].split()) for start, end in mentions]
+            ranked.append((0, rank_meanings(names, self.table, self.linking, are_certain=True)))
+        for above, pages in ranked:
+            for alias, likelihood in pages:
                 page_id = str(alias.page_id)
                 found.setdefault(alias.page_id, Hit(page_id, page_id, alias.title, "", likelihood + above))
         if self.level == "page":
@@ -288,6 +316,8 @@ def open_system(
             raise SetupError(f"{said}: for --system {part}, not for {name}; leave it out.")
         if part in name and what and not {f"--{names[0]}", "--query-model"} & {*given}:
             raise SetupError(f"--system {name} needs --{names[0]}, {what}.")
+    if options.mention_model is not None and not ("aliases" in name or "dense" in name):
+        raise SetupError(f"--mention-model: for --system aliases and dense, not for {name}; leave it out.")
     if options.depth is not None and not name.endswith(RERANK) and "," not in name:
         raise SetupError(f"--depth: for systems that are fused or reranked, not for {name}; leave it out.")
     depth = options.depth or DEPTH
@@ -303,13 +333,25 @@ def open_system(
             vectors = _vectors(passages, options, note)
         if options.reranker is not None:
             reranker = Reranker(RerankerOptions(options.reranker, depth=depth))
+        finder: MentionFinder | None = None
+        if options.mention_model is not None:
+            from mapping.retrieval.mentions import open_mention_finder  # takes a while
+
+            if "aliases" not in name and vectors is not None and not vectors.reads_mentions:
+                raise SetupError(
+                    "--mention-model: the vectors' encoder reads no marks of mentions; make vectors with --text-form "
+                    "blink, or leave it out."
+                )
+            finder = open_mention_finder(options.mention_model)
         index = open_index(passages, options.index, note)
         tfidf: dict[Level, TfidfIndex] = {}
         if "tfidf" in name:
             searched: set[Level] = {level, "passage"} if name.endswith(RERANK) else {level}
             for one in sorted(searched):
                 tfidf[one] = stack.enter_context(closing(_tfidf(passages, options.tfidf, one, note)))
-        yield SearchSystem(name, index, level, with_texts, table, options.mentions, vectors, reranker, depth, tfidf)
+        yield SearchSystem(
+            name, index, level, with_texts, table, options.mentions, vectors, reranker, depth, finder, tfidf
+        )
 
 
 def open_index(passages: str, folder: str | None, note: Callable[[str], None] | None) -> PassageIndex:

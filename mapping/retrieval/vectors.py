@@ -297,6 +297,8 @@ class VectorIndex(StoredVectors):
             raise SetupError(f"{vectors} has the vectors of other passages than {passages}; make those of these.")
         self._nearest = self.best if neighbours is None else neighbours.best
         made = query_encoder(self.manifest.facts)
+        #: its encoder reads a mention between marks
+        self.reads_mentions = made.get("text_form") == "blink"
         given = {name: made[name] for name in ("query_prefix", "passage_prefix", "max_tokens")}
         given["text_form"] = made.get("text_form", "plain")
         pooling = None if made["form"] == "static" or made["pooling"] == "model" else made["pooling"]

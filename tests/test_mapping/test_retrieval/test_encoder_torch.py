@@ -15,6 +15,7 @@ import torch
 
 from kbsource.errors import SetupError
 from mapping.retrieval.encoder import open_encoder
+from mapping.retrieval.mentions import open_mention_finder
 from mapping.retrieval.system_options import EncoderOptions
 from mapping.retrieval.vectors import VectorIndex
 from tests.support.builds import contents
@@ -144,3 +145,27 @@ def test_a_pooler_is_read_where_it_is_asked_for(folder: Path) -> None:
         ids = tokenizer("ada", "lives in corvo", return_tensors="pt")["input_ids"]
         wanted = model(input_ids=ids).pooler_output[0]
     np.testing.assert_allclose(encoder.encode_passages([("ada", "lives in corvo")])[0][0], wanted, atol=1e-5)
+
+
+def test_a_token_classifier_is_run_by_pytorch(tmp_path: Path) -> None:
+    from transformers import AutoTokenizer, BertForTokenClassification
+
+    folder = tmp_path / "tagger"
+    n_tokens = len(write_tokenizer(folder))
+    torch.manual_seed(5)
+    model = BertForTokenClassification(config(n_tokens, labels=("O", "PER", "LOC"))).eval()
+    model.save_pretrained(folder)
+    text = "ada lives in corvo . the weather was fine ."
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    given = tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
+    with torch.inference_mode():
+        labels = model(input_ids=given["input_ids"]).logits[0].argmax(dim=-1).tolist()[1:-1]
+    words = text.split()  # each is a token
+    assert len(words) == len(labels)
+    finder = open_mention_finder(str(folder), device="cpu")
+    (found,) = finder.find([text])
+    marked = {at for one in found for at in range(one.start_char, one.end_char)}
+    starts = [sum(len(word) + 1 for word in words[:number]) for number in range(len(words))]
+    assert [start in marked for start in starts] == [label > 0 for label in labels]
+    assert len(found) > 0
+    assert finder.find([text, "ada"])[0] == found

@@ -18,6 +18,7 @@ from mapping.entity_linking.aliases import AliasTable
 from mapping.entity_linking.records import Alias
 from mapping.options import Level
 from mapping.retrieval.index import PassageIndex, make_index
+from mapping.retrieval.mentions import FoundMention
 from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.system_options import RerankerOptions, SystemOptions
 from mapping.retrieval.systems import FUSION_K, Reranker, SearchSystem, _fused, open_system, reordered
@@ -257,4 +258,60 @@ def test_the_number_of_documents_cuts_and_nothing_else(
 def test_depth_is_of_systems_that_are_fused_or_reranked(opened: SearchSystem) -> None:
     said = "--depth: for systems that are fused or reranked, not for bm25"
     with pytest.raises(SetupError, match=said), open_system("corpus", "bm25", SystemOptions(depth=5)):
+        pass
+
+
+class _Names:
+    """Finds every name of a list."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def find(self, texts: Sequence[str]) -> list[list[FoundMention]]:
+        return [
+            [FoundMention(*one.span()) for name in self._names for one in re.finditer(name, text)] for text in texts
+        ]
+
+
+def test_mentions_of_a_model_are_looked_up_by_aliases(opened: SearchSystem) -> None:
+    query = "lantern of the Stairs by Lantern"
+    by_table = _found(opened, "aliases", query, "page")
+    assert by_table[:2] == ["3", "2"]
+    assert _found(replace(opened, mention_finder=_Names("Lantern")), "aliases", query, "page") == ["2", "1", "9"]
+    assert _found(replace(opened, mention_finder=_Names("Nobody")), "aliases", query, "page") == []
+
+
+class _ByMention:
+    """Vectors whose nearest passages depend on the marked mention."""
+
+    reads_mentions = True
+    asked: list[str]
+
+    def search(self, inputs: Sequence[str], n_best: int, level: str) -> Iterator[list[ScoredPassage]]:
+        self.asked = list(inputs)
+        for text in inputs:
+            found = {"Stairs": [ScoredPassage(3, 0, 0.9), ScoredPassage(1, 1, 0.5)]}
+            name = re.findall(r"\[START_ENT\] (.*?) \[END_ENT\]", text)
+            yield found.get(name[0] if name else "", [ScoredPassage(1, 1, 0.7), ScoredPassage(2, 0, 0.6)])[:n_best]
+
+
+def test_each_mention_is_a_query_of_its_own_and_scores_are_merged(opened: SearchSystem) -> None:
+    vectors = _ByMention()
+    system = replace(opened, vectors=vectors, mention_finder=_Names("Lantern", "Stairs"))  # type: ignore[arg-type]
+    hits = _hits(system, "dense", Query("q", "Lantern Stairs"))
+    assert [(hit.document, hit.score) for hit in hits] == [("3__0", 0.9), ("1__1", 0.7), ("2__0", 0.6)]
+    assert vectors.asked == ["[START_ENT] Lantern [END_ENT] Stairs", "Lantern [START_ENT] Stairs [END_ENT]"]
+    pages = _hits(system, "dense", Query("q", "Lantern Stairs"), "page")
+    assert [(hit.document, hit.score) for hit in pages] == [("3", 0.9), ("1", 0.7), ("2", 0.6)]
+    marked = "a [START_ENT] Stairs [END_ENT] of Lantern"
+    assert [hit.document for hit in _hits(system, "dense", Query("q", marked))] == ["3__0", "1__1"]
+    assert vectors.asked == [marked]
+    assert [hit.document for hit in _hits(system, "dense", Query("q", "nothing"))] == ["1__1", "2__0"]
+
+
+def test_a_mention_model_is_of_systems_that_link() -> None:
+    with (
+        pytest.raises(SetupError, match="--mention-model: for --system aliases and dense, not for bm25"),
+        open_system("corpus", "bm25", SystemOptions(mention_model="tagger")),
+    ):
         pass

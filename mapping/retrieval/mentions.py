@@ -1,0 +1,162 @@
+"""Finds the mentions of entities in a text with a model: a token classifier of transformers, or spaCy's.
+
+A token classifier is a Hugging Face folder with ``tokenizer.json`` and a model for token classification:
+``model.onnx`` is run by ONNX Runtime, safetensors by PyTorch. Its labels are kinds of entities, alone or with a prefix
+such as ``B-`` or ``I-``; ``O`` marks words that are no mention. A word has the label of its first token. A folder with
+``config.cfg`` is a pipeline of spaCy.
+
+Source: KILT (2021), which finds the mentions of a question with flair's tagger and links them with BLINK.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from kbsource.errors import SetupError
+from mapping.entail.model import Arrays, Computer, OnnxComputer, TorchComputer, like_lengths, read_model_files
+from mapping.entail.signal import Device, ModelOptions, load_library, onnx_path, opening
+from mapping.retrieval.system_options import backend_of
+
+GPU_BATCH = 64
+"""Windows that a GPU reads at once; a core reads one at a time, whose labels so depend on nothing else."""
+_MOST_TOKENS = 512
+_SCHEMES = frozenset("BIESLU")
+"""Prefixes of labels in the schemes IOB, IOBES and BILOU."""
+_FIRST = frozenset("BSU")
+
+
+class FoundMention(NamedTuple):
+    """A mention at ``text[start_char:end_char]``."""
+
+    start_char: int
+    end_char: int
+
+
+class MentionFinder(Protocol):
+    """Finds the mentions of texts."""
+
+    def find(self, texts: Sequence[str]) -> list[list[FoundMention]]:
+        """Returns the mentions of each text, from left to right, none within another."""
+        ...
+
+
+def open_mention_finder(model: str, *, device: Device = "auto") -> MentionFinder:
+    """Opens what finds mentions: a folder of spaCy, or a token classifier.
+
+    Raises:
+        SetupError: it is neither, or cannot be opened.
+    """
+    if os.path.isfile(os.path.join(model, "config.cfg")):
+        return _SpacyFinder(model)
+    return _TokenClassifier(model, device)
+
+
+class _SpacyFinder:
+    def __init__(self, model: str) -> None:
+        spacy = load_library("spacy", purpose="--mention-model with a folder of spaCy")
+        with opening(model, "this is no pipeline of spaCy that can be opened"):
+            self._pipeline = spacy.load(model)
+        if not {"ner", "entity_ruler", "span_ruler"} & {*self._pipeline.pipe_names}:
+            raise SetupError(
+                f"{model}: its components are {', '.join(self._pipeline.pipe_names) or 'none'}, and none finds "
+                "entities; name a pipeline with ner."
+            )
+
+    def find(self, texts: Sequence[str]) -> list[list[FoundMention]]:
+        found = self._pipeline.pipe(list(texts))
+        return [[FoundMention(one.start_char, one.end_char) for one in document.ents] for document in found]
+
+
+class _TorchClassifier(TorchComputer):
+    head = "ForTokenClassification"
+    reads_first_token = False
+
+
+class _Word(NamedTuple):
+    start_char: int
+    end_char: int
+    label: str
+
+
+class _TokenClassifier:
+    def __init__(self, model: str, device: Device) -> None:
+        files = read_model_files(ModelOptions(model, backend=backend_of(model)))
+        self._labels: Mapping[int, str] = files.config.id2label
+        if "O" not in self._labels.values():
+            raise SetupError(
+                f"{model}: its outputs are called {', '.join(map(str, self._labels.values()))[:200]}, and none is O "
+                "(no entity); name a model for token classification."
+            )
+        self._tokenizer, limit = files.tokenizer, getattr(files.config, "max_position_embeddings", None)
+        limits = (_MOST_TOKENS, limit, files.tokenizer.model_max_length)
+        self._max_tokens = int(min(one for one in limits if one))
+        opens = OnnxComputer if onnx_path(files.folder) is not None else _TorchClassifier
+        self._model: Computer = opens(files.folder, device)
+        self._n_together = 1 if self._model.device == "cpu" else GPU_BATCH
+
+    def find(self, texts: Sequence[str]) -> list[list[FoundMention]]:
+        """A text that is longer than the model takes is read in windows, one behind the other."""
+        found: list[list[FoundMention]] = [[] for _ in texts]
+        places = [place for place, text in enumerate(texts) if text.strip()]
+        if not places:
+            return found
+        windows = self._tokenizer(
+            [texts[place] for place in places],
+            truncation=True,
+            max_length=self._max_tokens,
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+            verbose=False,
+        )
+        words: list[list[_Word]] = [[] for _ in texts]
+        for number, labels in enumerate(self._labelled(windows["input_ids"])):
+            own = words[places[windows["overflow_to_sample_mapping"][number]]]
+            offsets = windows["offset_mapping"][number]
+            tokens = zip(windows.word_ids(number), offsets, labels, strict=True)
+            for word, parts in groupby(tokens, key=lambda token: token[0]):
+                if word is not None:
+                    first, *others = parts
+                    end = max(end for _, (_, end), _ in (first, *others))
+                    own.append(_Word(first[1][0], end, self._labels[int(first[2])]))
+        return [_mentions(own) for own in words]
+
+    def _labelled(self, rows: Sequence[Sequence[int]]) -> list[Any]:
+        """The likeliest label of each token of each window."""
+        groups = like_lengths(dict(enumerate(map(len, rows))), lambda _, n, longest: n < self._n_together)
+        outputs = self._model.outputs([self._padded([rows[place] for place in group]) for group in groups])
+        labels: list[Any] = [None] * len(rows)
+        for group, found in zip(groups, outputs, strict=True):
+            for place, own in zip(group, found, strict=True):
+                labels[place] = own[: len(rows[place])].argmax(axis=-1)
+        return labels
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> Arrays:
+        ids = np.full((len(rows), max(map(len, rows))), self._tokenizer.pad_token_id, np.int64)
+        mask = np.zeros_like(ids)
+        for place, row in enumerate(rows):
+            ids[place, : len(row)], mask[place, : len(row)] = row, 1
+        return {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+
+
+def _mentions(words: Sequence[_Word]) -> list[FoundMention]:
+    """The mentions that the labels of words mark.
+
+    >>> _mentions([_Word(0, 3, "B-PER"), _Word(4, 12, "I-PER"), _Word(13, 16, "O"), _Word(17, 22, "I-LOC")])
+    [FoundMention(start_char=0, end_char=12), FoundMention(start_char=17, end_char=22)]
+    """
+    mentions: list[FoundMention] = []
+    before = ""  # the kind of the mention that the word before is in
+    for word in words:
+        prefix, _, rest = word.label.partition("-")
+        kind = rest if rest and prefix in _SCHEMES else "" if word.label == "O" else word.label
+        if kind and kind == before and not (rest and prefix in _FIRST):
+            mentions[-1] = FoundMention(mentions[-1].start_char, word.end_char)
+        elif kind:
+            mentions.append(FoundMention(word.start_char, word.end_char))
+        before = kind
+    return mentions

@@ -1,0 +1,104 @@
+"""Mentions that models find: token classifiers as ONNX exports, and spaCy's pipelines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+from kbsource.errors import SetupError
+from mapping.retrieval.mentions import MentionFinder, open_mention_finder
+from tests.support.tiny_nli import config, write_tokenizer
+
+LABELS = ("O", "B-PER", "I-PER", "LOC")
+
+
+def tagger(folder: Path, words: Mapping[str, str], *, max_tokens: int = 64, labels: tuple[str, ...] = LABELS) -> Path:
+    """Writes an ONNX token classifier that gives each of some words its label, and every other token O."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    tokenizer = write_tokenizer(folder, texts=words, max_tokens=max_tokens)
+    table = np.zeros((len(tokenizer), len(labels)), np.float32)
+    table[:, 0] = 1
+    for word, label in words.items():
+        table[tokenizer.convert_tokens_to_ids(word), labels.index(label)] = 2
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, ("texts", "tokens"))
+        for name in ("input_ids", "attention_mask")
+    ]
+    outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ("texts", "tokens", len(labels)))]
+    node = helper.make_node("Gather", ["table", "input_ids"], ["logits"])
+    graph = helper.make_graph([node], "tagger", inputs, outputs, [numpy_helper.from_array(table, "table")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    onnx.save(model, folder / "model.onnx")
+    made = config(len(tokenizer), labels=labels, max_tokens=max_tokens).to_dict()
+    (folder / "config.json").write_text(json.dumps(made | {"architectures": ["BertForTokenClassification"]}))
+    return folder
+
+
+WORDS = {"ada": "B-PER", "lovelace": "I-PER", "corvo": "LOC", "bruno": "I-PER"}
+
+
+@pytest.fixture(scope="module")
+def finder(tmp_path_factory: pytest.TempPathFactory) -> MentionFinder:
+    return open_mention_finder(str(tagger(tmp_path_factory.mktemp("tagger") / "tiny", WORDS)), device="cpu")
+
+
+def _names(finder: MentionFinder, text: str) -> list[str]:
+    (found,) = finder.find([text])
+    return [text[start:end] for start, end in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Ada Lovelace lives in Corvo.", ["Ada Lovelace", "Corvo"]),
+        ("Ada Ada Lovelace", ["Ada", "Ada Lovelace"]),  # B begins another
+        ("Bruno Lovelace, Corvo Corvo", ["Bruno Lovelace", "Corvo Corvo"]),  # I alone begins one; kinds alone go on
+        ("Corvo Ada", ["Corvo", "Ada"]),
+        ("lives in the weather", []),
+        ("", []),
+        ("  ", []),
+    ],
+)
+def test_words_with_labels_are_mentions(finder: MentionFinder, text: str, names: list[str]) -> None:
+    assert _names(finder, text) == names
+
+
+def test_texts_are_read_together_as_alone(finder: MentionFinder) -> None:
+    texts = ["Ada Lovelace", "", "Corvo " * 5, "was fine"]
+    assert finder.find(texts) == [finder.find([text])[0] for text in texts]
+
+
+def test_a_long_text_is_read_to_its_end(tmp_path: Path) -> None:
+    finder = open_mention_finder(str(tagger(tmp_path / "tiny", WORDS, max_tokens=16)), device="cpu")
+    text = "the weather was fine . " * 9 + "Ada Lovelace"
+    assert _names(finder, text) == ["Ada Lovelace"]
+
+
+def test_a_pipeline_of_spacy_finds_its_entities(tmp_path: Path) -> None:
+    import spacy
+
+    pipeline = spacy.blank("en")
+    ruler = pipeline.add_pipe("entity_ruler")
+    ruler.add_patterns([{"label": "PERSON", "pattern": "Ada Lovelace"}])
+    pipeline.to_disk(tmp_path / "ruler")
+    assert _names(open_mention_finder(str(tmp_path / "ruler")), "Did Ada Lovelace sail?") == ["Ada Lovelace"]
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(SetupError, match="none finds entities"):
+        open_mention_finder(str(tmp_path / "blank"))
+    (tmp_path / "blank" / "config.cfg").write_text("[nlp")
+    with pytest.raises(SetupError, match="no pipeline of spaCy"):
+        open_mention_finder(str(tmp_path / "blank"))
+
+
+def test_a_model_without_a_label_for_nothing_is_refused(tmp_path: Path) -> None:
+    folder = tagger(tmp_path / "tiny", {}, labels=("entailment", "neutral"))
+    with pytest.raises(SetupError, match="none is O"):
+        open_mention_finder(str(folder))
