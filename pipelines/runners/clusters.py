@@ -162,8 +162,9 @@ def _environment(given: Mapping[str, str], *, cache_ms: int = ENVIRONMENT_CACHE_
 
 
 def job_server_flags(runner: str, given: Mapping[str, str]) -> list[str]:
-    """The flag with the job server that the driver starts, whose sum has been compared: behind all others, as Beam takes
-    the last one and would fetch any URL unseen.
+    """The flag with the job server that the driver starts, whose sum has been compared.
+
+    It goes behind all others: Beam takes the last one, and would fetch any URL unseen.
 
     Raises:
         SetupError: its sum is unknown or wrong, or it cannot be had.
