@@ -192,13 +192,20 @@ class Folder:
 
     @contextmanager
     def create(self, name: str = "") -> Iterator[BinaryIO]:
-        """A file to write to, which appears under its name, over an older one, once the context has ended well."""
+        """A file to write to, which appears under its name, over an older one, once the context has ended well.
+
+        A pipe or a device is written to as it stands.
+        """
         if not self.is_local:
             store, key = self._store(name)
             with store.create(key) as file:
                 yield file
             return
         path = join(self.url, name) if name else self.url
+        if is_special(path):
+            with open(path, "wb") as file:
+                yield file
+            return
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         temporary = f"{path}{TEMPORARY}"
         file = open(temporary, "wb")  # noqa: SIM115  # closed before it is renamed, whose faults are told too
@@ -324,6 +331,15 @@ def _pattern(pattern: str) -> re.Pattern[str]:
         is_set = part.startswith("[") and part.endswith("]")
         parts.append(fixed or (part.replace("[!", "[^") if is_set else re.escape(part)))
     return re.compile("".join(parts), re.DOTALL)
+
+
+def is_special(path: str) -> bool:
+    """A local path is a pipe, a device or the like, or leads to an open file of a process: nothing that a file may be
+    renamed over."""
+    folder = os.path.realpath(os.path.dirname(path) or ".")
+    if folder == "/dev" or folder.startswith("/proc/"):
+        return os.path.lexists(path)
+    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
 def check_regular(path: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kbsource.languages import Language, edition_code, language, language_codes, own_prefixes
-from kbsource.web_addresses import web_address
+from kbsource.web_addresses import base_address
 
 # Canonical names, understood by every wiki beside its own. Source: https://www.mediawiki.org/wiki/Help:Namespaces
 CANONICAL_NAMESPACES: dict[int, tuple[str, ...]] = {
@@ -50,7 +50,8 @@ class Site:
     lang: str = "en"  #: language code, from the dump's ``xml:lang`` or from dbname
     dbname: str = ""  #: ``enwiki``; empty when unknown
     name: str = ""  #: site name, ``Wikipedia``
-    base_url: str = ""  #: address of the main page, ``https://en.wikipedia.org/wiki/Main_Page``; empty when unknown
+    #: address of the main page, ``https://en.wikipedia.org/wiki/Main_Page``, maybe without its scheme; empty when unknown
+    base_url: str = ""
     generator: str = ""  #: MediaWiki version that wrote the dump
     case: str = "first-letter"  #: ``first-letter`` or ``case-sensitive``
     #: local name of every namespace by number, from siteinfo; the main one is ""
@@ -58,7 +59,7 @@ class Site:
     aliases: tuple[tuple[str, int], ...] = ()  #: further names, from siteinfo JSON or from the language's data
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "base_url", web_address(self.base_url) or "")
+        object.__setattr__(self, "base_url", base_address(self.base_url))
 
     @cached_property
     def edition(self) -> str:
@@ -115,8 +116,8 @@ class Site:
     @property
     def host(self) -> str:
         """Host of the wiki, ``en.wikipedia.org``."""
-        if "://" in self.base_url:
-            return self.base_url.split("://", 1)[1].split("/", 1)[0]
+        if self.base_url:
+            return self.base_url.partition("//")[2].partition("/")[0]
         if self.dbname.endswith("wiki"):
             return f"{edition_code(self.dbname.removesuffix('wiki'))}.wikipedia.org"
         return f"{edition_code(self.lang)}.wikipedia.org"

@@ -18,3 +18,17 @@ def web_address(text: object) -> str | None:
     """
     is_one = isinstance(text, str) and len(text) <= _LONGEST_ADDRESS and _WEB_ADDRESS.fullmatch(text)
     return str(text) if is_one else None
+
+
+def base_address(text: object) -> str:
+    """The address of a wiki's main page, from siteinfo, which may leave out the scheme; empty where it is none.
+
+    >>> base_address("//de.wiktionary.org/wiki/A"), base_address("javascript:alert(1)")
+    ('//de.wiktionary.org/wiki/A', '')
+    """
+    return str(text) if web_address(with_scheme(text)) else ""
+
+
+def with_scheme(text: object) -> object:
+    """An address that leaves out its scheme with ``https``; anything else as it is."""
+    return f"https:{text}" if isinstance(text, str) and text.startswith("//") else text

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import Any, BinaryIO
 
 from kbsource.errors import DataError, SetupError
-from kbsource.files import TEMPORARY, Folder, is_local, join
+from kbsource.files import TEMPORARY, Folder, is_local, is_special, join
 from kbsource.identity import stable_sha256
 from kbsource.release.kind import Kind
 from kbsource.release.laws import M
@@ -206,12 +206,12 @@ def locked_output(path: str) -> Iterator[None]:
     """Locks a file that a command writes against a second run, as ``ReleaseFolder`` locks a folder.
 
     On a local disk the lock is that of the file under its temporary name, so a run that dies leaves none behind; in a
-    store it is a mark beside the file, which is removed at the end.
+    store it is a mark beside the file, which is removed at the end. Pipes and devices have none.
 
     Raises:
         SetupError: another run is writing it.
     """
-    if _is_trial.get():
+    if _is_trial.get() or (is_local(path) and is_special(path)):
         yield
         return
     if is_local(path):

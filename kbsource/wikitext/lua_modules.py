@@ -332,7 +332,7 @@ class Host:
             prefix = "" if kind == "localUrl" else f"//{self._site.host}"
             path = f"/w/index.php?title={target}&{query}" if query else f"/wiki/{target}"
         if kind == "canonicalUrl":
-            prefix = f"{self._site.base_url.partition(':')[0] or 'https'}:{prefix}"
+            prefix = f"{'http' if self._site.base_url.startswith('http:') else 'https'}:{prefix}"
         if fragment and kind != "localUrl":
             path += f"#{fragment.replace(' ', '_')}"
         return f"{prefix}{path}"

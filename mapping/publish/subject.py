@@ -17,7 +17,7 @@ from kbsource.languages import edition_code, language_codes
 from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, InputFile, Manifest, input_files_of, snapshot_of, sources_of
-from kbsource.web_addresses import web_address
+from kbsource.web_addresses import web_address, with_scheme
 from mapping.sources import all_sources
 
 _MARKUP = re.compile(r"[^\w.:/?&=%,()+@~-]+")
@@ -118,7 +118,7 @@ class Subject:
     @cached_property
     def host(self) -> str | None:
         """Address of the wiki, where the manifest has it."""
-        return next(filter(None, map(web_address, self._at("dump", "site", "base_url"))), None)
+        return next(filter(None, map(web_address, map(with_scheme, self._at("dump", "site", "base_url")))), None)
 
     @cached_property
     def snapshot(self) -> str | None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from kbsource.errors import SetupError
 from kbsource.stores import check_reachable
-from pipelines.runners.job_server import check_java, fetch_jar, jvm_flags, launcher_flags
+from pipelines.runners.job_server import beam_jar, check_java, given_jar, jvm_flags, launcher_flags
 
 WORKER_COMMAND = "kbsource-worker"
 DATAFLOW_RUNNER = "DataflowRunner"
@@ -77,7 +77,6 @@ def spark_flags(given: Mapping[str, str]) -> list[str]:
     return [
         "--runner=SparkRunner",
         "--spark_version=3",
-        *_jar_flags(given, "spark_job_server_jar", ":runners:spark:3:job-server:shadowJar"),
         *launcher_flags(),
         *jvm_flags([f"-Dspark.executor.extraJavaOptions={opened}", _TRY_ELSEWHERE, _GIVE_UP]),
         *environment,
@@ -100,12 +99,10 @@ def flink_flags(given: Mapping[str, str], *, n_cores: int) -> list[str]:
         check_reachable(
             master, what="Flink job manager", remedy="Start it, check host and port, or leave --flink_master out."
         )
-    version = given.get("flink_version") or newest_flink()
     return [
         "--runner=FlinkRunner",
         f"--flink_master={master}",
         *([f"--parallelism={n_cores}"] if local and "parallelism" not in given else []),
-        *_jar_flags(given, "flink_job_server_jar", f":runners:flink:{version}:job-server:shadowJar"),
         *launcher_flags(),
         *jvm_flags([f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]),
         *environment,
@@ -164,13 +161,22 @@ def _environment(given: Mapping[str, str], *, cache_ms: int = ENVIRONMENT_CACHE_
     return [*flags, "--environment_type=PROCESS", f"--environment_config={json.dumps({'command': command})}"]
 
 
-def _jar_flags(given: Mapping[str, str], name: str, gradle_target: str) -> list[str]:
-    path = given.get(name)
-    if path is None:
-        return [f"--{name}={fetch_jar(gradle_target, flag=f'--{name}=PATH')}"]
-    if "://" not in path and not os.path.isfile(path):
-        raise SetupError(f"{path} does not exist; check the path given with --{name}.")
-    return []
+def job_server_flags(runner: str, given: Mapping[str, str]) -> list[str]:
+    """The flag with the job server that the driver starts, whose sum has been compared.
+
+    It goes behind all others: Beam takes the last one, and would fetch any URL unseen.
+
+    Raises:
+        SetupError: its sum is unknown or wrong, or it cannot be had.
+    """
+    if "job_endpoint" in given:
+        return []
+    name = f"{runner}_job_server_jar"
+    place = given.get(name)
+    if place is not None:
+        return [f"--{name}={given_jar(place, flag=f'--{name}')}"]
+    version = "3" if runner == "spark" else given.get("flink_version") or newest_flink()
+    return [f"--{name}={beam_jar(f':runners:{runner}:{version}:job-server:shadowJar', flag=f'--{name}')}"]
 
 
 def newest_flink() -> str:

@@ -16,11 +16,16 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from http.client import HTTPException
 from urllib.parse import urlsplit
 
 from kbsource.errors import SetupError
 
+SHA256: Mapping[str, str] = {}
+"""Beam's job servers that are trusted without the user's word: their sums, by name of file."""
+_SUM = re.compile("[0-9a-f]{64}")
+_SILENCE_S = 60.0
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
@@ -60,41 +65,90 @@ def check_java(versions: Sequence[int]) -> int:
     return version
 
 
-def fetch_jar(gradle_target: str, *, flag: str) -> str:
+def beam_jar(gradle_target: str, *, flag: str) -> str:
     """The local path of one of Beam's own job servers, by Beam's name of it, ``:runners:spark:3:job-server:shadowJar``.
 
-    It is fetched from Maven Central when it is not in Beam's cache, and compared with the SHA-1 sum that is published
-    there beside it; messages name the option ``flag``, which gives a jar instead.
+    It is fetched from Maven Central when it is not in Beam's cache. Messages name the option ``flag``, which gives a
+    jar or a sum instead.
 
     Raises:
-        SetupError: it cannot be had, or its sum is wrong.
+        SetupError: its SHA-256 is not known, it cannot be fetched, or its sum is wrong.
     """
     from apache_beam.utils.subprocess_server import JavaJarServer
 
     url: str = JavaJarServer.path_to_beam_jar(gradle_target)
-    path: str = os.path.join(JavaJarServer.JAR_CACHE, os.path.basename(urlsplit(url).path))
-    if os.path.exists(path):
+    name = _jar_name(url)
+    expected = SHA256.get(name)
+    if expected is None:
+        raise SetupError(
+            f"No SHA-256 is known of {name}, Beam's job server. Give one that you trust with {flag}={url}#sha256=SUM "
+            f"(Maven Central has sums beside the file), a jar of your own with {flag}=PATH, or start a job server and "
+            "give --job_endpoint=HOST:PORT."
+        )
+    return fetched_jar(url, expected, flag=flag)
+
+
+def given_jar(place: str, *, flag: str) -> str:
+    """The local path of a job server that the user names: a file, or a URL with ``#sha256=SUM`` behind it.
+
+    A file may have a sum too. A sum is compared at every use, as the file may have changed since the last one.
+
+    Raises:
+        SetupError: there is no such file, the sum is wrong, or a URL has none.
+    """
+    place, marked, expected = place.partition("#sha256=")
+    expected = expected.lower()
+    if marked and _SUM.fullmatch(expected) is None:
+        raise SetupError(f"{flag}: #sha256={expected} is no SHA-256, which has 64 hexadecimal digits.")
+    if "://" in place:
+        if not marked:
+            raise SetupError(f"{flag}={place}: a job server that is fetched needs its sum: {flag}={place}#sha256=SUM.")
+        return fetched_jar(place, expected, flag=flag)
+    if not os.path.isfile(place):
+        raise SetupError(f"{place} does not exist; check the path given with {flag}.")
+    if marked:
+        _check_sum(place, expected, remedy=f"Check where it is from, and the sum given with {flag}.")
+    return place
+
+
+def fetched_jar(url: str, expected: str, *, flag: str) -> str:
+    """The path in Beam's cache of the jar at a URL, which is fetched unless it is there; its sum is always compared.
+
+    Raises:
+        SetupError: it cannot be fetched, or its sum is wrong; what was fetched is not kept then.
+    """
+    from apache_beam.utils.subprocess_server import JavaJarServer
+
+    path = os.path.join(JavaJarServer.JAR_CACHE, _jar_name(url))
+    if os.path.lexists(path):
+        _check_sum(path, expected, remedy="Remove it, and it is fetched again; find out who changed it.")
         return path
-    remedy = (
-        f"Fetch it elsewhere and give its path with {flag}, or start a job server and give --job_endpoint=HOST:PORT."
-    )
     os.makedirs(JavaJarServer.JAR_CACHE, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=JavaJarServer.JAR_CACHE) as partial:
-        digest = hashlib.sha1(usedforsecurity=False)
+    remedy = (
+        f"Fetch it elsewhere and give its path with {flag}=PATH, or start a job server and give "
+        "--job_endpoint=HOST:PORT."
+    )
+    with tempfile.TemporaryDirectory(dir=JavaJarServer.JAR_CACHE) as scratch:
+        partial = os.path.join(scratch, "jar")
         try:
-            with urllib.request.urlopen(f"{url}.sha1") as answer:
-                expected = answer.read().split()[0].decode()
-            with urllib.request.urlopen(url) as answer:
-                while block := answer.read(1 << 20):
-                    digest.update(block)
-                    partial.write(block)
-        except OSError as error:
+            with urllib.request.urlopen(url, timeout=_SILENCE_S) as answer, open(partial, "wb") as file:
+                shutil.copyfileobj(answer, file, 1 << 20)
+        except (OSError, HTTPException) as error:
             raise SetupError(f"{url} cannot be fetched ({error}). {remedy}") from error
-        if digest.hexdigest() != expected:
-            raise SetupError(f"{url} arrived damaged: its SHA-1 is {digest.hexdigest()}, not {expected}. {remedy}")
-        partial.flush()
-        os.link(partial.name, path)
+        _check_sum(partial, expected, what=f"What {url} answers", remedy=remedy)
+        os.replace(partial, path)
     return path
+
+
+def _jar_name(url: str) -> str:
+    return os.path.basename(urlsplit(url).path)
+
+
+def _check_sum(path: str, expected: str, *, remedy: str, what: str = "") -> None:
+    with open(path, "rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != expected:
+        raise SetupError(f"{what or path} has the SHA-256 {found}, not {expected}. {remedy}")
 
 
 def launcher_flags() -> list[str]:

@@ -43,7 +43,7 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
     if runner == "local-multi":
         processes = [f"--direct_num_workers={workers or n_cores()}", "--direct_running_mode=multi_processing"]
         return [*_LOCAL, *processes, *beam_args]
-    from pipelines.runners.clusters import dataflow_flags, flink_flags, spark_flags  # takes a while
+    from pipelines.runners.clusters import dataflow_flags, flink_flags, job_server_flags, spark_flags  # takes a while
 
     given = flags_given(beam_args)
     if "output_executable_path" in given:
@@ -51,9 +51,9 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
             "--output_executable_path writes a pipeline down instead of running it; run it with a job server."
         )
     if runner == "spark":
-        return [*spark_flags(given), *beam_args]
+        return [*spark_flags(given), *beam_args, *job_server_flags(runner, given)]
     if runner == "flink":
-        return [*flink_flags(given, n_cores=n_cores()), *beam_args]
+        return [*flink_flags(given, n_cores=n_cores()), *beam_args, *job_server_flags(runner, given)]
     if runner == "dataflow":
         return [*dataflow_flags(given), *beam_args]
     if runner not in known_runners():

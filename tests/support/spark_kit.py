@@ -5,7 +5,8 @@
   not to be had (mirrors often leave out programs of hundreds of megabytes), Maven puts them together from their parts,
   of a version whose parts are all there; the protocol that pipelines are handed over by is the same.
 
-It says which job servers there are. Those that were put together make way as soon as the ready-made ones can be had.
+It says which job servers there are. Those that were put together make way as soon as the ready-made ones can be had,
+with a SHA-256 that ``pipelines.runners.job_server`` knows. Parts are compared with ``spark_kit.sha256``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from apache_beam.utils.subprocess_server import JavaJarServer
 
 from kbsource.errors import SetupError
 from pipelines.runners.clusters import SPARK_JAVA, newest_flink
-from pipelines.runners.job_server import check_java, fetch_jar
+from pipelines.runners.job_server import beam_jar, check_java
 
 SPARK = "3.5.9"
 SPARK_SHA256 = "ea27adc39ddac9413b8951e45aa748cbed6c785971b81386efc41938f6243d93"
@@ -42,6 +43,8 @@ NOT_FOR_JOB_SERVER = (
     "rocksdbjni", "scala-compiler", "spark-graphx", "spark-hive", "spark-kubernetes", "spark-mesos", "spark-mllib",
     "spark-repl", "spark-yarn", "spire", "tink", "zookeeper",
 )  # fmt: skip
+PINS = Path(__file__).with_suffix(".sha256")
+"""The parts of job servers by name, as sha256sum writes them."""
 POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -148,12 +151,13 @@ def make_job_server(one: JobServer, folder: Path, *, libraries: Iterable[Path] =
     own, assembled = one.ready_made(folder), one.assembled(folder)
     if not own.exists():
         try:
-            whole = fetch_jar(one.target, flag="--…_job_server_jar=PATH")
+            whole = beam_jar(one.target, flag="--…_job_server_jar")
         except SetupError as error:
             if not assembled.exists():
                 parts = one.parts_folder(folder)
                 if not parts.exists():
                     copy_dependencies(one.parts, ASSEMBLED_BEAM, parts)
+                check_parts(parts)
                 merge_jars(assembled, one.main_class, [*parts.iterdir(), *libraries])
             reason = str(error).partition(". ")[0]
             return f"{one.name}: {assembled.name}, put together from the parts of Beam {ASSEMBLED_BEAM}; {reason}."
@@ -186,6 +190,22 @@ def copy_dependencies(artifact: str, version: str, target: Path) -> None:
         _run(command, f"Maven cannot get {artifact} {version} and what it needs", folder=scratch)
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(f"{scratch}/jars", target)
+
+
+def check_parts(folder: Path) -> None:
+    """Compares the parts of a job server with their pins.
+
+    Raises:
+        SetupError: one has another SHA-256, or none that is known.
+    """
+    pins = {name: digest for digest, name in map(str.split, PINS.read_text("utf-8").splitlines())}
+    for jar in sorted(folder.iterdir()):
+        with jar.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != pins.get(jar.name):
+            raise SetupError(
+                f"{jar} has the SHA-256 {found}, not {pins.get(jar.name, 'one that is known')}. Remove it."
+            )
 
 
 def _run(command: list[str], complaint: str, *, folder: str | None = None) -> None:

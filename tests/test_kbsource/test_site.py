@@ -61,6 +61,7 @@ def test_the_main_namespace_has_no_name() -> None:
         (Site(lang="nb"), "no", "no.wikipedia.org"),
         (Site(base_url="https://simple.wikipedia.org/wiki/Main_Page"), "simple", "simple.wikipedia.org"),
         (Site(lang="en", base_url="http://localhost/wiki/Main"), "en", "localhost"),
+        (Site(base_url="//de.wiktionary.org/wiki/A"), "de", "de.wiktionary.org"),
     ],
 )
 def test_the_edition_is_told_by_host_database_or_language(site: Site, edition: str, host: str) -> None:

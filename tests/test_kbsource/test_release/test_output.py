@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import subprocess
 import sys
 import threading
@@ -259,3 +261,39 @@ def test_a_file_in_a_store_has_one_run_at_a_time_too() -> None:
             pass
         place.write(b"whole")
     assert place.parent.files() == ["lines.jsonl"]
+
+
+def test_devices_are_written_to_and_stay_what_they_are(tmp_path: Path) -> None:
+    write_a_line(Path("/dev/null"))
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert not os.path.exists("/dev/null.tmp")
+
+    link = tmp_path / "link"
+    link.symlink_to("/dev/null")
+    write_a_line(link)
+    assert link.is_symlink()
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_a_pipe_gets_what_is_written(tmp_path: Path) -> None:
+    pipe, read = tmp_path / "pipe", list[bytes]()
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    write_a_line(pipe)
+    reader.join()
+    assert read == [b"whole\n"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert files(tmp_path) == []
+
+
+def test_an_open_file_of_a_process_gets_what_is_written(tmp_path: Path) -> None:
+    with (tmp_path / "lines.jsonl").open("wb") as file:
+        write_a_line(Path(f"/dev/fd/{file.fileno()}"))
+    assert (tmp_path / "lines.jsonl").read_bytes() == b"whole\n"
+
+
+def test_a_device_that_is_full_is_a_fault() -> None:
+    with pytest.raises(OSError, match="No space left"):
+        write_a_line(Path("/dev/full"))
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)

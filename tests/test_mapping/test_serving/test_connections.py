@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from mapping.serving.operations import Search, Served
 from mapping.serving.server import Answering, make_app, mcp_app, mcp_server
@@ -144,3 +145,50 @@ def test_many_slow_clients_keep_nobody_else_waiting(url: str) -> None:
         for connection in slow:
             assert _all_of(connection) == b""
             connection.close()
+
+
+class Answers:
+    """An application whose answers are longer than the buffers of the system, in pieces or in one."""
+
+    N_BYTES = 24 << 20
+
+    def __init__(self) -> None:
+        self.n_ended = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        n_pieces = int(scope["path"].strip("/"))
+        piece = b"x" * (self.N_BYTES // n_pieces)
+        await send(
+            {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % self.N_BYTES)]}
+        )
+        for _ in range(n_pieces):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+        self.n_ended += 1
+
+
+@pytest.mark.parametrize("n_pieces", [1, 96])
+def test_an_answer_that_is_not_read_is_given_up(n_pieces: int) -> None:
+    answers = Answers()
+    with served_by(answers, longest_s=LONGEST_S, lifespan="off") as address, socket.socket() as connection:
+        connection.settimeout(20)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect((urlsplit(address).hostname, urlsplit(address).port))
+        connection.sendall(b"GET /%d HTTP/1.1\r\n%s\r\n" % (n_pieces, HEAD))
+        deadline = time.monotonic() + 20
+        while not answers.n_ended and time.monotonic() < deadline:
+            connection.recv(1)  # keeps the connection alive, and reads nearly nothing
+            time.sleep(0.05)
+        assert answers.n_ended == 1  # what it held is free again
+        assert len(_all_of(connection)) < answers.N_BYTES // 2
+
+
+@pytest.mark.parametrize("n_pieces", [1, 96])
+def test_an_answer_that_is_read_with_pauses_comes_whole(n_pieces: int) -> None:
+    with served_by(Answers(), longest_s=LONGEST_S, lifespan="off") as address, _connected(address) as connection:
+        connection.sendall(b"GET /%d HTTP/1.1\r\n%sConnection: close\r\n\r\n" % (n_pieces, HEAD))
+        n_read = 0
+        while piece := connection.recv(1 << 20, socket.MSG_WAITALL):
+            n_read += len(piece)
+            time.sleep(LONGEST_S / 10)
+        assert n_read > Answers.N_BYTES

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import io
 import json
 import os
 import re
@@ -13,13 +12,14 @@ import signal
 import socket
 import subprocess
 import sys
-import urllib.error
-import urllib.request
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from apache_beam.options.pipeline_options import GoogleCloudOptions, PortableOptions
+from apache_beam.options.pipeline_options import FlinkRunnerOptions, GoogleCloudOptions, PortableOptions
 from apache_beam.transforms.environments import DockerEnvironment
 from apache_beam.utils.subprocess_server import JavaJarServer
 
@@ -27,7 +27,8 @@ from kbsource.errors import DataError, SetupError
 from kbsource.stores import check_reachable
 from pipelines.app import parse_command
 from pipelines.flex_template import typed
-from pipelines.runners.job_server import check_java, fetch_jar
+from pipelines.runners import job_server
+from pipelines.runners.job_server import beam_jar, check_java, given_jar
 from pipelines.runners.presets import PRESETS, beam_flags, n_cores, quiet_beam
 from pipelines.runners.running import pipeline_options, reported_fault
 from tests.support.real_data import ROOT
@@ -237,55 +238,158 @@ def test_what_is_no_address_is_named(address: str) -> None:
         check_reachable(address, what="a thing", remedy="")
 
 
-class FakeCentral:
-    """Serves the files of Maven Central that a test gives, by the end of their name."""
-
-    def __init__(self, **files: bytes) -> None:
-        self._files = files
-        self.asked: list[str] = []
-
-    def __call__(self, url: str) -> io.BytesIO:
-        self.asked.append(url)
-        content = self._files.get(url.rpartition(".")[2])
-        if content is None:
-            raise urllib.error.HTTPError(url, 404, "Not Found", None, None)  # type: ignore[arg-type]
-        return io.BytesIO(content)
-
-
 TARGET = ":runners:spark:3:job-server:shadowJar"
+SPARK_JAR = "beam-runners-spark-3-job-server-2.77.0.jar"
+PROGRAM = b"program"
+PROGRAM_SUM = hashlib.sha256(PROGRAM).hexdigest()
 
 
-def test_a_job_server_is_fetched_once_and_its_sum_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def jar_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(JavaJarServer, "JAR_CACHE", str(tmp_path / "cache"))
-    central = FakeCentral(jar=b"program", sha1=hashlib.sha1(b"program").hexdigest().encode())
-    monkeypatch.setattr(urllib.request, "urlopen", central)
+    return tmp_path / "cache"
 
-    paths = [fetch_jar(TARGET, flag="--x=PATH") for _ in range(2)]
 
-    assert [Path(path).read_bytes() for path in paths] == [b"program"] * 2
-    assert [url.rpartition("/")[2] for url in central.asked] == [
-        "beam-runners-spark-3-job-server-2.77.0.jar.sha1",
-        "beam-runners-spark-3-job-server-2.77.0.jar",
-    ]
+class JarServer:
+    """A web server of one file."""
+
+    def __init__(self) -> None:
+        self.content: bytes | None = PROGRAM
+        self.n_bytes: int | None = None  #: what it announces, where it hangs up before
+        self.asked: list[str] = []
+        self.address = ""
+
+    @contextmanager
+    def running(self) -> Iterator[JarServer]:
+        server = self
+
+        class Answer(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                server.asked.append(self.path)
+                if server.content is None:
+                    self.send_error(404)
+                    return
+                self.send_response(200)
+                self.send_header("Content-Length", str(server.n_bytes or len(server.content)))
+                self.end_headers()
+                self.wfile.write(server.content)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as http:
+            self.address = f"http://127.0.0.1:{http.server_port}"
+            thread = threading.Thread(target=http.serve_forever)
+            thread.start()
+            yield self
+            http.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def jar_server() -> Iterator[JarServer]:
+    with JarServer().running() as server:
+        yield server
+
+
+@pytest.fixture
+def central(jar_server: JarServer, monkeypatch: pytest.MonkeyPatch) -> JarServer:
+    """A Maven Central of this machine, whose job server for Spark is a trusted one."""
+    monkeypatch.setattr(JavaJarServer, "MAVEN_CENTRAL_REPOSITORY", jar_server.address)
+    monkeypatch.setattr(job_server, "SHA256", {SPARK_JAR: PROGRAM_SUM})
+    return jar_server
+
+
+def test_beams_job_server_is_fetched_once_and_its_sum_compared_at_every_use(
+    central: JarServer, jar_cache: Path
+) -> None:
+    paths = [Path(beam_jar(TARGET, flag="--x")) for _ in range(2)]
+
+    assert [path.read_bytes() for path in paths] == [PROGRAM] * 2
+    assert [path.rpartition("/")[2] for path in central.asked] == [SPARK_JAR]
+    assert list(jar_cache.iterdir()) == [paths[0]]
+
+    before = paths[0].stat()
+    paths[0].write_bytes(b"prOgram")
+    os.utime(paths[0], ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(SetupError, match=rf"{SPARK_JAR} has the SHA-256 .*, not {PROGRAM_SUM}\. Remove it"):
+        beam_jar(TARGET, flag="--x")
+    assert len(central.asked) == 1
 
 
 @pytest.mark.parametrize(
-    ("files", "message"),
+    ("content", "n_bytes", "message"),
     [
-        ({}, r"cannot be fetched \(.*404.*\)\. Fetch it elsewhere and give its path with --x=PATH"),
-        ({"jar": b"prog", "sha1": b"0" * 40}, "arrived damaged: its SHA-1 is .*, not 0000"),
+        (None, None, r"cannot be fetched \(.*404.*\)\. Fetch it elsewhere and give its path with --x=PATH"),
+        (b"prOgram", None, f"What http.* answers has the SHA-256 .*, not {PROGRAM_SUM}"),
+        (b"prog", 7, r"What http.* answers has the SHA-256|cannot be fetched"),
     ],
 )
-def test_a_job_server_that_cannot_be_had_is_named(
-    files: dict[str, bytes], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_job_server_that_cannot_be_had_is_named_and_leaves_nothing(
+    content: bytes | None, n_bytes: int | None, message: str, central: JarServer, jar_cache: Path
 ) -> None:
-    monkeypatch.setattr(JavaJarServer, "JAR_CACHE", str(tmp_path))
-    monkeypatch.setattr(urllib.request, "urlopen", FakeCentral(**files))
-
+    central.content, central.n_bytes = content, n_bytes
     with pytest.raises(SetupError, match=message):
-        fetch_jar(TARGET, flag="--x=PATH")
+        beam_jar(TARGET, flag="--x")
+    assert list(jar_cache.iterdir()) == []
 
-    assert list(tmp_path.iterdir()) == []
+
+def test_a_job_server_that_nobody_vouches_for_is_not_fetched(
+    central: JarServer, jar_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_server, "SHA256", {})
+    jar_cache.mkdir()
+    (jar_cache / SPARK_JAR).write_bytes(PROGRAM)
+    with pytest.raises(SetupError, match=rf"No SHA-256 is known of {SPARK_JAR}.* --x=http.*{SPARK_JAR}#sha256=SUM"):
+        beam_jar(TARGET, flag="--x")
+    assert central.asked == []
+
+
+def test_every_pin_is_a_sum_of_a_job_server_that_is_used() -> None:
+    names = {
+        JavaJarServer.path_to_beam_jar(f":runners:{runner}:job-server:shadowJar").rpartition("/")[2]
+        for runner in ("spark:3", *(f"flink:{version}" for version in FlinkRunnerOptions.PUBLISHED_FLINK_VERSIONS))
+    }
+    assert job_server.SHA256.keys() <= names
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in job_server.SHA256.values())
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("{url}", r"needs its sum: --x=http.*/a\.jar#sha256=SUM"),
+        ("{url}#sha256=12", "is no SHA-256, which has 64 hexadecimal digits"),
+        ("{url}#sha256=", "is no SHA-256"),
+        ("{url}#sha1=" + "0" * 40, "needs its sum"),
+        ("{url}#sha256=" + "0" * 64, "answers has the SHA-256"),
+        ("{file}#sha256=" + "0" * 64, r"own\.jar has the SHA-256 .*, not 0000.*the sum given with --x"),
+        ("{file}.not", "does not exist; check the path given with --x"),
+    ],
+)
+def test_a_job_server_of_the_users_has_the_sum_that_the_user_gives(
+    place: str, message: str, jar_server: JarServer, jar_cache: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.jar"
+    own.write_bytes(PROGRAM)
+    places = {"url": f"{jar_server.address}/a.jar", "file": str(own)}
+    with pytest.raises(SetupError, match=message):
+        given_jar(place.format(**places), flag="--x")
+
+    for sound in (f"{own}", f"{own}#sha256={PROGRAM_SUM}", f"{places['url']}#sha256={PROGRAM_SUM.upper()}"):
+        assert Path(given_jar(sound, flag="--x")).read_bytes() == PROGRAM
+
+
+@pytest.mark.usefixtures("java_17", "jar_cache")
+@pytest.mark.parametrize("runner", ["spark", "flink"])
+def test_beam_itself_fetches_no_job_server(runner: str, jar_server: JarServer, listening: str, tmp_path: Path) -> None:
+    flag = f"--{runner}_job_server_jar={jar_server.address}/a.jar"
+    given = [f"--spark_master_url=spark://{listening}"] if runner == "spark" else []
+    with pytest.raises(SetupError, match="needs its sum"):
+        beam_flags(runner, workers=None, beam_args=[*given, flag])
+
+    flags = beam_flags(runner, workers=None, beam_args=[*given, f"{flag}#sha256={PROGRAM_SUM}"])
+    options = pipeline_options(flags).get_all_options()
+    assert options[f"{runner}_job_server_jar"] == str(tmp_path / "cache" / "a.jar")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
