@@ -7,10 +7,12 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
 from mapping.serving.operations import Search, Served
@@ -170,7 +172,10 @@ class Answers:
 @pytest.mark.parametrize("n_pieces", [1, 96])
 def test_an_answer_that_is_not_read_is_given_up(n_pieces: int) -> None:
     answers = Answers()
-    with served_by(answers, longest_s=LONGEST_S, lifespan="off") as address, socket.socket() as connection:
+    with (
+        served_by(cast(Starlette, answers), longest_s=LONGEST_S, lifespan="off") as address,
+        socket.socket() as connection,
+    ):
         connection.settimeout(20)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect((urlsplit(address).hostname, urlsplit(address).port))
@@ -185,7 +190,10 @@ def test_an_answer_that_is_not_read_is_given_up(n_pieces: int) -> None:
 
 @pytest.mark.parametrize("n_pieces", [1, 96])
 def test_an_answer_that_is_read_with_pauses_comes_whole(n_pieces: int) -> None:
-    with served_by(Answers(), longest_s=LONGEST_S, lifespan="off") as address, _connected(address) as connection:
+    with (
+        served_by(cast(Starlette, Answers()), longest_s=LONGEST_S, lifespan="off") as address,
+        _connected(address) as connection,
+    ):
         connection.sendall(b"GET /%d HTTP/1.1\r\n%sConnection: close\r\n\r\n" % (n_pieces, HEAD))
         n_read = 0
         while piece := connection.recv(1 << 20, socket.MSG_WAITALL):
