@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Required, TypedDict
 
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError, shown_value
 from kbsource.files import Folder, join
 from kbsource.release.kind import parse_content
 from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import snapshot_of, sources_of
+from kbsource.release.manifest import DAMAGED, CommonFacts, snapshot_of, sources_of, typed_value
 
 FOLDER_VARIABLE = "KBSOURCE_RELEASES"
 """Environment variable with the folder in which releases are looked for by their names."""
@@ -61,9 +61,33 @@ def entries_in(folder: str | Folder) -> Iterator[Entry]:
         yield _entry(place or ".", values, parts)
 
 
+class _ListedFile(TypedDict, total=False):
+    rows: int | None
+    bytes: Required[int]
+
+
+class _Listing(CommonFacts, total=False):
+    """What an entry is made of, in a manifest of any kind."""
+
+    files: list[_ListedFile]
+    index: list[_ListedFile]
+    tables: dict[str, list[_ListedFile]]
+    manifest_sha256: str
+
+
 def _manifest(root: Folder, place: str) -> dict[str, Any]:
+    """The values of a manifest, as they are there, of the types that an entry needs.
+
+    Raises:
+        DataError: they are not.
+    """
     where = join(place, MANIFEST) if place else MANIFEST
-    return parse_content(root.read(where), join(root.url, where))
+    values = parse_content(root.read(where), join(root.url, where))
+    typed_value(values, _Listing, join(root.url, where))
+    inside = [part["folder"] for part in values.get("alignments") or ()]
+    if odd := [folder for folder in inside if {"", ".", ".."} & {*folder.split("/")}]:
+        raise DataError(f"{join(root.url, where)}: {shown_value(odd[0])} is no folder in a release; {DAMAGED}")
+    return values
 
 
 def _entry(path: str, values: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> Entry:

@@ -83,6 +83,7 @@ def commands(form: str, own: str, releases: dict[str, Path], output: str) -> Ite
     yield from (["verify", own], ["info", own], ["info", own, "--json"], ["show", own, "T1"])
     yield from (["report", own, "--output", f"{output}/r.html"], ["report", own, "--format", "markdown"])
     yield ["publish", own, "--output", f"{output}/published"]
+    yield ["catalogue", own]
     pages, passages = str(releases[PAGES_RELEASE.format]), str(releases[PASSAGES_CORPUS.format])
     if form == PAGES_RELEASE.format:
         yield ["diff", pages, own, "--output", f"{output}/diff"]
