@@ -50,7 +50,7 @@ class Site:
     lang: str = "en"  #: language code, from the dump's ``xml:lang`` or from dbname
     dbname: str = ""  #: ``enwiki``; empty when unknown
     name: str = ""  #: site name, ``Wikipedia``
-    #: address of the main page, ``https://en.wikipedia.org/wiki/Main_Page``, perhaps without a scheme; empty when unknown
+    #: address of the main page, ``https://en.wikipedia.org/wiki/Main_Page``, maybe without scheme; empty when unknown
     base_url: str = ""
     generator: str = ""  #: MediaWiki version that wrote the dump
     case: str = "first-letter"  #: ``first-letter`` or ``case-sensitive``
