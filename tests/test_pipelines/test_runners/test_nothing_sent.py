@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -78,8 +79,7 @@ def test_no_command_speaks_to_anyone_but_this_machine(tmp_path: Path) -> None:
     tiny_encoder(made / "encoder", texts=texts)
     overlap_model(made / "ranker", texts=texts, is_ranker=True)
     overlap_model(made / "nli", texts=texts)
-    for run in RUNS:
-        sent += _traced(step_arguments(Step("", "", run.line), str(made)), tmp_path, codes=run.codes)
+    sent += _traced_together(made, tmp_path)
     for line in SERVED:
         sent += _traced_while_it_answers(step_arguments(Step("", "", line), str(made)), tmp_path)
 
@@ -103,6 +103,28 @@ def _traced(arguments: Sequence[str], folder: Path, *, codes: Sequence[int]) -> 
     ended = subprocess.run(command, env=_environment(folder), cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode in codes, f"{' '.join(arguments)}\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}"
     return [f"{arguments[0]}: {call}" for call in traced.sent_outside(folder / "calls")]
+
+
+_TOGETHER = """\
+import json, sys
+from pipelines.cli import main
+if __name__ == "__main__":
+    for arguments, codes in json.load(sys.stdin):
+        code = main(arguments)
+        if code not in codes:
+            sys.exit(f"{arguments} ended with {code}")
+"""
+
+
+def _traced_together(made: Path, folder: Path) -> list[str]:
+    """Runs the commands of ``RUNS`` in one process, whose start takes seconds, and returns the calls to the outside."""
+    runs = [(step_arguments(Step("", "", run.line), str(made)), run.codes) for run in RUNS]
+    command = traced.tracing([sys.executable, "-P", "-c", _TOGETHER], folder / "calls")
+    ended = subprocess.run(
+        command, input=json.dumps(runs), env=_environment(folder), cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, f"{ended.stdout[-2000:]}{ended.stderr[-2000:]}"
+    return traced.sent_outside(folder / "calls")
 
 
 def _traced_while_it_answers(arguments: Sequence[str], folder: Path) -> list[str]:
