@@ -224,8 +224,8 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
         content, attributes = _without_attributes(piece) if "|" in piece else (piece, "")
         if "=" in content and not attributes and CUT in content and (alone := _ATTRIBUTES_ALONE.match(content)):
             content, attributes = content[alone.end() :], alone[0]
-        if "]]" in content and row:
-            content = _end_open_link(row, content)
+        if row and (end := content.find("]]")) >= 0 and content.find("[[", 0, end) < 0:
+            content = _end_open_link(row, content, end)
         content = content.strip()
         if content and content[0] in _LINE_MARKS:
             content = CUT + content  # not at the start of a line, so no list and no heading
@@ -236,14 +236,12 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
             row.append(RawCell(content, is_header))
 
 
-def _end_open_link(row: list[RawCell], content: str) -> str:
-    """What is left of a cell whose beginning ends a link that a cell before it opened; that cell takes the rest.
+def _end_open_link(row: list[RawCell], content: str, end: int) -> str:
+    """What is left of a cell that holds a closer without an opener at ``end``: the cell before it that opened the link
+    takes the rest.
 
     Source: MediaWiki's Parser, which reads links after tables, so that a label goes on in the next cell.
     """
-    end = content.index("]]")
-    if "[[" in content[:end]:
-        return content
     for number in range(len(row) - 1, max(len(row) - 1 - _LONGEST_LINK, -1), -1):
         text = row[number].text
         opener = text.rfind("[[")
@@ -462,7 +460,9 @@ def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
     n_links = len(links)
     beyond = len(text) + 1
     next_start = links[0][0] if links else beyond
-    for piece in text[offset:].split(FRAGMENT):
+    text = text[offset:]
+    has_marks = _has_structure(text)
+    for piece in text.split(FRAGMENT):
         end = offset + len(piece)
         if next_start < end:
             last = first + 1
@@ -471,12 +471,17 @@ def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
             add(_cell(piece, offset, links[first:last]))
             first = last
             next_start = links[first][0] if first < n_links else beyond
-        elif "\n" in piece or BREAK in piece or LIST in piece or PRE in piece or HEADING in piece or PLACE in piece:
+        elif has_marks and _has_structure(piece):
             add(_cell(piece, offset, NO_LINKS))
         else:
             add(TextCell(piece.strip(), ()))
         offset = end + _FRAGMENT_LENGTH
     return cells
+
+
+def _has_structure(text: str) -> bool:
+    """Whether a cell has lines of its own."""
+    return "\n" in text or BREAK in text or LIST in text or PRE in text or HEADING in text or PLACE in text
 
 
 def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
@@ -492,7 +497,7 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
                 + text[link[1] - offset :]
             )
         text = text.replace(BREAK, "\n")
-    if not ("\n" in text or LIST in text or PRE in text or HEADING in text or PLACE in text):
+    if not _has_structure(text):
         shift = offset + len(text) - len(text.lstrip())
         return TextCell(text.strip(), tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
     lines: list[str] = []
