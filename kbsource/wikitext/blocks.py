@@ -154,6 +154,7 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
     stack: list[RawTable] = []
     in_caption = False
     is_numbered = has_numbers(source)
+    has_cuts = f"{CUT}\n" in source
     n_hidden = 0  # tables in a caption, which nobody sees, that are open
     last_closer = source.count("\n", 0, max(source.rfind("]]"), 0))
     for number, line in enumerate(source.split("\n")):
@@ -163,7 +164,7 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
             if stack:
                 stack[-1].numbers += numbers
         stripped = line.strip(_LINE_ENDS)
-        if line[-1:] == CUT and "=" in stripped:
+        if has_cuts and line[-1:] == CUT and "=" in stripped:
             stripped += CUT  # what is cut shows where a cell's attributes end
         first = stripped[:1]
         if not stack or (first in ":*#{" and "{|" in stripped and stripped.lstrip(f":*# {CUTS}").startswith("{|")):
@@ -491,13 +492,14 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
     """
     if BREAK in text:
         for link in links:
-            text = (
-                text[: link[0] - offset]
-                + text[link[0] - offset : link[1] - offset].replace(BREAK, " ")
-                + text[link[1] - offset :]
-            )
+            start, end = link[0] - offset, link[1] - offset
+            if text.find(BREAK, start, end) >= 0:
+                text = text[:start] + text[start:end].replace(BREAK, " ") + text[end:]
         text = text.replace(BREAK, "\n")
-    if not _has_structure(text):
+    has_marks = LIST in text or PRE in text or HEADING in text or PLACE in text
+    if not links and not has_marks:
+        return TextCell("\n".join(filter(None, map(str.strip, text.split("\n")))), ())
+    if not has_marks and "\n" not in text:
         shift = offset + len(text) - len(text.lstrip())
         return TextCell(text.strip(), tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
     lines: list[str] = []
@@ -509,7 +511,7 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
         while next_link < len(links) and links[next_link][0] < end:
             own.append(links[next_link])
             next_link += 1
-        prefix = LINE_PREFIX.match(line)
+        prefix = LINE_PREFIX.match(line) if has_marks else None
         content = line[prefix.end() :] if prefix else line
         piece = content.strip()
         if piece:

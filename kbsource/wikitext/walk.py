@@ -730,7 +730,7 @@ class Walker:
         elif any(isinstance(node, Wikilink) for node in link.text.nodes):
             self._losses["broken_markup"] += 1  # a link in a link's label: the inner one holds, and the outer is text
             self._n_prefix = 0
-            self._add_text(f"{written} ")
+            self._add_text(f"{written.rstrip(' ')} ")
             self._add_nodes(link.text.nodes)
             return False
         else:
