@@ -35,7 +35,7 @@ from typing import Annotated, dataclass_transform
 
 import msgspec
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Of the tables of releases, in their metadata and manifests."""
 
 

@@ -154,6 +154,7 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
     stack: list[RawTable] = []
     in_caption = False
     is_numbered = has_numbers(source)
+    has_cuts = f"{CUT}\n" in source
     n_hidden = 0  # tables in a caption, which nobody sees, that are open
     last_closer = source.count("\n", 0, max(source.rfind("]]"), 0))
     for number, line in enumerate(source.split("\n")):
@@ -163,7 +164,7 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
             if stack:
                 stack[-1].numbers += numbers
         stripped = line.strip(_LINE_ENDS)
-        if line[-1:] == CUT and "=" in stripped:
+        if has_cuts and line[-1:] == CUT and "=" in stripped:
             stripped += CUT  # what is cut shows where a cell's attributes end
         first = stripped[:1]
         if not stack or (first in ":*#{" and "{|" in stripped and stripped.lstrip(f":*# {CUTS}").startswith("{|")):
@@ -224,8 +225,8 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
         content, attributes = _without_attributes(piece) if "|" in piece else (piece, "")
         if "=" in content and not attributes and CUT in content and (alone := _ATTRIBUTES_ALONE.match(content)):
             content, attributes = content[alone.end() :], alone[0]
-        if "]]" in content and row:
-            content = _end_open_link(row, content)
+        if row and (end := content.find("]]")) >= 0 and content.find("[[", 0, end) < 0:
+            content = _end_open_link(row, content, end)
         content = content.strip()
         if content and content[0] in _LINE_MARKS:
             content = CUT + content  # not at the start of a line, so no list and no heading
@@ -236,14 +237,12 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
             row.append(RawCell(content, is_header))
 
 
-def _end_open_link(row: list[RawCell], content: str) -> str:
-    """What is left of a cell whose beginning ends a link that a cell before it opened; that cell takes the rest.
+def _end_open_link(row: list[RawCell], content: str, end: int) -> str:
+    """What is left of a cell that holds a closer without an opener at ``end``: the cell before it that opened the link
+    takes the rest.
 
     Source: MediaWiki's Parser, which reads links after tables, so that a label goes on in the next cell.
     """
-    end = content.index("]]")
-    if "[[" in content[:end]:
-        return content
     for number in range(len(row) - 1, max(len(row) - 1 - _LONGEST_LINK, -1), -1):
         text = row[number].text
         opener = text.rfind("[[")
@@ -462,7 +461,9 @@ def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
     n_links = len(links)
     beyond = len(text) + 1
     next_start = links[0][0] if links else beyond
-    for piece in text[offset:].split(FRAGMENT):
+    text = text[offset:]
+    has_marks = _has_structure(text)
+    for piece in text.split(FRAGMENT):
         end = offset + len(piece)
         if next_start < end:
             last = first + 1
@@ -471,12 +472,17 @@ def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
             add(_cell(piece, offset, links[first:last]))
             first = last
             next_start = links[first][0] if first < n_links else beyond
-        elif "\n" in piece or BREAK in piece or LIST in piece or PRE in piece or HEADING in piece or PLACE in piece:
+        elif has_marks and _has_structure(piece):
             add(_cell(piece, offset, NO_LINKS))
         else:
             add(TextCell(piece.strip(), ()))
         offset = end + _FRAGMENT_LENGTH
     return cells
+
+
+def _has_structure(text: str) -> bool:
+    """Whether a cell has lines of its own."""
+    return "\n" in text or BREAK in text or LIST in text or PRE in text or HEADING in text or PLACE in text
 
 
 def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
@@ -486,13 +492,14 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
     """
     if BREAK in text:
         for link in links:
-            text = (
-                text[: link[0] - offset]
-                + text[link[0] - offset : link[1] - offset].replace(BREAK, " ")
-                + text[link[1] - offset :]
-            )
+            start, end = link[0] - offset, link[1] - offset
+            if text.find(BREAK, start, end) >= 0:
+                text = text[:start] + text[start:end].replace(BREAK, " ") + text[end:]
         text = text.replace(BREAK, "\n")
-    if not ("\n" in text or LIST in text or PRE in text or HEADING in text or PLACE in text):
+    has_marks = LIST in text or PRE in text or HEADING in text or PLACE in text
+    if not links and not has_marks:
+        return TextCell("\n".join(filter(None, map(str.strip, text.split("\n")))), ())
+    if not has_marks and "\n" not in text:
         shift = offset + len(text) - len(text.lstrip())
         return TextCell(text.strip(), tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
     lines: list[str] = []
@@ -504,7 +511,7 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
         while next_link < len(links) and links[next_link][0] < end:
             own.append(links[next_link])
             next_link += 1
-        prefix = LINE_PREFIX.match(line)
+        prefix = LINE_PREFIX.match(line) if has_marks else None
         content = line[prefix.end() :] if prefix else line
         piece = content.strip()
         if piece:

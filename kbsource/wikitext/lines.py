@@ -298,18 +298,8 @@ def end_paragraphs(text: str) -> str:
     return "".join(out)
 
 
+_QUOTES_IN_LINK = re.compile(r"\[\[[^\[\]\n']*+(?:'(?!')[^\[\]\n']*+)*+''")
 _LINK_WITH_QUOTES = re.compile(r"\[\[([^\[\]|\n]*)(\|[^\[\]\n]*)?\]\]")
-
-
-def _has_quotes_in_link(line: str) -> bool:
-    """Whether quotes stand behind an opener and before its closer."""
-    before = 0
-    while (quotes := line.find(_QUOTES, before)) >= 0:
-        opener = line.rfind("[[", before, quotes)
-        if opener >= 0 and line.find("]]", opener, quotes) < 0:
-            return True
-        before = quotes + 2
-    return False
 
 
 def _strip_links(line: str) -> str:
@@ -345,7 +335,7 @@ def strip_quotes(text: str) -> str:
             end = len(text)
         out.append(text[position:start])
         line = text[start:end]
-        if "[[" in line and _has_quotes_in_link(line):
+        if "[[" in line and _QUOTES_IN_LINK.search(line):
             line = _strip_links(line)
         out.append(_strip_line(line))
         position = end

@@ -90,7 +90,7 @@ def as_read(wikitext: str) -> tuple[str, int]:
 
 
 # What an expansion may hold: characters that are text, cuts, preformatted lines, what comes out of templates.
-_EXPANDED = frozenset(f"\t\n{PIPE}{CUT}{EQUALS}{PRE}{LINE}{TEMPLATE_LINK}{NUMBER}{_CONTROLS}")
+_EXPANDED = frozenset(f"\t\n{PIPE}{CUT}{EQUALS}{PRE}{LINE}{TEMPLATE_LINK}{NUMBER}{BLOCK}{_CONTROLS}")
 # Places of boxes go as a whole, in whatever letter case a function has put them.
 _NOT_EXPANDED = re.compile(
     f"{PLACE}[TItiF][0-9]*|[" + "".join(f"\\x{code:02x}" for code in range(0x20) if chr(code) not in _EXPANDED) + "]"

@@ -81,7 +81,15 @@ from kbsource.wikitext.templates import (
     unmarked,
     visible_chars,
 )
-from kbsource.wikitext.walk import CutText, Walker, expand_braces, lift_numbers, match_brackets, without_stray_marks
+from kbsource.wikitext.walk import (
+    CutText,
+    Walker,
+    expand_braces,
+    lift_numbers,
+    match_brackets,
+    without_stray_blocks,
+    without_stray_marks,
+)
 
 _NOTHING = f"{CUTS}{LINE} \n"
 _CUT_BLOCKS = CUTS + BLOCK
@@ -155,6 +163,7 @@ class PagePreparation:
         self._switches: set[str] = set()
         self._infoboxes: list[tuple[str, list[tuple[str, str]]]] = []
         self._tables: list[RawTable] = []
+        self._has_blocks = False
 
     def prepare(self, wikitext: str) -> str:
         """The body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
@@ -197,8 +206,10 @@ class PagePreparation:
             text = text.replace(ERROR, CUT)
         text = decode_references(replace_tags(text, self.losses))
         text = remove_switches(text, self.losses, self._switches, self._facts.switch_pattern())
-        text = cut_tables(text, self._tables, self.losses)
-        return end_paragraphs(text) if BLOCK in text else text
+        if BLOCK not in text:
+            return cut_tables(text, self._tables, self.losses)
+        self._has_blocks = True
+        return end_paragraphs(cut_tables(text, self._tables, self.losses))
 
     def _on_noted(self, inner: str, depth: int) -> str:
         """What ``_on_template`` gives, with the numbers of references in the use, and with its own where it makes some.
@@ -357,8 +368,8 @@ class PagePreparation:
             if table.caption is not None:
                 cells.append(table.caption)
             cells.extend(cell.text for row in table.rows for cell in row)
-        if any(BLOCK in cell for cell in cells):
-            cells = [end_paragraphs(cell) for cell in cells]
+        if self._has_blocks:
+            cells = [end_paragraphs(cell) if BLOCK in cell else cell for cell in cells]
         return cells + values
 
     def assemble(
@@ -432,7 +443,7 @@ def _own_line(place: re.Match[str]) -> str:
 # The newlines around a template's argument are stripped off, so a mark may end up within a line.
 _STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the mark, which is found faster than any character
 # What no step from here on makes or reads.
-_LEAKED = (PIPE, CUT, EQUALS, LINE, SAID, NUMBER, "\r", "\x1e", "\x1f")
+_LEAKED = (PIPE, EQUALS, LINE, SAID, NUMBER, "\r")
 _NO_TARGET = re.compile(rf"\[\[{TEMPLATE_LINK}(?=[][|{{}}<>\n{PLACE}])")
 
 
@@ -596,6 +607,8 @@ class WikitextParser:
         cut, lifted = self._match(text, losses, numbers)
         if is_marked:
             cut = without_stray_marks(cut)
+        if BLOCK in text:
+            cut = without_stray_blocks(cut)
         walked = walker.walk(cut)
         shown, links = walked.text, walked.links
         cells: list[TextCell] = []

@@ -66,6 +66,7 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
     if ">]]" in text:
         text = _TAGS_AS_LABEL.sub(EMPTY_LABEL, text)
     list_markers: list[str] = []
+    openers: dict[str, int] = {}
 
     def replace(match: re.Match[str]) -> str:
         closing, name, attributes = match.groups()
@@ -79,7 +80,7 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
                 list_markers.append("*" if name == "ul" else "#")
             return "\n"
         if name in _BLOCK:
-            return _in_line(match) or "\n\n"
+            return _in_line(match, openers) or "\n\n"
         if name in ("li", "dt", "dd"):
             if closing:
                 return "\n"
@@ -103,6 +104,7 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
 
 _TAGS_AS_LABEL = re.compile(r"\|</?[A-Za-z][^<>\n]*>(?:</?[A-Za-z][^<>\n]*>)*\]\]")
 _CLOSED = re.compile(r"</([A-Za-z][A-Za-z0-9]*)")
+_OPENED = re.compile(r"<([A-Za-z][A-Za-z0-9]*)")
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _RAISING = frozenset({"sup", "sub"})  # what these hold has no colon that would part a term
 _LONGEST_HEADING = 1000  # with tags in it
@@ -112,14 +114,21 @@ _HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<\x06]|<(?!/?h[1-6]
 _TAG_OR_COLON = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?>|:")
 
 
-def _in_line(tag: re.Match[str]) -> str:
-    """What stands for a block tag in a heading or a list item, whose line it does not break; else nothing."""
+def _in_line(tag: re.Match[str], openers: dict[str, int]) -> str:
+    """What stands for a block tag in a heading or a list item, whose line it does not break; else nothing.
+
+    ``openers`` is filled with the first opener of each element by its name.
+    """
     text = tag.string
     start = text.rfind("\n", max(tag.start() - _LONGEST_HEADING, 0), tag.start()) + 1
     first = text[start : start + 1]
     if first in _LIST_MARKS and start < tag.start():
-        is_stray = tag[1] and tag[2].lower() != "p" and f"<{tag[2].lower()}" not in text[: tag.start()].lower()
-        return CUT if is_stray else BREAK
+        if not tag[1] or tag[2].lower() == "p":
+            return BREAK
+        if not openers:
+            for opener in _OPENED.finditer(text):
+                openers.setdefault(opener[1].lower(), opener.start())
+        return BREAK if openers.get(tag[2].lower(), len(text)) < tag.start() else CUT
     if first != "=":
         return ""
     end = text.find("\n", tag.end(), tag.end() + _LONGEST_HEADING)
@@ -210,7 +219,7 @@ _CUT_TAGS = frozenset(
 )
 # Those that are shown as block elements, which end the paragraph around them.
 _CUT_BLOCKS = frozenset(
-    """references gallery imagemap timeline score graph mapframe inputbox categorytree templatedata quiz rss
+    """references gallery imagemap inputbox categorytree templatedata quiz rss
     dynamicpagelist randomimage listing chart""".split()
 )
 _LITERAL_TAGS = frozenset({"nowiki"})
@@ -341,7 +350,9 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
         position = closer.end()
         if tag in _CUT_TAGS:
             losses[tag] += 1
-            shown = _left(tag, match.group(4), CUT if notes is None else _noted(tag, match, closer, notes))
+            shown = CUT if notes is None else _noted(tag, match, closer, notes)
+            if tag != "ref":
+                shown = _left(tag, match.group(4), shown)
             if tag != "includeonly":  # see _TRANSPARENT_TAGS
                 out.append(shown)
         else:
@@ -350,10 +361,11 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
             out.append(_kept(tag, match.group(4), content))
     out.append(text[position:])
     text = "".join(out)
-    return _NOTHING_AS_LABEL.sub(rf"{EMPTY_LABEL}\1", text) if f"|{CUT}" in text else text
+    return _NOTHING_AS_LABEL.sub(rf"{EMPTY_LABEL}\1", text) if _CUT_AS_LABEL in text else text
 
 
-_NOTHING_AS_LABEL = re.compile(rf"\|((?:{CUT}[{DIGIT}]*){{2,}})\]\]")  # of nowiki: other tags leave one cut
+_CUT_AS_LABEL = f"|{CUT}"
+_NOTHING_AS_LABEL = re.compile(rf"\|({CUT}[{DIGIT}]*(?:{CUT}[{DIGIT}]*)+)\]\]")  # of nowiki: other tags leave one cut
 # What is behind a comment on its line, where that is but blanks and some further comments.
 _LINE_OF_COMMENTS = re.compile(r"[ \t]*+(?:<!--(?:[^-]|-(?!->))*+-->[ \t]*+){0,9}(?:\n|\Z)")
 

@@ -145,9 +145,10 @@ def _without_stray_stops(cut: CutText, has_prefixes: bool) -> CutText:
         return gap[:1] + gap[1:].replace(TRAIL_STOP, "") if TRAIL_STOP in gap else gap
 
     def kept_before(gap: str) -> str:
-        return kept(gap) + TRAIL_STOP if has_prefixes and gap[1:].endswith(TRAIL_STOP) else kept(gap)
+        return kept(gap) + TRAIL_STOP if gap[1:].endswith(TRAIL_STOP) else kept(gap)
 
-    pieces = [(kept_before(gap), target, label, source) for gap, target, label, source in cut.pieces]
+    keep = kept_before if has_prefixes else kept
+    pieces = [(keep(gap), target, label, source) for gap, target, label, source in cut.pieces]
     return CutText(pieces, kept(cut.rest))
 
 
@@ -165,6 +166,15 @@ def without_stray_marks(cut: CutText) -> CutText:
         for gap, target, label, source in cut.pieces
     ]
     return CutText(pieces, without(cut.rest))
+
+
+def without_stray_blocks(cut: CutText) -> CutText:
+    """The cut text with marks of empty labels in links only."""
+    pieces = [
+        (single_spaces(gap.replace(BLOCK, "")) if BLOCK in gap else gap, target, label, source)
+        for gap, target, label, source in cut.pieces
+    ]
+    return CutText(pieces, single_spaces(cut.rest.replace(BLOCK, "")))
 
 
 def lift_numbers(text: str) -> tuple[str, list[tuple[int, int]]]:
@@ -201,7 +211,9 @@ def place_numbers(cut: CutText, text: str, numbers: list[tuple[int, int]]) -> li
         end = start + len(gap)
         after = end + (len(source) or len(target) + 4 + (0 if label is None else len(label) + 1))
         while at < after or place == len(cut.pieces):
-            behind = text[at:end].replace(TRAIL_STOP, "").replace(TEMPLATE_LINK, "")  # as they leave the gaps
+            behind = (
+                text[at:end].replace(TRAIL_STOP, "").replace(TEMPLATE_LINK, "").replace(BLOCK, "")
+            )  # as they leave the gaps
             placed.append((number, place, len(behind)) if at <= end else (number, place + 1, None))
             if (following := next(waiting, None)) is None:
                 return placed
@@ -718,7 +730,7 @@ class Walker:
         elif any(isinstance(node, Wikilink) for node in link.text.nodes):
             self._losses["broken_markup"] += 1  # a link in a link's label: the inner one holds, and the outer is text
             self._n_prefix = 0
-            self._add_text(f"{written} ")
+            self._add_text(f"{written.rstrip(' ')} ")
             self._add_nodes(link.text.nodes)
             return False
         else:

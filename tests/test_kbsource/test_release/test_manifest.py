@@ -70,6 +70,7 @@ def test_a_release_of_another_kind_is_told_from_one_of_another_version(tmp_path:
     for name, said in (
         ("kbsource-wikidata-1", "this is no release of pages"),
         ("kbsource-release-99", "another version"),
+        (PAGES_RELEASE.format, "another version.*make it again"),
     ):
         (tmp_path / MANIFEST).write_text(json.dumps({"format": name, "schema_version": 1}))
         with pytest.raises(SetupError, match=said):

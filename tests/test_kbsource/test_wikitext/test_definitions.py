@@ -404,7 +404,7 @@ def test_a_tag_by_function_is_the_tag(name: str) -> None:
         ("{{#tag:nowiki|{{lc:ABC}}}}", "abc"),
         ("{{#tag:nowiki|{{Shout|''x''}}}}", "''x''!"),
         ("{{#tag:syntaxhighlight|a = [[b]]|lang=lua|inline=1}}.", "a = [[b]]."),
-        ("a {{#tag:ref|b|name='c'}} {{#tag:references}} d", "a d"),
+        ("a {{#tag:ref|b|name='c'}} {{#tag:references}} d", "a\nd"),
         ("{{#iferror:{{#tag:span|x|class=error}}|wrong|right}}", "wrong"),
         ("{{#tag:no body|x}} {{#tag:nobody|y|a=b}}", '<no body>x</no body> <nobody a="b">y</nobody>'),
         ("{{#tag:nowiki|a=b}}", "a=b"),

@@ -144,3 +144,9 @@ def test_tables_in_a_caption_in_a_cell_go_with_it() -> None:
 
 def test_attributes_alone_are_text_unless_something_is_cut_behind_them() -> None:
     assert cells("{|\n| align=center {{zzz}}\n| align=center\n|}") == [["", "align=center"]]
+
+
+def test_line_breaks_and_empty_labels_leave_single_spaces_and_no_marks() -> None:
+    parser = WikitextParser(Site(lang="en"))
+    assert parser.plain("[[A | [[B]]]] c") == "A B c"
+    assert parser.plain_structure("a [[Main|<nowiki/>]] b |<nowiki/>]] c") == "a b | c"
