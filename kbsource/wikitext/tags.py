@@ -219,7 +219,7 @@ _CUT_TAGS = frozenset(
 )
 # Those that are shown as block elements, which end the paragraph around them.
 _CUT_BLOCKS = frozenset(
-    """references gallery imagemap inputbox categorytree templatedata quiz rss
+    """references gallery imagemap timeline inputbox categorytree templatedata quiz rss
     dynamicpagelist randomimage listing chart""".split()
 )
 _LITERAL_TAGS = frozenset({"nowiki"})
