@@ -109,7 +109,9 @@ def _is_own_form(record: Json) -> bool:
 
 
 def _predicts(record: Json) -> bool:
-    return any(output.get("answer") not in (None, "") for output in _outputs(record)) or bool(_spans(record))
+    """An answer, or a list of provenance: an empty one is what a search that finds nothing writes."""
+    outputs = _outputs(record)
+    return any(one.get("answer") not in (None, "") or isinstance(one.get("provenance"), list) for one in outputs)
 
 
 def _is_kilt_gold(record: Json) -> bool:

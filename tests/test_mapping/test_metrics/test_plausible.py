@@ -43,7 +43,7 @@ def _write(path: Path, *records: Any) -> str:
         ("kilt", _GOLD, {"id": "a", "output": []}, "has no record with an answer or provenance"),
         ("amber", _FOUND, _SET, "name the gold file first, then the predictions"),
         ("amber", _SET, {**_FOUND, "id": "z"}, "have no id in common: 'a' and 'z'"),
-        ("amber", _SET, {"id": "a", "output": {"provenance": []}}, "has no record with an answer or provenance"),
+        ("amber", _SET, {"id": "a", "output": {}}, "has no record with an answer or provenance"),
         ("qampari", _LISTED, _QUESTION, "name the gold file first, then the predictions"),
         ("qampari", _QUESTION, {**_LISTED, "qid": "z"}, "have no id in common: 'a' and 'z'"),
         ("qampari", _QUESTION, {**_LISTED, "predictions": []}, "has no record with predictions or passages"),

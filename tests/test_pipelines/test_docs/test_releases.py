@@ -50,6 +50,8 @@ FOLDERS = (
     "age",
     "facts",
     "vectors-usearch",
+    "tfidf-passage",
+    "training",
 )
 
 
@@ -79,6 +81,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         age,
         facts,
         _,
+        _,
+        training,
     ) = (str(folder / name) for name in FOLDERS)
     encoder = str(tiny_encoder(folder / "tiny"))
     make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
@@ -108,6 +112,12 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [
             *("search", passages, "Where is it?", "--index", index, "--system", "dense", "--vectors", vectors),
             *("--model", encoder, "--approximate"),
+        ],
+        ["search", passages, "Where is it?", "--index", index, "--system", "tfidf", "--tfidf", f"{folder}/tfidf"],
+        ["search", passages, "--index", index, "--queries", records, "--output", f"{folder}/bm25-fever.jsonl"],
+        [
+            *("training-data", f"{aligned}/fever/dev", "--for", "dpr", "--passages", passages, "--output", training),
+            *("--retrieved", f"{folder}/bm25-fever.jsonl"),
         ],
         ["qampari-tasks", "export", qampari, "--output", tasks],
         ["entity-linking", kb, "--output", linking, "--train", "100", "--dev", "10"],
