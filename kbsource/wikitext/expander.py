@@ -15,7 +15,7 @@ from kbsource.titles import clean_title, split_namespace, upper_first
 from kbsource.wikitext.asked import MODULE, Asked
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import CHOICES, namespace_text, nth
-from kbsource.wikitext.markers import BLANKS, CURRENCY, CUT, LINE, NUMBER, as_expanded, unmark_separators
+from kbsource.wikitext.markers import BLANKS, CURRENCY, CUT, LINE, NUMBER, as_expanded, unmark_separators, without_marks
 from kbsource.wikitext.templates import (
     TemplateRule,
     find_function,
@@ -275,7 +275,7 @@ class Frame:
         if name == "#invoke":
             return self._invoke(first.strip(BLANKS), parts)
         if name == "#tag":  # white space around its content stays
-            name = f"#tag:{first.strip(BLANKS).lower()}"
+            name = f"#tag:{without_marks(first).strip(BLANKS).lower()}"
             values = tuple(self.read(value if key is None else (*key, "=", *value)) for key, value in parts)
         else:
             values = (first, *(nth(parts, number, self.read) for number in range(len(parts))))

@@ -366,7 +366,7 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
         if (found := find_function(head)) is not None:
             function, first = found
             if function == "#tag":
-                return Template(f"#tag:{first.strip().lower()}", tuple(parts[1:]), {})
+                return Template(f"#tag:{without_marks(first).strip(BLANKS).lower()}", tuple(parts[1:]), {})
             return Template(function, (first, *parts[1:]), {})
     elif len(parts) == 1:
         variable = find_variable(head.strip(BLANKS))

@@ -245,6 +245,8 @@ def test_work_grows_with_the_page_alone(wikitext: str) -> None:
         "[[a]<ref>b</ref>]",
         "[<ref>b</ref>[a]]",
         "{{{{{a|na}}]<ref>b</ref>}}}",
+        "{{#tag:<references>}}",
+        "=[[<references>{{}}|[[c]]]]",
         "[[a {{cn}} [[b]] c<ref>d</ref>]] e {{sfn|A|2000}} [[f",
     ],
 )
