@@ -36,7 +36,7 @@ MOST_TRANSFORMS = {
     "amber": 80,
     "entity-linking": 98,
     "vectors": 44,
-    "age": 61,
+    "age": 97,
     "facts": 97,
     "rerank": 11,
     "read": 11,
