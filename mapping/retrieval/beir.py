@@ -51,6 +51,8 @@ group by place, example_id, passage_id order by place, min(passages._file_number
 def records_file(aligned: ListingManifest) -> str:
     """The file of an alignment with its records: with answers and inputs, if there are several."""
     named = [entry.file for entry in aligned.files if entry.file.endswith(RECORDS)]
+    if not named:
+        raise SetupError("The alignment lists no file of records (…-kilt.jsonl); align the dataset again.")
     return min(named, key=lambda file: ("_without_answers" in file or "_id-" in file or "_id_" in file, file))
 
 
