@@ -11,6 +11,7 @@ import posixpath
 import re
 import shutil
 import stat
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -381,10 +382,13 @@ class RangesFile(io.RawIOBase):
 
     Args:
         read_range: gives the bytes from a start up to an end, or the first ones of them.
+        n_kept: so many of the short ranges read last are kept in memory, for a reader that looks at the headers of
+            a file's parts before it reads the parts.
     """
 
-    def __init__(self, n_bytes: int, read_range: Callable[[int, int], Buffer]) -> None:
+    def __init__(self, n_bytes: int, read_range: Callable[[int, int], Buffer], n_kept: int = 0) -> None:
         self._n_bytes, self._read_range, self._at = n_bytes, read_range, 0
+        self._kept: deque[tuple[int, memoryview]] = deque(maxlen=n_kept)
 
     def readable(self) -> bool:
         return True
@@ -403,10 +407,21 @@ class RangesFile(io.RawIOBase):
         end = min(self._at + len(buffer), self._n_bytes)
         if end <= self._at:
             return 0
-        found = memoryview(self._read_range(self._at, end))
+        found = self._kept_from(self._at)
+        if not found:
+            found = memoryview(self._read_range(self._at, end))
+            if len(found) <= _RANGE_BYTES:
+                self._kept.append((self._at, found))
+        found = found[: end - self._at]
         buffer[: len(found)] = found
         self._at += len(found)
         return len(found)
+
+    def _kept_from(self, at: int) -> memoryview:
+        for start, kept in self._kept:
+            if start <= at < start + len(kept):
+                return kept[at - start :]
+        return memoryview(b"")
 
 
 class HashingWriter(io.RawIOBase):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _SPOOL_BYTES = 16 << 20
 """What is written to a store waits in memory, and beyond this in a temporary file, until it is whole."""
 _CONNECT_TIMEOUT_S = 5
+_KEPT = 8  # ranges of a file: the headers of a Parquet file's pages are read before its columns
 _PROBE = "kbsource-asks-whether-this-store-answers/"
 
 CLIENT_OPTIONS = frozenset(
@@ -254,7 +255,7 @@ class ObjectStore:
         self._root, self._store, self._obstore = root, store, obstore
 
     def open(self, key: str, buffer_bytes: int) -> BinaryIO:
-        return io.BufferedReader(RangesFile(self.size(key), partial(self.read_range, key)), buffer_bytes)
+        return io.BufferedReader(RangesFile(self.size(key), partial(self.read_range, key), _KEPT), buffer_bytes)
 
     def read_range(self, key: str, start: int, end: int) -> Any:
         with _as_files(self._root, key):
@@ -347,7 +348,7 @@ class _Hdfs:
             raise OSError(f"{self._root}/{key}: {error}") from error
 
     def open(self, key: str, buffer_bytes: int) -> BinaryIO:
-        return io.BufferedReader(RangesFile(self.size(key), partial(self.read_range, key)), buffer_bytes)
+        return io.BufferedReader(RangesFile(self.size(key), partial(self.read_range, key), _KEPT), buffer_bytes)
 
     def read_range(self, key: str, start: int, end: int) -> bytes:
         with self._as_files(key), self._client.read(f"/{key}", offset=start, length=end - start) as answer:

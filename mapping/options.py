@@ -297,7 +297,7 @@ def check_ending(
         raise SetupError(f"{flag} {path}: .{last} files are not written{known}. Leave .{last} out.")
     said = ending_of(path, compressions)
     if said and said not in fitting:
-        raise SetupError(f"{flag} {path} is called as no file of {form} is; give it another ending, or another form.")
+        raise SetupError(f"{flag} {path} does not end as a file of {form} does; rename it, or choose another form.")
 
 
 def _metadata(hint: Any) -> Iterator[Any]:

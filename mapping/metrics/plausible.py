@@ -114,6 +114,11 @@ def _predicts(record: Json) -> bool:
     return any(one.get("answer") not in (None, "") or isinstance(one.get("provenance"), list) for one in outputs)
 
 
+def _answers_or_found(record: Json) -> bool:
+    """Answers, or a list of passages: an empty one is what a search that finds nothing writes."""
+    return _has_any(record, "predictions", "prediction") or isinstance(record.get("ctxs"), list)
+
+
 def _is_kilt_gold(record: Json) -> bool:
     marks = ("bleu_score", "start_character", "meta")
     n_sets = sum(bool(output.get("provenance")) for output in _outputs(record))
@@ -139,7 +144,7 @@ _FORMS: dict[Family, _Form] = {
     ),
     "qampari": _Form(
         has_gold=lambda record: _has_any(record, "answer_list", "answers"),
-        has_prediction=lambda record: _has_any(record, "predictions", "prediction", "ctxs"),
+        has_prediction=_answers_or_found,
         is_gold=lambda record: "answer_list" in record,
         is_prediction=lambda record: "predictions" in record or "prediction" in record,
         gold="answers",

@@ -41,7 +41,7 @@ def test_a_release_is_listed_with_what_it_was_made_from(folder: Path) -> None:
 
 
 def test_a_release_of_several_is_as_large_as_they_are(folder: Path) -> None:
-    parts = [{"folder": "fever/dev"}, {"folder": "fever/test"}]
+    parts = [{"folder": folder, "manifest_sha256": "sha"} for folder in ("fever/dev", "fever/test")]
     write(folder / "aligned", "alignments", alignments=parts)
     for part in parts:
         write(folder / "aligned" / part["folder"], "alignment")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kbsource.errors import SetupError
-from kbsource.files import Folder, glob, use_options
+from kbsource.files import Folder, RangesFile, glob, use_options
 from kbsource.stores import store_of
 from tests.support.fake_google import FakeGoogle
 from tests.support.fake_hdfs import FakeHdfs
@@ -230,3 +230,18 @@ def test_a_bucket_that_is_none_is_named(stores: dict[str, str]) -> None:
     for url, said in (("s3://none/x", "NoSuchBucket"), ("gs://none/x", "404")):
         with pytest.raises(SetupError, match=rf"{url[:9]} cannot be read or written .*{said}.*Check the bucket"):
             Folder.of(url).read()
+
+
+def test_short_ranges_that_were_read_are_not_fetched_again() -> None:
+    content = bytes(range(256))
+    fetched = []
+
+    def read_range(start: int, end: int) -> bytes:
+        fetched.append((start, end))
+        return content[start:end]
+
+    file = io.BufferedReader(RangesFile(len(content), read_range, n_kept=2), 1)
+    for start, n_bytes in ((10, 20), (12, 5), (20, 40), (100, 8), (25, 3), (200, 9), (10, 4)):
+        file.seek(start)
+        assert file.read(n_bytes) == content[start : start + n_bytes]
+    assert fetched == [(10, 30), (30, 60), (100, 108), (25, 28), (200, 209), (10, 14)]

@@ -44,7 +44,8 @@ def test_bad_lines_are_named_and_the_exit_code_says_so(
     gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     retrieved = tmp_path / "retrieved.jsonl"
-    retrieved.write_text('{"qid": "other", "ctxs": []}\n{"qid": 7\n')
+    own = json.dumps({"qid": GOLD["qid"], "ctxs": []})
+    retrieved.write_text('{"qid": "other", "ctxs": []}\n{"qid": 7\n' + own)
 
     assert main(["evaluate", "qampari", gold, "--retrieved", str(retrieved), "--k", "5,1"]) == 1
     out, err = capsys.readouterr()
@@ -60,7 +61,7 @@ def test_bad_lines_are_named_and_the_exit_code_says_so(
     ("argv", "message"),
     [
         (["{gold}"], "Give --predictions, --retrieved, or both"),
-        (["nowhere", "--predictions", "{gold}"], "{gold} is not what was expected"),
+        (["nowhere", "--predictions", "{gold}"], "nowhere: no such file"),
         (["nowhere", "--predictions", "nowhere"], "nowhere: no such file"),
         (["{gold}", "--predictions", "x", "--k", "0"], "--k is 0. Must be >= 1."),
     ],

@@ -22,8 +22,10 @@ def test_the_ending_of_the_file_says_the_form(aligned: Path, tmp_path: Path, cap
     for name, start in (("r.html", "<!doctype html>"), ("r.md", "# Alignment"), ("r", "<!doctype html>")):
         assert main(["report", str(aligned), "--output", str(tmp_path / name)]) == 0
         assert (tmp_path / name).read_text("utf-8").startswith(start)
-    assert main(["report", str(aligned), "--output", str(tmp_path / "r.html"), "--format", "markdown"]) == 0
-    assert (tmp_path / "r.html").read_text("utf-8").startswith("# Alignment")
+    assert main(["report", str(aligned), "--output", str(tmp_path / "r"), "--format", "markdown", "--force"]) == 0
+    assert (tmp_path / "r").read_text("utf-8").startswith("# Alignment")
+    assert main(["report", str(aligned), "--output", str(tmp_path / "r.html"), "--format", "markdown", "--force"]) == 2
+    assert (tmp_path / "r.html").read_text("utf-8").startswith("<!doctype html>")
     assert str(tmp_path / "r.md") in capsys.readouterr().out
 
 

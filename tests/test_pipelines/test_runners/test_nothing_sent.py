@@ -62,6 +62,8 @@ RUNS = (
     Run("publish %release --output %published --repo-id someone/miniwiki"),
     Run("export %release --output %pages.jsonl"),
     Run("beir %aligned/nq/dev %passages --output %beir"),
+    Run("training-data %qampari --split dev --for pig --passages %passages --retrieved %bm25-dev.jsonl "
+        "--output %training"),
     Run("trec %bm25-dev.jsonl --output %run.trec"),
     Run("completion bash"),
 )  # fmt: skip
