@@ -225,8 +225,8 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
         content, attributes = _without_attributes(piece) if "|" in piece else (piece, "")
         if "=" in content and not attributes and CUT in content and (alone := _ATTRIBUTES_ALONE.match(content)):
             content, attributes = content[alone.end() :], alone[0]
-        if row and (end := content.find("]]")) >= 0 and content.find("[[", 0, end) < 0:
-            content = _end_open_link(row, content, end)
+        if row and "]]" in content and "[[" not in content[:3]:  # where the opener of most links is
+            content = _end_open_link(row, content)
         content = content.strip()
         if content and content[0] in _LINE_MARKS:
             content = CUT + content  # not at the start of a line, so no list and no heading
@@ -237,12 +237,14 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
             row.append(RawCell(content, is_header))
 
 
-def _end_open_link(row: list[RawCell], content: str, end: int) -> str:
-    """What is left of a cell that holds a closer without an opener at ``end``: the cell before it that opened the link
-    takes the rest.
+def _end_open_link(row: list[RawCell], content: str) -> str:
+    """What is left of a cell that holds a closer: where its link was opened in a cell before it, that takes the rest.
 
     Source: MediaWiki's Parser, which reads links after tables, so that a label goes on in the next cell.
     """
+    end = content.find("]]")
+    if content.find("[[", 0, end) >= 0:
+        return content
     for number in range(len(row) - 1, max(len(row) - 1 - _LONGEST_LINK, -1), -1):
         text = row[number].text
         opener = text.rfind("[[")
@@ -461,9 +463,7 @@ def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
     n_links = len(links)
     beyond = len(text) + 1
     next_start = links[0][0] if links else beyond
-    text = text[offset:]
-    has_marks = _has_structure(text)
-    for piece in text.split(FRAGMENT):
+    for piece in text[offset:].split(FRAGMENT):
         end = offset + len(piece)
         if next_start < end:
             last = first + 1
@@ -472,7 +472,7 @@ def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
             add(_cell(piece, offset, links[first:last]))
             first = last
             next_start = links[first][0] if first < n_links else beyond
-        elif has_marks and _has_structure(piece):
+        elif not piece.isprintable() and _has_structure(piece):  # controls are not; most cells have nothing of the kind
             add(_cell(piece, offset, NO_LINKS))
         else:
             add(TextCell(piece.strip(), ()))
@@ -485,40 +485,47 @@ def _has_structure(text: str) -> bool:
     return "\n" in text or BREAK in text or LIST in text or PRE in text or HEADING in text or PLACE in text
 
 
+_LOOSE_LINE = re.compile(r"\s\n|\n\s")  # a line that has white space around it, or is blank
+
+
 def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
     """The text of a cell: its lines without list marks, blank ones left out, joined by newlines.
 
     A line break begins a line, but within a link.
     """
-    if BREAK in text:
+    is_plain = text.isprintable()
+    if not is_plain and BREAK in text:
         for link in links:
             start, end = link[0] - offset, link[1] - offset
             if text.find(BREAK, start, end) >= 0:
                 text = text[:start] + text[start:end].replace(BREAK, " ") + text[end:]
         text = text.replace(BREAK, "\n")
-    has_marks = LIST in text or PRE in text or HEADING in text or PLACE in text
+    has_marks = not is_plain and (LIST in text or PRE in text or HEADING in text or PLACE in text)
     if not links and not has_marks:
         return TextCell("\n".join(filter(None, map(str.strip, text.split("\n")))), ())
-    if not has_marks and "\n" not in text:
+    stripped = text.strip()
+    if is_plain or (not has_marks and ("\n" not in stripped or not _LOOSE_LINE.search(stripped))):
         shift = offset + len(text) - len(text.lstrip())
-        return TextCell(text.strip(), tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
+        return TextCell(stripped, tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
     lines: list[str] = []
     found: list[RawLink] = []
-    length = next_link = 0
+    length = 0
+    waiting = iter(links)
+    link = next(waiting, None)
     for line in text.split("\n"):
         end = offset + len(line)
-        own: list[Link] = []
-        while next_link < len(links) and links[next_link][0] < end:
-            own.append(links[next_link])
-            next_link += 1
         prefix = LINE_PREFIX.match(line) if has_marks else None
         content = line[prefix.end() :] if prefix else line
         piece = content.strip()
+        if piece and lines:
+            length += 1
+        if link is not None and link[0] < end:
+            shift = end - len(content.lstrip()) - length
+            while link is not None and link[0] < end:
+                if piece:
+                    found.append(RawLink(link[0] - shift, link[1] - shift, link[2]))
+                link = next(waiting, None)
         if piece:
-            if lines:
-                length += 1
-            shift = offset + len(line) - len(content.lstrip()) - length
-            found += [RawLink(link[0] - shift, link[1] - shift, link[2]) for link in own]
             lines.append(piece)
             length += len(piece)
         offset = end + 1

@@ -298,6 +298,7 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
     position = 0
     n = len(text)
     unclosed: set[str] = set()
+    has_kept = False
     while match := _OPENER.search(text, position):
         start, after = match.span()
         out.append(text[position:start])
@@ -321,6 +322,7 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
             position = _end_of_comment(out, text, end + 3, losses)
             continue
         tag = tag.lower()
+        has_kept = has_kept or tag not in _CUT_TAGS
         position = after
         if tag in _TRANSPARENT_TAGS:  # nothing is left, so that a heading or a list may begin behind it
             continue
@@ -361,11 +363,10 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
             out.append(_kept(tag, match.group(4), content))
     out.append(text[position:])
     text = "".join(out)
-    return _NOTHING_AS_LABEL.sub(rf"{EMPTY_LABEL}\1", text) if _CUT_AS_LABEL in text else text
+    return _NOTHING_AS_LABEL.sub(rf"{EMPTY_LABEL}\1", text) if has_kept else text
 
 
-_CUT_AS_LABEL = f"|{CUT}"
-_NOTHING_AS_LABEL = re.compile(rf"\|({CUT}[{DIGIT}]*(?:{CUT}[{DIGIT}]*)+)\]\]")  # of nowiki: other tags leave one cut
+_NOTHING_AS_LABEL = re.compile(rf"\|({CUT}[{DIGIT}]*(?:{CUT}[{DIGIT}]*)+)\]\]")  # what is cut leaves one
 # What is behind a comment on its line, where that is but blanks and some further comments.
 _LINE_OF_COMMENTS = re.compile(r"[ \t]*+(?:<!--(?:[^-]|-(?!->))*+-->[ \t]*+){0,9}(?:\n|\Z)")
 

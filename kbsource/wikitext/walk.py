@@ -148,7 +148,10 @@ def _without_stray_stops(cut: CutText, has_prefixes: bool) -> CutText:
         return kept(gap) + TRAIL_STOP if gap[1:].endswith(TRAIL_STOP) else kept(gap)
 
     keep = kept_before if has_prefixes else kept
-    pieces = [(keep(gap), target, label, source) for gap, target, label, source in cut.pieces]
+    pieces = [
+        (keep(gap), target, label, source) if TRAIL_STOP in gap else (gap, target, label, source)
+        for gap, target, label, source in cut.pieces
+    ]
     return CutText(pieces, kept(cut.rest))
 
 
