@@ -39,6 +39,8 @@ class Plan(PagesPlan):
     options: AmberJobOptions
     collections: tuple[Collection, ...]  # with labels of their properties
     site: str  # database name of its wiki, which sitelinks go by
+    #: pages that claim the item of another page, by item; none unless they are gold too
+    further_pages: Mapping[str, tuple[int, ...]]
 
 
 BY_SET = ByNumber("set", shift=SET_BITS)

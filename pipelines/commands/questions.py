@@ -13,7 +13,8 @@ from kbsource.release.output import output_file
 from kbsource.release.reader import read_table
 from mapping.annotation.crowd import TaskOptions, apply_crowd
 from mapping.annotation.crowd import export_tasks as export
-from mapping.annotation.tasks import CandidateOptions, TaskForm
+from mapping.annotation.study import StudyOptions, import_choices, report_study, write_study
+from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, N_ANNOTATIONS, CandidateOptions, TaskForm, is_study
 from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
 from mapping.options import FLAT, AtLeast1, File, Files, FolderPath, NewFile, Release, check_ending
 from pipelines.terminal import Row, Summary, command_line
@@ -215,7 +216,9 @@ def candidates(
 
 
 @campaign_app.command
-def tasks(candidates: File, /, *, output: FolderPath, form: TaskForm = "jsonl") -> Summary:
+def tasks(
+    candidates: File, /, *, output: FolderPath, form: TaskForm = "jsonl", annotations: AtLeast1 = N_ANNOTATIONS
+) -> Summary:
     """Tasks in the form of a tool.
 
     Writes a task for each passage of each question, in an order that tells nothing.
@@ -225,15 +228,52 @@ def tasks(candidates: File, /, *, output: FolderPath, form: TaskForm = "jsonl") 
         output: empty folder for the tasks.
         form: jsonl: one JSON object a line; csv: a row a task, with empty columns for what is said of it; label-studio:
             tasks for its import, beside the labelling interface.
+        annotations: people who are to judge each passage, which every task has as n_annotations.
 
     Examples:
         kbsource campaign tasks c.jsonl --form label-studio --output tasks
     """
     from mapping.annotation.campaign import write_campaign_tasks
 
-    values = write_campaign_tasks(candidates, output, form)
+    values = write_campaign_tasks(candidates, output, form, n_annotations=annotations)
     again = command_line("campaign", "import", output, "JUDGEMENTS", "--output", "campaign")
     return Summary(rows=_rows(values, ""), values=values, next=again)
+
+
+@campaign_app.command
+def study(
+    sets: File,
+    /,
+    *,
+    kb: Release,
+    output: FolderPath,
+    form: TaskForm = "jsonl",
+    options: Annotated[StudyOptions, FLAT] = StudyOptions(),
+) -> Summary:
+    """AmbER's user study: which page is a query about?
+
+    Writes a task for each of some drawn queries: the question, its gold page and the pages of two other entities of its
+    set. People choose a page and mark the answer in it; kbsource campaign import and report take the folder.
+
+    Args:
+        sets: AmbER sets of questions or slots, amber_sets.jsonl.
+        kb: release that the pages are from.
+        output: empty folder for the tasks.
+        form: jsonl: one JSON object a line; csv: a row a task, with empty columns for what is said of it; label-studio:
+            tasks for its import, beside the labelling interface.
+
+    Examples:
+        kbsource campaign study amber/enwiki-20261001/human/qa/amber_sets.jsonl --kb releases/enwiki-20261001 \\
+            --output study
+    """
+    from kbsource.lookup import KnowledgeSource
+
+    faults: list[BadRecord] = []
+    with KnowledgeSource.open(kb) as source:
+        counts = write_study(sets, source, output, options, form, reject=faults.append)
+    values = {**counts, "rejected": len(faults)}
+    again = command_line("campaign", "import", output, "JUDGEMENTS", "--output", "campaign")
+    return Summary(rows=_rows(values, ""), values=values, faults=faults, next=again, is_ok=not faults)
 
 
 @campaign_app.command(name="import")
@@ -244,9 +284,9 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
     named on the standard error and released, and the exit code is 1.
 
     Args:
-        tasks: folder that kbsource campaign tasks wrote.
-        judgements: passage_id, worker_id, label (yes, no, partial), highlight and free_text: JSON Lines, CSV, or an
-            export of Label Studio.
+        tasks: folder that kbsource campaign tasks or study wrote.
+        judgements: passage_id, worker_id, label (yes, no, partial), highlight, free_text and other_passage: JSON Lines,
+            CSV, or an export of Label Studio. Of a study query_id, worker_id, label (1, 2, 3, none) and highlight.
         output: empty folder for what people said.
 
     Examples:
@@ -254,7 +294,8 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
     """
     from mapping.annotation.campaign import import_judgements
 
-    counts = import_judgements(tasks, list(judgements), output)
+    take = import_choices if is_study(CAMPAIGN_TASKS.read(tasks)) else import_judgements
+    counts = take(tasks, list(judgements), output)
     again = command_line("campaign", "report", output)
     return Summary(
         rows=_rows(counts, ""),
@@ -266,15 +307,17 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
 
 
 @campaign_app.command
-def report(campaign: FolderPath, /, *, questions: NewFile | None = None) -> Summary:
+def report(campaign: FolderPath, /, *, questions: NewFile | None = None, predictions: Files = ()) -> Summary:
     """What came of it, and how far people agree.
 
-    Gives what was accepted by two people or more, Cohen's and Fleiss' kappa, who accepted gold passages, and the
-    passages that are unlike every answer and want a look.
+    Gives what was accepted by two people or more, Cohen's and Fleiss' kappa, who accepted gold passages, the passages
+    that are unlike every answer and want a look, and who gave neither another passage nor an explanation where they
+    accepted none. Of a study it gives document accuracy and exact match of people, and of systems over the same pages.
 
     Args:
         campaign: folder that kbsource campaign import wrote.
         questions: where the fate of every question is written, JSON Lines.
+        predictions: of a study, those of a system, JSON Lines with id and output; may be given several times.
 
     Examples:
         kbsource campaign report campaign --questions fates.jsonl
@@ -285,11 +328,17 @@ def report(campaign: FolderPath, /, *, questions: NewFile | None = None) -> Summ
 
     if questions:
         check_ending("--questions", questions, "JSON Lines", fitting=["jsonl"])
-    summary, fates = report_campaign(campaign)
+    faults: list[BadRecord] = []
+    if is_study(CAMPAIGN.read(campaign)):
+        summary, fates = report_study(campaign, list(predictions), reject=faults.append)
+    elif predictions:
+        raise SetupError(f"--predictions are scored over the pages of a study, and {campaign} is none; leave it out.")
+    else:
+        summary, fates = report_campaign(campaign)
     if questions:
         with output_file(questions) as file:
             file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in fates)
-    return Summary(rows=_rows(summary, ""), values=summary)
+    return Summary(rows=_rows(summary, ""), values=summary, faults=faults, is_ok=not faults)
 
 
 def _rows(value: dict[str, Any], before: str) -> list[Row]:

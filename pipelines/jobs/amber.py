@@ -27,7 +27,7 @@ from kbsource.runtime.chunks import BatchRef, read_stored
 from kbsource.runtime.regroup import ByNumber, ByText
 from kbsource.wikidata.kind import WikidataTables
 from mapping.acceptance import check_signals
-from mapping.amber.kind import AMBER_SETS
+from mapping.amber.kind import AMBER_SETS, further_pages
 from mapping.amber.records import (
     ITEM,
     OUTCOMES,
@@ -288,6 +288,7 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
             options=options,
             collections=collections,
             site=release.site.dbname,
+            further_pages=further_pages(release) if options.rules.pages_per_item == "all" else {},
             staging=made_in.staging,
             output=output,
             n_groups=groups_for(tables.n_rows("statements")),
