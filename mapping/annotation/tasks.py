@@ -77,12 +77,22 @@ CAMPAIGN = ListingKind(
 )
 
 VALIDATION, VALIDATION_KEY, PARAPHRASE = "validation", "validation_key.jsonl", "paraphrase.jsonl"
+PARAPHRASE_CHECK, INSTRUCTIONS = "paraphrase_check.jsonl", "instructions.txt"
+EXTENDED, EXTENDED_KEY = "extended", "extended_key.jsonl"
 CROWD_TASKS = tasks_kind(
     "folder of tasks",
     "kbsource-qampari-tasks-1",
     "kbsource qampari-tasks export",
     sheet=VALIDATION,
-    hidden=(VALIDATION_KEY, PARAPHRASE),
+    hidden=(
+        VALIDATION_KEY,
+        PARAPHRASE,
+        PARAPHRASE_CHECK,
+        INSTRUCTIONS,
+        EXTENDED_KEY,
+        f"{EXTENDED}.jsonl",
+        f"{EXTENDED}.csv",
+    ),
 )
 
 
@@ -119,6 +129,7 @@ class TaskSheet:
     text: str  # field of the text, in which they may highlight
     labels: Sequence[str]  # what they may say
     further: Sequence[str] = ()  # what they may write, beside ``free_text``
+    answer_columns: Sequence[str] = ANSWER_COLUMNS  # of a CSV, for what they say
     help: str = ""  # how they are to judge
 
 
@@ -133,7 +144,7 @@ def write_tasks(
         return [write_lines(lines, names[0], output=output)]
     flat = ({name: _flat(value) for name, value in task.items()} for task in tasks)
     if form == "csv":
-        return [write_lines(_csv_lines(flat, (*ANSWER_COLUMNS, *sheet.further)), names[0], output=output)]
+        return [write_lines(_csv_lines(flat, (*sheet.answer_columns, *sheet.further)), names[0], output=output)]
     return [
         write_lines(_json_array(flat), names[0], output=output),
         write_lines(io.BytesIO(_interface(sheet).encode()), names[1], output=output),

@@ -11,8 +11,9 @@ from kbsource.errors import SetupError
 from kbsource.records import BadRecord
 from kbsource.release.output import output_file
 from kbsource.release.reader import read_table
-from mapping.annotation.crowd import TaskOptions, apply_crowd
+from mapping.annotation.crowd import LookOptions, TaskOptions, WorkerOptions, apply_crowd, second_look
 from mapping.annotation.crowd import export_tasks as export
+from mapping.annotation.extended_set import ExtendedOptions, export_extended, import_extended
 from mapping.annotation.study import StudyOptions, import_choices, report_study, write_study
 from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, N_ANNOTATIONS, CandidateOptions, TaskForm, is_study
 from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
@@ -131,9 +132,11 @@ def apply_verdicts(
     /,
     *,
     output: FolderPath,
-    verdicts: File | None = None,
-    paraphrases: File | None = None,
+    verdicts: Files = (),
+    paraphrases: Files = (),
+    paraphrase_verdicts: File | None = None,
     least_answers: AtLeast1 = 5,
+    workers: Annotated[WorkerOptions, FLAT] = WorkerOptions(),
 ) -> Summary:
     """A new release without the answers judged wrong and with the paraphrases.
 
@@ -143,17 +146,28 @@ def apply_verdicts(
         release: folder of a QAMPARI release.
         tasks: folder that kbsource qampari-tasks export wrote.
         output: empty folder for the new release.
-        verdicts: task_id, verdict (correct, incorrect) and worker; JSON Lines, CSV or an export of Label Studio.
-        paraphrases: qid and paraphrase, one object a line.
+        verdicts: task_id, verdict (correct, incorrect) and worker; JSON Lines, CSV or an export of Label Studio. Those
+            of a second look come behind the first.
+        paraphrases: qid, paraphrase and perhaps worker, one object a line.
+        paraphrase_verdicts: qid and verdict on paraphrases that were checked; those that are incorrect are not taken.
         least_answers: answers that a question needs.
 
     Examples:
         kbsource qampari-tasks apply qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl \\
             --paraphrases paraphrases.jsonl --output qampari/enwiki-20261001-judged
     """
-    if verdicts is None and paraphrases is None:
+    if not verdicts and not paraphrases:
         raise SetupError("nothing to take in: give --verdicts, --paraphrases or both.")
-    report = apply_crowd(release, tasks, output, verdicts=verdicts, paraphrases=paraphrases, least=least_answers)
+    report = apply_crowd(
+        release,
+        tasks,
+        output,
+        verdicts=verdicts,
+        paraphrases=paraphrases,
+        checks=paraphrase_verdicts,
+        least=least_answers,
+        workers=workers,
+    )
     answers, wrong, questions, texts = (
         report[name] for name in ("answers", "wrong_answers", "questions", "paraphrases")
     )
@@ -167,10 +181,104 @@ def apply_verdicts(
         ("questions lost", questions["not_replaced"]),
         ("paraphrases used", texts["used"]),
         ("questions without a paraphrase", texts["missing"]),
+        *((("paraphrases rejected", report["paraphrase_checks"]["rejected"]),) if paraphrase_verdicts else ()),
+        *(
+            (f"taken out of {name}", one["verdicts"] + one["paraphrases"])
+            for name, one in report["rejected_workers"].items()
+        ),
         ("lines rejected", sum(report["rejected"].values())),
     ]
     again = command_line("verify", output)
+    if questions["replaced"]:
+        again = command_line("qampari-tasks", "export", output, "--not-in", tasks, "--output", "DIR")
     return Summary(rows=rows, values=report, faults=_rejected(output), next=again, is_ok=not report["rejected"])
+
+
+@tasks_app.command(name="again")
+def ask_again(
+    release: Release,
+    tasks: FolderPath,
+    /,
+    *,
+    output: FolderPath,
+    verdicts: Files,
+    paraphrases: Files = (),
+    workers: Annotated[WorkerOptions, FLAT] = WorkerOptions(),
+    options: Annotated[LookOptions, FLAT] = LookOptions(),
+) -> Summary:
+    """A second look at what people said.
+
+    Writes tasks again: all answers judged incorrect, 5 % of those judged correct, those that nobody judged whose word
+    counts, and half of each person's paraphrases to be checked. kbsource qampari-tasks apply takes what comes back,
+    with the tasks of export: --verdicts of the first and of the second look, and --paraphrase-verdicts.
+
+    Args:
+        release: folder of a QAMPARI release.
+        tasks: folder that kbsource qampari-tasks export wrote.
+        output: empty folder for the tasks.
+        verdicts: what was said, as for apply.
+        paraphrases: what was written, as for apply.
+
+    Examples:
+        kbsource qampari-tasks again qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl --output second
+    """
+    faults: list[BadRecord] = []
+    counts = second_look(
+        release,
+        tasks,
+        output,
+        options,
+        verdicts=verdicts,
+        paraphrases=paraphrases,
+        workers=workers,
+        reject=faults.append,
+    )
+    further = ["--verdicts", *verdicts, "SECOND", "--output", "DIR"]
+    again = command_line("qampari-tasks", "apply", release, tasks, *further)
+    values = {**counts, "rejected": len(faults)}
+    return Summary(rows=_rows(values, ""), values=values, faults=faults, next=again, is_ok=not faults)
+
+
+@tasks_app.command(name="extend")
+def extend(
+    release: Release, /, *, output: FolderPath, options: Annotated[ExtendedOptions, FLAT] = ExtendedOptions()
+) -> Summary:
+    """Tasks to add answers, for an ExtendedSet.
+
+    Draws questions of the test set; people look for answers that these do not have yet.
+
+    Args:
+        release: folder of a QAMPARI release.
+        output: empty folder for the tasks.
+
+    Examples:
+        kbsource qampari-tasks extend qampari/enwiki-20261001 --output extend
+    """
+    counts = export_extended(release, output, options)
+    again = command_line("qampari-tasks", "extended", output, "ANSWERS", "--output", "extended.jsonl")
+    return Summary(rows=_rows(counts, ""), values=counts, next=again)
+
+
+@tasks_app.command(name="extended")
+def extended(tasks: FolderPath, answers: Files, /, *, output: NewFile) -> Summary:
+    """An ExtendedSet of what people added.
+
+    Prints how many answers were added to a question: the share of questions with none, median, mean and most. The file
+    is what kbsource evaluate qampari takes with --extended.
+
+    Args:
+        tasks: folder that kbsource qampari-tasks extend wrote.
+        answers: qid, answer_text, found_in_url, proof_text and worker, a line for each answer: JSON Lines or CSV.
+        output: file of further answers, JSON Lines.
+
+    Examples:
+        kbsource qampari-tasks extended extend found.jsonl --output extended.jsonl
+    """
+    check_ending("--output", output, "JSON Lines", fitting=["jsonl"])
+    faults: list[BadRecord] = []
+    report = import_extended(tasks, answers, output, reject=faults.append)
+    values = {**report, "rejected": len(faults)}
+    return Summary(rows=_rows(values, ""), values=values, faults=faults, is_ok=not faults)
 
 
 def _rejected(output: str) -> list[BadRecord]:
