@@ -61,7 +61,7 @@ from mapping.annotation.tasks import (
 from mapping.options import AtLeast0, AtLeast1, Checked, FolderPath, Name, Share, Words
 from mapping.qampari.kind import QAMPARI_RELEASE, read_form
 from mapping.qampari.questions import SIMPLE
-from mapping.qampari.records import QueryRow, Question, QuestionAnswer, QuestionEntity
+from mapping.qampari.records import ProofText, QueryRow, Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.release import Form, page_url, parse_qid, qid_of, read_questions, read_rows, write_release_files
 from mapping.qampari.selection import PoolQuestion, draw_key
 from mapping.sources.raw_records import FAULTS, Json, iter_lines, text_at
@@ -199,15 +199,22 @@ def _wrong_answer(
 
 def validation_record(task: ValidationTask, form: Form) -> Json:
     """What those who judge are shown."""
-    address = partial(_link, form.host)
-    titles = [task.answer.title, *(proof.title for proof in task.answer.proofs)]
     return {
         "task_id": task.task_id,
         "qid": task.asked.qid,
         "question_text": task.asked.released_text,
-        "answer_text": task.answer.text,
+        **shown_answer(task.answer, task.answer.proofs, form),
+    }
+
+
+def shown_answer(answer: QuestionAnswer, proofs: Sequence[ProofText], form: Form) -> Json:
+    """An answer with addresses of its page and of those of some proofs."""
+    address = partial(_link, form.host)
+    titles = [answer.title, *(proof.title for proof in proofs)]
+    return {
+        "answer_text": answer.text,
         "links": [address(title) for title in dict.fromkeys(titles) if title is not None],
-        "proofs": [{"text": proof.text, "url": address(proof.title)} for proof in task.answer.proofs],
+        "proofs": [{"text": proof.text, "url": address(proof.title)} for proof in proofs],
     }
 
 

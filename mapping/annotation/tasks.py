@@ -78,7 +78,7 @@ CAMPAIGN = ListingKind(
 
 VALIDATION, VALIDATION_KEY, PARAPHRASE = "validation", "validation_key.jsonl", "paraphrase.jsonl"
 PARAPHRASE_CHECK, INSTRUCTIONS = "paraphrase_check.jsonl", "instructions.txt"
-EXTENDED, EXTENDED_KEY = "extended", "extended_key.jsonl"
+EXTENDED, EXTENDED_KEY, FILTER_KEY = "extended", "extended_key.jsonl", "filter_key.jsonl"
 CROWD_TASKS = tasks_kind(
     "folder of tasks",
     "kbsource-qampari-tasks-1",
@@ -90,6 +90,7 @@ CROWD_TASKS = tasks_kind(
         PARAPHRASE_CHECK,
         INSTRUCTIONS,
         EXTENDED_KEY,
+        FILTER_KEY,
         f"{EXTENDED}.jsonl",
         f"{EXTENDED}.csv",
     ),

@@ -123,9 +123,11 @@ _AMBER = (
 
 
 def paper_tables(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iterable[Score]) -> list[PaperTable]:
-    """The tables that any system has a value in.
+    """The tables of papers that have one of the datasets.
 
-    A system has a row for each split of the datasets; of several datasets of a key and split the first counts.
+    A system has a row for each split of the datasets that it has a value in; of several datasets of a key and split the
+    first counts. A table that no system has a value in, as of answers where none has a reader, has the rows of the
+    paper, or where there are none a row without values for each system.
     """
     values = {(one.dataset, one.metric, one.system): one.value for one in scores}
     by_key: dict[tuple[str, str], Dataset] = {}
@@ -141,9 +143,11 @@ def paper_tables(datasets: Sequence[Dataset], systems: Sequence[str], scores: It
                 cells = [_own(column, by_key.get((column.dataset, split)), system, values) for column in layout.columns]
                 if any(cell is not None for cell in cells):
                     rows.append((f"{system}, {split}" if split else system, *cells))
-        if rows:
-            rows += _published_rows(layout)
-            made.append(PaperTable(layout.title, ("system", *(column.label for column in layout.columns)), tuple(rows)))
+        if not any((column.dataset, split) in by_key for column in layout.columns for split in splits):
+            continue
+        rows += _published_rows(layout)
+        rows = rows or [(system, *(None for _ in layout.columns)) for system in systems]
+        made.append(PaperTable(layout.title, ("system", *(column.label for column in layout.columns)), tuple(rows)))
     return made
 
 

@@ -14,9 +14,16 @@ from kbsource.release.reader import read_table
 from mapping.annotation.crowd import LookOptions, TaskOptions, WorkerOptions, apply_crowd, second_look
 from mapping.annotation.crowd import export_tasks as export
 from mapping.annotation.extended_set import ExtendedOptions, export_extended, import_extended
+from mapping.annotation.filter_sample import (
+    FilterOptions,
+    FilterSampleOptions,
+    export_filter_sample,
+    report_filter,
+)
 from mapping.annotation.study import StudyOptions, import_choices, report_study, write_study
 from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, N_ANNOTATIONS, CandidateOptions, TaskForm, is_study
 from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
+from mapping.entail.signal import UsualModelOptions
 from mapping.options import FLAT, AtLeast1, File, Files, FolderPath, NewFile, Release, check_ending
 from pipelines.terminal import Row, Summary, command_line
 
@@ -284,6 +291,55 @@ def extended(tasks: FolderPath, answers: Files, /, *, output: NewFile) -> Summar
 def _rejected(output: str) -> list[BadRecord]:
     """What the table ``rejected`` of a folder has."""
     return [BadRecord(**row) for row in read_table(output, "rejected")]
+
+
+@tasks_app.command(name="filter-sample")
+def filter_sample(
+    release: Release, /, *, output: FolderPath, options: Annotated[FilterSampleOptions, FLAT] = FilterSampleOptions()
+) -> Summary:
+    """A sample of proofs, to see what the NLI filter removes.
+
+    Draws proofs of a release that was made with --model none, for people to judge.
+
+    Args:
+        release: folder of a QAMPARI release.
+        output: empty folder for the tasks.
+
+    Examples:
+        kbsource qampari-tasks filter-sample qampari/enwiki-20261001-none --output sample
+    """
+    counts = export_filter_sample(release, output, options)
+    again = command_line("qampari-tasks", "filter-report", output, "--verdicts", "FILE", "--model", "MODEL")
+    return Summary(rows=_rows(counts, ""), values=counts, next=again)
+
+
+@tasks_app.command(name="filter-report")
+def filter_report(
+    tasks: FolderPath,
+    /,
+    *,
+    verdicts: Files,
+    model: Annotated[UsualModelOptions, FLAT] = UsualModelOptions(),
+    options: Annotated[FilterOptions, FLAT] = FilterOptions(),
+) -> Summary:
+    """What the NLI filter removes of a sample that people judged.
+
+    Has a model judge the proofs, and prints the shares of incorrect and of correct ones that a threshold removes (in
+    the paper 70 % and 7.5 %), and the highest threshold that removes at most 7.5 % of the correct ones.
+
+    Args:
+        tasks: folder that kbsource qampari-tasks filter-sample wrote.
+        verdicts: task_id and verdict (correct, incorrect), as for apply.
+
+    Examples:
+        kbsource qampari-tasks filter-report sample --verdicts verdicts.jsonl --model models/nli
+    """
+    from mapping.entail.model import open_model
+
+    faults: list[BadRecord] = []
+    report = report_filter(tasks, verdicts, open_model(model), options, reject=faults.append)
+    values = {**report, "rejected": len(faults)}
+    return Summary(rows=_rows(values, ""), values=values, faults=faults, is_ok=not faults)
 
 
 @campaign_app.command

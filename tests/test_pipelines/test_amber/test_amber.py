@@ -162,6 +162,13 @@ def test_every_shared_name_is_told_of(made: MadeRelease) -> None:
     assert set(report["names"]) == set(OUTCOMES)
 
 
+def test_the_report_has_how_many_entities_have_as_many_views(made: MadeRelease) -> None:
+    views = [one.views for one in random_world(1)[0]]
+    popularity = made.report["popularity"]
+    assert [*map(int, popularity)] == sorted({1 << (one.bit_length() - 1) for one in views})
+    assert popularity == {least: sum(one >= int(least) for one in views) for least in popularity}
+
+
 def test_a_query_that_is_no_longer_what_its_tuple_gives_is_found(made: MadeRelease, tmp_path: Path) -> None:
     shutil.copytree(made.output, tmp_path / "amber")
     file = tmp_path / "amber" / "human" / "qa" / "amber_sets.jsonl"
