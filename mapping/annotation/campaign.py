@@ -50,6 +50,7 @@ from mapping.annotation.tasks import (
     copy_lines,
     fleiss_kappa,
     mean_kappa,
+    option_of,
     pair_kappas,
     place_of,
     read_lines,
@@ -460,7 +461,8 @@ def _judgement(
 
 def _annotations(manifest: ListingManifest) -> int:
     """How many people were to judge each passage."""
-    return int(manifest.facts.get("options", {}).get("annotations", N_ANNOTATIONS))
+    given = option_of(manifest, "annotations")
+    return given if isinstance(given, int) else N_ANNOTATIONS
 
 
 def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -231,7 +231,13 @@ def checked_folder(kind: ListingKind, folder: str) -> ListingManifest:
 
 def is_study(manifest: ListingManifest) -> bool:
     """Whether tasks, or a campaign, are those of a study of pages; others are about passages."""
-    return bool(manifest.facts.get("options", {}).get("about") == STUDY)
+    return bool(option_of(manifest, "about") == STUDY)
+
+
+def option_of(manifest: ListingManifest, name: str) -> Any:
+    """An option that tasks were made with; None where the manifest has none."""
+    options = manifest.facts.get("options")
+    return options.get(name) if isinstance(options, dict) else None
 
 
 def read_lines(path: str) -> Iterator[Json]:
