@@ -174,12 +174,15 @@ def test_scores_have_the_layout_of_the_papers() -> None:
     tables = {one.title: one for one in paper_tables(datasets, ["bm25", "t5"], scores)}
 
     assert list(tables) == [
-        "KILT, table 3: answers",
-        "KILT, table 4: pages",
+        *("KILT, table 3: answers", "KILT, table 4: pages", "KILT, table 5: both"),
+        "QAMPARI, table 3: answers",
         "QAMPARI, table 4: retrieval",
-        "AmbER-H: retrieval at 1",
-        "AmbER-H: entity confusion",
+        "QAMPARI, table 5: answers by kind of question",
+        *("AmbER-H: retrieval at 1", "AmbER-H: entity confusion"),
+        *("AmbER-H: answers, end to end", "AmbER-H: retrieval at 20"),
     ]
+    assert [row[0] for row in tables["QAMPARI, table 5: answers by kind of question"].rows] == ["FiD-BM25, MT (paper)"]
+    assert tables["AmbER-H: retrieval at 20"].rows == (("bm25", *[None] * 12), ("t5", *[None] * 12))
     answers, pages = tables["KILT, table 3: answers"], tables["KILT, table 4: pages"]
     assert pages.columns == (
         *("system", "FEV", "AY2", "WnWi", "WnCw", "T-REx", "zsRE", "NQ", "HoPo", "TQA", "ELI5", "WoW"),
