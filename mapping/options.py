@@ -212,6 +212,47 @@ def check_options(options: Any) -> None:
                 raise SetupError(f"{flag} is {_typed(value) or 'empty'}. {error}") from error
 
 
+As = Literal["paper", "released"]
+"""Whose choices are taken: those that a paper describes, or those of the code and files that its authors released."""
+Choices = Mapping[As, Mapping[str, Any]]
+"""By name, the options that are set, each with its value."""
+
+
+def flat_options(type_: type, options: Any = None) -> Iterator[tuple[str, str, Any]]:
+    """Field, flag and value of each option of a dataclass, and of dataclasses in it; without ``options`` of None."""
+    for name, hint in get_type_hints(type_, include_extras=True).items():
+        value = None if options is None else getattr(options, name, None)
+        inner = [part for part in (hint, *get_args(hint)) if isinstance(part, type) and is_dataclass(part)]
+        if inner:
+            yield from flat_options(inner[0], value)
+        else:
+            yield name, flag_of(name, hint), value
+
+
+def check_choices(options: Any, taken: As | None, choices: Choices) -> None:
+    """Checks that options are those that ``--as`` stands for.
+
+    Raises:
+        SetupError: one is not; names it.
+    """
+    wanted = {} if taken is None else choices[taken]
+    for name, flag, value in flat_options(type(options), options):
+        if name in wanted and value != wanted[name]:
+            raise SetupError(
+                f"--as {taken} sets {flag} to {_typed(wanted[name])}, not to {_typed(value)}: leave out {flag} or --as."
+            )
+
+
+def with_choices(tokens: Sequence[str], type_: type, choices: Choices) -> list[str]:
+    """What is typed, with the options that ``--as`` stands for behind it; those that are typed themselves stay."""
+    taken = next((tokens[place + 1] for place, token in enumerate(tokens[:-1]) if token == "--as"), None)
+    taken = next((token.partition("=")[2] for token in tokens if token.startswith("--as=")), taken)
+    typed = {token.partition("=")[0] for token in tokens}
+    wanted = next((own for name, own in choices.items() if name == taken), {})
+    further = [(flag, wanted[name]) for name, flag, _ in flat_options(type_) if name in wanted and flag not in typed]
+    return [*tokens, *(flag if value is True else f"{flag}={value}" for flag, value in further if value is not False)]
+
+
 def paths_of(options: Any) -> Iterator[tuple[str, str]]:
     """The files and folders that options name, each with the field that names it; those of options in them too."""
     hints = get_type_hints(type(options), include_extras=True)

@@ -14,7 +14,7 @@ from cyclopts.exceptions import MissingArgumentError, UnknownOptionError, Valida
 from kbsource import __version__
 from kbsource.errors import SetupError
 from kbsource.files import use_options
-from mapping.options import DEFAULTS, LONGEST_PATH, Short, check_new, without_unknown, written_files
+from mapping.options import DEFAULTS, LONGEST_PATH, Short, check_new, with_choices, without_unknown, written_files
 from pipelines.commands import GROUPS
 from pipelines.runners.fork_server import fork_server
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
@@ -132,7 +132,7 @@ def _parsed(given: Sequence[str]) -> Typed | None:
     options, tokens, of_beam = options_of(command), list(common.tokens), list[str]()
     if takes_beam := "run" in signature(command.default_command).parameters:
         tokens, of_beam = without_unknown(tokens, options)
-    function, bound, _ = app.parse_args(tokens)
+    function, bound, _ = app.parse_args(_chosen(command.default_command, tokens))
     if takes_beam:
         run = bound.arguments.get("run", bound.signature.parameters["run"].default)
         bound.arguments["run"] = replace(run, beam_args=tuple(of_beam))
@@ -143,6 +143,14 @@ def _parsed(given: Sequence[str]) -> Typed | None:
         if path is not None:
             check_new(flag, path)
     return Typed(function, bound, common.as_json, options)
+
+
+def _chosen(function: Callable[..., Any], tokens: list[str]) -> list[str]:
+    """What is typed, with the options that ``--as`` stands for where a command has it."""
+    for hint in get_type_hints(function).values():
+        if (choices := getattr(hint, "CHOICES", None)) is not None:
+            return with_choices(tokens, hint, choices)
+    return tokens
 
 
 def _setting(typed: str) -> tuple[str, str]:

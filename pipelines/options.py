@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
@@ -12,16 +12,18 @@ from cyclopts.validators import Number
 from kbsource.errors import SetupError
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS
 from mapping.acceptance import read_rule
-from mapping.amber.records import AmberOptions
+from mapping.amber.records import AMBER_CHOICES, AmberOptions
 from mapping.decide import THRESHOLD
 from mapping.entail.signal import ModelOptions, UsualModelOptions
 from mapping.entity_linking.records import ContextOptions
 from mapping.options import (
     FLAT,
+    As,
     AtLeast0,
     AtLeast1,
     Bleu,
     Checked,
+    Choices,
     File,
     Files,
     FolderPath,
@@ -36,6 +38,7 @@ from mapping.options import (
     Share,
     Threads,
     Words,
+    check_choices,
     check_options,
     listed,
     name_like,
@@ -45,8 +48,17 @@ from mapping.options import (
 from mapping.passages.cut import CutOptions
 from mapping.passages.forms import FORMS, line_forms
 from mapping.qampari.evidence import LEAST_ENTAILMENT, N_BEFORE
-from mapping.qampari.list_tables import LEAST_ROWS
-from mapping.qampari.selection import MOST_SUBJECTS, AnswerFilter, Mixed, SampleSizes
+from mapping.qampari.list_tables import LEAST_ROWS, KeyRule
+from mapping.qampari.questions import RelationList
+from mapping.qampari.selection import (
+    MOST_SUBJECTS,
+    QAMPARI_CHOICES,
+    AnswerFilter,
+    CompositionBase,
+    Mixed,
+    SampleSizes,
+)
+from mapping.qampari.table_questions import TableRows
 from mapping.retrieval.system_options import EncoderOptions, ReaderOptions, ReadForm, RerankerOptions
 from mapping.retrieval.vector_kind import VectorPrecision
 from mapping.search.numbering import Numbering
@@ -96,6 +108,14 @@ RangeBytes = Annotated[
     ),
 ]
 Truncated = Annotated[bool, Parameter("--allow-truncated", help="Take what can be read of a dump that breaks off.")]
+TakenAs = Annotated[
+    As,
+    Parameter(
+        "--as",
+        help="Take the choices of the paper, or of the code and files that its authors released, for all options on "
+        "which these differ from each other or from the defaults.",
+    ),
+]
 USUAL_MEMORY = 4 << 30
 
 
@@ -567,6 +587,8 @@ class ReadOptions(Checked):
 class QampariOptions:
     """What is made, and how."""
 
+    CHOICES: ClassVar[Choices] = QAMPARI_CHOICES
+
     kb: Release
     """Knowledge source, built with the items of its pages."""
     wikidata: Release
@@ -575,14 +597,21 @@ class QampariOptions:
     output: Output
     model: Annotated[UsualModelOptions | None, FLAT] = UsualModelOptions()
     """None: the first candidate is the proof."""
+    as_: TakenAs | None = None
     relations: File | None = None
     """Relations and their words, TOML; by default those of the package."""
+    relation_list: RelationList = "corrected"
+    """Relations of the package that are asked for: corrected: all but P275, whose released entry is a slip; paper:
+    those of the table of its appendix; released: all of the released code."""
     least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = LEAST_ENTAILMENT
     """A sentence proves a fact when its probability of entailment is above this."""
     sentences_before: AtLeast0 = N_BEFORE
     """Sentences of the same paragraph that a proof begins with."""
     most_subjects: AtLeast1 = MOST_SUBJECTS
     """Properties and values with more subjects are passed over."""
+    composition_base: CompositionBase = "kept"
+    """Simple queries that compositions are made of: kept: those that passed the filter; all: all that have enough
+    answers, as the paper says it."""
     most_specific_types: bool = False
     """Of typed questions about one thing with the same answers keep the one with the most specific type."""
     all_proofs: bool = False
@@ -591,6 +620,11 @@ class QampariOptions:
     """Make questions about the tables of list pages."""
     least_rows: AtLeast1 = LEAST_ROWS
     """Rows that a table needs."""
+    table_rows: TableRows = "linked"
+    """Rows of a table, of which --least-share must be proved: linked: those that link to a page, as the released code;
+    all: all rows, as the paper."""
+    key_rule: KeyRule = "any"
+    """Columns of a table that the rule may find to be its key: any, or not-last, as the released code."""
     key_columns: File | None = None
     """Key columns of tables, JSON Lines of {title, table, column}; by default a rule finds them."""
     redirect_aliases: bool = False
@@ -614,16 +648,24 @@ class QampariOptions:
         check_options(self)
         if self.most_subjects < self.answer_filter.least:
             raise SetupError(f"--most-subjects is {self.most_subjects}; give at least {self.answer_filter.least}.")
+        if self.relations is not None and self.relation_list != "corrected":
+            raise SetupError(
+                f"--relation-list {self.relation_list} is one of the package's lists, and --relations {self.relations} "
+                "takes its place: leave one out. In a file, enabled = false leaves a relation out."
+            )
+        check_choices(self, self.as_, self.CHOICES)
 
     def data_options(self) -> dict[str, Any]:
         """The options that decide the bytes, as JSON values for the manifest."""
-        left_out = _PLACES | {"model", "worker_memory_bytes"}
-        return {name: value for name, value in asdict(self).items() if name not in left_out}
+        left_out = _PLACES | {"model", "worker_memory_bytes", "as_"}
+        return {"as": self.as_} | {name: value for name, value in asdict(self).items() if name not in left_out}
 
 
 @dataclass(frozen=True, slots=True)
 class AmberJobOptions:
     """What is made, and how."""
+
+    CHOICES: ClassVar[Choices] = AMBER_CHOICES
 
     kb: Release
     """Knowledge source, built with the items of its pages."""
@@ -637,6 +679,7 @@ class AmberJobOptions:
     """Collections of the types; by default all."""
     types: File | None = None
     """Types, properties and templates, JSON or YAML; by default those of the package, human and nonhuman."""
+    as_: TakenAs | None = None
     min_views: AtLeast1 = 5
     """Page views that an entity needs."""
     deprecated: Literal["keep", "drop"] = "keep"
@@ -653,10 +696,12 @@ class AmberJobOptions:
         signals = read_rule(self.accept).signals() if self.accept is not None else frozenset()
         if self.verify is None and (unknown := sorted(signals - {"bleu"})):
             raise SetupError(f"--accept {self.accept!r}: {', '.join(unknown)} is only known with --model MODEL.")
+        check_choices(self, self.as_, self.CHOICES)
 
     def data_options(self) -> dict[str, Any]:
         """The options that decide the bytes, as JSON values for the manifest."""
-        return {name: value for name, value in asdict(self).items() if name not in _PLACES | {"verify"}}
+        left_out = _PLACES | {"verify", "as_"}
+        return {"as": self.as_} | {name: value for name, value in asdict(self).items() if name not in left_out}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
 from itertools import chain, zip_longest
 from typing import Any
@@ -15,7 +15,9 @@ from kbsource.release.kind import ListingKind
 from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import ListingManifest, shape
-from mapping.amber.records import TASKS, AmberOptions, AmberSet, Collection, SetEntity
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from mapping.amber.records import TASKS, AmberOptions, AmberSet, SetEntity
+from mapping.amber.records import Collection as TypesCollection
 from mapping.amber.release import (
     TABLES,
     TUPLES_FILE,
@@ -38,6 +40,14 @@ LAWS = (
 )
 
 
+def further_pages(release: PagesManifest) -> dict[str, tuple[int, ...]]:
+    """The pages of a release that claim the item of another page, by item, ascending."""
+    pages: dict[str, set[int]] = {}
+    for conflict in release.qid_conflicts:
+        pages.setdefault(conflict.qid, set()).add(conflict.refused_page_id)
+    return {qid: tuple(sorted(own)) for qid, own in pages.items()}
+
+
 def check_sets(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
     """Checks every law of AmbER sets and gives how much was checked; None where the files do not allow it."""
     facts = checking.manifest.facts
@@ -51,9 +61,11 @@ def check_sets(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
     if not checking.has_files({*chain(*paths.values()), *words, *(shard_path(one, 0, 1) for one in TABLES)}):
         return None
     counts, kb = {"sets": 0, "tuples": 0, "set_queries": 0}, checking.sources.get("kb")
+    takes_all = options.pages_per_item == "all"
+    further = further_pages(PAGES_RELEASE.read(kb)) if takes_all and kb is not None else {}
     with nullcontext() if kb is None else KnowledgeSource.open(kb) as source:
         for name in names:
-            _check_collection(checking, name, options, source, counts)
+            _check_collection(checking, name, options, source, further, counts)
     for table, n_rows in counts.items():
         if checking.manifest.n_rows(table) != n_rows:
             checking.found.add(shard_path(table, 0, 1), "rows_differ", f"the files have {n_rows} {table}")
@@ -65,6 +77,7 @@ def _check_collection(
     name: str,
     options: AmberOptions,
     source: KnowledgeSource | None,
+    further: Mapping[str, tuple[int, ...]],
     counts: dict[str, int],
 ) -> None:
     file = f"{name}/{TUPLES_FILE}"
@@ -74,13 +87,13 @@ def _check_collection(
         for fault in _faults(amber_set, before):
             checking.found.add(file, "set_law", f"{amber_set.name}: {fault}")
         for entity in amber_set.entities:
-            if source is not None and (wrong := _page_fault(entity, source)) is not None:
+            if source is not None and (wrong := _page_fault(entity, source, further.get(entity.qid, ()))) is not None:
                 checking.found.add(file, "page_differs", f"{amber_set.name}, {entity.qid}: {wrong}")
         before = amber_set.name
         counts["sets"] += 1
         counts["tuples"] += sum(len(one.tuples) for one in amber_set.entities)
     templates = (orjson.loads(b"".join(checking.lines(f"{name}/{kind}_templates.json"))) for kind in ("qa", "fc"))
-    collection, objects = Collection(name, {}, {}, *templates), values.ranked()
+    collection, objects = TypesCollection(name, {}, {}, *templates), values.ranked()
     for task in TASKS:
         path = sets_path(name, task)
         for amber_set, line in zip_longest(_sets(checking, file), checking.lines(path)):
@@ -120,11 +133,14 @@ def _faults(amber_set: AmberSet, before: str) -> Iterator[str]:
                 yield f"{entity.qid}, {one.property_id} has no page that names a value"
 
 
-def _page_fault(entity: SetEntity, source: KnowledgeSource) -> str | None:
+def _page_fault(entity: SetEntity, source: KnowledgeSource, further: Collection[int]) -> str | None:
     passages = []
-    for ref in entity.wikipedia:
-        page = source.by_id(int(ref.wikipedia_id))
-        if page is None or (page.title, page.qid) != (ref.title, entity.qid):
+    named = [int(ref.wikipedia_id) for ref in entity.wikipedia]
+    if missing := sorted({*further} - {*named}):
+        return f"page {missing[0]} claims the item and is not there"
+    for ref, page_id in zip(entity.wikipedia, named, strict=True):
+        page = source.by_id(page_id)
+        if page is None or page.title != ref.title or (page.qid != entity.qid and page_id not in further):
             return f"page {ref.wikipedia_id} is not {ref.title!r}"
         passages.append(Passage(ref, " ".join(kilt_texts(page)[0])))
     return None if align_entity(entity, passages) == entity else "its pages name other values"

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 from kbsource.errors import SetupError, shown_value
 from kbsource.files import Folder
 from kbsource.rows import Columns, Row
-from mapping.options import Checked, Language
+from mapping.options import Checked, Choices, Language
 
 OUTCOMES: dict[str, str] = {
     "set": "a set of the release",
@@ -34,6 +34,7 @@ OUTCOMES: dict[str, str] = {
 Task = Literal["qa", "sf", "fc"]
 TASKS: tuple[Task, ...] = get_args(Task)
 GapScale = Literal["log10", "views"]
+PagesPerItem = Literal["one", "all"]
 HeadScope = Literal["all", "collection"]
 TemplateForm = Literal["corrected", "released"]
 FalseObjects = Literal["code", "wikidata"]
@@ -61,7 +62,38 @@ class AmberOptions(Checked):
     """Questions by the type of the value, where there are templates for it."""
     false_objects: FalseObjects = "code"
     """Where the objects of false claims are most popular: code: in the collection's own tuples, as the authors' code;
-    wikidata: in all entities."""
+    wikidata: in all entities, as the paper."""
+    pages_per_item: PagesPerItem = "one"
+    """Gold pages of an entity: one: the page that has the item; all: also pages that claim the item of another page, as
+    in the published sets."""
+
+
+AMBER_CHOICES: Choices = {
+    "paper": {
+        "gap_on": "views",
+        "head_scope": "collection",
+        "complex_types": False,
+        "templates": "released",
+        "typed_templates": False,
+        "false_objects": "wikidata",
+        "pages_per_item": "all",
+        "deprecated": "keep",
+    },
+    "released": {
+        "gap_on": "log10",
+        "head_scope": "all",
+        "complex_types": False,
+        "templates": "released",
+        "typed_templates": False,
+        "false_objects": "code",
+        "pages_per_item": "all",
+        "deprecated": "keep",
+    },
+}
+"""What AmbER sets are made by: as sections 3.2 to 3.4 of the paper say, or as the code at fc8415e does.
+
+Both made the published files: their wording, with several pages of an item and with deprecated statements.
+"""
 
 
 @dataclass(frozen=True, slots=True)

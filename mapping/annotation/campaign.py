@@ -16,7 +16,6 @@ gold answer; how tokens are counted is not said there and settled here.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -26,30 +25,35 @@ from typing import Any, NamedTuple
 import orjson
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Folder, join
+from kbsource.files import join
 from kbsource.identity import stable_sha256
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import BadRecord, Page
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import code_facts, input_files
+from kbsource.release.manifest import ListingManifest, code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit, output_file
-from kbsource.release.reader import check_hashes
 from kbsource.release.writer import write_lines, write_rejected
 from mapping.annotation.tasks import (
     CAMPAIGN,
     CAMPAIGN_TASKS,
     JUDGEMENTS,
     KEY,
+    N_ANNOTATIONS,
     PASSAGES,
     TASKS,
     CandidateOptions,
     Reject,
     TaskForm,
     TaskSheet,
+    checked_folder,
+    copy_lines,
     fleiss_kappa,
     mean_kappa,
+    option_of,
     pair_kappas,
+    place_of,
+    read_lines,
     read_said,
     write_task_folder,
 )
@@ -172,6 +176,9 @@ _SHEET = TaskSheet(
     ("question", "title"),
     "text",
     LABELS,
+    further=("other_passage",),
+    help="If none of the passages of a question does, give another passage of Wikipedia that does, or say why there is "
+    "none.",
 )
 _PARAGRAPHS = ("start_paragraph_id", "end_paragraph_id")
 
@@ -309,8 +316,12 @@ def _passage_json(candidate: Candidate, runs: Sequence[str]) -> Json:
     }
 
 
-def write_campaign_tasks(candidates: str, output: str, form: TaskForm) -> dict[str, int]:
+def write_campaign_tasks(
+    candidates: str, output: str, form: TaskForm, *, n_annotations: int = N_ANNOTATIONS
+) -> dict[str, int]:
     """Writes the tasks of a file of candidates into an empty folder, a passage of a question each; gives counts.
+
+    Each task says how many people are to judge it.
 
     Raises:
         SetupError: the file is another one, or ``output`` is not empty; a DataError for a line that is none of it.
@@ -342,6 +353,7 @@ def write_campaign_tasks(candidates: str, output: str, form: TaskForm) -> dict[s
                 "question": question["input"],
                 "title": passage["wikipedia_title"],
                 "text": text_at(passage, "text"),
+                "n_annotations": n_annotations,
             }
 
     shown = ("passage_id", "wikipedia_id", "wikipedia_title", "text")
@@ -360,7 +372,7 @@ def write_campaign_tasks(candidates: str, output: str, form: TaskForm) -> dict[s
         hidden={PASSAGES: map(json_line, passages), KEY: map(json_line, key)},
         facts={
             "inputs": [asdict(file) for file in input_files([candidates])],
-            "options": {"form": form},
+            "options": {"form": form, "annotations": n_annotations, "about": "passages"},
             "counts": n_tasks,
         },
         output=output,
@@ -382,11 +394,10 @@ def import_judgements(tasks: str, files: Sequence[str], output: str) -> dict[str
     Raises:
         SetupError: the tasks are not as they were written, a file is another one, or ``output`` is not empty.
     """
-    manifest = CAMPAIGN_TASKS.read(tasks)
-    check_hashes(tasks, manifest.entries())
+    manifest = checked_folder(CAMPAIGN_TASKS, tasks)
     check_output(output)
-    texts = {line["passage_id"]: line["text"] for line in _lines(join(tasks, PASSAGES))}
-    questions = {line["passage_id"]: line["question_id"] for line in _lines(join(tasks, KEY))}
+    texts = {line["passage_id"]: line["text"] for line in read_lines(join(tasks, PASSAGES))}
+    questions = {line["passage_id"]: line["question_id"] for line in read_lines(join(tasks, KEY))}
     counts: Counter[str] = Counter(judgements=0, unanswered=0)
     rejected: list[BadRecord] = []
     labels: dict[tuple[str, str], str] = {}
@@ -407,14 +418,13 @@ def import_judgements(tasks: str, files: Sequence[str], output: str) -> dict[str
     )
     with ReleaseFolder(output, kind=CAMPAIGN):
         entries = [write_lines(judgements, JUDGEMENTS, output=output)]
-        for name in (PASSAGES, KEY):
-            with Folder.of(join(tasks, name)).open() as file:
-                entries.append(write_lines(file, name, output=output))
+        entries += copy_lines(tasks, (PASSAGES, KEY), output=output)
         entries.append(write_rejected(rejected, output=output))
         counts["rejected"] = len(rejected)
         facts = {
             "tasks": {"manifest_sha256": manifest.sha256},
             "inputs": [asdict(file) for file in input_files(files)],
+            "options": {"annotations": _annotations(manifest), "about": "passages"},
             "counts": dict(counts),
             "code": code_facts(),
         }
@@ -443,25 +453,16 @@ def _judgement(
     if highlight:
         start, end = place_of(highlight, texts[passage_id])
         row |= {"highlight": texts[passage_id][start:end], "start_char": start, "end_char": end}
-    if record.get("free_text"):
-        row["free_text"] = str(record["free_text"])
+    for name in ("free_text", "other_passage"):
+        if record.get(name):
+            row[name] = str(record[name])
     return row
 
 
-def place_of(highlight: str, text: str) -> tuple[int, int]:
-    """The first and one past the last code point of a highlight in its passage, whatever became of blanks.
-
-    Raises:
-        RecordError: ``highlight_not_found``.
-
-    >>> place_of("a  lake", "It is a lake.")
-    (6, 12)
-    """
-    pattern = r"\s+".join(map(re.escape, highlight.split()))
-    found = re.search(pattern, text) or re.search(pattern, text, re.IGNORECASE)
-    if found is None:
-        raise RecordError("highlight_not_found", f"{highlight[:80]!r} is not in the passage")
-    return found.span()
+def _annotations(manifest: ListingManifest) -> int:
+    """How many people were to judge each passage."""
+    given = option_of(manifest, "annotations")
+    return given if isinstance(given, int) else N_ANNOTATIONS
 
 
 def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -469,23 +470,32 @@ def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     judged, and which are to be looked at by hand.
 
     A passage is provenance where ``MIN_ACCEPTED`` accept it; one that a single person accepts, or that somebody says is
-    part of the evidence, is partial evidence. A question without provenance is dropped.
+    part of the evidence, is partial evidence. A question without provenance is dropped. Who accepts no passage of a
+    question has to give another one, or to say why there is none: how many did is counted.
 
     Raises:
         SetupError: the folder is none of a campaign, or not as it was written.
     """
-    manifest = CAMPAIGN.read(folder)
-    check_hashes(folder, manifest.entries())
+    manifest = checked_folder(CAMPAIGN, folder)
     labels: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for row in _lines(join(folder, JUDGEMENTS)):
+    written: defaultdict[tuple[str, str], dict[str, dict[str, None]]] = defaultdict(dict)
+    for row in read_lines(join(folder, JUDGEMENTS)):
         labels[row["passage_id"]][row["worker_id"]] = row["label"]
-    texts = {line["passage_id"]: line["text"] for line in _lines(join(folder, PASSAGES))}
+        for name in row.keys() & {"other_passage", "free_text"}:
+            written[row["question_id"], row["worker_id"]].setdefault(name, {})[row[name]] = None
+    n_wanted, n_short = _annotations(manifest), 0
+    accepted_by: defaultdict[str, dict[str, bool]] = defaultdict(dict)
+    texts = {line["passage_id"]: line["text"] for line in read_lines(join(folder, PASSAGES))}
     by_question: dict[str, dict[str, Any]] = {}
     workers: defaultdict[str, Counter[str]] = defaultdict(Counter)
     n_fates: Counter[str] = Counter()
-    for line in _lines(join(folder, KEY)):
+    none_chosen = Counter(people=0, with_other_passage=0, with_explanation=0, without_either=0)
+    for line in read_lines(join(folder, KEY)):
         said = labels.get(line["passage_id"], {})
+        n_short += len(said) < n_wanted
         for worker, label in said.items():
+            of_question = accepted_by[line["question_id"]]
+            of_question[worker] = of_question.get(worker, False) or label == "yes"
             workers[worker]["judged"] += 1
             workers[worker]["gold_judged"] += line["is_gold"]
             workers[worker]["gold_accepted"] += line["is_gold"] and label == "yes"
@@ -508,6 +518,18 @@ def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         kept = "kept" if verdicts["accepted"] else "dropped"
         question["fate"] = "unjudged" if verdicts["unjudged"] == verdicts.total() else kept
         n_fates[question["fate"]] += 1
+        question |= {"other_passages": [], "explanations": [], "unexplained_by": []}
+        for worker in sorted(name for name, chose in accepted_by[question["question_id"]].items() if not chose):
+            own = written[question["question_id"], worker]
+            question["other_passages"] += own.get("other_passage", {})
+            question["explanations"] += own.get("free_text", {})
+            question["unexplained_by"] += [] if own else [worker]
+            none_chosen.update(
+                people=1,
+                with_other_passage="other_passage" in own,
+                with_explanation="free_text" in own,
+                without_either=not own,
+            )
     passages = [passage for question in by_question.values() for passage in question["passages"]]
     verdicts = Counter(passage["verdict"] for passage in passages)
     binary = {name: {worker: label == "yes" for worker, label in said.items()} for name, said in labels.items()}
@@ -521,6 +543,8 @@ def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         | {name: verdicts[name] for name in ("accepted", "partial", "refused", "unjudged")},
         "accepted_per_question": verdicts["accepted"] / n_fates["kept"] if n_fates["kept"] else None,
         "check_by_hand": sum(passage["check_by_hand"] for passage in passages),
+        "annotations": {"wanted": n_wanted, "passages_with_fewer": n_short},
+        "none_chosen": dict(none_chosen),
         "kappa": {
             "mean_of_pairs": mean_kappa(pairs),
             "fleiss": fleiss_kappa(binary),
@@ -530,7 +554,3 @@ def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         "rejected": manifest.facts["counts"]["rejected"],
     }
     return summary, list(by_question.values())
-
-
-def _lines(path: str) -> Iterator[Json]:
-    return (raw.parse() for raw in iter_lines(path))

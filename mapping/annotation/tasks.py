@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,14 +22,17 @@ import orjson
 from cyclopts import Parameter
 
 from kbsource.columns import schema_of
+from kbsource.errors import RecordError
+from kbsource.files import Folder, join
 from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
-from kbsource.release.manifest import FileEntry, SourceFacts, code_facts, counts_shape, shape
+from kbsource.release.manifest import FileEntry, ListingManifest, SourceFacts, code_facts, counts_shape, shape
 from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.reader import check_hashes
 from kbsource.release.writer import write_lines
 from mapping.options import AtLeast1, Checked, Language, Name, Share
 from mapping.sources.campaign import judgement_rows
-from mapping.sources.raw_records import Json, check_shape
+from mapping.sources.raw_records import Json, check_shape, iter_lines
 
 TaskForm = Literal["jsonl", "csv", "label-studio"]
 """One JSON object a line; a row a task, with empty columns for what is said of it; tasks for Label Studio's import."""
@@ -50,6 +54,10 @@ def tasks_kind(name: str, format: str, made_by: str, *, sheet: str, hidden: Sequ
     return ListingKind(name=name, format=format, made_by=made_by, tables={}, files=(*shown, *hidden), facts=facts)
 
 
+N_ANNOTATIONS = 3
+"""People who judge each passage. Source: Petroni et al., KILT (2021), section 4."""
+STUDY = "pages"
+"""What the tasks of a study are about, as the manifest has it."""
 TASKS, PASSAGES, KEY, JUDGEMENTS = "tasks", "passages.jsonl", "key.jsonl", "judgements.jsonl"
 CAMPAIGN_TASKS = tasks_kind(
     "folder of tasks of a campaign",
@@ -69,12 +77,23 @@ CAMPAIGN = ListingKind(
 )
 
 VALIDATION, VALIDATION_KEY, PARAPHRASE = "validation", "validation_key.jsonl", "paraphrase.jsonl"
+PARAPHRASE_CHECK, INSTRUCTIONS = "paraphrase_check.jsonl", "instructions.txt"
+EXTENDED, EXTENDED_KEY, FILTER_KEY = "extended", "extended_key.jsonl", "filter_key.jsonl"
 CROWD_TASKS = tasks_kind(
     "folder of tasks",
     "kbsource-qampari-tasks-1",
     "kbsource qampari-tasks export",
     sheet=VALIDATION,
-    hidden=(VALIDATION_KEY, PARAPHRASE),
+    hidden=(
+        VALIDATION_KEY,
+        PARAPHRASE,
+        PARAPHRASE_CHECK,
+        INSTRUCTIONS,
+        EXTENDED_KEY,
+        FILTER_KEY,
+        f"{EXTENDED}.jsonl",
+        f"{EXTENDED}.csv",
+    ),
 )
 
 
@@ -110,6 +129,9 @@ class TaskSheet:
     shown: Sequence[str]  # fields that they see above the text
     text: str  # field of the text, in which they may highlight
     labels: Sequence[str]  # what they may say
+    further: Sequence[str] = ()  # what they may write, beside ``free_text``
+    answer_columns: Sequence[str] = ANSWER_COLUMNS  # of a CSV, for what they say
+    help: str = ""  # how they are to judge
 
 
 def write_tasks(
@@ -123,10 +145,10 @@ def write_tasks(
         return [write_lines(lines, names[0], output=output)]
     flat = ({name: _flat(value) for name, value in task.items()} for task in tasks)
     if form == "csv":
-        return [write_lines(_csv_lines(flat), names[0], output=output)]
+        return [write_lines(_csv_lines(flat, (*sheet.answer_columns, *sheet.further)), names[0], output=output)]
     return [
         write_lines(_json_array(flat), names[0], output=output),
-        write_lines([_interface(sheet).encode()], names[1], output=output),
+        write_lines(io.BytesIO(_interface(sheet).encode()), names[1], output=output),
     ]
 
 
@@ -136,11 +158,12 @@ def _flat(value: Any) -> Any:
     return "\n".join(" ".join(part.values()) if isinstance(part, dict) else str(part) for part in value)
 
 
-def _csv_lines(tasks: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+def _csv_lines(tasks: Iterable[dict[str, Any]], columns: Sequence[str]) -> Iterator[bytes]:
+    """The lines of the file: a row whose cells have line breaks is several, as those are counted that check it."""
     for number, task in enumerate(tasks):
         if number == 0:
-            yield _csv_line([*task, *ANSWER_COLUMNS])
-        yield _csv_line([*task.values(), *("" for _ in ANSWER_COLUMNS)])
+            yield _csv_line([*task, *columns])
+        yield from io.BytesIO(_csv_line([*task.values(), *("" for _ in columns)]))
 
 
 def _csv_line(values: Iterable[Any]) -> bytes:
@@ -161,12 +184,17 @@ def _interface(sheet: TaskSheet) -> str:
     """The labelling interface. Source: https://labelstud.io/tags, seen November 2026."""
     shown = "".join(f'  <Text name={quoteattr(name)} value="${name}"/>\n' for name in sheet.shown)
     choices = "".join(f"    <Choice value={quoteattr(label)}/>\n" for label in sheet.labels)
+    further = "".join(
+        f'  <TextArea name={quoteattr(name)} toName="text" placeholder={quoteattr(name.replace("_", " "))}/>\n'
+        for name in sheet.further
+    )
+    hint = f'  <Text name="help" value={quoteattr(sheet.help)}/>\n' if sheet.help else ""
     return (
-        f"<View>\n  <Header value={quoteattr(sheet.question)}/>\n{shown}"
+        f"<View>\n  <Header value={quoteattr(sheet.question)}/>\n{hint}{shown}"
         '  <Labels name="highlight" toName="text">\n    <Label value="evidence"/>\n  </Labels>\n'
         f'  <Text name="text" value="${sheet.text}"/>\n'
         f'  <Choices name="label" toName="text" choice="single" required="true">\n{choices}  </Choices>\n'
-        '  <TextArea name="free_text" toName="text"/>\n</View>\n'
+        f'  <TextArea name="free_text" toName="text"/>\n{further}</View>\n'
     )
 
 
@@ -188,6 +216,56 @@ def write_task_folder(
         files = write_tasks(tasks, sheet, form, output=output)
         files += [write_lines(lines, name, output=output) for name, lines in hidden.items()]
         commit(kind, kind.listing(files, {**facts, "code": code_facts()}), output)
+
+
+def checked_folder(kind: ListingKind, folder: str) -> ListingManifest:
+    """The manifest of a folder of tasks, or of a campaign.
+
+    Raises:
+        SetupError: the folder is another one, or not as it was written.
+    """
+    manifest = kind.read(folder)
+    check_hashes(folder, manifest.entries())
+    return manifest
+
+
+def is_study(manifest: ListingManifest) -> bool:
+    """Whether tasks, or a campaign, are those of a study of pages; others are about passages."""
+    return bool(option_of(manifest, "about") == STUDY)
+
+
+def option_of(manifest: ListingManifest, name: str) -> Any:
+    """An option that tasks were made with; None where the manifest has none."""
+    options = manifest.facts.get("options")
+    return options.get(name) if isinstance(options, dict) else None
+
+
+def read_lines(path: str) -> Iterator[Json]:
+    """The records of a file of tasks or of a campaign, which may be empty."""
+    return (raw.parse() for raw in iter_lines(path)) if Folder.of(path).size() else iter(())
+
+
+def copy_lines(tasks: str, names: Sequence[str], *, output: str) -> Iterator[FileEntry]:
+    """Copies files of a folder of tasks into another folder; gives their entries."""
+    for name in names:
+        with Folder.of(join(tasks, name)).open() as file:
+            yield write_lines(file, name, output=output)
+
+
+def place_of(highlight: str, text: str) -> tuple[int, int]:
+    """The first and one past the last code point of a highlight in its passage, whatever became of blanks.
+
+    Raises:
+        RecordError: ``highlight_not_found``.
+
+    >>> place_of("a  lake", "It is a lake.")
+    (6, 12)
+    """
+    pattern = r"\s+".join(map(re.escape, highlight.split()))
+    found = re.search(pattern, text) or re.search(pattern, text, re.IGNORECASE)
+    if found is None:
+        raise RecordError("highlight_not_found", f"{highlight[:80]!r} is not in the passage")
+    return found.span()
 
 
 def read_said(

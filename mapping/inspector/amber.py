@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -10,7 +12,7 @@ from starlette.responses import Response
 
 from mapping.amber.records import OUTCOMES, TASKS
 from mapping.amber.release import MEASURES
-from mapping.document import Block, Section, Table, bars, crossed, flat_values, share
+from mapping.document import Block, Chart, Charts, Section, Table, bars, crossed, flat_values, share
 from mapping.inspector.about import about_sections, other_values, report_of
 from mapping.inspector.frame import KindViews
 from mapping.inspector.listing import Card, Listing, Row, Rows, render_card
@@ -39,8 +41,10 @@ def about_sets(opened: Opened) -> Iterator[Section]:
     for name, of in report.get("collections", {}).items():
         yield Section(f"Collection {name}", tuple(_collection(opened, name, of)))
     if "entities" in report:
-        table = Table("Counts", ("name", "value"), tuple(flat_values(report["entities"])))
-        yield Section("Entities and page views", (table,))
+        blocks: list[Block] = [Table("Counts", ("name", "value"), tuple(flat_values(report["entities"])))]
+        if popularity := report.get("popularity"):
+            blocks.append(Charts((_popularity_chart("Page views of all entities, by rank", by_rank(popularity)),)))
+        yield Section("Entities and page views", tuple(blocks))
     yield other_values(opened)
 
 
@@ -63,6 +67,10 @@ def _collection(opened: Opened, name: str, report: Mapping[str, Any]) -> Iterato
             opened.url("tables/names", collection=name, outcome=row["outcome"]) if row["names"] else None
         )
     )
+    if "sets" in opened.tables:
+        yield Charts(
+            (_popularity_chart("Page views of the entities of the sets, by rank", _views_of_sets(opened, name)),)
+        )
     statistics, shares = report["statistics"], report["statistics"]["shares"]
     measures = tuple((measure.replace("_", " "), *(statistics[measure][of] for of in _SIDES)) for measure in MEASURES)
     yield Table("Statistics beside the paper", ("measure", "here", "AmbER paper"), measures)
@@ -85,6 +93,49 @@ def _collection(opened: Opened, name: str, report: Mapping[str, Any]) -> Iterato
         yield Table("Tuples by property: value found, BLEU and verdict", columns, rows).linked(
             property=lambda row: opened.entity_url(row["property"])
         )
+
+
+def _popularity_chart(caption: str, views: Mapping[int, int]) -> Chart:
+    rows = tuple((f"{rank:,}", math.log10(n)) for rank, n in views.items())
+    return Chart(
+        table=Table(caption, ("rank", "decimal logarithm of the views"), rows),
+        about="How many page views the entity of a rank has, the most viewed first: few have many, and most have few. "
+        "Source: figure 2 of the paper.",
+    )
+
+
+def ranks(n: int) -> Iterator[int]:
+    """The ranks that are shown of so many.
+
+    >>> list(ranks(30))
+    [1, 2, 5, 10, 20, 30]
+    """
+    steps = (step * 10**power for power in range(20) for step in (1, 2, 5))
+    yield from takewhile(lambda rank: rank < n, steps)
+    if n:
+        yield n
+
+
+def by_rank(n_with: Mapping[str, int]) -> dict[int, int]:
+    """The views of the entities of some ranks, down to a power of two.
+
+    Args:
+        n_with: how many entities have as many views, or more, by powers of two.
+
+    >>> by_rank({"1": 4, "8": 2, "64": 1})
+    {1: 64, 2: 8, 4: 1}
+    """
+    falling = sorted(((int(views), n) for views, n in n_with.items()), reverse=True)
+    return {rank: next(views for views, n in falling if n >= rank) for rank in ranks(max(n_with.values(), default=0))}
+
+
+def _views_of_sets(opened: Opened, collection: str) -> dict[int, int]:
+    """The views of the entities of a collection's sets, each once, by some ranks."""
+    query = """select round(power(10, max(entity.popularity)))::bigint as views from (
+            select unnest(entities) as entity from sets where collection = ?)
+        group by entity.qid order by views desc"""
+    views = [row[0] for row in opened.db.execute(query, [collection]).fetchall()]
+    return {rank: views[rank - 1] for rank in ranks(len(views))}
 
 
 def _bands(signals: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, int]]]:

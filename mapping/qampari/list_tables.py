@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import orjson
 
@@ -24,6 +24,8 @@ LEAST_ROWS = 5
 """Rows that a table needs."""
 LEAST_LINKED = 0.8
 """Share of the cells of a key column that have exactly one link to an article."""
+KeyRule = Literal["any", "not-last"]
+"""Columns that may be the key: any, or all but the last, as in the released code."""
 
 REASONS: dict[str, str] = {
     "no_header": "its first row is not one of header cells",
@@ -110,6 +112,7 @@ def list_tables(
     key_columns: Mapping[tuple[str, int], int] | None = None,
     least_rows: int = LEAST_ROWS,
     least_linked: float = LEAST_LINKED,
+    key_rule: KeyRule = "any",
 ) -> tuple[list[ListTable], Counter[str]]:
     """The lists of a page, in its order, and how many of its other tables are left out for each of REASONS.
 
@@ -122,6 +125,7 @@ def list_tables(
     Args:
         key_columns: by title of the page and number of the table, such as a classifier gives; need not have all.
         least_rows: that a table needs, once those with the same header are one.
+        key_rule: which columns may be the key where none is given.
 
     Raises:
         SetupError: a table does not have the column that ``key_columns`` names.
@@ -136,7 +140,10 @@ def list_tables(
     tables = []
     given = {} if key_columns is None else key_columns
     for header, key_column, grids in _same_headers(page, given, left_out):
-        found = _find_key_column(header, grids, page.page_id, least_linked) if key_column is None else key_column
+        found = key_column
+        if found is None:
+            n_columns = len(header) - (key_rule == "not-last")
+            found = _find_key_column(header[:n_columns], grids, page.page_id, least_linked)
         has_rows = sum(len(grid.rows) for grid in grids) >= least_rows
         if not has_rows or found is None:
             left_out["no_key_column" if has_rows else "too_few_rows"] += len(grids)

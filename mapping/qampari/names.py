@@ -77,9 +77,13 @@ class ItemPages:
         if at == len(self._items) or self._items[at] != item:
             return None
         page_id = int(self._pages_of_items[at])
+        return page_id, self.title(page_id)
+
+    def title(self, page_id: int) -> str:
+        """The title of a page of the release."""
         title = self._titles.article_title(page_id)
         assert title is not None  # the index is of pages of the release
-        return page_id, title
+        return title
 
     def page_ids(self, items: Numbers) -> Numbers:
         """The pages of items, -1 for those without one."""

@@ -13,10 +13,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from kbsource.errors import SetupError, shown_value
 from kbsource.files import Folder
@@ -86,6 +86,31 @@ class Relations:
     def word_for(self, label: str) -> str:
         """What a question calls the answers of a type."""
         return self.type_words.get(label, label)
+
+
+RelationList = Literal["corrected", "paper", "released"]
+NOT_IN_PAPER = frozenset({"P54", "P61", "P306"})
+"""Simple relations of the released code that the table of the paper's appendix does not have."""
+
+
+def listed_relations(relations: Relations, wanted: RelationList) -> Relations:
+    """The relations that are asked for.
+
+    Args:
+        relations: of the package.
+        wanted: ``corrected`` leaves out what is not enabled in the file; ``released`` takes all, as the released code;
+            ``paper`` all but the simple ones that are not in its table.
+    """
+    if wanted == "corrected":
+        return relations
+    left_out = NOT_IN_PAPER if wanted == "paper" else frozenset()
+    return replace(
+        relations,
+        simple={
+            name: replace(relation, is_enabled=name not in left_out) for name, relation in relations.simple.items()
+        },
+        composition={name: replace(relation, is_enabled=True) for name, relation in relations.composition.items()},
+    )
 
 
 def load_relations(path: str | None = None) -> Relations:

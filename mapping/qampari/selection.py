@@ -20,7 +20,7 @@ from cyclopts import Parameter
 from kbsource.errors import SetupError
 from kbsource.identity import stable_sha256
 from kbsource.runtime.chunks import rows_batch
-from mapping.options import AtLeast0, AtLeast1, Share, check_options
+from mapping.options import AtLeast0, AtLeast1, Choices, Share, check_options
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.sources.source import Split
 
@@ -40,6 +40,43 @@ OUTCOMES: dict[str, str] = {
 """What becomes of queries: outcome -> meaning. The first that holds, in this order, is the one."""
 
 Side = Literal["train", "test"]
+CompositionBase = Literal["kept", "all"]
+"""Simple queries that compositions are made of: those that are questions, or all with enough answers."""
+QAMPARI_CHOICES: Choices = {
+    "paper": {
+        "relation_list": "paper",
+        "composition_base": "all",
+        "table_rows": "all",
+        "key_rule": "any",
+        "sentences_before": 2,
+        "least": 5,
+        "most": 200,
+        "share": 0.8,
+        "all_proofs": False,
+        "most_specific_types": False,
+        "redirect_aliases": False,
+        "mixed": "train",
+        "is_released_case": False,
+        "is_released_wording": False,
+    },
+    "released": {
+        "relation_list": "released",
+        "composition_base": "kept",
+        "table_rows": "linked",
+        "key_rule": "not-last",
+        "sentences_before": 1,
+        "least": 5,
+        "most": 300,
+        "share": 0.8,
+        "all_proofs": False,
+        "most_specific_types": False,
+        "redirect_aliases": False,
+        "mixed": "train",
+        "is_released_case": True,
+        "is_released_wording": True,
+    },
+}
+"""What questions are made by: as section 3 of the paper says, or as the code at 30bed95 does."""
 Mixed = Literal["train", "drop"]
 
 

@@ -174,13 +174,15 @@ def find_words(sentences: PageSentences, words: Iterable[str]) -> Candidate | No
 
 
 ColumnKind = Literal["text", "number", "year"]
+TableRows = Literal["linked", "all"]
+"""Rows that link to a page, or all."""
 
 LEAST_CHARS = 6
 """Shorter values of text columns are not asked about. Source: the released code."""
 
 REASONS: dict[str, str] = {
     "too_few_validated": "fewer rows are proved than a question needs answers",
-    "share_too_low": "too small a share of the rows with a page is proved",
+    "share_too_low": "too small a share of the rows with a page, or of all rows, is proved",
     "too_many_validated": "more rows are proved than a question may have answers",
     "no_pivot": "no number or year of the column has enough proved rows on either side",
     "same_text": "another question about the page has the same words",
@@ -219,6 +221,7 @@ def make_questions(
     seed: str,
     keep: AnswerFilter | None = None,
     redirects: Mapping[int, tuple[str, ...]] | None = None,
+    share_of: TableRows = "linked",
 ) -> tuple[list[Question], list[Unkept]]:
     """The questions about the tables of a page, and those that were not made.
 
@@ -232,13 +235,14 @@ def make_questions(
         proofs: by ``TableFact.key``; of facts that have one.
         keep: how many answers a question needs and may have, and the share of rows that must be proved.
         redirects: other titles of pages, by their id, as aliases of answers; none unless given.
+        share_of: rows that a share must be proved of; those without a page never are.
     """
     tables = list(tables)
     if not tables:
         return [], []
     if len({one.page_id for one in tables}) > 1:
         raise ValueError("Questions are made of the tables of one page.")
-    maker = _Maker(tables[0], proofs, seed, AnswerFilter() if keep is None else keep, redirects or {})
+    maker = _Maker(tables[0], proofs, seed, AnswerFilter() if keep is None else keep, redirects or {}, share_of)
     maker.ask_simple(tables)
     for table in tables:
         for column in table.value_columns:
@@ -298,6 +302,7 @@ class _Maker:
         seed: str,
         keep: AnswerFilter,
         redirects: Mapping[int, tuple[str, ...]],
+        share_of: TableRows,
     ) -> None:
         self.questions: list[Question] = []
         self.unkept: list[Unkept] = []
@@ -305,17 +310,18 @@ class _Maker:
         self._page_id = page.page_id
         self._entity = QuestionEntity(page.name, (page.name,), page.title, None)
         self._proofs, self._seed, self._keep, self._redirects = proofs, seed, keep, redirects
+        self._share_of = share_of
 
     def ask_simple(self, tables: Sequence[ListTable]) -> None:
         key = str(self._page_id)
         rows = [self._row(table, number, None) for table, number in member_rows(tables)]
-        if self._passes(TABLE_SIMPLE, key, rows):
+        if self._passes(TABLE_SIMPLE, key, rows, tables):
             self._add(TABLE_SIMPLE, key, f"Who or what is {self._entity.text}?", rows, ())
 
     def ask_column(self, table: ListTable, column: int) -> None:
         key = f"{self._page_id}__{table.number}__{column}"
         rows = [self._row(table, number, column) for number in value_rows(table, column)]
-        if not self._passes(TABLE_COMPOSITION, key, rows):
+        if not self._passes(TABLE_COMPOSITION, key, rows, [table]):
             return
         kind = column_kind([row.value.text for row in rows], table.columns[column])
         key_column, name = table.columns[table.key_column], table.name
@@ -336,14 +342,17 @@ class _Maker:
         assert row.key.page_id is not None
         return _Row(row.key.page_id, row.key, row.key if column is None else row.values[column], proof)
 
-    def _passes(self, subset: str, key: str, rows: Sequence[_Row]) -> bool:
-        """Whether enough of the rows with a page are proved, and a large enough share of them."""
+    def _passes(self, subset: str, key: str, rows: Sequence[_Row], tables: Sequence[ListTable]) -> bool:
+        """Whether enough of the rows with a page are proved, and a large enough share of them, or of all rows."""
+        n_rows = len(rows)
+        if self._share_of == "all":
+            n_rows += sum(row.key.page_id is None for table in tables for row in table.rows)
         n_validated = sum(row.proof is not None for row in rows)
         if n_validated < self._keep.least:
             self._leave(subset, key, "too_few_validated", rows)
             return False
         # However many: it is each question that may have too many answers.
-        if not replace(self._keep, most=max(self._keep.most, n_validated)).keeps(n_validated, len(rows)):
+        if not replace(self._keep, most=max(self._keep.most, n_validated)).keeps(n_validated, n_rows):
             self._leave(subset, key, "share_too_low", rows)
             return False
         return True

@@ -7,6 +7,7 @@
     values/                             what they are means of
     costs/                              seconds and memory of each run: measured, so the only bytes that no rerun gives
     rejected/                           lines that could not be used
+    papers.md                           the scores in the layout of the papers' tables
     manifest.json                       passages, datasets and systems; written last
 """
 
@@ -22,7 +23,7 @@ from kbsource.release.manifest import SourceFacts, counts_shape, shape
 from kbsource.rows import Row
 from mapping.passages.kind import PASSAGES_CORPUS
 
-PREDICTIONS = "predictions"
+PREDICTIONS, PAPERS = "predictions", "papers.md"
 QUESTIONS, MENTIONS = "all questions", "all mentions"
 """Datasets of KILT's form together: of records that ask, and of those with a mention to link."""
 
@@ -77,7 +78,7 @@ BENCHMARK = ListingKind(
         "rejected": schema_of(BadRecord),
     },
     required=("scores", "values", "costs"),
-    files=(PREDICTIONS,),
+    files=(PREDICTIONS, PAPERS),
     laws=(
         Law(
             "score_law",

@@ -96,9 +96,10 @@ def _annotation_rows(task: Json) -> Iterator[Json]:
             if part["type"] == "choices":
                 row["label"] = value["choices"][0]
             elif part["type"] == "textarea":
-                row["free_text"] = "\n".join(value["text"])
+                name = "other_passage" if part.get("from_name") == "other_passage" else "free_text"
+                row[name] = "\n".join(value["text"])
             elif part["type"] == "labels":
-                highlights.append(value.get("text") or task["data"].get("text", "")[value["start"] : value["end"]])
+                highlights.append(value.get("text") or str(task["data"].get("text", ""))[value["start"] : value["end"]])
         for highlight in highlights or [None]:
             yield row if highlight is None else {**row, "highlight": highlight}
 

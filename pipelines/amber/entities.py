@@ -28,6 +28,8 @@ from pipelines.runners.workers import wired
 from pipelines.transforms.tables import ReadStatements, ReadTable
 
 Numbers = npt.NDArray[np.int64]
+VIEWS_POWER = "views_2^"
+"""Begins the counts of entities by views: a power of two, up to the next."""
 SET_BITS = 32
 """Of a set's number: its place in its group."""
 
@@ -39,6 +41,8 @@ class Plan(PagesPlan):
     options: AmberJobOptions
     collections: tuple[Collection, ...]  # with labels of their properties
     site: str  # database name of its wiki, which sitelinks go by
+    #: pages that claim the item of another page, by item; none unless they are gold too
+    further_pages: Mapping[str, tuple[int, ...]]
 
 
 BY_SET = ByNumber("set", shift=SET_BITS)
@@ -261,6 +265,9 @@ def make_entities(work: GroupWork, *, plan: Plan) -> None:
     members = _members(items, facts, plan)
     at = np.searchsorted(items, terms["item"].to_numpy())
     work.counts["entities"] += len(np.unique(at))
+    powers, n_of = np.unique(np.frexp(viewed["views"].to_numpy())[1] - 1, return_counts=True)
+    for power, n in zip(powers.tolist(), n_of.tolist(), strict=True):
+        work.counts[f"{VIEWS_POWER}{power}"] += n
     work.counts["names"] += len(at)
     for start in range(0, len(at), _ROWS):
         part = at[start : start + _ROWS]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import msgspec
@@ -19,7 +19,17 @@ from kbsource.records import Page
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored, rows_batch
 from kbsource.runtime.regroup import ByNumber
 from mapping.acceptance import read_rule
-from mapping.amber.records import ITEM, QUANTITY, AmberOptions, AmberSet, Entity, PageRef, SetEntity, Value
+from mapping.amber.records import (
+    ITEM,
+    QUANTITY,
+    AmberOptions,
+    AmberSet,
+    AmberTuple,
+    Entity,
+    PageRef,
+    SetEntity,
+    Value,
+)
 from mapping.amber.release import claim
 from mapping.amber.sets import (
     BEARERS_OF_VALUES,
@@ -191,9 +201,11 @@ def _make_sets(work: GroupWork, sets: list[list[tuple[Any, ...]]], known: KnownE
             paged = [(one, next(at)) for one, there in zip(made.entities, is_there, strict=True) if there]
             outcome = lacking(made._replace(entities=tuple(one for one, _ in paged)), "with_page")
             for one, position in () if outcome else paged:
-                page = pages.page(int(one.qid[1:]))
-                assert page is not None
-                full = replace(one, wikipedia=(PageRef(str(page[0]), page[1]),))
+                named = pages.page(int(one.qid[1:]))
+                assert named is not None
+                others = [(page_id, pages.title(page_id)) for page_id in plan.further_pages.get(one.qid, ())]
+                refs = (PageRef(str(page_id), title) for page_id, title in sorted([named, *others]))
+                full = replace(one, wikipedia=tuple(refs))
                 content = msgspec.json.encode(full)
                 work.add("wanted", (position, set_number, int(one.qid[1:]), number, name, content))
         if outcome is not None:
@@ -235,20 +247,25 @@ def align_sets(wanted: Any, plan: Plan, step: Step) -> Any:
 
 def align_pages(work: GroupWork, *, plan: Plan) -> None:
     """Looks into the pages of a group. Input: ``wanted``. Outputs: ``aligned``, the same rows; ``signals``."""
-    texts = PageTexts(plan.pages)
+    texts, items = PageTexts(plan.pages), plan.pages.of_items()
     tokeniser = Tokeniser(plan.pages.lang)
     try:
         for position, rows in groupby(value_rows(work.rows("wanted")), key=itemgetter(0)):
             of_page = [(*row[1:5], _ENTITY.decode(row[5])) for row in rows]
-            passage = None
+            read: dict[PageRef, _ReadPage] = {}
             for set_number, item, number, name, entity in of_page:
                 if entity.tuples:
-                    if passage is None:
-                        page = texts.page(position)
-                        passage = Passage(entity.wikipedia[0], " ".join(kilt_texts(page)[0]))
-                        tokenised = TokenisedPage(page.elements, tokeniser)
-                    aligned = align_entity(entity, [passage])
-                    for signals in _signals(name, entity, aligned, page, tokenised, plan.collections[number]):
+                    if not read:
+                        page_ids = np.array([int(ref.wikipedia_id) for ref in entity.wikipedia], np.int64)
+                        positions = items.positions(page_ids)[0].tolist()
+                        for ref, place in zip(entity.wikipedia, positions, strict=True):
+                            read[ref] = _ReadPage.of(ref, texts.page(place), tokeniser)
+                        main = next(read[ref] for ref, place in zip(read, positions, strict=True) if place == position)
+                    aligned = align_entity(entity, [one.passage for one in read.values()])
+                    found = {one.property_id: read[one.provenance[0]] for one in aligned.tuples}
+                    for one in entity.tuples:
+                        page = found.get(one.property_id, main)
+                        signals = _signals(name, entity, one, aligned, page, plan.collections[number])
                         work.add("signals", (set_number, item, *signals))
                     entity = aligned
                 content = msgspec.json.encode(entity)
@@ -257,29 +274,39 @@ def align_pages(work: GroupWork, *, plan: Plan) -> None:
         texts.close()
 
 
+class _ReadPage(NamedTuple):
+    """A page that is looked into."""
+
+    page: Page
+    passage: Passage
+    tokenised: TokenisedPage
+
+    @classmethod
+    def of(cls, ref: PageRef, page: Page, tokeniser: Tokeniser) -> _ReadPage:
+        return cls(page, Passage(ref, " ".join(kilt_texts(page)[0])), TokenisedPage(page.elements, tokeniser))
+
+
 def _signals(
-    name: str, entity: SetEntity, aligned: SetEntity, page: Page, tokenised: TokenisedPage, collection: Any
-) -> Iterator[tuple[Any, ...]]:
-    """Where the page says each tuple best: rows of SIGNALS without set and item."""
-    found = {one.property_id: one for one in aligned.tuples}
-    for one in entity.tuples:
-        stated = found.get(one.property_id)
-        value = one.values[0] if stated is None else next(value for value in stated.values if value.found_in_passage)
-        span = align_evidence(f"{name} {one.property} {value.aliases[0]}", tokenised)
-        place: tuple[Any, ...] = _NO_SPAN
-        core, premise = (0, 0), None
-        if span is not None:
-            premise, core = span_premise(page, span)
-            place = (
-                span.score,
-                span.start_element,
-                span.start_char,
-                span.end_element,
-                span.end_char,
-                matched_text(span, tokenised.elements),
-            )
-        hypothesis = claim(name, entity.qid, one, value, collection)
-        yield (int(one.property_id[1:]), int(stated is not None), *place, premise, hypothesis, *core)
+    name: str, entity: SetEntity, one: AmberTuple, aligned: SetEntity, read: _ReadPage, collection: Any
+) -> tuple[Any, ...]:
+    """Where a page says a tuple best: a row of SIGNALS without set and item."""
+    stated = next((found for found in aligned.tuples if found.property_id == one.property_id), None)
+    value = one.values[0] if stated is None else next(value for value in stated.values if value.found_in_passage)
+    span = align_evidence(f"{name} {one.property} {value.aliases[0]}", read.tokenised)
+    place: tuple[Any, ...] = _NO_SPAN
+    core, premise = (0, 0), None
+    if span is not None:
+        premise, core = span_premise(read.page, span)
+        place = (
+            span.score,
+            span.start_element,
+            span.start_char,
+            span.end_element,
+            span.end_char,
+            matched_text(span, read.tokenised.elements),
+        )
+    hypothesis = claim(name, entity.qid, one, value, collection)
+    return (int(one.property_id[1:]), int(stated is not None), *place, premise, hypothesis, *core)
 
 
 def _ask(element: tuple[ChunkKey, BatchRef]) -> Iterator[tuple[Any, tuple[Pair, ...]]]:

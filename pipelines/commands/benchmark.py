@@ -77,6 +77,7 @@ def benchmark(
         kbsource benchmark passages/enwiki-20261001 --config systems.yaml --output benchmark
     """
     from mapping.retrieval.benchmark import datasets_of, score_rows
+    from mapping.retrieval.layouts import paper_tables
     from pipelines.jobs.benchmark import make_benchmark
 
     found = [one for path in datasets for one in datasets_of(path)]
@@ -97,7 +98,7 @@ def benchmark(
     systems_named = [one.name for one in planned]
     rows = list(score_rows(found, systems_named, scores))
     return Summary(
-        title=f"It is in {output}, predictions, values and costs too.",
+        title=f"It is in {output}, predictions, values and costs too, and papers.md has it as the papers' tables.",
         text=table_text(
             [("dataset", "metric", "n", *systems_named, "published"), *(one.texts() for one in rows)],
             right=range(2, 3 + len(planned)),
@@ -106,6 +107,7 @@ def benchmark(
             "output": output,
             "scores": to_builtins(scores),
             "costs": to_builtins(costs),
+            "tables": [one.to_json() for one in paper_tables(found, systems_named, scores)],
             "published": [
                 {"dataset": one.dataset, "metric": one.metric, **figure._asdict()}
                 for one in rows

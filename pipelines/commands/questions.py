@@ -11,10 +11,19 @@ from kbsource.errors import SetupError
 from kbsource.records import BadRecord
 from kbsource.release.output import output_file
 from kbsource.release.reader import read_table
-from mapping.annotation.crowd import TaskOptions, apply_crowd
+from mapping.annotation.crowd import LookOptions, TaskOptions, WorkerOptions, apply_crowd, second_look
 from mapping.annotation.crowd import export_tasks as export
-from mapping.annotation.tasks import CandidateOptions, TaskForm
+from mapping.annotation.extended_set import ExtendedOptions, export_extended, import_extended
+from mapping.annotation.filter_sample import (
+    FilterOptions,
+    FilterSampleOptions,
+    export_filter_sample,
+    report_filter,
+)
+from mapping.annotation.study import StudyOptions, import_choices, report_study, write_study
+from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, N_ANNOTATIONS, CandidateOptions, TaskForm, is_study
 from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
+from mapping.entail.signal import UsualModelOptions
 from mapping.options import FLAT, AtLeast1, File, Files, FolderPath, NewFile, Release, check_ending
 from pipelines.terminal import Row, Summary, command_line
 
@@ -130,9 +139,11 @@ def apply_verdicts(
     /,
     *,
     output: FolderPath,
-    verdicts: File | None = None,
-    paraphrases: File | None = None,
+    verdicts: Files = (),
+    paraphrases: Files = (),
+    paraphrase_verdicts: File | None = None,
     least_answers: AtLeast1 = 5,
+    workers: Annotated[WorkerOptions, FLAT] = WorkerOptions(),
 ) -> Summary:
     """A new release without the answers judged wrong and with the paraphrases.
 
@@ -142,17 +153,28 @@ def apply_verdicts(
         release: folder of a QAMPARI release.
         tasks: folder that kbsource qampari-tasks export wrote.
         output: empty folder for the new release.
-        verdicts: task_id, verdict (correct, incorrect) and worker; JSON Lines, CSV or an export of Label Studio.
-        paraphrases: qid and paraphrase, one object a line.
+        verdicts: task_id, verdict (correct, incorrect) and worker; JSON Lines, CSV or an export of Label Studio. Those
+            of a second look come behind the first.
+        paraphrases: qid, paraphrase and perhaps worker, one object a line.
+        paraphrase_verdicts: qid and verdict on paraphrases that were checked; those that are incorrect are not taken.
         least_answers: answers that a question needs.
 
     Examples:
         kbsource qampari-tasks apply qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl \\
             --paraphrases paraphrases.jsonl --output qampari/enwiki-20261001-judged
     """
-    if verdicts is None and paraphrases is None:
+    if not verdicts and not paraphrases:
         raise SetupError("nothing to take in: give --verdicts, --paraphrases or both.")
-    report = apply_crowd(release, tasks, output, verdicts=verdicts, paraphrases=paraphrases, least=least_answers)
+    report = apply_crowd(
+        release,
+        tasks,
+        output,
+        verdicts=verdicts,
+        paraphrases=paraphrases,
+        checks=paraphrase_verdicts,
+        least=least_answers,
+        workers=workers,
+    )
     answers, wrong, questions, texts = (
         report[name] for name in ("answers", "wrong_answers", "questions", "paraphrases")
     )
@@ -166,15 +188,158 @@ def apply_verdicts(
         ("questions lost", questions["not_replaced"]),
         ("paraphrases used", texts["used"]),
         ("questions without a paraphrase", texts["missing"]),
+        *((("paraphrases rejected", report["paraphrase_checks"]["rejected"]),) if paraphrase_verdicts else ()),
+        *(
+            (f"taken out of {name}", one["verdicts"] + one["paraphrases"])
+            for name, one in report["rejected_workers"].items()
+        ),
         ("lines rejected", sum(report["rejected"].values())),
     ]
     again = command_line("verify", output)
+    if questions["replaced"]:
+        again = command_line("qampari-tasks", "export", output, "--not-in", tasks, "--output", "DIR")
     return Summary(rows=rows, values=report, faults=_rejected(output), next=again, is_ok=not report["rejected"])
+
+
+@tasks_app.command(name="again")
+def ask_again(
+    release: Release,
+    tasks: FolderPath,
+    /,
+    *,
+    output: FolderPath,
+    verdicts: Files,
+    paraphrases: Files = (),
+    workers: Annotated[WorkerOptions, FLAT] = WorkerOptions(),
+    options: Annotated[LookOptions, FLAT] = LookOptions(),
+) -> Summary:
+    """A second look at what people said.
+
+    Writes tasks again: all answers judged incorrect, 5 % of those judged correct, those that nobody judged whose word
+    counts, and half of each person's paraphrases to be checked. kbsource qampari-tasks apply takes what comes back,
+    with the tasks of export: --verdicts of the first and of the second look, and --paraphrase-verdicts.
+
+    Args:
+        release: folder of a QAMPARI release.
+        tasks: folder that kbsource qampari-tasks export wrote.
+        output: empty folder for the tasks.
+        verdicts: what was said, as for apply.
+        paraphrases: what was written, as for apply.
+
+    Examples:
+        kbsource qampari-tasks again qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl --output second
+    """
+    faults: list[BadRecord] = []
+    counts = second_look(
+        release,
+        tasks,
+        output,
+        options,
+        verdicts=verdicts,
+        paraphrases=paraphrases,
+        workers=workers,
+        reject=faults.append,
+    )
+    further = ["--verdicts", *verdicts, "SECOND", "--output", "DIR"]
+    again = command_line("qampari-tasks", "apply", release, tasks, *further)
+    values = {**counts, "rejected": len(faults)}
+    return Summary(rows=_rows(values, ""), values=values, faults=faults, next=again, is_ok=not faults)
+
+
+@tasks_app.command(name="extend")
+def extend(
+    release: Release, /, *, output: FolderPath, options: Annotated[ExtendedOptions, FLAT] = ExtendedOptions()
+) -> Summary:
+    """Tasks to add answers, for an ExtendedSet.
+
+    Draws questions of the test set; people look for answers that these do not have yet.
+
+    Args:
+        release: folder of a QAMPARI release.
+        output: empty folder for the tasks.
+
+    Examples:
+        kbsource qampari-tasks extend qampari/enwiki-20261001 --output extend
+    """
+    counts = export_extended(release, output, options)
+    again = command_line("qampari-tasks", "extended", output, "ANSWERS", "--output", "extended.jsonl")
+    return Summary(rows=_rows(counts, ""), values=counts, next=again)
+
+
+@tasks_app.command(name="extended")
+def extended(tasks: FolderPath, answers: Files, /, *, output: NewFile) -> Summary:
+    """An ExtendedSet of what people added.
+
+    Prints how many answers were added to a question: the share of questions with none, median, mean and most. The file
+    is what kbsource evaluate qampari takes with --extended.
+
+    Args:
+        tasks: folder that kbsource qampari-tasks extend wrote.
+        answers: qid, answer_text, found_in_url, proof_text and worker, a line for each answer: JSON Lines or CSV.
+        output: file of further answers, JSON Lines.
+
+    Examples:
+        kbsource qampari-tasks extended extend found.jsonl --output extended.jsonl
+    """
+    check_ending("--output", output, "JSON Lines", fitting=["jsonl"])
+    faults: list[BadRecord] = []
+    report = import_extended(tasks, answers, output, reject=faults.append)
+    values = {**report, "rejected": len(faults)}
+    return Summary(rows=_rows(values, ""), values=values, faults=faults, is_ok=not faults)
 
 
 def _rejected(output: str) -> list[BadRecord]:
     """What the table ``rejected`` of a folder has."""
     return [BadRecord(**row) for row in read_table(output, "rejected")]
+
+
+@tasks_app.command(name="filter-sample")
+def filter_sample(
+    release: Release, /, *, output: FolderPath, options: Annotated[FilterSampleOptions, FLAT] = FilterSampleOptions()
+) -> Summary:
+    """A sample of proofs, to see what the NLI filter removes.
+
+    Draws proofs of a release that was made with --model none, for people to judge.
+
+    Args:
+        release: folder of a QAMPARI release.
+        output: empty folder for the tasks.
+
+    Examples:
+        kbsource qampari-tasks filter-sample qampari/enwiki-20261001-none --output sample
+    """
+    counts = export_filter_sample(release, output, options)
+    again = command_line("qampari-tasks", "filter-report", output, "--verdicts", "FILE", "--model", "MODEL")
+    return Summary(rows=_rows(counts, ""), values=counts, next=again)
+
+
+@tasks_app.command(name="filter-report")
+def filter_report(
+    tasks: FolderPath,
+    /,
+    *,
+    verdicts: Files,
+    model: Annotated[UsualModelOptions, FLAT] = UsualModelOptions(),
+    options: Annotated[FilterOptions, FLAT] = FilterOptions(),
+) -> Summary:
+    """What the NLI filter removes of a sample that people judged.
+
+    Has a model judge the proofs, and prints the shares of incorrect and of correct ones that a threshold removes (in
+    the paper 70 % and 7.5 %), and the highest threshold that removes at most 7.5 % of the correct ones.
+
+    Args:
+        tasks: folder that kbsource qampari-tasks filter-sample wrote.
+        verdicts: task_id and verdict (correct, incorrect), as for apply.
+
+    Examples:
+        kbsource qampari-tasks filter-report sample --verdicts verdicts.jsonl --model models/nli
+    """
+    from mapping.entail.model import open_model
+
+    faults: list[BadRecord] = []
+    report = report_filter(tasks, verdicts, open_model(model), options, reject=faults.append)
+    values = {**report, "rejected": len(faults)}
+    return Summary(rows=_rows(values, ""), values=values, faults=faults, is_ok=not faults)
 
 
 @campaign_app.command
@@ -215,7 +380,9 @@ def candidates(
 
 
 @campaign_app.command
-def tasks(candidates: File, /, *, output: FolderPath, form: TaskForm = "jsonl") -> Summary:
+def tasks(
+    candidates: File, /, *, output: FolderPath, form: TaskForm = "jsonl", annotations: AtLeast1 = N_ANNOTATIONS
+) -> Summary:
     """Tasks in the form of a tool.
 
     Writes a task for each passage of each question, in an order that tells nothing.
@@ -225,15 +392,52 @@ def tasks(candidates: File, /, *, output: FolderPath, form: TaskForm = "jsonl") 
         output: empty folder for the tasks.
         form: jsonl: one JSON object a line; csv: a row a task, with empty columns for what is said of it; label-studio:
             tasks for its import, beside the labelling interface.
+        annotations: people who are to judge each passage, which every task has as n_annotations.
 
     Examples:
         kbsource campaign tasks c.jsonl --form label-studio --output tasks
     """
     from mapping.annotation.campaign import write_campaign_tasks
 
-    values = write_campaign_tasks(candidates, output, form)
+    values = write_campaign_tasks(candidates, output, form, n_annotations=annotations)
     again = command_line("campaign", "import", output, "JUDGEMENTS", "--output", "campaign")
     return Summary(rows=_rows(values, ""), values=values, next=again)
+
+
+@campaign_app.command
+def study(
+    sets: File,
+    /,
+    *,
+    kb: Release,
+    output: FolderPath,
+    form: TaskForm = "jsonl",
+    options: Annotated[StudyOptions, FLAT] = StudyOptions(),
+) -> Summary:
+    """AmbER's user study: which page is a query about?
+
+    Writes a task for each of some drawn queries: the question, its gold page and the pages of two other entities of its
+    set. People choose a page and mark the answer in it; kbsource campaign import and report take the folder.
+
+    Args:
+        sets: AmbER sets of questions or slots, amber_sets.jsonl.
+        kb: release that the pages are from.
+        output: empty folder for the tasks.
+        form: jsonl: one JSON object a line; csv: a row a task, with empty columns for what is said of it; label-studio:
+            tasks for its import, beside the labelling interface.
+
+    Examples:
+        kbsource campaign study amber/enwiki-20261001/human/qa/amber_sets.jsonl --kb releases/enwiki-20261001 \\
+            --output study
+    """
+    from kbsource.lookup import KnowledgeSource
+
+    faults: list[BadRecord] = []
+    with KnowledgeSource.open(kb) as source:
+        counts = write_study(sets, source, output, options, form, reject=faults.append)
+    values = {**counts, "rejected": len(faults)}
+    again = command_line("campaign", "import", output, "JUDGEMENTS", "--output", "campaign")
+    return Summary(rows=_rows(values, ""), values=values, faults=faults, next=again, is_ok=not faults)
 
 
 @campaign_app.command(name="import")
@@ -244,9 +448,9 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
     named on the standard error and released, and the exit code is 1.
 
     Args:
-        tasks: folder that kbsource campaign tasks wrote.
-        judgements: passage_id, worker_id, label (yes, no, partial), highlight and free_text: JSON Lines, CSV, or an
-            export of Label Studio.
+        tasks: folder that kbsource campaign tasks or study wrote.
+        judgements: passage_id, worker_id, label (yes, no, partial), highlight, free_text and other_passage: JSON Lines,
+            CSV, or an export of Label Studio. Of a study query_id, worker_id, label (1, 2, 3, none) and highlight.
         output: empty folder for what people said.
 
     Examples:
@@ -254,7 +458,8 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
     """
     from mapping.annotation.campaign import import_judgements
 
-    counts = import_judgements(tasks, list(judgements), output)
+    take = import_choices if is_study(CAMPAIGN_TASKS.read(tasks)) else import_judgements
+    counts = take(tasks, list(judgements), output)
     again = command_line("campaign", "report", output)
     return Summary(
         rows=_rows(counts, ""),
@@ -266,15 +471,17 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
 
 
 @campaign_app.command
-def report(campaign: FolderPath, /, *, questions: NewFile | None = None) -> Summary:
+def report(campaign: FolderPath, /, *, questions: NewFile | None = None, predictions: Files = ()) -> Summary:
     """What came of it, and how far people agree.
 
-    Gives what was accepted by two people or more, Cohen's and Fleiss' kappa, who accepted gold passages, and the
-    passages that are unlike every answer and want a look.
+    Gives what was accepted by two people or more, Cohen's and Fleiss' kappa, who accepted gold passages, the passages
+    that are unlike every answer and want a look, and who gave neither another passage nor an explanation where they
+    accepted none. Of a study it gives document accuracy and exact match of people, and of systems over the same pages.
 
     Args:
         campaign: folder that kbsource campaign import wrote.
         questions: where the fate of every question is written, JSON Lines.
+        predictions: of a study, those of a system, JSON Lines with id and output; may be given several times.
 
     Examples:
         kbsource campaign report campaign --questions fates.jsonl
@@ -285,11 +492,17 @@ def report(campaign: FolderPath, /, *, questions: NewFile | None = None) -> Summ
 
     if questions:
         check_ending("--questions", questions, "JSON Lines", fitting=["jsonl"])
-    summary, fates = report_campaign(campaign)
+    faults: list[BadRecord] = []
+    if is_study(CAMPAIGN.read(campaign)):
+        summary, fates = report_study(campaign, list(predictions), reject=faults.append)
+    elif predictions:
+        raise SetupError(f"--predictions are scored over the pages of a study, and {campaign} is none; leave it out.")
+    else:
+        summary, fates = report_campaign(campaign)
     if questions:
         with output_file(questions) as file:
             file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in fates)
-    return Summary(rows=_rows(summary, ""), values=summary)
+    return Summary(rows=_rows(summary, ""), values=summary, faults=faults, is_ok=not faults)
 
 
 def _rows(value: dict[str, Any], before: str) -> list[Row]:

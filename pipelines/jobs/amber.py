@@ -27,7 +27,7 @@ from kbsource.runtime.chunks import BatchRef, read_stored
 from kbsource.runtime.regroup import ByNumber, ByText
 from kbsource.wikidata.kind import WikidataTables
 from mapping.acceptance import check_signals
-from mapping.amber.kind import AMBER_SETS
+from mapping.amber.kind import AMBER_SETS, further_pages
 from mapping.amber.records import (
     ITEM,
     OUTCOMES,
@@ -51,6 +51,7 @@ from pipelines.amber.entities import (
     NAME_ORDER,
     OUTCOME_ROWS,
     USED,
+    VIEWS_POWER,
     WANTED,
     Plan,
     find_entities,
@@ -119,7 +120,15 @@ def finish_release(
     for number, collection in enumerate(plan.collections):
         funnel = {one: outcomes[number, one] for one in OUTCOMES}
         collections[collection.name]["names"] = funnel
-    report = {"collections": collections, "entities": found.counts("counts")}
+    of_job = found.counts("counts")
+    by_power = {int(name.removeprefix(VIEWS_POWER)): of_job.pop(name) for name in list(of_job) if VIEWS_POWER in name}
+    report = {
+        "collections": collections,
+        "entities": of_job,
+        "popularity": {
+            str(1 << power): sum(n for own, n in by_power.items() if own >= power) for power in sorted(by_power)
+        },
+    }
     entries.append(write_report(report, output=plan.output))
     manifest = AMBER_SETS.listing(entries, {**values, "counts": report})
     commit(AMBER_SETS, manifest, plan.output)
@@ -288,6 +297,7 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
             options=options,
             collections=collections,
             site=release.site.dbname,
+            further_pages=further_pages(release) if options.rules.pages_per_item == "all" else {},
             staging=made_in.staging,
             output=output,
             n_groups=groups_for(tables.n_rows("statements")),

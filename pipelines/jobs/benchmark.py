@@ -16,12 +16,13 @@ from kbsource.records import BadRecord
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.writer import write_rejected, write_rows
+from kbsource.release.writer import write_lines, write_rejected, write_rows
 from kbsource.rows import Row
 from kbsource.runtime.chunks import once_value
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.benchmark import Dataset, measured, scores_of
-from mapping.retrieval.benchmark_kind import BENCHMARK, PREDICTIONS, Cost, Score, Value
+from mapping.retrieval.benchmark_kind import BENCHMARK, PAPERS, PREDICTIONS, Cost, Score, Value
+from mapping.retrieval.layouts import paper_tables, tables_markdown
 from pipelines.progress import Progress
 from pipelines.terminal import Summary
 
@@ -102,6 +103,13 @@ def make_benchmark(
             write_rows(scores, "scores", schema_of(Score), output=out.folder),
             write_rows(costs, "costs", schema_of(Cost), output=out.folder),
             write_rejected(rejected, output=out.folder),
+            write_lines(
+                tables_markdown(paper_tables(datasets, [one.name for one in systems], scores))
+                .encode()
+                .splitlines(keepends=True),
+                PAPERS,
+                output=out.folder,
+            ),
             *(FileEntry.of(out.folder, file) for _, _, file in runs),
         ]
         facts |= {"counts": {"runs": len(runs), "rejected": len(rejected)}, "code": code_facts()}

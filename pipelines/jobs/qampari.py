@@ -29,7 +29,7 @@ from mapping.entail.model import model_facts
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.list_tables import read_key_columns
 from mapping.qampari.names import ItemPages, property_kinds
-from mapping.qampari.questions import load_relations
+from mapping.qampari.questions import listed_relations, load_relations
 from mapping.qampari.records import QueryRow, Question
 from mapping.qampari.release import AnswerStatistics, Form, qid_of, write_release_files
 from mapping.qampari.selection import Drawn, PoolQuestion, draw_questions
@@ -159,7 +159,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     pipeline = new_pipeline(flags)  # first, since it says where stores are
     output = output_folder(options.output)
     release = PAGES_RELEASE.read(options.kb)
-    relations = load_relations(options.relations)
+    relations = listed_relations(load_relations(options.relations), options.relation_list)
     tables = WikidataTables.open(absolute(options.wikidata))
     check_tables(tables)
     check_release(options.kb, release)

@@ -166,7 +166,7 @@ def _composed(work: GroupWork, validated: dict[int, tuple[Numbers, Numbers]]) ->
 def _validated(work: GroupWork) -> dict[int, tuple[Numbers, Numbers]]:
     """The validated answers of the simple queries of a group, by number, and their facts."""
     found = {}
-    for row in list_rows(work.rows("kept")):
+    for row in list_rows(work.rows("settled")):
         is_validated = row["is_validated"]
         found[row["query"]] = row["subjects"][is_validated], row["facts"][is_validated]
     return found
@@ -182,7 +182,7 @@ def _may_keep(composed: _Composed, keys: Sequence[str], keep: AnswerFilter) -> b
 def need_facts(work: GroupWork, kinds: dict[str, ValueKind], *, plan: Plan) -> None:
     """The facts that a question may come of.
 
-    Inputs: ``composed``, ``flagged``, ``kept``. Output: ``needed``.
+    Inputs: ``composed``, ``flagged``, ``settled``. Output: ``needed``.
     """
     for query in _composed(work, _validated(work)):
         keys = [answer_key(kinds.get(query.property_id, "text"), value) for value in query.values]
@@ -233,7 +233,7 @@ def settle_pairs(
     """Settles the compositions and the intersections of the queries of a group, and makes the questions of those that
     are kept.
 
-    Inputs: ``composed``, ``flagged``, ``kept``, ``sent``; ``pairs``, in ``INTERSECTION_ORDER``. Outputs:
+    Inputs: ``composed``, ``flagged``, ``settled``, ``sent``; ``pairs``, in ``INTERSECTION_ORDER``. Outputs:
     ``OF_QUESTIONS``.
     """
     names, values = item_names(named, plan), Values(item_names(named_values, plan), kinds)

@@ -82,7 +82,14 @@ def _made(
                 found[fact.key] = proved[number]
             number += 1
         redirects = _redirects(tables, plan.pages.of_items()) if options.redirect_aliases else None
-        made = make_questions(tables, found, seed=options.seed, keep=options.answer_filter, redirects=redirects)
+        made = make_questions(
+            tables,
+            found,
+            seed=options.seed,
+            keep=options.answer_filter,
+            redirects=redirects,
+            share_of=options.table_rows,
+        )
         yield work.group << _PAGE_BITS | page, *made
 
 

@@ -101,7 +101,10 @@ class ListReading:
     def _lists(self, batch: pa.RecordBatch, work: Work, left_out: Counter[str]) -> Iterator[bytes]:
         for page in pages_of(batch):
             tables, reasons = list_tables(
-                page, key_columns=self._keys or None, least_rows=self._plan.options.least_rows
+                page,
+                key_columns=self._keys or None,
+                least_rows=self._plan.options.least_rows,
+                key_rule=self._plan.options.key_rule,
             )
             counts = work.report.counts
             counts.update(pages=1, tables=len(page.tables), used=sum(len(table.numbers) for table in tables))

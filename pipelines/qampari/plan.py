@@ -130,4 +130,4 @@ ASKED = pa.schema([*required("query"), *required("subjects", of=pa.list_(pa.int6
 STAGED = pa.schema(
     [*required("query"), *required("subjects", "facts", of=pa.list_(pa.int64())), *required("n_with_page")]
 )
-KEPT = pa.schema([*STAGED.remove(3), *required("is_validated", of=pa.list_(pa.bool_()))])
+SETTLED = pa.schema([*STAGED.remove(3), *required("is_validated", of=pa.list_(pa.bool_()))])

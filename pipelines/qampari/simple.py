@@ -170,7 +170,7 @@ def ask_simple(work: GroupWork, types_path: str, *, plan: Plan) -> None:
     n_items = 0
     numbers = plan.numbers
     for query, subjects in answers:
-        if not options.answer_filter.may_keep(len(subjects)):
+        if options.composition_base == "kept" and not options.answer_filter.may_keep(len(subjects)):
             row = query_row(query, (len(subjects), None, None, None), "too_many_answers")
             write_query(work, row, TOO_MANY, *_order(query, plan))
             continue
@@ -198,8 +198,10 @@ def make_facts(work: GroupWork, named: list[tuple[ChunkKey, BatchRef]], *, plan:
             if not found[entity].names:
                 for row in rows:
                     query, n_answers = numbers.query(row["query"]), len(row["subjects"])
-                    unnamed = query_row(query, (n_answers, None, None, None), "entity_unnamed")
-                    write_query(work, unnamed, UNNAMED, *_order(query, plan))
+                    may_keep = plan.options.answer_filter.may_keep(n_answers)
+                    outcome, kind = ("entity_unnamed", UNNAMED) if may_keep else ("too_many_answers", TOO_MANY)
+                    unnamed = query_row(query, (n_answers, None, None, None), outcome)
+                    write_query(work, unnamed, kind, *_order(query, plan))
                 continue
             subjects = np.unique(np.concatenate([row["subjects"] for row in rows]))
             of_entity = Sought(found[entity].names, found[entity].page_id)
@@ -243,7 +245,7 @@ def _family(row: dict[str, Any]) -> int:
 
 
 def try_simple(work: GroupWork, *, plan: Plan) -> None:
-    """What was found of the facts that a question may come of.
+    """What was found of the facts that a question may come of: of every query that compositions are made of.
 
     Inputs: ``staged``, ``facts``, ``found``. Outputs: ``tried``; ``said``, the facts that anything was found of.
     """
@@ -252,7 +254,7 @@ def try_simple(work: GroupWork, *, plan: Plan) -> None:
     first, keep = work.group << FACT_BITS, plan.options.answer_filter
     is_found = np.zeros(sum(batch.num_rows for batch in work.rows("facts")), np.bool_)
     is_found[said] = True
-    is_needed = np.zeros_like(is_found)
+    is_needed = np.full_like(is_found, plan.options.composition_base == "all")
     for row in list_rows(work.rows("staged")):
         facts = row["facts"] - first
         if keep.keeps(min(int(is_found[facts].sum()), keep.most), len(facts)):
@@ -273,33 +275,38 @@ class _Settled(NamedTuple):
 def settle_simple(work: GroupWork, types_path: str, named: list[tuple[ChunkKey, BatchRef]], *, plan: Plan) -> None:
     """Settles the queries of a group, and makes the questions of those that are kept.
 
-    Inputs: ``staged``, ``said``, ``proofs``. Outputs: ``kept``; ``answers``, ``bases`` and ``subjects`` of these;
-    ``OF_QUESTIONS``.
+    Inputs: ``staged``, ``said``, ``proofs``. Outputs: ``settled``, the queries that compositions are made of, with
+    their ``bases`` and ``subjects``; ``answers`` of those that are kept; ``OF_QUESTIONS``.
     """
+    takes_all = plan.options.composition_base == "all"
     names, numbers = item_names(named, plan), plan.numbers
     count_proofs(work)
     proofs = work.table("proofs", PROOFS)
     proved = proofs["fact"].to_numpy()
     said = np.concatenate([np.empty(0, np.int64), *(batch["fact"].to_numpy() for batch in work.rows("said"))])
     breadths = type_breadths(read_types(types_path)) if plan.options.most_specific_types else None
-    kept: list[_Settled] = []
+    bases: list[_Settled] = []
     for settled in _settled(work.rows("staged"), said, proved, plan, breadths):
         n_answers = len(settled.row["facts"])
-        n_validated = None if settled.outcome == "too_few_found" else int(settled.is_validated.sum())
+        is_judged = takes_all or settled.outcome != "too_few_found"
+        n_validated = int(settled.is_validated.sum()) if is_judged else None
         counts = n_answers, settled.row["n_with_page"], settled.n_found, n_validated
         query = numbers.query(settled.row["query"])
-        write_query(work, query_row(query, counts, settled.outcome), SETTLED, *_order(query, plan))
-        if settled.outcome == KEPT:
-            kept.append(settled)
-    kept.sort(key=_number)
-    for question in kept:
-        number, subjects, facts = (question.row[name] for name in ("query", "subjects", "facts"))
-        work.add("kept", (number, subjects, facts, question.is_validated))
-        right, right_facts = subjects[question.is_validated], facts[question.is_validated]
-        work.extend("answers", (_repeated(number, right), _repeated(len(right), right), right, right_facts))
+        kind = TOO_MANY if settled.outcome == "too_many_answers" else SETTLED
+        write_query(work, query_row(query, counts, settled.outcome), kind, *_order(query, plan))
+        if takes_all or settled.outcome == KEPT:
+            bases.append(settled)
+    bases.sort(key=_number)
+    for base in bases:
+        number, subjects, facts = (base.row[name] for name in ("query", "subjects", "facts"))
+        work.add("settled", (number, subjects, facts, base.is_validated))
         own = int(numbers.query(number).property_id[1:])
         work.extend("bases", (_repeated(number, subjects), _repeated(own, subjects), subjects))
         work.extend("subjects", (subjects,))
+        if base.outcome != KEPT:
+            continue
+        right, right_facts = subjects[base.is_validated], facts[base.is_validated]
+        work.extend("answers", (_repeated(number, right), _repeated(len(right), right), right, right_facts))
         texts = proof_texts(proofs.take(pa.array(np.searchsorted(proved, right_facts))))
         write_simple(work, plan, number, right, texts, names, n_answers=len(subjects))
 
@@ -323,7 +330,7 @@ def _settled(
         for row in rows:
             facts = row["facts"]
             n_found, is_validated = int(np.isin(facts, said).sum()), np.isin(facts, proved)
-            outcome = "too_few_found"
+            outcome = "too_few_found" if keep.may_keep(len(facts)) else "too_many_answers"
             if keep.keeps(min(n_found, keep.most), len(facts)):
                 outcome = keep.outcome(int(is_validated.sum()), len(facts))
             found.append(_Settled(row, outcome, n_found, is_validated))

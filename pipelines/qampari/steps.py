@@ -35,10 +35,10 @@ from pipelines.qampari.plan import (
     BY_FACT,
     FACT_NUMBERS,
     ITEMS,
-    KEPT,
     OF_QUESTIONS,
     ORDERED_QUERIES,
     ROWS_AT_ONCE,
+    SETTLED,
     SORTED_BY,
     STAGED,
     TRIED,
@@ -108,12 +108,12 @@ def make_wikidata_questions(
     settled = {"staged": staged["staged"], "said": tried["said"], "proofs": proved} | "settle" >> map_groups(
         partial(simple.settle_simple, plan=plan),
         plan.folder(SIMPLE, "settled"),
-        outputs={"kept": KEPT, "answers": ANSWERS, "bases": BASES, "subjects": ITEMS, **OF_QUESTIONS},
+        outputs={"settled": SETTLED, "answers": ANSWERS, "bases": BASES, "subjects": ITEMS, **OF_QUESTIONS},
         given=(Given(types), named),
         step=made.step(**_QUESTIONS, counts=SIMPLE),
         **_IN_ORDER,
     )
-    ranks = Given(settled["kept"] | "ranks" >> rank_queries(plan.folder("ranks.npy")))
+    ranks = Given(settled["settled"] | "ranks" >> rank_queries(plan.folder("ranks.npy")))
     pairs = _compositions(plan, paths, places, settled, (named, AllOf(proved), ranks), every_kind, made)
     for one in (asked, staged, tried, settled, *pairs):
         made.take(one[TOLD])
@@ -195,7 +195,7 @@ def _compositions(
         step=made.step(counts=COMPOSITIONS),
     )
     of_queries, sent_queries = send_rows(
-        {"composed": composed["composed"], "kept": simple_settled["kept"], "flagged": flagged["flagged"]},
+        {"composed": composed["composed"], "settled": simple_settled["settled"], "flagged": flagged["flagged"]},
         folder("of_queries"),
         {"flagged": _by_query(plan, order=compositions.FLAGGED_ORDER)},
     )

@@ -5,10 +5,15 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Collection, Mapping, Sequence
+from itertools import cycle
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from kbsource.kilt import kilt_texts
+from kbsource.records import Conflict
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.amber.records import ITEM, QUANTITY, Entity, Value
 from pipelines.jobs.amber import make_amber
@@ -44,6 +49,7 @@ def write_world(
     *,
     lang: str = "en",
     deprecated: Collection[tuple[str, str]] = (),
+    further: Mapping[str, Sequence[str]] | None = None,
 ) -> Releases:
     """Writes a world as releases.
 
@@ -53,6 +59,7 @@ def write_world(
         folder: takes the releases.
         lang: of all names.
         deprecated: items and properties whose statements are.
+        further: paragraphs of second pages, which claim the same items.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pages = [
@@ -60,8 +67,16 @@ def write_world(
         for one in sorted(entities, key=lambda one: int(one.qid[1:]))
         if one.qid in texts
     ]
+    second = {
+        qid: structs.replace(_page(qid, f"{qid} again", paragraphs), page_id=10 * int(qid[1:]) + side, qid=None)
+        for side, (qid, paragraphs) in zip(cycle((-1, 1)), (further or {}).items(), strict=False)
+    }
+    conflicts = [Conflict(qid, 10 * int(qid[1:]), page.page_id) for qid, page in second.items()]
+    pages = sorted([*pages, *second.values()], key=attrgetter("page_id"))
     titles = [TitleRow(page.page_id, page.title) for page in pages]
-    write_release(folder / "kb", pages, titles=titles, rows_per_shard=len(pages) // 3 + 1, n_shards=3)
+    write_release(
+        folder / "kb", pages, titles=titles, rows_per_shard=len(pages) // 3 + 1, n_shards=3, conflicts=conflicts
+    )
     site = PAGES_RELEASE.read(str(folder / "kb" / "release")).site.dbname
     page_of = {page.qid: page for page in pages}
     lines: list[dict[str, Any]] = [
@@ -88,10 +103,11 @@ def write_world(
     (folder / "pageviews-202601-user").write_text("".join(f"{one}\n" for one in sorted(views)), "utf-8")
     given = PageviewsOptions(input=(str(folder / "pageviews-202601-user"),), output=str(folder / "views"))
     make_pageviews(given, flags=beam_flags("local", workers=None, beam_args=()), progress=Progress(io.StringIO()))
+    claimed = {page.page_id: qid for qid, page in second.items()}
     plain = [
-        {"wikipedia_id": str(page.page_id), "wikipedia_title": page.title, "text": kilt_texts(page)[0], "qid": page.qid}
+        {"wikipedia_id": str(page.page_id), "wikipedia_title": page.title, "text": kilt_texts(page)[0], "qid": qid}
         for page in pages
-        if page.qid is not None
+        if (qid := page.qid or claimed.get(page.page_id)) is not None
     ]
     return Releases(folder / "kb" / "release", folder / "wikidata", folder / "views", plain)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import convert
 
 from mapping.entail.signal import Pair
-from mapping.qampari.list_tables import list_tables
+from mapping.qampari.list_tables import KeyRule, list_tables
 from mapping.qampari.questions import (
     COMPOSITION,
     INTERSECTION,
@@ -27,7 +27,7 @@ from mapping.qampari.questions import (
 )
 from mapping.qampari.records import QueryRow, Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.selection import AnswerFilter
-from mapping.qampari.table_questions import make_questions, table_facts
+from mapping.qampari.table_questions import TableRows, make_questions, table_facts
 from pipelines.jobs.shared_inputs import MadeRelease
 from tests.support.builds import rows
 from tests.support.qampari import undrawn_row
@@ -38,11 +38,12 @@ _SUBSETS = {SimpleQuery: SIMPLE, CompositionQuery: COMPOSITION, IntersectionQuer
 
 
 class _Kept(NamedTuple):
-    """A simple query that passed, with all of its subjects and with those that are validated."""
+    """A simple query with all of its subjects and with those that are validated."""
 
     query: SimpleQuery
     subjects: list[str]
     validated: list[str]
+    is_kept: bool  # whether it passed
 
 
 def order_key(query: SimpleQuery | CompositionQuery) -> tuple[int | str, ...]:
@@ -82,11 +83,15 @@ class Oracle:
         sentences_before: int = 2,
         all_proofs: bool = False,
         has_tables: bool = True,
+        composition_base: str = "kept",
+        key_rule: KeyRule = "any",
+        table_rows: TableRows = "linked",
         seed: str = "qampari",
     ) -> None:
         self._relations, self._n_before, self._all_proofs = relations, sentences_before, all_proofs
         self._filter = AnswerFilter() if answer_filter is None else answer_filter
         self._most_subjects = most_subjects
+        self._takes_all, self._key_rule, self._table_rows = composition_base == "all", key_rule, table_rows
         self._known = Known(wikidata, kb, relations, judge=judge, least=least_entailment, n_before=sentences_before)
         self._simple_facts: set[Fact] = set()
         self._composition_facts: set[Fact] = set()
@@ -97,11 +102,12 @@ class Oracle:
         self._work_out(has_tables=has_tables, seed=seed)
 
     def _work_out(self, *, has_tables: bool, seed: str) -> None:
-        kept = sorted(self._simple(), key=lambda one: order_key(one.query))
+        bases = sorted(self._simple(), key=lambda one: order_key(one.query))
+        kept = [one for one in bases if one.is_kept]
         self.facts["simple"] = self._known.count(self._simple_facts)
         self._known.judged.clear()
         self.questions = [self._simple_question(one) for one in kept]
-        composed = sorted(self._compositions(kept), key=lambda one: order_key(one[0]))
+        composed = sorted(self._compositions(bases if self._takes_all else kept), key=lambda one: order_key(one[0]))
         self.facts["compositions"] = self._known.count(self._composition_facts)
         self.questions += [self._composition_question(*one) for one in composed]
         self.questions += list(self._intersections(kept))
@@ -156,7 +162,8 @@ class Oracle:
 
     def _validate(self, query: SimpleQuery, subjects: list[str]) -> _Kept | None:
         n_all, entities = len(subjects), [query.entity_id]
-        if n_all > self._filter.most and self._filter.most / n_all < self._filter.share:
+        is_too_many = n_all > self._filter.most and self._filter.most / n_all < self._filter.share
+        if is_too_many and not (self._takes_all and self._known.item(query.entity_id).names):
             self._consider(query, (n_all, None, None, None), "too_many_answers", entities, query.type_label)
             return None
         if not self._known.item(query.entity_id).names:
@@ -166,14 +173,17 @@ class Oracle:
         self._simple_facts.update(facts)
         n_with_page = sum(one in self._known.page_of for one in subjects)
         n_found = sum(bool(self._known.found(one)) for one in facts)
-        if n_found < self._filter.least or n_found / n_all < self._filter.share:
+        is_too_few = n_found < self._filter.least or n_found / n_all < self._filter.share
+        if is_too_few and not self._takes_all:
             self._consider(query, (n_all, n_with_page, n_found, None), "too_few_found", entities, query.type_label)
             return None
         validated = [one.subject for one in facts if self._known.is_proved(one)]
         outcome = self._outcome(len(validated), len(validated), n_all)
+        if is_too_many or is_too_few:
+            outcome = "too_many_answers" if is_too_many else "too_few_found"
         counts = n_all, n_with_page, n_found, len(validated)
         self._consider(query, counts, outcome, entities, query.type_label)
-        return _Kept(query, subjects, validated) if outcome == "kept" else None
+        return _Kept(query, subjects, validated, outcome == "kept")
 
     def _simple_question(self, one: _Kept) -> Question:
         query, entity = one.query, self._known.item(one.query.entity_id).entity
@@ -286,14 +296,14 @@ class Oracle:
         by_id = {page.page_id: page for page in self._known.pages}
         every = []
         for page in self._known.pages:
-            tables, _ = list_tables(page)
+            tables, _ = list_tables(page, key_rule=self._key_rule)
             proofs = {}
             for fact in table_facts(tables):
                 of_value = None if fact.value_page_id is None else by_id.get(fact.value_page_id)
                 proof = prove_fact(fact, by_id.get(fact.page_id), of_value, n_before=self._n_before)
                 if proof is not None:
                     proofs[fact.key] = proof
-            questions, unkept = make_questions(tables, proofs, seed=seed, keep=self._filter)
+            questions, unkept = make_questions(tables, proofs, seed=seed, keep=self._filter, share_of=self._table_rows)
             every += questions
             for one in questions:
                 self._consider_table(one.subset, one.key, one.n_answers, one.n_validated, "kept")

@@ -15,7 +15,7 @@ from kbsource.index.redirects import redirect_rows
 from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 from kbsource.index.title_index_build import TITLE_ROWS, build_title_index
 from kbsource.pages.shards import TemplateCounts
-from kbsource.records import BadRecord, Page, RedirectRow, TemplateRow
+from kbsource.records import BadRecord, Conflict, Page, RedirectRow, TemplateRow
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import InputFile
 from kbsource.release.output import ReleaseFolder, commit
@@ -74,6 +74,7 @@ def write_release(
     n_shards: int = 2,
     wiki: str = "enwiki",
     date: str = "20190801",
+    conflicts: Sequence[Conflict] = (),
 ) -> PagesManifest:
     """Writes a finished release under ``folder / "release"`` and gives its manifest.
 
@@ -83,6 +84,7 @@ def write_release(
         titles: rows of the title index: all pages, and redirects.
         wiki: name of its database.
         date: of its dump.
+        conflicts: items that two pages claim.
     """
     output, index_folder = str(folder / "release"), str(folder / "index")
     with ReleaseFolder(output, kind=PAGES_RELEASE):
@@ -128,7 +130,7 @@ def write_release(
         totals=counts,
         parse_statuses=dict(statuses),
         unknown_templates=(),
-        qid_conflicts=(),
+        qid_conflicts=tuple(conflicts),
         findings={"duplicate_titles": report.n_shadowed},
         page_order=page_order,
     )

@@ -218,8 +218,8 @@ def _apply(
     given_verdicts = [*verdicts]
     return apply_crowd(
         *(str(tmp_path / name) for name in ("release", "tasks", "judged")),
-        verdicts=write("verdicts.jsonl", given_verdicts) if given_verdicts else None,
-        paraphrases=None if paraphrases is None else write("paraphrases.jsonl", paraphrases),
+        verdicts=[write("verdicts.jsonl", given_verdicts)] if given_verdicts else (),
+        paraphrases=() if paraphrases is None else [write("paraphrases.jsonl", paraphrases)],
         **options,
     )
 
@@ -505,7 +505,7 @@ def test_a_verdict_drops_its_answer(form: TaskForm, tmp_path: Path) -> None:
         marks = [{"type": "labels", "value": {"start": start, "end": start + 2}} for start in (0, 5)]
         result = [{"type": "choices", "value": {"choices": ["incorrect"]}}, *marks]
         said.write_text(json.dumps([{**rows[0], "annotations": [{"completed_by": {"id": 7}, "result": result}]}]))
-    report = apply_crowd(*(str(tmp_path / name) for name in ("release", "tasks", "judged")), verdicts=str(said))
+    report = apply_crowd(*(str(tmp_path / name) for name in ("release", "tasks", "judged")), verdicts=[str(said)])
     assert (report["answers"]["judged"], report["answers"]["dropped"]) == (1, 1)
     worker = "w" if form == "csv" else "7"
     assert report["workers"] == {worker: {"verdicts": 1, "wrong_judged": 0, "wrong_accepted": 0}}

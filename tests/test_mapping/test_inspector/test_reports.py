@@ -198,7 +198,11 @@ def test_amber_has_its_names_statistics_and_signals(tmp_path: Path) -> None:
         tmp_path / "a",
         AMBER_SETS,
         {"tuples": (schema, rows)},
-        report={"collections": {"human": collection}, "entities": {"entities": 61}},
+        report={
+            "collections": {"human": collection},
+            "entities": {"entities": 61},
+            "popularity": {"1": 4, "8": 2, "64": 1},
+        },
         facts={"release": RELEASE},
     )
     text = report_text(folder)
@@ -208,6 +212,8 @@ def test_amber_has_its_names_statistics_and_signals(tmp_path: Path) -> None:
     assert "| P19 | found | 0.50 | 0 | 2 |" in text
     assert "| P19 | not found | no span | 1 | 0 |" in text
     assert "| entities | 61 |" in text
+    assert "**Page views of all entities, by rank**" in text
+    assert "| 1 | 1.81 |\n| 2 | 0.9 |\n| 4 | 0 |" in text
 
 
 def test_both_signals_are_binned_as_plain_comparisons_bin_them() -> None:

@@ -59,6 +59,16 @@ def _only(page: Page, **options: Any) -> ListTable:
     return table
 
 
+def test_the_last_column_can_be_kept_from_being_the_key() -> None:
+    rows = [[_cell("Skåne"), _cell(f"Lake {one}", one)] for one in range(1, 6)]
+    page = _page(_table(("County", "Lake"), rows))
+
+    assert _only(page).key_column == 1
+    assert list_tables(page, key_rule="not-last") == ([], Counter({"no_key_column": 1}))
+    (given,), _ = list_tables(page, key_rule="not-last", key_columns={(page.title, 0): 1})
+    assert given.key_column == 1
+
+
 def test_a_list_has_its_name_its_columns_and_a_row_for_each_thing() -> None:
     table = _only(_page(_lakes()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -13,10 +14,12 @@ from mapping.qampari.questions import (
     CompositionQuery,
     IntersectionQuery,
     QueryNumbers,
+    RelationList,
     Relations,
     SimpleQuery,
     composition_question,
     intersection_question,
+    listed_relations,
     load_relations,
     simple_question,
 )
@@ -394,3 +397,13 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
         (tmp_path / "odd.toml").write_text(nonsense)
         with pytest.raises(SetupError, match=r"odd\.toml is no TOML: "):
             load_relations(str(tmp_path / "odd.toml"))
+
+
+def test_the_lists_of_relations_that_the_paper_and_the_released_code_have(relations: Relations) -> None:
+    enabled = {
+        name: [sum(one.is_enabled for one in many.values()) for many in (listed.simple, listed.composition)]
+        for name in get_args(RelationList)
+        if (listed := listed_relations(relations, name))
+    }
+    assert enabled == {"corrected": [152, 270], "paper": [150, 270], "released": [153, 270]}
+    assert not listed_relations(relations, "paper").simple["P54"].is_enabled

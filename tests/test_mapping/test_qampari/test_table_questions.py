@@ -319,6 +319,20 @@ def test_four_fifths_of_the_rows_with_a_page_are_proved_and_they_are_5_to_8(
         assert unkept["900"] == Unkept(TABLE_SIMPLE, "900", reason, n_pages, n_pages - n_unproved)
 
 
+def test_the_share_can_be_of_all_rows_those_without_a_page_too() -> None:
+    table = made_list(["Skåne län"] * 7)
+    unlinked = tuple(row._replace(key=row.key._replace(page_id=None, title=None)) for row in table.rows[5:])
+    table = table._replace(rows=(*table.rows[:5], *unlinked))
+
+    of_linked, _ = make_questions([table], made_proofs(table), seed=SEED, share_of="linked")
+    of_all, unkept = make_questions([table], made_proofs(table), seed=SEED, share_of="all")
+
+    assert len(of_linked) == 2
+    assert of_all == []
+    assert {one.reason for one in unkept} == {"share_too_low"}
+    assert make_questions([table], made_proofs(table), seed=SEED, keep=AnswerFilter(share=0.7), share_of="all")[0]
+
+
 def test_a_value_that_enough_rows_have_makes_a_question() -> None:
     table = made_list(["Skåne län"] * 5 + ["Blekinge"] * 4 + ["Halland"] * 6, key="Name")
     found, unkept = asked_questions(table)

@@ -22,6 +22,7 @@ from mapping.retrieval.benchmark import (
     scores_of,
 )
 from mapping.retrieval.benchmark_kind import MENTIONS, QUESTIONS, Score, Value
+from mapping.retrieval.layouts import layouts, paper_tables, tables_markdown
 from mapping.retrieval.queries import Benchmark, read_queries
 from mapping.sources import all_sources
 
@@ -153,3 +154,67 @@ def test_lists_of_questions_are_datasets_whatever_their_form(tmp_path: Path) -> 
     assert [one.name for one in datasets_of(str(tmp_path), "mine")] == ["mine/all", "mine/one _old_"]
     assert [one.answers for one in read_queries(str(tmp_path / "all.jsonl"))] == [("4",), ("4",)]
     assert [one.query_id for one in read_queries(str(tmp_path / "one (old).jsonl"))] == ["7.5"]
+
+
+def test_scores_have_the_layout_of_the_papers() -> None:
+    datasets = [
+        _dataset("nq/nq-dev", "nq", task="em"),
+        _dataset("nq/nq-train", "nq", task="em"),
+        Dataset("qampari/dev", "", "qampari", "qampari", ""),
+        Dataset("amber/human/qa", "", "amber", "human/qa", ""),
+    ]
+    scores = [
+        Score("nq/nq-dev", "bm25", "Rprec", 0.5, None, None, 8),
+        Score("nq/nq-train", "bm25", "Rprec", 0.25, None, None, 8),
+        Score("nq/nq-dev", "t5", "em", 0.125, None, None, 8),
+        Score("qampari/dev", "bm25", "ARECALL@25", 0.4, None, None, 3),
+        Score("amber/human/qa", "bm25", "entity_confusion tail", 0.1, None, None, 3),
+        Score("amber/human/qa", "bm25", "accuracy@1 head", 0.2, None, None, 3),
+    ]
+    tables = {one.title: one for one in paper_tables(datasets, ["bm25", "t5"], scores)}
+
+    assert list(tables) == [
+        *("KILT, table 3: answers", "KILT, table 4: pages", "KILT, table 5: both"),
+        "QAMPARI, table 3: answers",
+        "QAMPARI, table 4: retrieval",
+        "QAMPARI, table 5: answers by kind of question",
+        *("AmbER-H: retrieval at 1", "AmbER-H: entity confusion"),
+        *("AmbER-H: answers, end to end", "AmbER-H: retrieval at 20"),
+    ]
+    assert [row[0] for row in tables["QAMPARI, table 5: answers by kind of question"].rows] == ["FiD-BM25, MT (paper)"]
+    assert tables["AmbER-H: retrieval at 20"].rows == (("bm25", *[None] * 12), ("t5", *[None] * 12))
+    answers, pages = tables["KILT, table 3: answers"], tables["KILT, table 4: pages"]
+    assert pages.columns == (
+        *("system", "FEV", "AY2", "WnWi", "WnCw", "T-REx", "zsRE", "NQ", "HoPo", "TQA", "ELI5", "WoW"),
+    )
+    assert pages.rows[:2] == (
+        ("bm25, dev", *[None] * 6, 50.0, *[None] * 4),
+        ("bm25, train", *[None] * 6, 25.0, *[None] * 4),
+    )
+    assert [row[0] for row in pages.rows[2:]] == [
+        f"{name} (paper)" for name in ("DPR + BERT", "DPR", "Multi-task DPR", "Tf-idf", "RAG", "BLINK + flair")
+    ]
+    assert pages.rows[-1][7] == 24.52
+    assert answers.rows[0][:8] == ("t5, dev", *[None] * 6, 12.5)
+    assert tables["QAMPARI, table 4: retrieval"].rows[1][:3] == ("BM25 (paper)", 24.6, 37.4)
+    assert tables["AmbER-H: retrieval at 1"].columns[9:] == ("QA all", "QA head", "QA tail", "QA ∀")
+    assert tables["AmbER-H: retrieval at 1"].rows[0][9:] == (None, 20.0, None, None)
+    assert tables["AmbER-H: entity confusion"].rows == (("bm25", *[None] * 8, 10.0),)
+
+
+def test_tables_of_papers_have_every_figure_of_theirs() -> None:
+    """What stands in a paper's table is in the table of its layout."""
+    for layout in layouts():
+        own = {
+            (dataset, metric)
+            for (dataset, metric), figures in published().items()
+            for one in figures
+            if one.source == layout.source and dataset in {column.dataset for column in layout.columns}
+        }
+        assert own <= {(column.dataset, column.metric) for column in layout.columns}
+        assert bool(own) == bool(layout.source)
+
+
+def test_without_a_dataset_of_a_paper_there_is_no_table() -> None:
+    assert paper_tables([_dataset("own", "")], ["s"], [Score("own", "s", "Rprec", 0.5, None, None, 1)]) == []
+    assert "None of the datasets" in tables_markdown([])

@@ -15,7 +15,7 @@ import pytest
 
 from kbsource.errors import SetupError
 from kbsource.release.verify import verify
-from mapping.amber.records import ITEM, OUTCOMES, AmberOptions, Entity, Value, load_collections
+from mapping.amber.records import AMBER_CHOICES, ITEM, OUTCOMES, AmberOptions, Entity, Value, load_collections
 from mapping.entail.signal import ModelOptions
 from mapping.kinds import KINDS
 from pipelines.cli import main
@@ -52,9 +52,11 @@ def _lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def _check(output: str, seed: int, world: Releases, rules: AmberOptions, *names: str) -> dict[str, int]:
+def _check(
+    output: str, seed: int, world: Releases, rules: AmberOptions, *names: str, n_people: int = 150
+) -> dict[str, int]:
     """Compares a release with a second implementation that reads nothing of the product's; the number of sets."""
-    entities = {one.qid: _entity(one) for one in random_world(seed)[0] if one.aliases}
+    entities = {one.qid: _entity(one) for one in random_world(seed, n_people=n_people)[0] if one.aliases}
     n_sets = {}
     for plain in load_collections(None, names, rules.templates):
         labels = {pid: LABELS.get(pid, pid) for pid in plain.property_ids}
@@ -103,6 +105,36 @@ def test_with_every_option_too(world: Releases, tmp_path: Path) -> None:
     assert sum(_check(made.output, 1, world, rules).values()) > 5
 
 
+def test_as_the_paper_takes_its_choices_and_every_page_that_claims_an_item_is_gold(tmp_path: Path) -> None:
+    entities, texts = random_world(4, n_people=60)
+    further = {qid: [f"{qid} is here too.", *texts[other]] for qid, other in zip(list(texts)[::2], texts, strict=False)}
+    world = write_world(entities, texts, tmp_path / "world", further=further)
+    inputs = [str(world.kb), str(world.wikidata), str(world.pageviews)]
+    assert main(["amber", *inputs, "--output", str(tmp_path / "amber"), "--as", "paper"]) == 0
+
+    options = json.loads((tmp_path / "amber" / "manifest.json").read_bytes())["options"]
+    assert options["as"] == "paper"
+    assert {name: ({**options, **options["rules"]})[name] for name in AMBER_CHOICES["paper"]} == AMBER_CHOICES["paper"]
+    rules = AmberOptions(**options["rules"])
+    n_sets = _check(str(tmp_path / "amber"), 4, world, rules, n_people=60)
+    tuples = pq.read_table(tmp_path / "amber" / "tuples").to_pylist()
+    assert all(n_sets.values())
+    assert any(len(row["provenance"]) > 1 for row in tuples)
+    entities_of_sets = [
+        one for row in pq.read_table(tmp_path / "amber" / "sets").to_pylist() for one in row["entities"]
+    ]
+    assert {len(one["wikipedia"]) for one in entities_of_sets} == {1, 2}
+    assert verify(str(tmp_path / "amber"), KINDS, sources={"kb": str(world.kb)}).findings == ()
+
+
+def test_what_as_sets_cannot_be_set_otherwise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["amber", "kb", "wikidata", "views", "--output", str(tmp_path / "x"), "--as", "paper"]
+    assert main([*given, "--gap-on", "log10"]) == 2
+    assert "--as paper sets --gap-on to views, not to log10: leave out --gap-on or --as." in capsys.readouterr().err
+    with pytest.raises(SetupError, match="--as released sets --templates to released, not to corrected"):
+        AmberJobOptions("a", "b", "c", output="d", as_="released")
+
+
 def test_the_release_keeps_its_laws(world: Releases, made: MadeRelease) -> None:
     report = verify(made.output, KINDS, sources={"kb": str(world.kb)})
     assert report.findings == ()
@@ -128,6 +160,13 @@ def test_every_shared_name_is_told_of(made: MadeRelease) -> None:
         assert Counter(row["outcome"] for row in own) == Counter(report["names"])
         assert all(1 <= row["n_members"] <= row["n_bearers"] >= 2 for row in own)
     assert set(report["names"]) == set(OUTCOMES)
+
+
+def test_the_report_has_how_many_entities_have_as_many_views(made: MadeRelease) -> None:
+    views = [one.views for one in random_world(1)[0]]
+    popularity = made.report["popularity"]
+    assert [*map(int, popularity)] == sorted({1 << (one.bit_length() - 1) for one in views})
+    assert popularity == {least: sum(one >= int(least) for one in views) for least in popularity}
 
 
 def test_a_query_that_is_no_longer_what_its_tuple_gives_is_found(made: MadeRelease, tmp_path: Path) -> None:

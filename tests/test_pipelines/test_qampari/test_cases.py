@@ -198,6 +198,26 @@ def test_a_random_world_as_slow_and_obvious_code_has_it(
     assert Counter(one.outcome for one in expected.queries.values()).keys() <= OUTCOMES.keys()
 
 
+def test_compositions_of_all_simple_queries_as_slow_and_obvious_code_has_them(
+    random_world: World, tmp_path: Path
+) -> None:
+    given = {**RANDOM, "answer_filter": AnswerFilter(3, 8, 0.5), "composition_base": "all"}
+    relations = load_relations(str(random_world.relations))
+    expected, of_kept = (
+        Oracle(random_world.wikidata, random_world.kb, relations, **{**given, "composition_base": base})
+        for base in ("all", "kept")
+    )
+
+    check(run_job(options_for(random_world, tmp_path / "release", **given)), expected)
+
+    outcomes = {key: one.outcome for key, one in expected.queries.items()}
+    assert {*outcomes.values()} >= {"kept", "too_many_answers", "too_few_found"}
+    assert {key: one.outcome for key, one in of_kept.queries.items()}.items() <= outcomes.items()
+    further = [one for key, one in expected.queries.items() if key not in of_kept.queries]
+    assert any(one.outcome == "kept" for one in further)
+    assert {one.subset for one in further} == {COMPOSITION}
+
+
 def test_the_small_world_as_slow_and_obvious_code_has_it(world: World, made: MadeRelease) -> None:
     check(made, Oracle(world.wikidata, world.kb, load_relations(str(world.relations)), **CASES))
 

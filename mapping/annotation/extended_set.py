@@ -1,0 +1,195 @@
+"""QAMPARI's ExtendedSet: people look for answers of drawn test questions that the questions do not have yet.
+
+::
+
+    extended.jsonl | extended.csv    a question a line: qid, question_text, entities, answers, minutes
+    instructions.txt                 what counts as an answer
+    manifest.json                    names the release
+
+What comes back has ``qid``, ``answer_text``, ``found_in_url``, ``proof_text`` and perhaps ``worker``, a line for each
+answer that was found; a question for which nothing was found has one line without ``answer_text``.
+
+Source: QAMPARI (2022): 200 questions of the test set, twelve minutes for each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from heapq import nsmallest
+from statistics import fmean, median
+from typing import Any, Literal
+
+from kbsource.errors import RecordError
+from kbsource.files import join
+from kbsource.release.layout import check_output
+from kbsource.release.output import output_file
+from kbsource.release.reader import check_hashes
+from mapping.annotation.crowd import candidate_of
+from mapping.annotation.tasks import (
+    CROWD_TASKS,
+    EXTENDED,
+    EXTENDED_KEY,
+    INSTRUCTIONS,
+    Reject,
+    TaskSheet,
+    checked_folder,
+    read_lines,
+    read_said,
+    write_task_folder,
+)
+from mapping.options import AtLeast1, Checked, Name
+from mapping.passages.forms import json_line
+from mapping.qampari.kind import read_form
+from mapping.qampari.release import read_questions
+from mapping.qampari.selection import draw_key
+from mapping.sources.raw_records import Json, optional_text, text_at
+
+ExtendedForm = Literal["jsonl", "csv"]
+COLUMNS = ("worker", "answer_text", "found_in_url", "proof_text")
+_SHEET = TaskSheet(EXTENDED, "Which further answers does Wikipedia give?", (), "answers", (), answer_columns=COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendedOptions(Checked):
+    """Which questions are extended."""
+
+    questions: AtLeast1 = 200
+    """Test questions that are drawn."""
+    minutes: AtLeast1 = 12
+    """Time that is given for each."""
+    seed: Name = "qampari"
+    """Of the draw."""
+    form: ExtendedForm = "jsonl"
+    """Of the tasks: jsonl: one JSON object a line; csv: a row a task, with empty columns for what is found."""
+
+
+def instructions(minutes: int) -> str:
+    """What people are told."""
+    return f"""Find further answers to each question in the English Wikipedia. Spend about {minutes} minutes on each.
+
+- An answer counts if the running text of a page says it. Infoboxes and tables do not count.
+- Leave out the answers that are listed already, also under another name.
+- For each answer give its name, the address of the page, and the sentences that say it: a line or row each.
+- If you find no further answer, hand in the question once, without an answer.
+"""
+
+
+def export_extended(release: str, output: str, options: ExtendedOptions) -> dict[str, int]:
+    """Writes the tasks for drawn test questions into an empty folder and gives how many there are.
+
+    Raises:
+        SetupError: ``release`` is no finished QAMPARI release, or not as it was written; ``output`` is not empty.
+    """
+    manifest, _ = read_form(release)
+    check_output(output)
+    check_hashes(release, manifest.entries())
+    drawn = nsmallest(
+        options.questions,
+        (question for question in read_questions(release) if question.split == "test"),
+        key=lambda one: (draw_key(candidate_of(one), options.seed, "extended"), one.subset),
+    )
+    tasks = (
+        {
+            "qid": one.qid,
+            "question_text": one.released_text,
+            "entities": [entity.text for entity in one.entities],
+            "answers": [answer.text for answer in one.answers],
+            "minutes": options.minutes,
+        }
+        for one in drawn
+    )
+    names = (
+        {"qid": one.qid, "names": sorted({name for answer in one.answers for name in (answer.text, *answer.aliases)})}
+        for one in drawn
+    )
+    counts = {"questions": len(drawn), "answers": sum(len(one.answers) for one in drawn)}
+    write_task_folder(
+        CROWD_TASKS,
+        tasks,
+        _SHEET,
+        options.form,
+        hidden={
+            EXTENDED_KEY: map(json_line, names),
+            INSTRUCTIONS: instructions(options.minutes).encode().splitlines(keepends=True),
+        },
+        facts={"qampari": {"manifest_sha256": manifest.sha256}, "options": asdict(options), "counts": counts},
+        output=output,
+    )
+    return counts
+
+
+def import_extended(tasks: str, files: Sequence[str], output: str, *, reject: Reject) -> dict[str, Any]:
+    """Writes what was added to each question that somebody worked on, as ``kbsource evaluate qampari --extended`` takes
+    it, and gives how many answers were added.
+
+    Raises:
+        SetupError: the tasks are not as they were written, or a file is another one.
+    """
+    checked_folder(CROWD_TASKS, tasks)
+    known = {
+        text_at(line, "qid"): {_form(name) for name in line["names"]} for line in read_lines(join(tasks, EXTENDED_KEY))
+    }
+    added: dict[str, dict[str, Json]] = {}
+
+    def found(record: Json) -> tuple[str, Json | None] | None:
+        qid, text = text_at(record, "qid"), (optional_text(record, "answer_text") or "").strip()
+        if qid not in known:
+            raise RecordError("unknown_question", f"{qid!r}")
+        if not text:
+            # A row of a sheet that nobody filled in names no one either.
+            return (qid, None) if optional_text(record, "worker") else None
+        if _form(text) in known[qid]:
+            raise RecordError("known_answer", f"{qid!r} has {text!r} already")
+        if not (optional_text(record, "proof_text") or "").strip():
+            raise RecordError("no_proof", f"{qid!r}: {text!r} has no text that says it")
+        return qid, record
+
+    for qid, record in read_said(
+        files,
+        found,
+        fits=lambda record: {"qid", "answer_text"} <= record.keys(),
+        expected="answers with qid and answer_text",
+        stage="extended",
+        reject=reject,
+    ):
+        answers = added.setdefault(qid, {})
+        if record is not None:
+            answers.setdefault(_form(record["answer_text"]), record)
+    with output_file(output) as file:
+        for qid in known:
+            if qid in added:
+                file.write(_line({"qid": qid, "answer_list": [_answer(one) for one in added[qid].values()]}))
+    return {
+        "questions": {"asked": len(known), "done": len(added), "missing": len(known) - len(added)},
+        "added": added_answers([len(answers) for answers in added.values()]),
+    }
+
+
+def added_answers(numbers: Sequence[int]) -> dict[str, Any]:
+    """What was added to questions: how many of them got none, and median, mean and most of answers added."""
+    if not numbers:
+        return {"answers": 0, "share_of_none": None, "median": None, "mean": None, "most": None}
+    return {
+        "answers": sum(numbers),
+        "share_of_none": Counter(numbers)[0] / len(numbers),
+        "median": median(numbers),
+        "mean": fmean(numbers),
+        "most": max(numbers),
+    }
+
+
+def _form(name: str) -> str:
+    return " ".join(name.split()).casefold()
+
+
+def _answer(record: Mapping[str, Any]) -> Json:
+    text = " ".join(record["answer_text"].split())
+    proof = {"proof_text": record["proof_text"].strip(), "found_in_url": str(record.get("found_in_url") or "").strip()}
+    return {"answer_text": text, "aliases": [text], "proof": [proof]}
+
+
+def _line(record: Json) -> bytes:
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"

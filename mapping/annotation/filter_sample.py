@@ -1,0 +1,240 @@
+"""How many sentences the NLI filter of QAMPARI removes: a drawn sample, judged by people, then the two shares.
+
+::
+
+    validation.jsonl     as for verdicts on answers: task_id, question_text, answer_text, links, proofs; or CSV, Label
+                         Studio
+    filter_key.jsonl     not for those who judge: task_id, premise, hypothesis, where the sentence begins
+    instructions.txt     what counts
+
+The sample is drawn from a release that was made without a model, whose proofs are what the filter would be given.
+
+Source: QAMPARI (2022), section 3.2: the filter removes 70 % of the false positives and 7.5 % of the right alignments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from heapq import nsmallest
+from math import floor, inf, nextafter
+from typing import Annotated, Any, NamedTuple, Protocol
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from kbsource.errors import SetupError
+from kbsource.files import join
+from kbsource.identity import stable_sha256
+from kbsource.release.layout import check_output
+from kbsource.release.reader import check_hashes
+from mapping.annotation.crowd import (
+    CORRECT,
+    INCORRECT,
+    INSTRUCTIONS_TEXT,
+    Task,
+    judge,
+    read_verdicts,
+    shown_answer,
+)
+from mapping.annotation.tasks import (
+    CROWD_TASKS,
+    FILTER_KEY,
+    INSTRUCTIONS,
+    VALIDATION,
+    Reject,
+    TaskForm,
+    TaskSheet,
+    checked_folder,
+    read_lines,
+    write_task_folder,
+)
+from mapping.entail.signal import Pair, Refused, Verdict
+from mapping.options import AtLeast1, Checked, Name
+from mapping.passages.forms import json_line
+from mapping.qampari.evidence import LEAST_ENTAILMENT
+from mapping.qampari.kind import read_form
+from mapping.qampari.records import ProofText, Question, QuestionAnswer
+from mapping.qampari.release import read_questions
+from mapping.sources.raw_records import text_at
+
+PUBLISHED = {"incorrect_removed": 0.7, "correct_removed": 0.075}
+"""Shares that the paper reports."""
+MOST_LOST = 0.075
+_SHEET = TaskSheet(
+    VALIDATION,
+    "Does this text say that this is an answer?",
+    ("question_text", "answer_text", "links"),
+    "proofs",
+    (CORRECT, INCORRECT),
+    help="Only the text that is shown counts.",
+)
+_ID_CHARS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSampleOptions(Checked):
+    """What is drawn."""
+
+    answers: AtLeast1 = 200
+    """Proofs that are drawn."""
+    seed: Name = "qampari"
+    """Of the draw."""
+    form: TaskForm = "jsonl"
+    """Of the tasks: jsonl, csv or label-studio, as for kbsource qampari-tasks export."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterOptions(Checked):
+    """The filter that is looked at."""
+
+    least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = LEAST_ENTAILMENT
+    """A text is kept when its probability of entailment is above this."""
+
+
+class Model(Protocol):
+    """What judges pairs."""
+
+    def judge(self, pairs: Sequence[Pair]) -> Sequence[Verdict | Refused]:
+        """An answer to each pair."""
+
+
+class _Drawn(NamedTuple):
+    task_id: str
+    question: Question
+    answer: QuestionAnswer
+    proof: ProofText
+
+
+def export_filter_sample(release: str, output: str, options: FilterSampleOptions) -> dict[str, int]:
+    """Writes tasks about drawn proofs into an empty folder and gives how many there are.
+
+    Raises:
+        SetupError: ``release`` is no finished QAMPARI release, was made with a model, or has no proof of a fact;
+            ``output`` is not empty.
+    """
+    manifest, form = read_form(release)
+    check_output(output)
+    check_hashes(release, manifest.entries())
+    if manifest.facts.get("model") is not None:
+        raise SetupError(
+            f"{release} was made with a model, so that it has only what the filter keeps. Draw from one that was made "
+            "with kbsource qampari --model none."
+        )
+    n_proofs = 0
+
+    def proofs() -> Iterator[_Drawn]:
+        nonlocal n_proofs
+        for question in read_questions(release):
+            for answer in question.answers:
+                for proof in answer.proofs:
+                    if proof.hypothesis is not None:
+                        n_proofs += 1
+                        place = (str(proof.page_id), str(proof.element), str(proof.sentence_char))
+                        named = (question.subset, question.key, answer.text, proof.hypothesis, *place)
+                        yield _Drawn(stable_sha256(options.seed, "filter", *named)[:_ID_CHARS], question, answer, proof)
+
+    drawn = nsmallest(options.answers, proofs(), key=lambda one: one.task_id)
+    if not drawn:
+        raise SetupError(f"{release} has no proof of a fact of Wikidata, so there is nothing to draw.")
+    counts = {"proofs": n_proofs, "drawn": len(drawn)}
+    write_task_folder(
+        CROWD_TASKS,
+        (
+            {
+                "task_id": one.task_id,
+                "question_text": one.question.released_text,
+                **shown_answer(one.answer, (one.proof,), form),
+            }
+            for one in drawn
+        ),
+        _SHEET,
+        options.form,
+        hidden={
+            FILTER_KEY: (
+                json_line(
+                    {
+                        "task_id": one.task_id,
+                        "premise": one.proof.text,
+                        "hypothesis": one.proof.hypothesis,
+                        "sentence_char": one.proof.sentence_char - one.proof.start_char,
+                    }
+                )
+                for one in drawn
+            ),
+            INSTRUCTIONS: INSTRUCTIONS_TEXT.encode().splitlines(keepends=True),
+        },
+        facts={"qampari": {"manifest_sha256": manifest.sha256}, "options": asdict(options), "counts": counts},
+        output=output,
+    )
+    return counts
+
+
+def report_filter(
+    tasks: str, verdicts: Sequence[str], model: Model, options: FilterOptions, *, reject: Reject
+) -> dict[str, Any]:
+    """What the filter does to the sample: the shares of correct and incorrect proofs that it removes; and the highest
+    threshold that removes no more than 7.5 % of the correct ones.
+
+    Raises:
+        SetupError: the tasks are no such sample, or a file is another one, or no proof was judged.
+    """
+    checked_folder(CROWD_TASKS, tasks)
+    key = {text_at(line, "task_id"): line for line in read_lines(join(tasks, FILTER_KEY))}
+    known = {task_id: Task("", is_wrong=False) for task_id in key}
+    final = judge(read_verdicts(verdicts, known, reject), known, ()).final
+    judged = [task_id for task_id in key if task_id in final]
+    if not judged:
+        raise SetupError(
+            f"none of the {len(key):,} proofs of {tasks} has a verdict; give files of task_id and verdict."
+        )
+    pairs = [
+        Pair(line["premise"], line["hypothesis"], (line["sentence_char"], len(line["premise"])))
+        for line in map(key.__getitem__, judged)
+    ]
+    # What a model refuses is no proof, as when questions are made.
+    given = [answer.entailment if isinstance(answer, Verdict) else 0.0 for answer in model.judge(pairs)]
+    correct = [value for task_id, value in zip(judged, given, strict=True) if final[task_id]]
+    incorrect = [value for task_id, value in zip(judged, given, strict=True) if not final[task_id]]
+    best = best_threshold(correct)
+    return {
+        "proofs": {
+            "judged": len(judged),
+            "missing": len(key) - len(judged),
+            "correct": len(correct),
+            "incorrect": len(incorrect),
+        },
+        "threshold": options.least_entailment,
+        **removed(correct, incorrect, options.least_entailment),
+        "published": PUBLISHED,
+        "best": None if best is None else {"threshold": best, **removed(correct, incorrect, best)},
+    }
+
+
+def removed(correct: Sequence[float], incorrect: Sequence[float], threshold: float) -> dict[str, float | None]:
+    """The shares of some proofs that are not above a threshold, and the share of correct ones before and after.
+
+    >>> removed([0.9, 0.5, 0.1], [0.05, 0.4], 0.1)["correct_removed"]
+    0.3333333333333333
+    """
+    gone, left = ([value <= threshold for value in own] for own in (incorrect, correct))
+    n_left = left.count(False) + gone.count(False)
+    return {
+        "incorrect_removed": sum(gone) / len(gone) if gone else None,
+        "correct_removed": sum(left) / len(left) if left else None,
+        "correct_before": len(correct) / (len(correct) + len(incorrect)) if correct or incorrect else None,
+        "correct_after": left.count(False) / n_left if n_left else None,
+    }
+
+
+def best_threshold(correct: Sequence[float]) -> float | None:
+    """The highest threshold below 1 that removes at most ``MOST_LOST`` of the correct proofs; None without any.
+
+    >>> best_threshold([0.5, 0.2, 0.9]) < 0.2, best_threshold([])
+    (True, None)
+    """
+    if not correct:
+        return None
+    ordered = sorted(correct)
+    kept = ordered[min(floor(MOST_LOST * len(ordered)), len(ordered) - 1)]
+    return max(nextafter(kept, -inf), 0.0)

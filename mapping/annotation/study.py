@@ -1,0 +1,372 @@
+"""AmbER's user study: which of three pages of a set is a query about, and which words of it answer.
+
+A query is shown with its gold page and the pages of two other entities of its set. People choose a page and mark the
+answer in it. Systems are scored over the same three pages, in the order of their runs.
+
+::
+
+    tasks.jsonl | tasks.csv | tasks.json, tasks.xml    query_id, question and the pages, numbered
+    passages.jsonl                                     the pages: passage_id, wikipedia_id, wikipedia_title, text
+    key.jsonl                                          not for those who choose: answers, pages, gold page, head or tail
+
+What comes back has ``query_id``, ``worker_id``, ``label`` (the number of a page, or ``none``) and ``highlight``.
+
+Source: Chen et al. (2021), whose study is described in words: queries of AmbER-H, each with three pages of its set.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from heapq import nsmallest
+from typing import Any, NamedTuple
+
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import base_name, join
+from kbsource.identity import stable_sha256
+from kbsource.kilt import kilt_texts
+from kbsource.lookup import KnowledgeSource
+from kbsource.records import BadRecord
+from kbsource.release.layout import check_output
+from kbsource.release.manifest import code_facts, input_files
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.writer import write_lines, write_rejected
+from mapping.amber.sets import N_TOKENS
+from mapping.annotation.tasks import (
+    CAMPAIGN,
+    CAMPAIGN_TASKS,
+    JUDGEMENTS,
+    KEY,
+    PASSAGES,
+    STUDY,
+    TASKS,
+    Reject,
+    TaskForm,
+    TaskSheet,
+    checked_folder,
+    copy_lines,
+    place_of,
+    read_lines,
+    read_said,
+    write_task_folder,
+)
+from mapping.metrics.amber import parse_prediction
+from mapping.metrics.answers import answer_form
+from mapping.metrics.evaluation import Mean
+from mapping.options import AtLeast1, Checked, Name
+from mapping.passages.forms import json_line
+from mapping.sources.raw_records import (
+    Json,
+    check_shape,
+    digits_or_text,
+    iter_records,
+    object_at,
+    objects_at,
+    text_at,
+)
+
+N_PAGES = 3
+NONE = "none"
+LABELS = (*(str(number) for number in range(1, N_PAGES + 1)), NONE)
+_SHEET = TaskSheet(
+    TASKS,
+    "Which of the pages is the question about? Choose its number, and mark the answer in it.",
+    ("question",),
+    "pages",
+    LABELS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StudyOptions(Checked):
+    """Which queries are shown, and how much of their pages."""
+
+    queries: AtLeast1 = 100
+    """Queries that are drawn."""
+    words: AtLeast1 = N_TOKENS
+    """Words that are shown of each page, from its beginning."""
+    seed: Name = "amber"
+    """Of every draw."""
+
+
+class Asked(NamedTuple):
+    """A query with the pages that are shown."""
+
+    query_id: str
+    question: str
+    answers: tuple[str, ...]
+    is_head: bool
+    page_ids: tuple[str, ...]  # in the order in which they are shown
+    gold: int  # place of the gold page among them
+
+
+def queries_of_set(record: Json, seed: str) -> Iterator[Asked | None]:
+    """The queries of an AmbER set with three of its pages; None for one whose set has too few.
+
+    Raises:
+        RecordError: the record is no AmbER set, or a query is a claim, which nothing in a page answers.
+    """
+    named = object_at(record, "qids")
+    pages = {qid: _page_ids(object_at(named, qid), "wikipedia") for qid in named}
+    for qid, entity in named.items():
+        for query in objects_at(entity, "queries"):
+            query_id, output = text_at(query, "id"), query.get("output")
+            output = output[0] if isinstance(output, list) and output else output
+            if not isinstance(output, dict) or not isinstance(output.get("answer"), list):
+                raise RecordError("wrong_type", f"{query_id!r} has no answers; give questions or slots, not claims")
+            gold = _page_ids(output, "provenance")
+            others = [own[0] for other, own in pages.items() if other != qid and own and own[0] not in gold]
+            others = sorted(dict.fromkeys(others), key=lambda page: stable_sha256(seed, "page", query_id, page))
+            if not gold or len(others) < N_PAGES - 1:
+                yield None
+                continue
+            shown = sorted(
+                [gold[0], *others[: N_PAGES - 1]], key=lambda page: stable_sha256(seed, "order", query_id, page)
+            )
+            answers = tuple(dict.fromkeys(map(str, output["answer"])))
+            is_head = bool(entity.get("is_head"))
+            yield Asked(query_id, text_at(query, "input"), answers, is_head, tuple(shown), shown.index(gold[0]))
+
+
+def _page_ids(record: Json, key: str) -> list[str]:
+    return [digits_or_text(one, "wikipedia_id") for one in objects_at(record, key)]
+
+
+def write_study(
+    sets: str, source: KnowledgeSource, output: str, options: StudyOptions, form: TaskForm, *, reject: Reject
+) -> dict[str, int]:
+    """Writes the tasks of a study into an empty folder and gives counts.
+
+    Args:
+        sets: file of AmbER sets, of questions or slots.
+        source: has the pages.
+
+    Raises:
+        SetupError: the file is another one, no query can be shown, or ``output`` is not empty.
+    """
+    check_output(output)
+    check_shape(
+        sets, iter_records(sets), lambda record: record.keys() >= {"name", "qids"}, expected="AmbER sets (name, qids)"
+    )
+    counts = Counter[str](queries=0, too_few_pages=0, page_not_in_release=0, drawn=0)
+
+    def every() -> Iterator[Asked]:
+        for raw in iter_records(sets):
+            with raw.told(reject, stage="set"):
+                for asked in queries_of_set(raw.parse(), options.seed):
+                    counts["queries"] += 1
+                    if asked is None:
+                        counts["too_few_pages"] += 1
+                    elif any(_shown_page(source, page_id, 1) is None for page_id in asked.page_ids):
+                        counts["page_not_in_release"] += 1
+                    else:
+                        yield asked
+
+    drawn = nsmallest(options.queries, every(), key=lambda asked: stable_sha256(options.seed, "query", asked.query_id))
+    if not drawn:
+        raise SetupError(
+            f"{sets}: no query can be shown with {N_PAGES} pages: {counts['queries']:,} queries, of which "
+            f"{counts['too_few_pages']:,} are of sets with fewer pages, and {counts['page_not_in_release']:,} have a "
+            "page that the release lacks."
+        )
+    counts["drawn"] = len(drawn)
+    texts: dict[str, tuple[str, str]] = {}
+    for page_id in (page_id for asked in drawn for page_id in asked.page_ids):
+        found = _shown_page(source, page_id, options.words)
+        assert found is not None
+        texts[page_id] = found
+    tasks = (
+        {
+            "query_id": asked.query_id,
+            "question": asked.question,
+            "pages": [
+                {"number": str(number), "title": texts[page_id][0], "text": texts[page_id][1]}
+                for number, page_id in enumerate(asked.page_ids, 1)
+            ],
+        }
+        for asked in drawn
+    )
+    passages = (
+        {"passage_id": page_id, "wikipedia_id": page_id, "wikipedia_title": title, "text": text}
+        for page_id, (title, text) in sorted(texts.items())
+    )
+    write_task_folder(
+        CAMPAIGN_TASKS,
+        tasks,
+        _SHEET,
+        form,
+        hidden={PASSAGES: map(json_line, passages), KEY: (json_line(asked._asdict()) for asked in drawn)},
+        facts={
+            "inputs": [asdict(file) for file in input_files([sets])],
+            "options": {**asdict(options), "form": form, "about": STUDY},
+            "counts": dict(counts),
+        },
+        output=output,
+    )
+    return dict(counts)
+
+
+def _shown_page(source: KnowledgeSource, page_id: str, n_words: int) -> tuple[str, str] | None:
+    """Title and beginning of a page; None where the release has none, or it has no text."""
+    page = source.by_id(int(page_id)) if page_id.isascii() and page_id.isdecimal() else None
+    if page is None:
+        return None
+    words = " ".join(
+        text.replace("Section::::", "").replace("BULLET::::", "") for text in kilt_texts(page)[0][1:]
+    ).split()
+    return (page.title, " ".join(words[:n_words])) if words else None
+
+
+def import_choices(tasks: str, files: Sequence[str], output: str) -> dict[str, int]:
+    """Writes what people chose into an empty folder and gives counts; as ``campaign.import_judgements``."""
+    manifest = checked_folder(CAMPAIGN_TASKS, tasks)
+    check_output(output)
+    texts = {line["passage_id"]: line["text"] for line in read_lines(join(tasks, PASSAGES))}
+    shown = {line["query_id"]: line["page_ids"] for line in read_lines(join(tasks, KEY))}
+    counts: Counter[str] = Counter(judgements=0, unanswered=0)
+    rejected: list[BadRecord] = []
+    labels: dict[tuple[str, str], str] = {}
+
+    def choice(record: Json) -> bytes | None:
+        is_answered = bool(record.get("label"))
+        row = _choice(record, texts, shown, labels) if is_answered else None
+        counts["judgements" if is_answered else "unanswered"] += 1
+        return None if row is None else json_line(row)
+
+    choices = read_said(
+        files,
+        choice,
+        fits=lambda record: "query_id" in record,
+        expected="choices of pages (query_id, worker_id, label, highlight)",
+        stage="judgement",
+        reject=rejected.append,
+    )
+    with ReleaseFolder(output, kind=CAMPAIGN):
+        entries = [write_lines(choices, JUDGEMENTS, output=output), *copy_lines(tasks, (PASSAGES, KEY), output=output)]
+        entries.append(write_rejected(rejected, output=output))
+        counts["rejected"] = len(rejected)
+        facts = {
+            "tasks": {"manifest_sha256": manifest.sha256},
+            "inputs": [asdict(file) for file in input_files(files)],
+            "options": {"about": STUDY},
+            "counts": dict(counts),
+            "code": code_facts(),
+        }
+        commit(CAMPAIGN, CAMPAIGN.listing(entries, facts), output)
+    return dict(counts)
+
+
+def _choice(
+    record: Json, texts: Mapping[str, str], shown: Mapping[str, Sequence[str]], said: dict[tuple[str, str], str]
+) -> dict[str, Any]:
+    query_id, worker_id = text_at(record, "query_id"), digits_or_text(record, "worker_id")
+    label = digits_or_text(record, "label").strip().lower()
+    if query_id not in shown:
+        raise RecordError("unknown_question", f"there is no query {query_id!r}")
+    if label not in LABELS:
+        raise RecordError("unknown_label", f"{label!r}; known are {', '.join(LABELS)}")
+    if said.setdefault((query_id, worker_id), label) != label:
+        raise RecordError("conflicting_label", f"worker {worker_id!r} chose otherwise for {query_id!r}")
+    page_id = None if label == NONE else shown[query_id][int(label) - 1]
+    row: dict[str, Any] = {"query_id": query_id, "worker_id": worker_id, "label": label, "page_id": page_id}
+    highlight = str(record.get("highlight") or "").strip()
+    if highlight and page_id is not None:
+        start, end = place_of(highlight, texts[page_id])
+        row |= {"highlight": texts[page_id][start:end], "start_char": start, "end_char": end}
+    return row
+
+
+class _Scores:
+    """Document accuracy and exact match, over all queries, those about heads and those about tails."""
+
+    def __init__(self) -> None:
+        self._means: defaultdict[str, defaultdict[str, Mean]] = defaultdict(lambda: defaultdict(Mean))
+
+    def add(self, query: Mapping[str, Any], page_id: str | None, answer: str | None) -> None:
+        """Counts what was chosen for a query."""
+        gold = query["page_ids"][query["gold"]]
+        for part in ("all", "head" if query["is_head"] else "tail"):
+            self._means["document_accuracy"][part].add(float(page_id == gold))
+            if answer is not None:
+                self._means["em"][part].add(float(is_answer(answer, query["answers"])))
+
+    def values(self) -> dict[str, dict[str, float]]:
+        """Means by metric and part, 0 to 1."""
+        return {
+            metric: {part: mean.total / mean.n for part, mean in sorted(parts.items())}
+            for metric, parts in self._means.items()
+        }
+
+
+def is_answer(said: str, answers: Iterable[str]) -> bool:
+    """Whether a text is an answer, in the normal form of AmbER's evaluation.
+
+    >>> is_answer("the Vietnam-War", ["Vietnam War"]), is_answer("", ["The"])
+    (True, False)
+    """
+    form = answer_form(said.replace("-", " "))
+    return bool(form) and any(form == answer_form(one.replace("-", " ")) for one in answers)
+
+
+def report_study(folder: str, runs: Sequence[str], *, reject: Reject) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The scores of people and of systems over the same pages, as JSON, and what was chosen for each query.
+
+    A judgement without a highlight has no exact match. Of a run the first of the three pages that it found is its
+    choice; a query of which it found none counts as wrong, and is counted.
+
+    Args:
+        folder: of a study that was taken in.
+        runs: files of predictions.
+    """
+    manifest = checked_folder(CAMPAIGN, folder)
+    key = {line["query_id"]: line for line in read_lines(join(folder, KEY))}
+    chosen: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in read_lines(join(folder, JUDGEMENTS)):
+        chosen.setdefault((row["query_id"], row["worker_id"]), row)
+    people, workers = _Scores(), defaultdict[str, _Scores](_Scores)
+    by_query: dict[str, dict[str, Any]] = {
+        query_id: {"query_id": query_id, "is_head": query["is_head"], "chosen": {}, "systems": {}}
+        for query_id, query in key.items()
+    }
+    for (query_id, worker), row in sorted(chosen.items()):
+        for scores in (people, workers[worker]):
+            scores.add(key[query_id], row["page_id"], row.get("highlight", ""))
+        is_right = row["page_id"] == key[query_id]["page_ids"][key[query_id]["gold"]]
+        by_query[query_id]["chosen"][worker] = {"is_right": is_right, "highlight": row.get("highlight")}
+    systems = {base_name(run): _score_run(run, key, by_query, reject) for run in runs}
+    n_judged = sum(bool(one["chosen"]) for one in by_query.values())
+    summary = {
+        "queries": {"asked": len(key), "judged": n_judged, "unjudged": len(key) - n_judged},
+        "people": {"judgements": len(chosen), **people.values()},
+        "workers": {name: scores.values() for name, scores in sorted(workers.items())},
+        "systems": systems,
+        "rejected": manifest.facts["counts"]["rejected"],
+    }
+    return summary, list(by_query.values())
+
+
+def _score_run(
+    run: str, key: Mapping[str, Mapping[str, Any]], by_query: Mapping[str, dict[str, Any]], reject: Reject
+) -> dict[str, Any]:
+    check_shape(
+        run, iter_records(run), lambda record: record.keys() >= {"id", "output"}, expected="predictions (id, output)"
+    )
+    found: dict[str, tuple[str | None, str | None]] = {}
+    for raw in iter_records(run):
+        with raw.told(reject, stage="run"):
+            record = raw.parse()
+            query_id = digits_or_text(record, "id")
+            if query_id in key and query_id not in found:
+                given = parse_prediction(record)
+                page_id = next((page for page in given.pages if page in key[query_id]["page_ids"]), None)
+                found[query_id] = page_id, given.answer
+    scores = _Scores()
+    has_answers = any(answer is not None for _, answer in found.values())
+    for query_id, query in key.items():
+        page_id, answer = found.get(query_id, (None, None))
+        scores.add(query, page_id, (answer or "") if has_answers else None)
+        is_right = page_id == query["page_ids"][query["gold"]]
+        by_query[query_id]["systems"][base_name(run)] = {"is_right": is_right, "answer": answer}
+    n_found = sum(page_id is not None for page_id, _ in found.values())
+    return {"found_a_page": n_found, "without_prediction": len(key) - len(found), **scores.values()}
