@@ -551,7 +551,7 @@ class ReadOptions(Checked):
     reader: Annotated[ReaderOptions, FLAT]
     form: ReadForm = "read"
     """closed: the question alone; read: one prompt with as many passages as fit; fid: Fusion-in-Decoder, for seq2seq
-    models; pig: each passage by itself, the answers united."""
+    models; pig: each passage by itself, the answers united; best: each passage by itself, the most probable answer."""
     retrieved: File | None = None
     """Passages of the questions, as kbsource search writes them, with their texts."""
     passages_key: Annotated[Literal["ctxs", "positive_ctxs"], Parameter("--contexts")] = "ctxs"
@@ -561,6 +561,18 @@ class ReadOptions(Checked):
     """Passages of a question at most."""
     prompt: File | None = None
     """Prompt of the form, TOML with prompt and passage; by default that of the package."""
+    template_seed: Name | None = None
+    """Ask for a slot by one of the record's template_questions, drawn by this seed and the record's id."""
+    kb: Release | None = None
+    """Release of pages: the provenance of a linked mention is the page that has the answer as its title."""
+    redirects: bool = False
+    """The answer to a linked mention may be the title of a redirect."""
+
+    def __post_init__(self) -> None:
+        """Raises SetupError, as ``check_options`` and for options that do not go together."""
+        check_options(self)
+        if self.redirects and self.kb is None:
+            raise SetupError("--redirects needs --kb, the release that has them.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def prediction_line(query: Query, hits: Sequence[Hit], answer: str | None = None
         {
             "wikipedia_id": hit.page_id,
             "title": hit.title,
-            **({"text": hit.text} if hit.passage_id or is_read else {}),
+            **({"text": hit.text} if hit.passage_id or (is_read and hit.text) else {}),
             **({} if is_read else {"score": f"{hit.score:.6f}"}),
             **({"passage_id": hit.passage_id} if hit.passage_id else {}),
         }

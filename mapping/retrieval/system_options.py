@@ -27,9 +27,10 @@ Pooling = Literal["cls", "mean", "pooler"]
 TextForm = Literal["plain", "pair", "blink"]
 """What an encoder reads of a passage: title and text as two lines, as two segments (DPR), or with BLINK's mark between
 them."""
-ReadForm = Literal["closed", "read", "fid", "pig"]
-"""How a model reads: the question alone; passages one behind the other; Fusion-in-Decoder; each passage by itself."""
-GENERATOR = "mapping.retrieval.reader:Generator"
+ReadForm = Literal["closed", "read", "fid", "pig", "best"]
+"""How a model reads: the question alone; passages one behind the other; Fusion-in-Decoder; each passage by itself, with
+all answers or the most probable one."""
+GENERATOR = "mapping.retrieval.generator:Generator"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ FOUND = [
     for number in range(40)
 ]
 
+GOLD = {"answer": "Halvane Isles", "provenance": [{"wikipedia_id": "12", "title": "Halvane Isles"}]}
+
 
 def _read(
     folder: Path,
@@ -86,6 +88,62 @@ def test_predictions_of_lists_are_evaluated_with_their_passages(
     assert (said["reader"]["recall"], said["reader"]["precision"], said["arecall"]["10"]) == (0.5, 0.5, 0.5)
 
 
+def test_a_linked_mention_has_the_page_of_its_answer_as_provenance(
+    tmp_path: Path, release: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = ["Halvane", "Halvane Isles", "halvane Isles", "Sorn and nothing else", "42", ""]
+    questions = [
+        {"id": str(n), "input": f"x [START_ENT] <<{one}>> [END_ENT]", "output": [GOLD]} for n, one in enumerate(answers)
+    ]
+    plain = {"id": "plain", "input": "<<Halvane Isles>>", "output": [GOLD]}
+    _, without = _read(tmp_path, questions, form="closed")
+    assert [one["output"] for one in without] == [[{"answer": one, "provenance": []}] for one in answers]
+    for redirects, found in ((False, 1), (True, 2)):
+        options: dict[str, Any] = {"kb": str(release), "redirects": redirects, "output": f"{redirects}.jsonl"}
+        made, lines = _read(tmp_path, [*questions, plain], form="closed", **options)
+        assert made == (7, 0, 0, [])
+        assert [one["output"][0]["answer"] for one in lines] == [*answers, "Halvane Isles"]  # as they are written
+        pages = [one["output"][0]["provenance"] for one in lines]
+        assert pages[1] == [{"wikipedia_id": "12", "title": "Halvane Isles"}]
+        assert pages[0] == (pages[1] if redirects else [])
+        assert pages[2:] == [[]] * 5  # exactly the title; and only a mention is linked
+        gold, path = tmp_path / "questions.jsonl", tmp_path / f"{redirects}.jsonl"
+        assert main(["evaluate", "kilt", str(gold), str(path), "--json"]) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert said["kilt"]["KILT-accuracy"] == pytest.approx(1 / 7)
+        assert said["retrieval"]["Rprec"] == pytest.approx(found / 7)
+    _read(tmp_path, [*questions, plain], form="closed", runner="local-multi", **options | {"output": "two.jsonl"})
+    assert (tmp_path / "two.jsonl").read_bytes() == path.read_bytes()
+
+
+def test_slots_are_asked_by_a_template_question(tmp_path: Path) -> None:
+    slots: list[dict[str, Any]] = [
+        {
+            "id": f"q{n}",
+            "input": f"T{n} [SEP] x",
+            "meta": {"template_questions": [f"<<a{n}>>", f"<<b{n}>>", f"<<c{n}>>"]},
+        }
+        for n in range(40)
+    ]
+    bare = [
+        {"id": "bare", "input": "<<T>> [SEP] x"},
+        {"id": "bad", "input": "x", "meta": {"template_questions": [1, {}]}},
+    ]
+    told = io.StringIO()
+    made, lines = _read(tmp_path, [*slots, *bare], form="closed", template_seed="s", told=told)
+    assert (made[0], [(one.key, one.reason) for one in made[3]]) == (41, [("line 42", "wrong_type")])
+    assert [one["input"] for one in lines] == [one["input"] for one in (*slots, bare[0])]
+    answers = [one["output"][0]["answer"] for one in lines]
+    assert {one[0] for one in answers[:40]} == {"a", "b", "c"}
+    assert answers[40] == "T"
+    assert "1 question without template_questions: asked by the input instead." in told.getvalue()
+    given: dict[str, Any] = {"form": "closed", "runner": "local-multi"}
+    _read(tmp_path, [*slots, *bare], template_seed="s", output="two.jsonl", **given)
+    assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
+    _read(tmp_path, [*slots, *bare], template_seed="other", output="other.jsonl", **given)
+    assert (tmp_path / "other.jsonl").read_bytes() != (tmp_path / "out.jsonl").read_bytes()
+
+
 def test_what_cannot_be_used_is_told_and_the_others_are_answered(tmp_path: Path) -> None:
     long = {"id": "long", "input": "one two three four five six seven eight nine ten"}
     found = [*FOUND[:1], "{no json", {"id": "other", "output": []}, FOUND[0]]
@@ -123,6 +181,8 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         ({"form": "fid", "model": "plain"}, "has no encoder"),
         ({"prompt": "none.toml"}, "none.toml"),
         ({"questions": [{"x": 1}]}, "has no questions"),
+        ({"redirects": True}, "--redirects needs --kb"),
+        ({"kb": "none"}, "none"),
     ],
 )
 def test_a_reader_that_cannot_be_is_told(tmp_path: Path, given: dict[str, Any], said: str) -> None:
