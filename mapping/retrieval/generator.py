@@ -1,27 +1,35 @@
-"""A generating model of transformers that reads prompts: seq2seq or causal, from files that run no code.
+"""A generating model of transformers that reads prompts: seq2seq, causal or RAG's, from files that run no code.
 
 It writes greedily. Nothing of a model's generation settings counts but its special tokens: no sampling, no beams, no
 penalties. On the CPU a process computes with one thread, so that what is written depends neither on the cores nor on
 who else has them; many prompts take as many workers.
 
-Source: Izacard and Grave, Leveraging Passage Retrieval with Generative Models for Open Domain Question Answering
-(2021).
+Of a folder of RAG, as transformers saves ``RagSequenceForGeneration`` and ``RagTokenForGeneration``, the generator is
+used with its tokenizer: passages and their scores are found by ``kbsource search``.
+
+Sources: Izacard and Grave, Leveraging Passage Retrieval with Generative Models for Open Domain Question Answering
+(2021); Lewis et al., Retrieval-Augmented Generation for Knowledge-Intensive NLP Tasks (2020), section 2.5.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from kbsource.errors import SetupError
+from kbsource.identity import stable_sha256
 from mapping.entail.model import check_whole, like_lengths, torch_device
 from mapping.entail.signal import ModelOptions, digest_of, load_library, model_folder, model_sha256, opening
-from mapping.retrieval.reader import Written
+from mapping.retrieval.reader import WeightedTexts, Written
+from mapping.retrieval.reader_models import check_head
 from mapping.retrieval.system_options import ReaderOptions
 
 _PURPOSE = "kbsource read"
 _UNBOUNDED = 10**6
+RAG_TOKENIZER = "generator_tokenizer"
+"""Folder of the tokenizer in one of RAG, whose question encoder has another."""
 DECIMALS = 5
 """Of scores: their last digits depend on what is computed beside them."""
 
@@ -42,13 +50,20 @@ class Generator:
         given = {"trust_remote_code": False, "local_files_only": True, **files}
         with opening(options.model, "this is no reader that can be opened"):
             config = transformers.AutoConfig.from_pretrained(folder, **given)
-            self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **given)
-            self.can_fuse = bool(config.is_encoder_decoder)
+            check_head(options.model, config, "read")
+            is_rag = config.model_type == "rag"
+            own = {"config": config.generator, "subfolder": RAG_TOKENIZER} if is_rag else {}
+            self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **given, **own)
+            self.can_fuse = is_rag or bool(config.is_encoder_decoder)
             kind = transformers.AutoModelForSeq2SeqLM if self.can_fuse else transformers.AutoModelForCausalLM
+            if is_rag:
+                kind = transformers.RagSequenceForGeneration  # RAG-Token has the same weights
             weights = {} if files else {"use_safetensors": True}
             dtype = getattr(torch, options.precision)
             model, found = kind.from_pretrained(folder, dtype=dtype, output_loading_info=True, **given, **weights)
         check_whole(options.model, found["missing_keys"])
+        if is_rag:
+            model, config = model.rag.generator, config.generator
         if not getattr(self._tokenizer, "is_fast", False):
             raise SetupError(f"{options.model}: needs a fast tokenizer (tokenizer.json).")
         if self._tokenizer.pad_token is None:
@@ -60,6 +75,7 @@ class Generator:
         self._model = model.to(self._device).eval()
         settings = model.generation_config.to_dict()
         marks = {name: value for name, value in settings.items() if name.endswith("_token_id")}
+        marks.pop("forced_eos_token_id", None)  # would end an answer that is cut, and change nothing else
         marks["pad_token_id"] = self._tokenizer.pad_token_id
         self._settings = transformers.GenerationConfig(
             do_sample=False, num_beams=1, max_new_tokens=options.new_tokens, **marks
@@ -68,6 +84,7 @@ class Generator:
         self._model.generation_config = self._settings
         ends = marks.get("eos_token_id")
         self._ends = frozenset(ends if isinstance(ends, list) else [ends])
+        self._start, self._first = marks.get("decoder_start_token_id"), marks.get("forced_bos_token_id")
         self._new_tokens, self._batch_tokens = options.new_tokens, options.batch_tokens
         positions = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
         limit = min(one for one in (self._tokenizer.model_max_length, positions, _UNBOUNDED) if one)
@@ -103,6 +120,88 @@ class Generator:
         that the model's settings force count 0."""
         found = self._generated(dict(enumerate(prompts)), is_scored=True)
         return [Written(self._decoded(ids), score) for ids, score in (found[place] for place in range(len(prompts)))]
+
+    def write_marginal(self, prompts: Sequence[WeightedTexts], *, by_token: bool) -> list[str]:
+        """What is most probable over all texts of each, by the sum over the texts of what each one makes it.
+
+        By token that is the next token at every step (RAG-Token). Else it is one of the answers that the model writes
+        by a single text, for each of which all texts are heard (RAG-Sequence, thorough decoding). Tokens that the
+        model's settings force are certain.
+        """
+        if by_token:
+            with self._torch.inference_mode():
+                return [self._decoded(self._by_token(*one)) for one in prompts]
+        texts = [(number, text) for number, (own, _) in enumerate(prompts) for text in own]
+        found = self._generated({place: text for place, (_, text) in enumerate(texts)})
+        candidates: list[dict[tuple[int, ...], None]] = [{} for _ in prompts]
+        for place, (number, _) in enumerate(texts):
+            candidates[number][tuple(found[place][0])] = None
+        written = []
+        with self._torch.inference_mode():
+            for (own, weights), answers in zip(prompts, candidates, strict=True):
+                scores = self._marginals(own, weights, list(answers)) if len(answers) > 1 else [0.0]
+                best = max(range(len(scores)), key=scores.__getitem__)  # of equal ones the first
+                written.append(self._decoded(list(answers)[best]))
+        return written
+
+    def _by_token(self, texts: Sequence[str], weights: Sequence[float]) -> list[int]:
+        torch = self._torch
+        states, mask = self._encoded(texts)
+        shares = torch.tensor(weights, dtype=torch.float32, device=self._device)[:, None]
+        ids: list[int] = []
+        last, past = self._start, None
+        while len(ids) < self._new_tokens:
+            found = self._model(
+                encoder_outputs=states,
+                attention_mask=mask,
+                decoder_input_ids=torch.full((len(texts), 1), last, device=self._device),
+                past_key_values=past,
+                use_cache=True,
+            )
+            past = found.past_key_values
+            scores = (found.logits[:, -1].float().log_softmax(-1) + shares).logsumexp(0)
+            last = self._first if not ids and self._first is not None else int(scores.argmax())
+            ids.append(last)
+            if last in self._ends:
+                break
+        return ids
+
+    def _marginals(
+        self, texts: Sequence[str], weights: Sequence[float], answers: Sequence[tuple[int, ...]]
+    ) -> list[float]:
+        """The log-probability of each answer over all texts."""
+        torch = self._torch
+        states, mask = self._encoded(texts)
+        shares = torch.tensor(weights, dtype=torch.float32, device=self._device)
+        scores = []
+        for ids in answers:
+            given = torch.tensor([[self._start, *ids[:-1]]] * len(texts), device=self._device)
+            logits = self._model(encoder_outputs=states, attention_mask=mask, decoder_input_ids=given).logits
+            wanted = torch.tensor([ids] * len(texts), device=self._device)
+            tokens = logits.float().log_softmax(-1).gather(-1, wanted[:, :, None])[:, :, 0]
+            if self._first is not None:
+                tokens = tokens[:, 1:]
+            scores.append(round(float((tokens.sum(-1) + shares).logsumexp(0)), DECIMALS))
+        return scores
+
+    def _encoded(self, texts: Sequence[str]) -> tuple[Any, Any]:
+        """The encoder's states of texts, padded, and where they are no padding."""
+        torch = self._torch
+        states, kind = self._states(texts)
+        padded = torch.nn.utils.rnn.pad_sequence(states, batch_first=True)
+        lengths = torch.tensor([len(one) for one in states], device=self._device)
+        mask = (torch.arange(padded.shape[1], device=self._device)[None] < lengths[:, None]).long()
+        return kind(last_hidden_state=padded), mask
+
+    def _states(self, texts: Sequence[str]) -> tuple[list[Any], Any]:
+        """The encoder's states of the tokens of each text, and what transformers has them in."""
+        encoder, states = self._model.get_encoder(), dict[int, Any]()
+        for places in self._batches(dict(enumerate(texts))):
+            batch = self._padded([texts[place] for place in places])
+            encoded = encoder(**batch)
+            for row, place in enumerate(places):
+                states[place] = encoded.last_hidden_state[row][batch["attention_mask"][row].bool()]
+        return [states[place] for place in range(len(texts))], type(encoded)
 
     def _decoded(self, ids: Sequence[int]) -> str:
         text: str = self._tokenizer.decode(ids, skip_special_tokens=True)
@@ -146,16 +245,11 @@ class Generator:
 
     def _fused(self, texts: Sequence[str]) -> str:
         """Fusion-in-Decoder: each text is encoded by itself, all of them are decoded together."""
-        torch, encoder = self._torch, self._model.get_encoder()
-        states: dict[int, Any] = {}
-        for places in self._batches(dict(enumerate(texts))):
-            batch = self._padded([texts[place] for place in places])
-            encoded = encoder(**batch)
-            for row, place in enumerate(places):
-                states[place] = encoded.last_hidden_state[row][batch["attention_mask"][row].bool()]
-        fused = torch.cat([states[place] for place in range(len(texts))])[None]
+        torch = self._torch
+        states, kind = self._states(texts)
+        fused = torch.cat(states)[None]
         found = self._model.generate(
-            encoder_outputs=type(encoded)(last_hidden_state=fused),
+            encoder_outputs=kind(last_hidden_state=fused),
             attention_mask=torch.ones(fused.shape[:2], dtype=torch.long, device=self._device),
             generation_config=self._settings,
         )
@@ -165,7 +259,11 @@ class Generator:
     def sha256(options: ReaderOptions) -> str:
         """The hash of a model's files; its weights are hashed, not opened. Raises SetupError: there is none."""
         folder, files = _located(options)
-        return digest_of([options.model]) if files else model_sha256(folder, "torch")
+        if files:
+            return digest_of([options.model])
+        tokenizer = sorted(map(str, Path(folder, RAG_TOKENIZER).glob("*")))
+        own = model_sha256(folder, "torch")
+        return stable_sha256(own, digest_of(tokenizer)) if tokenizer else own
 
 
 def _located(options: ReaderOptions) -> tuple[str, dict[str, str]]:

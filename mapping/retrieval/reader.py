@@ -5,10 +5,13 @@ Fusion-in-Decoder, in which each passage is encoded with the question by itself 
 QAMPARI's passage-independent generator, which answers from each passage by itself; ``best``, the answer that is most
 probable among those of single passages, as AmbER's slot filling has it. Of ``pig`` a list of answers is the union; a
 single one is what most passages give, and these come first in its provenance. ``best`` puts the passages in the order
-of their answers' scores, those without an answer last.
+of their answers' scores, those without an answer last. ``rag-sequence`` and ``rag-token`` write the answer that all
+passages together make most probable: the probability of a passage is its share in the softmax of the retrieval scores,
+and what a model writes by each passage is weighted by it, as a whole or token by token.
 
 Sources: Petroni et al., KILT (2021), section 5; Izacard and Grave, Leveraging Passage Retrieval with Generative Models
-for Open Domain Question Answering (2021); Amouyal et al., QAMPARI (2022), section 4; Chen et al., AmbER sets (2021),
+for Open Domain Question Answering (2021); Lewis et al., Retrieval-Augmented Generation for Knowledge-Intensive NLP
+Tasks (2020); Amouyal et al., QAMPARI (2022), section 4; Chen et al., AmbER sets (2021),
 section 4.
 """
 
@@ -21,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import chain
+from math import exp, fsum, isfinite, log
 from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -33,7 +37,7 @@ from mapping.metrics.answers import NOT_RELEVANT, answer_form
 from mapping.metrics.qampari import strings_at
 from mapping.passages.forms import json_line
 from mapping.retrieval.queries import Hit, Query
-from mapping.retrieval.runs import prediction_line, provenance_of
+from mapping.retrieval.runs import prediction_line, provenance_of, score_of
 from mapping.retrieval.system_options import ReadForm
 from mapping.sources.raw_records import Json, digits_or_text, optional_object
 
@@ -42,8 +46,13 @@ _FIELD = re.compile(r"\{(input|question|passages|title|text)\}")
 _QUERY_FIELDS = {"input", "question"}
 _NO_ANSWERS = frozenset(("", NOT_RELEVANT, "none", "no answer", "not answerable", "unanswerable", "unknown"))
 """What a reader writes, in the form of answers, of a passage that has none."""
-_BY_PASSAGE = frozenset(("fid", "pig", "best"))
+RAG_FORMS = frozenset(("rag-sequence", "rag-token"))
+_BY_PASSAGE = frozenset(("fid", "pig", "best")) | RAG_FORMS
 """Forms in which a prompt has one passage."""
+_AS_ONE = frozenset(("fid",)) | RAG_FORMS
+"""Forms in which all prompts of a question get one answer."""
+_WITHOUT_PASSAGES = frozenset(("closed", "extractive", "fact-checking"))
+"""Forms whose prompt has no passages."""
 
 FindPage = Callable[[str], Hit | None]
 """The page with exactly a title."""
@@ -56,12 +65,18 @@ def contexts_of(record: Json, key: str = "ctxs") -> list[Hit]:
         RecordError: ``missing_field`` or ``wrong_type``.
     """
     names = ("id", "chunk_id") if key in record else ("passage_id", "wikipedia_id")
-    contexts = []
+    contexts, n_scores = [], 0
     for one in provenance_of(record, key):
         document = digits_or_text(one, next((name for name in names if name in one), names[-1]))
         if one.get("text"):
             page_id = str(one.get("wikipedia_id") or document.partition("__")[0])
-            contexts.append(Hit(document, page_id, str(one.get("title", "")), str(one["text"])))
+            score = 0.0 if one.get("score") is None else score_of(one["score"])
+            if not isfinite(score):
+                raise RecordError("wrong_type", f"'score': expected a number, found {repr(one['score'])[:80]}")
+            n_scores += one.get("score") is not None
+            contexts.append(Hit(document, page_id, str(one.get("title", "")), str(one["text"]), score))
+    if n_scores not in (0, len(contexts)):
+        raise RecordError("missing_field", f"{len(contexts) - n_scores} of {len(contexts)} passages have no 'score'")
     return contexts
 
 
@@ -80,6 +95,14 @@ def with_template_question(asked: Query, record: Json, seed: str) -> Query:
     return replace(asked, template_question=min(known, key=lambda one: stable_sha256(seed, asked.query_id, one)))
 
 
+class Context(NamedTuple):
+    """A passage as a reader has it."""
+
+    text: str
+    start_char: int  # of the passage's own text
+    end_char: int
+
+
 class Prompt(NamedTuple):
     """What a reader is given, with the fields of ``prompts.toml``."""
 
@@ -91,6 +114,14 @@ class Prompt(NamedTuple):
         filled = "".join(_filled(self.passage, {"title": one.title, "text": one.text}) for one in contexts)
         own = replace(asked, input=asked.template_question) if asked.template_question else asked
         return _filled(self.prompt, {"input": own.input, "question": own.text, "passages": filled})
+
+    def context(self, hit: Hit) -> Context:
+        """A passage by itself, and where its own text is."""
+        before, _, after = self.passage.partition("{text}")
+        values = {"title": hit.title, "text": hit.text}
+        start = len(_filled(before, values))
+        text = _filled(before, values) + hit.text + _filled(after, values)
+        return Context(text, start, start + len(hit.text))
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:
@@ -114,7 +145,7 @@ def read_prompt(path: str | None, form: ReadForm) -> Prompt:
         raise SetupError(f"{path}: give {' and '.join(wanted)}, each a text, for --form {form}.")
     for key in wanted:
         fields = {field[1] for field in _FIELD.finditer(own[key])}
-        needed = {"text"} if key == "passage" else set() if form == "closed" else {"passages"}
+        needed = {"text"} if key == "passage" else set() if form in _WITHOUT_PASSAGES else {"passages"}
         known = {"title", "text"} if key == "passage" else needed | _QUERY_FIELDS
         if fields - known:
             raise SetupError(f"{path}: {key} has {{{min(fields - known)}}}, which means nothing there.")
@@ -132,11 +163,15 @@ class Written(NamedTuple):
     score: float  # mean log-probability of its tokens
 
 
+WeightedTexts = tuple[tuple[str, ...], tuple[float, ...]]
+"""Texts, each with the log-probability of its passage."""
+
+
 class WritingModel(Protocol):
     """A model that writes answers."""
 
     max_tokens: int  # of a prompt
-    can_fuse: bool  # whether it has an encoder
+    can_fuse: bool  # whether it has an encoder, which fid and RAG need
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Returns the tokens of texts, special ones included."""
@@ -153,6 +188,23 @@ class WritingModel(Protocol):
     def write_scored(self, prompts: Sequence[str]) -> list[Written]:
         """Returns what it writes of each prompt, and how probable that is."""
         ...
+
+    def write_marginal(self, prompts: Sequence[WeightedTexts], *, by_token: bool) -> list[str]:
+        """Returns what is most probable over all texts of each prompt, as RAG-Token or RAG-Sequence has it."""
+        ...
+
+
+def log_shares(scores: Sequence[float]) -> tuple[float, ...]:
+    """Returns the logarithms of the softmax of scores; of none, that of a prompt without a passage.
+
+    >>> log_shares([]), [round(one, 4) for one in log_shares([1.0, 1.0])]
+    ((0.0,), [-0.6931, -0.6931])
+    """
+    if not scores:
+        return (0.0,)
+    most = max(scores)
+    total = most + log(fsum(exp(one - most) for one in scores))
+    return tuple(one - total for one in scores)
 
 
 class _Plan(NamedTuple):
@@ -182,6 +234,10 @@ def answered(
     prompts = [texts for plan in plans for texts in plan.prompts]
     if form == "best":
         scored = iter(model.write_scored([text for (text,) in prompts]))
+    elif form in RAG_FORMS:
+        weights = [log_shares([one.score for one in plan.contexts]) for plan in plans if plan.prompts]
+        weighted = list(zip(prompts, weights, strict=True))
+        scored = (Written(text, 0.0) for text in model.write_marginal(weighted, by_token=form == "rag-token"))
     else:
         scored = (Written(text, 0.0) for text in model.write(prompts))
     for plan in plans:
@@ -200,7 +256,7 @@ def _planned(asked: Query, model: WritingModel, form: ReadForm, prompt: Prompt, 
     texts = [prompt.text(asked, own) for own in fitting if own]
     if not texts and form not in ("pig", "best"):
         texts = [prompt.text(asked, ())]
-    return _Plan(asked, tuple(chain(*fitting)), [tuple(texts)] if form == "fid" else [(text,) for text in texts])
+    return _Plan(asked, tuple(chain(*fitting)), [tuple(texts)] if form in _AS_ONE else [(text,) for text in texts])
 
 
 def _fitting(asked: Query, contexts: tuple[Hit, ...], model: WritingModel, prompt: Prompt) -> tuple[Hit, ...]:

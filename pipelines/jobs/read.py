@@ -22,12 +22,15 @@ from mapping.entail.signal import model_folder, model_sha256
 from mapping.options import FoundForm
 from mapping.passages.cut import passage_id
 from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.retrieval.fact_checker import checked
 from mapping.retrieval.index import PassageIndex
 from mapping.retrieval.page_lookup import PageLookup
 from mapping.retrieval.queries import Hit, Query, queries_of, read_queries
-from mapping.retrieval.reader import Prompt, answered, contexts_of, read_prompt, with_template_question
+from mapping.retrieval.reader import RAG_FORMS, Prompt, answered, contexts_of, read_prompt, with_template_question
+from mapping.retrieval.reader_models import form_of, opener_of
 from mapping.retrieval.runs import RankedDocument, found_id, found_line, of_queries, place_of, ranked_queries
-from mapping.retrieval.system_options import ReaderOptions
+from mapping.retrieval.span_reader import extracted
+from mapping.retrieval.system_options import ReaderOptions, ReadForm
 from mapping.retrieval.systems import Reranker
 from mapping.sources.raw_records import iter_records
 from mapping.sources.scratch import Joined
@@ -113,8 +116,9 @@ def read_questions(
     Raises:
         SetupError: a file, the prompt or the model is wrong, or the model has no encoder for ``fid``.
     """
-    reader, form = options.reader, options.form
-    prompt, opener = read_prompt(options.prompt, form), resolve_name(reader.generator)
+    reader, form = options.reader, options.form or form_of(options.reader)
+    _check_form(options, form)
+    prompt, opener = read_prompt(options.prompt, form), resolve_name(reader.opener or opener_of(form))
     faults, n_bare, n_untemplated = list[BadRecord](), 0, 0
 
     def asked() -> Iterator[Query]:
@@ -125,7 +129,7 @@ def read_questions(
             yield one
 
     given = (form, options.passages_key, options.top, reader.precision, reader.max_tokens, reader.new_tokens)
-    chosen = (options.template_seed, options.redirects)
+    chosen = (options.template_seed, options.redirects, options.first_sentences, reader.labels)
     pages = () if options.kb is None else (PAGES_RELEASE.read(options.kb).sha256,)
     check_paths(flags, *filter(None, (options.kb,)))
     n_questions, refused = through_model(
@@ -141,7 +145,7 @@ def read_questions(
         ),
         model=reader,
         open_model=partial(_open, options, opener),
-        answer=partial(_answers, options=options, prompt=prompt),
+        answer=partial(_answers, options=options, form=form, prompt=prompt),
         flags=flags,
         progress=progress,
     )
@@ -190,12 +194,24 @@ def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
         raise SetupError(f"{options.questions} has no questions that can be asked; name another file.")
 
 
+def _check_form(options: ReadOptions, form: ReadForm) -> None:
+    """Raises SetupError: an option is for another form."""
+    for value, flag in ((options.first_sentences, "--first-sentences"), (options.reader.labels, "--label-names")):
+        if value is not None and form != "fact-checking":
+            raise SetupError(f"{flag}: for --form fact-checking, not for {form}; leave it out.")
+
+
 def _answers(
-    reader: _OpenReader, questions: Sequence[Query], *, options: ReadOptions, prompt: Prompt
+    reader: _OpenReader, questions: Sequence[Query], *, options: ReadOptions, form: ReadForm, prompt: Prompt
 ) -> Iterator[bytes | RecordError]:
     model, pages = reader.model, reader.pages
-    if options.form == "fid" and not model.can_fuse:
-        raise SetupError(f"--form fid: {options.reader.model} has no encoder; use read or pig.")
     count({"model_calls": 1, "model_questions": len(questions)})
     find_page = None if pages is None else pages.titled
-    return answered(questions, model, form=options.form, prompt=prompt, top=options.top, find_page=find_page)
+    if form == "fact-checking":
+        n_sentences = options.first_sentences
+        return checked(questions, model, prompt=prompt, top=options.top, pages=pages, n_sentences=n_sentences)
+    if form == "extractive":
+        return extracted(questions, model, prompt=prompt, top=options.top, find_page=find_page)
+    if (form == "fid" or form in RAG_FORMS) and not model.can_fuse:
+        raise SetupError(f"--form {form}: {options.reader.model} has no encoder; use read, pig or best.")
+    return answered(questions, model, form=form, prompt=prompt, top=options.top, find_page=find_page)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from mapping.retrieval.generator import Generator
-from mapping.retrieval.reader import Written
+from mapping.retrieval.reader import WeightedTexts, Written
 from mapping.retrieval.system_options import ReaderOptions
 
 OPENER = f"{__name__}:FakeGenerator"
@@ -35,6 +35,10 @@ class FakeGenerator(Generator):
         scores = [re.search(r"@(-?\d+)", one) for one in prompts]
         texts = self.write([(one,) for one in prompts])
         return [Written(text, float(score[1]) if score else 0.0) for text, score in zip(texts, scores, strict=True)]
+
+    def write_marginal(self, prompts: Sequence[WeightedTexts], *, by_token: bool) -> list[str]:
+        best = [max(zip(weights, texts, strict=True))[1] for texts, weights in prompts]
+        return [f"{text} by token" if by_token else text for text in self.write([(one,) for one in best])]
 
     @staticmethod
     def sha256(options: ReaderOptions) -> str:

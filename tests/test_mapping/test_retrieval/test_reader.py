@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kbsource.errors import RecordError, SetupError
@@ -15,7 +16,8 @@ from mapping.retrieval.runs import found_id
 from mapping.retrieval.system_options import ReaderOptions, ReadForm
 from tests.support.fake_reader import FUSING, FakeGenerator
 
-FORMS = ["closed", "read", "fid", "pig", "best"]
+FORMS = ["closed", "read", "fid", "pig", "best", "rag-sequence", "rag-token", "extractive", "fact-checking"]
+FORMS_OF_MARKS = [one for one in FORMS if one != "extractive"]
 BARE = Prompt("{passages}{question}", "{title} {text} ")
 SORN = Hit("3__0", "3", "Sorn", "rises in <<Brack>>")
 TEY = Hit("5__1", "5", "Tey", "knows <<the Brack>>")
@@ -43,10 +45,13 @@ def _answered(
         ("pig", "Brack", ["3", "5", "7"]),
         # All are equally probable.
         ("best", "Miravel#Tey", ["7", "3", "5"]),
+        ("rag-sequence", "the Brack", ["7", "3", "5"]),
+        ("rag-token", "the Brack by token", ["7", "3", "5"]),
     ],
 )
 def test_every_form_answers_with_the_passages_that_were_read(form: ReadForm, answer: str, pages: list[str]) -> None:
-    found = _answered(ULLANE, SORN, TEY, form=form)
+    best = msgspec.structs.replace(TEY, score=1.0)
+    found = _answered(ULLANE, SORN, best, form=form)
     (output,) = found["output"]
     assert (found["id"], found["input"], output["answer"]) == ("a", "?", answer)
     assert [one["wikipedia_id"] for one in output["provenance"]] == pages
@@ -151,7 +156,7 @@ def test_passages_of_every_form_are_read(record: Any, expected: list[Hit]) -> No
     assert found_id(record) == str(record.get("qid", record.get("id")))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", FORMS_OF_MARKS)
 @pytest.mark.parametrize(
     "text",
     ["[START_ENT] Brack [END_ENT] and Tey", "Brack and [START_ENT] Tey [END_ENT]", "Sorn [SEP] mouth", "Hi.\nWho?"],
@@ -192,7 +197,7 @@ def test_what_is_filled_in_is_no_prompt() -> None:
 def test_every_form_has_a_prompt(form: ReadForm) -> None:
     text = read_prompt(None, form).text(Query("a", "Who?"), [Hit("1", "1", "Sorn", "It is.")])
     assert "Who?" in text
-    assert ("It is." in text) == (form != "closed")
+    assert ("It is." in text) == (form not in ("closed", "extractive", "fact-checking"))
 
 
 @pytest.mark.parametrize(
