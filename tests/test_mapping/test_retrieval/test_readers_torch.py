@@ -228,7 +228,8 @@ def test_a_claim_is_judged_by_three_classes(folder: Callable[[str], Path], name:
     pairs = [Pair(text, "Ada lives in Corvo.") for text in (*TEXTS, CONTEXT)]
     found = checker.judge(pairs)
     assert all(isinstance(one, Verdict) and sum(filter(None, one)) == pytest.approx(1, abs=1e-5) for one in found)
-    assert found == [checker.judge([one])[0] for one in pairs]
+    for one, verdict in zip(pairs, found, strict=True):
+        assert checker.judge([one])[0] == pytest.approx(verdict, abs=5e-6)  # the last digit moves with the batch
     named = FactChecker(_options(path, labels=("contradiction", "entailment", "neutral"))).judge(pairs[:1])[0]
     assert isinstance(named, Verdict)
     assert isinstance(found[0], Verdict)
@@ -269,7 +270,7 @@ OPENERS: dict[str, Callable[[ReaderOptions], Any]] = {
             "fact-checking",
             "is a RobertaForQuestionAnswering; --form fact-checking needs a model of",
         ),
-        ("rag-token", "fact-checking", "is a RagTokenForGeneration|its config.json has other types"),
+        ("rag-token", "fact-checking", "is a RagTokenForGeneration; --form fact-checking needs"),
         ("bert-qa", "read", "is a BertForQuestionAnswering; --form read needs a model that writes text"),
         ("roberta-fc", "read", "is a RobertaForSequenceClassification; --form read needs"),
     ],
