@@ -95,7 +95,8 @@ nli-environment: $(NLI_STAMP)
 
 nli-test: $(NLI_STAMP)
 	$(BIN)/python -m pytest tests/test_mapping/test_entail/test_model_torch.py \
-	    tests/test_mapping/test_retrieval/test_encoder_torch.py tests/test_mapping/test_retrieval/test_generation_torch.py
+	    tests/test_mapping/test_retrieval/test_encoder_torch.py tests/test_mapping/test_retrieval/test_generation_torch.py \
+	    tests/test_mapping/test_retrieval/test_readers_torch.py tests/test_pipelines/test_commands/test_read_torch.py
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

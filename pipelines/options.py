@@ -569,9 +569,12 @@ class ReadOptions(Checked):
     output: NewFile
     """Predictions, as kbsource evaluate takes them; appears when it is complete."""
     reader: Annotated[ReaderOptions, FLAT]
-    form: ReadForm = "read"
+    form: ReadForm | None = None
     """closed: the question alone; read: one prompt with as many passages as fit; fid: Fusion-in-Decoder, for seq2seq
-    models; pig: each passage by itself, the answers united."""
+    models; pig: each passage by itself, the answers united; best: each passage by itself, the most probable answer;
+    rag-sequence and rag-token: each passage by itself, weighted by its score; extractive: a span of a passage;
+    fact-checking: the class of a claim. By default as the model is made for: extractive, fact-checking, rag-sequence,
+    rag-token, or read."""
     retrieved: File | None = None
     """Passages of the questions, as kbsource search writes them, with their texts."""
     passages_key: Annotated[Literal["ctxs", "positive_ctxs"], Parameter("--contexts")] = "ctxs"
@@ -581,6 +584,23 @@ class ReadOptions(Checked):
     """Passages of a question at most."""
     prompt: File | None = None
     """Prompt of the form, TOML with prompt and passage; by default that of the package."""
+    template_seed: Name | None = None
+    """Ask for a slot by one of the record's template_questions, drawn by this seed and the record's id."""
+    kb: Release | None = None
+    """Release of pages: the provenance of a linked mention is the page that has the answer as its title, and
+    --first-sentences are those of its pages."""
+    redirects: bool = False
+    """The answer to a linked mention may be the title of a redirect."""
+    first_sentences: AtLeast1 | None = None
+    """For fact-checking: read the first sentences, so many, of the pages of the passages, in place of these."""
+
+    def __post_init__(self) -> None:
+        """Raises SetupError, as ``check_options`` and for options that do not go together."""
+        check_options(self)
+        if self.redirects and self.kb is None:
+            raise SetupError("--redirects needs --kb, the release that has them.")
+        if self.first_sentences is not None and self.kb is None:
+            raise SetupError("--first-sentences needs --kb, the release that has the pages.")
 
 
 @dataclass(frozen=True, slots=True)

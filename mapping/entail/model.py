@@ -552,7 +552,7 @@ def _opened(options: ModelOptions, files: ModelFiles, *, is_premise_first: bool 
         computer = OnnxComputer(files.folder, options.device)
     encoder = PairEncoder(
         files.tokenizer,
-        max_tokens=_max_tokens(options, files, computer.form),
+        max_tokens=max_tokens_of(options, files, computer.form),
         batch_pairs=options.batch_pairs,
         batch_tokens=CPU_BATCH_TOKENS if computer.device == "cpu" else None,
         form=computer.form,
@@ -584,7 +584,7 @@ def model_facts(options: ModelOptions) -> dict[str, Any]:
         "backend": options.backend,
         "precision": options.precision,
         "labels": _labels(options, files)._asdict(),
-        "max_tokens": _max_tokens(options, files, form),
+        "max_tokens": max_tokens_of(options, files, form),
         "batch_pairs": options.batch_pairs,
         "versions": {
             name: load_library(name, purpose="an NLI model").__version__
@@ -627,7 +627,12 @@ def _is_count(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
 
 
-def _max_tokens(options: ModelOptions, files: ModelFiles, form: GraphForm) -> int:
+def max_tokens_of(options: ModelOptions, files: ModelFiles, form: GraphForm = _ANY) -> int:
+    """Returns the tokens of a pair that a model takes, at most those of the options.
+
+    Raises:
+        SetupError: the options ask for more.
+    """
     config = files.config
     n_positions: int | None = getattr(config, "max_position_embeddings", None)
     # RoBERTa and its like count positions from the one after that of padding.

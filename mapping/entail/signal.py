@@ -212,7 +212,7 @@ def _example(n_outputs: int) -> str:
     return "entailment,not_entailment" if n_outputs == 2 else "entailment,neutral,contradiction"
 
 
-_CONFIG = ("config.json", "*token*", "vocab.*", "merges.txt", "*.model")
+_CONFIG = ("config.json", "*token*", "*_tokenizer/*", "vocab.*", "merges.txt", "*.model")
 _WEIGHTS: dict[Backend, tuple[str, ...]] = {
     "torch": ("*.safetensors", "*.safetensors.index.json"),
     "onnx": ("model.onnx*", "onnx/model.onnx*"),

@@ -69,6 +69,7 @@ class Query(Row):
     subject: str = ""  # the words that marks set apart; empty where there are none
     is_mention: bool = False  # whether they are to be linked: the title of their page is the answer
     contexts: tuple[Hit, ...] = ()  # what a model reads beside it, best first
+    template_question: str = ""  # what a model is asked in place of a subject and a relation, if anything
 
     @property
     def text(self) -> str:

@@ -1,52 +1,61 @@
-"""Questions and passages as prompts of a generating model, what it writes as predictions, and the model.
+"""Questions and passages as prompts of a generating model, and what it writes as predictions.
 
 The forms: ``closed``, the question alone; ``read``, one prompt with as many passages as fit; ``fid``,
 Fusion-in-Decoder, in which each passage is encoded with the question by itself and all are decoded together; ``pig``,
-QAMPARI's passage-independent generator, which answers from each passage by itself. Of ``pig`` a list of answers is the
-union; a single one is what most passages give, and these come first in its provenance.
+QAMPARI's passage-independent generator, which answers from each passage by itself; ``best``, the answer that is most
+probable among those of single passages, as AmbER's slot filling has it. Of ``pig`` a list of answers is the union; a
+single one is what most passages give, and these come first in its provenance. ``best`` puts the passages in the order
+of their answers' scores, those without an answer last. ``rag-sequence`` and ``rag-token`` write the answer that all
+passages together make most probable: the probability of a passage is its share in the softmax of the retrieval scores,
+and what a model writes by each passage is weighted by it, as a whole or token by token.
 
-The model is a seq2seq or causal one of transformers that writes greedily, from files that run no code. Nothing of its
-generation settings counts but its marks: no sampling, no beams, no penalties. On the CPU a process computes with one
-thread, so that what is written depends neither on the cores nor on who else has them; many prompts take as many
-workers.
-
-Sources: Izacard and Grave, Leveraging Passage Retrieval with Generative Models for Open Domain Question Answering
-(2021); Amouyal et al., QAMPARI (2022), section 4.
+Sources: Petroni et al., KILT (2021), section 5; Izacard and Grave, Leveraging Passage Retrieval with Generative Models
+for Open Domain Question Answering (2021); Lewis et al., Retrieval-Augmented Generation for Knowledge-Intensive NLP
+Tasks (2020); Amouyal et al., QAMPARI (2022), section 4; Chen et al., AmbER sets (2021),
+section 4.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import chain
-from typing import Any, NamedTuple
+from math import exp, fsum, isfinite, log
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder
+from kbsource.identity import stable_sha256
 from mapping.contexts.export import SEPARATOR
-from mapping.entail.model import check_whole, like_lengths, torch_device
-from mapping.entail.signal import ModelOptions, digest_of, load_library, model_folder, model_sha256, opening
 from mapping.metrics.answers import NOT_RELEVANT, answer_form
+from mapping.metrics.qampari import strings_at
 from mapping.passages.forms import json_line
 from mapping.retrieval.queries import Hit, Query
-from mapping.retrieval.runs import prediction_line, provenance_of
-from mapping.retrieval.system_options import ReaderOptions, ReadForm
-from mapping.sources.raw_records import Json, digits_or_text
+from mapping.retrieval.runs import prediction_line, provenance_of, score_of
+from mapping.retrieval.system_options import ReadForm
+from mapping.sources.raw_records import Json, digits_or_text, optional_object
 
 PROMPTS = "prompts.toml"
 _FIELD = re.compile(r"\{(input|question|passages|title|text)\}")
 _QUERY_FIELDS = {"input", "question"}
 _NO_ANSWERS = frozenset(("", NOT_RELEVANT, "none", "no answer", "not answerable", "unanswerable", "unknown"))
 """What a reader writes, in the form of answers, of a passage that has none."""
-_PURPOSE = "kbsource read"
-_UNBOUNDED = 10**6
+RAG_FORMS = frozenset(("rag-sequence", "rag-token"))
+_BY_PASSAGE = frozenset(("fid", "pig", "best")) | RAG_FORMS
+"""Forms in which a prompt has one passage."""
+_AS_ONE = frozenset(("fid",)) | RAG_FORMS
+"""Forms in which all prompts of a question get one answer."""
+_WITHOUT_PASSAGES = frozenset(("closed", "extractive", "fact-checking"))
+"""Forms whose prompt has no passages."""
+
+FindPage = Callable[[str], Hit | None]
+"""The page with exactly a title."""
 
 
 def contexts_of(record: Json, key: str = "ctxs") -> list[Hit]:
@@ -56,13 +65,42 @@ def contexts_of(record: Json, key: str = "ctxs") -> list[Hit]:
         RecordError: ``missing_field`` or ``wrong_type``.
     """
     names = ("id", "chunk_id") if key in record else ("passage_id", "wikipedia_id")
-    contexts = []
+    contexts, n_scores = [], 0
     for one in provenance_of(record, key):
         document = digits_or_text(one, next((name for name in names if name in one), names[-1]))
         if one.get("text"):
             page_id = str(one.get("wikipedia_id") or document.partition("__")[0])
-            contexts.append(Hit(document, page_id, str(one.get("title", "")), str(one["text"])))
+            score = 0.0 if one.get("score") is None else score_of(one["score"])
+            if not isfinite(score):
+                raise RecordError("wrong_type", f"'score': expected a number, found {repr(one['score'])[:80]}")
+            n_scores += one.get("score") is not None
+            contexts.append(Hit(document, page_id, str(one.get("title", "")), str(one["text"]), score))
+    if n_scores not in (0, len(contexts)):
+        raise RecordError("missing_field", f"{len(contexts) - n_scores} of {len(contexts)} passages have no 'score'")
     return contexts
+
+
+def with_template_question(asked: Query, record: Json, seed: str) -> Query:
+    """Returns a query that is asked by one of its record's template questions, drawn by its id and a seed; the query
+    itself if the record has none.
+
+    Raises:
+        RecordError: ``wrong_type``.
+    """
+    meta = (optional_object(record, "meta") if record.get("meta") is not None else None) or {}
+    questions = strings_at(meta, "template_questions") if "template_questions" in meta else ()
+    known = [one for one in questions if one.strip()]
+    if not known:
+        return asked
+    return replace(asked, template_question=min(known, key=lambda one: stable_sha256(seed, asked.query_id, one)))
+
+
+class Context(NamedTuple):
+    """A passage as a reader has it."""
+
+    text: str
+    start_char: int  # of the passage's own text
+    end_char: int
 
 
 class Prompt(NamedTuple):
@@ -74,7 +112,16 @@ class Prompt(NamedTuple):
     def text(self, asked: Query, contexts: Sequence[Hit]) -> str:
         """The prompt of a question with passages."""
         filled = "".join(_filled(self.passage, {"title": one.title, "text": one.text}) for one in contexts)
-        return _filled(self.prompt, {"input": asked.input, "question": asked.text, "passages": filled})
+        own = replace(asked, input=asked.template_question) if asked.template_question else asked
+        return _filled(self.prompt, {"input": own.input, "question": own.text, "passages": filled})
+
+    def context(self, hit: Hit) -> Context:
+        """A passage by itself, and where its own text is."""
+        before, _, after = self.passage.partition("{text}")
+        values = {"title": hit.title, "text": hit.text}
+        start = len(_filled(before, values))
+        text = _filled(before, values) + hit.text + _filled(after, values)
+        return Context(text, start, start + len(hit.text))
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:
@@ -98,7 +145,7 @@ def read_prompt(path: str | None, form: ReadForm) -> Prompt:
         raise SetupError(f"{path}: give {' and '.join(wanted)}, each a text, for --form {form}.")
     for key in wanted:
         fields = {field[1] for field in _FIELD.finditer(own[key])}
-        needed = {"text"} if key == "passage" else set() if form == "closed" else {"passages"}
+        needed = {"text"} if key == "passage" else set() if form in _WITHOUT_PASSAGES else {"passages"}
         known = {"title", "text"} if key == "passage" else needed | _QUERY_FIELDS
         if fields - known:
             raise SetupError(f"{path}: {key} has {{{min(fields - known)}}}, which means nothing there.")
@@ -107,6 +154,57 @@ def read_prompt(path: str | None, form: ReadForm) -> Prompt:
         if key == "prompt" and not fields & _QUERY_FIELDS:
             raise SetupError(f"{path}: prompt lacks {{input}}, the record's input; {{question}} is its words alone.")
     return Prompt(**own)
+
+
+class Written(NamedTuple):
+    """What a model writes of a prompt."""
+
+    text: str
+    score: float  # mean log-probability of its tokens
+
+
+WeightedTexts = tuple[tuple[str, ...], tuple[float, ...]]
+"""Texts, each with the log-probability of its passage."""
+
+
+class WritingModel(Protocol):
+    """A model that writes answers."""
+
+    max_tokens: int  # of a prompt
+    can_fuse: bool  # whether it has an encoder, which fid and RAG need
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Returns the tokens of texts, special ones included."""
+        ...
+
+    def cut(self, text: str, n_tokens: int) -> str:
+        """Returns the beginning of a text, at most so many tokens."""
+        ...
+
+    def write(self, prompts: Sequence[tuple[str, ...]]) -> list[str]:
+        """Returns what it writes of each prompt; several texts are encoded by themselves and decoded together."""
+        ...
+
+    def write_scored(self, prompts: Sequence[str]) -> list[Written]:
+        """Returns what it writes of each prompt, and how probable that is."""
+        ...
+
+    def write_marginal(self, prompts: Sequence[WeightedTexts], *, by_token: bool) -> list[str]:
+        """Returns what is most probable over all texts of each prompt, as RAG-Token or RAG-Sequence has it."""
+        ...
+
+
+def log_shares(scores: Sequence[float]) -> tuple[float, ...]:
+    """Returns the logarithms of the softmax of scores; of none, that of a prompt without a passage.
+
+    >>> log_shares([]), [round(one, 4) for one in log_shares([1.0, 1.0])]
+    ((0.0,), [-0.6931, -0.6931])
+    """
+    if not scores:
+        return (0.0,)
+    most = max(scores)
+    total = most + log(fsum(exp(one - most) for one in scores))
+    return tuple(one - total for one in scores)
 
 
 class _Plan(NamedTuple):
@@ -119,31 +217,49 @@ class _Plan(NamedTuple):
 
 
 def answered(
-    questions: Sequence[Query], model: Generator, *, form: ReadForm, prompt: Prompt, top: int
+    questions: Sequence[Query],
+    model: WritingModel,
+    *,
+    form: ReadForm,
+    prompt: Prompt,
+    top: int,
+    find_page: FindPage | None = None,
 ) -> Iterator[bytes | RecordError]:
-    """The prediction of each question, as a line of its benchmark; or why there is none."""
+    """The prediction of each question, as a line of its benchmark; or why there is none.
+
+    Args:
+        find_page: gives a linked mention its provenance; without it that is what was read.
+    """
     plans = [_planned(one, model, form, prompt, top) for one in questions]
-    written = iter(model.write([text for plan in plans for text in plan.prompts]))
+    prompts = [texts for plan in plans for texts in plan.prompts]
+    if form == "best":
+        scored = iter(model.write_scored([text for (text,) in prompts]))
+    elif form in RAG_FORMS:
+        weights = [log_shares([one.score for one in plan.contexts]) for plan in plans if plan.prompts]
+        weighted = list(zip(prompts, weights, strict=True))
+        scored = (Written(text, 0.0) for text in model.write_marginal(weighted, by_token=form == "rag-token"))
+    else:
+        scored = (Written(text, 0.0) for text in model.write(prompts))
     for plan in plans:
-        texts = [next(written) for _ in plan.prompts]
-        yield plan.refused or _line(plan, texts)
+        written = [next(scored) for _ in plan.prompts]
+        yield plan.refused or _line(plan, written, form, find_page)
 
 
-def _planned(asked: Query, model: Generator, form: ReadForm, prompt: Prompt, top: int) -> _Plan:
+def _planned(asked: Query, model: WritingModel, form: ReadForm, prompt: Prompt, top: int) -> _Plan:
     contexts = () if form == "closed" else asked.contexts[:top]
     n_question = model.count([prompt.text(asked, ())])[0]
     if n_question > model.max_tokens - bool(contexts):
         why = f"{asked.query_id}: the question alone has {n_question:,} tokens; {model.max_tokens:,} fit"
         return _Plan(asked, (), [], RecordError("prompt_too_long", why))
-    together = [(one,) for one in contexts] if form in ("fid", "pig") else [contexts]
+    together = [(one,) for one in contexts] if form in _BY_PASSAGE else [contexts]
     fitting = [_fitting(asked, own, model, prompt) for own in together]
     texts = [prompt.text(asked, own) for own in fitting if own]
-    if not texts and form != "pig":
+    if not texts and form not in ("pig", "best"):
         texts = [prompt.text(asked, ())]
-    return _Plan(asked, tuple(chain(*fitting)), [tuple(texts)] if form == "fid" else [(text,) for text in texts])
+    return _Plan(asked, tuple(chain(*fitting)), [tuple(texts)] if form in _AS_ONE else [(text,) for text in texts])
 
 
-def _fitting(asked: Query, contexts: tuple[Hit, ...], model: Generator, prompt: Prompt) -> tuple[Hit, ...]:
+def _fitting(asked: Query, contexts: tuple[Hit, ...], model: WritingModel, prompt: Prompt) -> tuple[Hit, ...]:
     """The first passages whose prompt is not too long; of the first, where it is alone too long, the beginning."""
 
     def n_over(used: tuple[Hit, ...]) -> int:
@@ -158,24 +274,45 @@ def _fitting(asked: Query, contexts: tuple[Hit, ...], model: Generator, prompt: 
     return used
 
 
-def _line(plan: _Plan, written: Sequence[str]) -> bytes:
+def _line(plan: _Plan, written: Sequence[Written], form: ReadForm, find_page: FindPage | None) -> bytes:
     asked, contexts = plan.asked, plan.contexts
-    found = [_answers(text, is_list=asked.benchmark == "qampari") for text in written]
+    found = [_answers(one.text, is_list=asked.benchmark == "qampari") for one in written]
+    if form == "best":
+        order = sorted(range(len(found)), key=lambda number: (0.0 if found[number] else 1.0, -written[number].score))
+        n_with_answer = sum(map(bool, found))
+        order[n_with_answer:] = sorted(order[n_with_answer:])  # as they were retrieved
+        found, contexts = [found[number] for number in order][:1], tuple(contexts[number] for number in order)
+    elif len(written) > 1 and asked.benchmark != "qampari":
+        forms = [answer_form(own[0]) if own else "" for own in found]
+        counts = Counter(filter(None, forms))
+        best = max(counts, key=counts.__getitem__, default="")  # of equal ones the first
+        # Those that give the answer come first.
+        order = sorted(range(len(forms)), key=lambda number: forms[number] != best)
+        found, contexts = [found[number] for number in order], tuple(contexts[number] for number in order)
+    return answer_line(asked, contexts, [answer for own in found for answer in own], find_page)
+
+
+def answer_line(
+    asked: Query, contexts: Sequence[Hit], answers: Sequence[str], find_page: FindPage | None = None
+) -> bytes:
+    """Returns answers as a prediction of the question's benchmark: for QAMPARI all that differ, else the first.
+
+    Args:
+        contexts: the provenance, best first.
+        find_page: gives a linked mention its provenance.
+    """
     if asked.benchmark == "qampari":
         names: dict[str, str] = {}
-        for answer in (answer for own in found for answer in own):
+        for answer in answers:
             names.setdefault(answer_form(answer), answer)
         ctxs = [{"id": one.document, "title": one.title, "text": one.text} for one in contexts]
         line = {"qid": asked.query_id, "question": asked.input, "predictions": list(names.values()), "ctxs": ctxs}
         return json_line(line)
-    given = [answer for own in found for answer in own or [""]]
-    forms = list(map(answer_form, given))
-    counts = Counter(filter(None, forms))
-    best = max(counts, key=counts.__getitem__, default="")  # of equal ones the first
-    if len(written) > 1:  # a passage each, of which those that give the answer come first
-        order = sorted(range(len(forms)), key=lambda number: forms[number] != best)
-        contexts = tuple(contexts[number] for number in order)
-    return prediction_line(asked, contexts, given[forms.index(best)] if best else "")
+    answer = answers[0] if answers else ""
+    if asked.is_mention and find_page is not None:
+        page = find_page(answer) if answer else None
+        contexts = () if page is None else (page,)
+    return prediction_line(asked, contexts, answer)
 
 
 def _answers(written: str, *, is_list: bool) -> list[str]:
@@ -183,123 +320,3 @@ def _answers(written: str, *, is_list: bool) -> list[str]:
     line = next((line.strip() for line in written.splitlines() if line.strip()), "")
     parts = line.split(SEPARATOR) if is_list else [line]
     return [part.strip() for part in parts if answer_form(part) not in _NO_ANSWERS]
-
-
-class Generator:
-    """A model on PyTorch.
-
-    Raises:
-        SetupError: the model is not there, or not what is needed.
-    """
-
-    def __init__(self, options: ReaderOptions) -> None:
-        self._torch = torch = load_library("torch", purpose=_PURPOSE)
-        transformers = load_library("transformers", purpose=_PURPOSE)
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
-        folder, files = _located(options)
-        given = {"trust_remote_code": False, "local_files_only": True, **files}
-        with opening(options.model, "this is no reader that can be opened"):
-            config = transformers.AutoConfig.from_pretrained(folder, **given)
-            self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **given)
-            self.can_fuse = bool(config.is_encoder_decoder)
-            kind = transformers.AutoModelForSeq2SeqLM if self.can_fuse else transformers.AutoModelForCausalLM
-            weights = {} if files else {"use_safetensors": True}
-            dtype = getattr(torch, options.precision)
-            model, found = kind.from_pretrained(folder, dtype=dtype, output_loading_info=True, **given, **weights)
-        check_whole(options.model, found["missing_keys"])
-        if not getattr(self._tokenizer, "is_fast", False):
-            raise SetupError(f"{options.model}: needs a fast tokenizer (tokenizer.json).")
-        if self._tokenizer.pad_token is None:
-            self._tokenizer.pad_token = self._tokenizer.eos_token
-        self._tokenizer.padding_side = "right" if self.can_fuse else "left"
-        self._device = torch_device(torch, options.device)
-        if self._device == "cpu":
-            torch.set_num_threads(1)
-        self._model = model.to(self._device).eval()
-        settings = model.generation_config.to_dict()
-        marks = {name: value for name, value in settings.items() if name.endswith("_token_id")}
-        marks["pad_token_id"] = self._tokenizer.pad_token_id
-        self._settings = transformers.GenerationConfig(
-            do_sample=False, num_beams=1, max_new_tokens=options.new_tokens, **marks
-        )
-        # What settings do not say, generate would take from the model's own.
-        self._model.generation_config = self._settings
-        self._new_tokens, self._batch_tokens = options.new_tokens, options.batch_tokens
-        positions = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
-        limit = min(one for one in (self._tokenizer.model_max_length, positions, _UNBOUNDED) if one)
-        # What is written stands behind a prompt, where there is no encoder.
-        self.max_tokens = min(options.max_tokens, limit - (0 if self.can_fuse else options.new_tokens))
-        if self.max_tokens < 1:
-            raise SetupError(f"--new-tokens is {options.new_tokens}; {options.model} takes {limit}, prompt included.")
-
-    def count(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of texts, marks included."""
-        return [len(one) for one in self._tokenizer(list(texts), verbose=False)["input_ids"]] if texts else []
-
-    def cut(self, text: str, n_tokens: int) -> str:
-        """The beginning of a text, so many tokens at most."""
-        if n_tokens < 1:
-            return ""
-        offsets = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        ends = [end for _, end in offsets["offset_mapping"]]
-        return text[: ends[min(n_tokens, len(ends)) - 1]] if ends else ""
-
-    def write(self, prompts: Sequence[tuple[str, ...]]) -> list[str]:
-        """What it writes of each; the batches depend on the list alone."""
-        written: dict[int, str] = {}
-        with self._torch.inference_mode():
-            for places in self._batches({place: one[0] for place, one in enumerate(prompts) if len(one) == 1}):
-                batch = self._padded([prompts[place][0] for place in places])
-                found = self._model.generate(**batch, generation_config=self._settings)
-                start = 0 if self.can_fuse else batch["input_ids"].shape[1]
-                texts = self._tokenizer.batch_decode(found[:, start:], skip_special_tokens=True)
-                written |= zip(places, texts, strict=True)
-            for place, texts in enumerate(prompts):
-                if len(texts) > 1:
-                    written[place] = self._fused(texts)
-        return [written[place] for place in range(len(prompts))]
-
-    def _batches(self, texts: Mapping[int, str]) -> list[list[int]]:
-        """Places of texts of like length."""
-        lengths = dict(zip(texts, self.count([*texts.values()]), strict=True))
-        return like_lengths(lengths, lambda _, n, longest: (n + 1) * (longest + self._new_tokens) <= self._batch_tokens)
-
-    def _padded(self, texts: Sequence[str]) -> Any:
-        batch = self._tokenizer(list(texts), padding=True, return_tensors="pt", verbose=False).to(self._device)
-        return {name: batch[name] for name in ("input_ids", "attention_mask")}
-
-    def _fused(self, texts: Sequence[str]) -> str:
-        """Fusion-in-Decoder: each text is encoded by itself, all of them are decoded together."""
-        torch, encoder = self._torch, self._model.get_encoder()
-        states: dict[int, Any] = {}
-        for places in self._batches(dict(enumerate(texts))):
-            batch = self._padded([texts[place] for place in places])
-            encoded = encoder(**batch)
-            for row, place in enumerate(places):
-                states[place] = encoded.last_hidden_state[row][batch["attention_mask"][row].bool()]
-        fused = torch.cat([states[place] for place in range(len(texts))])[None]
-        found = self._model.generate(
-            encoder_outputs=type(encoded)(last_hidden_state=fused),
-            attention_mask=torch.ones(fused.shape[:2], dtype=torch.long, device=self._device),
-            generation_config=self._settings,
-        )
-        text: str = self._tokenizer.batch_decode(found, skip_special_tokens=True)[0]
-        return text
-
-    @staticmethod
-    def sha256(options: ReaderOptions) -> str:
-        """The hash of a model's files; its weights are hashed, not opened. Raises SetupError: there is none."""
-        folder, files = _located(options)
-        return digest_of([options.model]) if files else model_sha256(folder, "torch")
-
-
-def _located(options: ReaderOptions) -> tuple[str, dict[str, str]]:
-    """The folder of a model, and the name of its file where it is one of GGUF."""
-    if not options.model.endswith(".gguf"):
-        return model_folder(ModelOptions(options.model, revision=options.revision)), {}
-    if not os.path.isfile(options.model):
-        raise SetupError(f"{options.model}: no such file here.")
-    for library in ("accelerate", "gguf"):
-        load_library(library, purpose="a GGUF file (pip install 'kbsource[read]')")
-    return os.path.dirname(options.model) or ".", {"gguf_file": os.path.basename(options.model)}

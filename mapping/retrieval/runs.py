@@ -53,7 +53,7 @@ def prediction_line(query: Query, hits: Sequence[Hit], answer: str | None = None
         {
             "wikipedia_id": hit.page_id,
             "title": hit.title,
-            **({"text": hit.text} if hit.passage_id or is_read else {}),
+            **({"text": hit.text} if hit.passage_id or (is_read and hit.text) else {}),
             **({} if is_read else {"score": f"{hit.score:.6f}"}),
             **({"passage_id": hit.passage_id} if hit.passage_id else {}),
         }
@@ -142,7 +142,9 @@ def found_of(record: Json) -> list[RankedDocument]:
     places = provenance_of(record)
     is_passages = places and all("passage_id" in place for place in places)
     name = "id" if "ctxs" in record else "passage_id" if is_passages else "wikipedia_id"
-    return [(digits_or_text(one, name), _score(one.get("score", 1 / rank))) for rank, one in enumerate(places, start=1)]
+    return [
+        (digits_or_text(one, name), score_of(one.get("score", 1 / rank))) for rank, one in enumerate(places, start=1)
+    ]
 
 
 def run_prediction_line(query_id: str, found: Iterable[RankedDocument], texts: Mapping[str, str]) -> bytes:
@@ -179,7 +181,8 @@ def place_of(document: str) -> tuple[int, int | None]:
     return int(place[1]), None if place[2] is None else int(place[2])
 
 
-def _score(value: Any) -> float:
+def score_of(value: Any) -> float:
+    """The score of a passage, a number or its digits; raises RecordError: ``wrong_type``."""
     try:
         return float(value)
     except (TypeError, ValueError) as error:
@@ -242,4 +245,4 @@ def _run_line(raw: RawRecord) -> tuple[str, int, RankedDocument]:
     columns = (line := raw.text()).split()
     if len(columns) != _TREC_COLUMNS or not columns[3].isdecimal():
         raise RecordError("wrong_type", f"expected query, Q0, document, rank, score and run, found {line[:80]!r}")
-    return unquote(columns[0]), int(columns[3]), (unquote(columns[2]), _score(columns[4]))
+    return unquote(columns[0]), int(columns[3]), (unquote(columns[2]), score_of(columns[4]))

@@ -20,16 +20,17 @@ from mapping.entail.signal import (  # noqa: F401  # types of inherited fields, 
     Ram,
 )
 from mapping.entity_linking.records import LinkerOptions
-from mapping.options import FLAT, AtLeast1, Checked, File, FolderPath, Name, Text, Tokens
+from mapping.options import FLAT, AtLeast1, Checked, File, FolderPath, Name, Text, Tokens, Words
 
 DEPTH = 100
 Pooling = Literal["cls", "mean", "pooler"]
 TextForm = Literal["plain", "pair", "blink"]
 """What an encoder reads of a passage: title and text as two lines, as two segments (DPR), or with BLINK's mark between
 them."""
-ReadForm = Literal["closed", "read", "fid", "pig"]
-"""How a model reads: the question alone; passages one behind the other; Fusion-in-Decoder; each passage by itself."""
-GENERATOR = "mapping.retrieval.reader:Generator"
+ReadForm = Literal["closed", "read", "fid", "pig", "best", "rag-sequence", "rag-token", "extractive", "fact-checking"]
+"""How a model reads: the question alone; passages one behind the other; Fusion-in-Decoder; each passage by itself, with
+all answers, the most probable one, or one that all passages together make most probable; a span of a passage; or a
+claim beside each passage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ class ReaderOptions(PlacedModel):
     """Which model reads, and how it is run."""
 
     model: Annotated[File, Parameter(metavar="MODEL")]
-    """Folder of a seq2seq or causal model with safetensors weights, here or in a store, its name on the hub, or a GGUF
-    file here."""
+    """Folder of a model with safetensors weights, here or in a store, its name on the hub, or a GGUF file here: seq2seq
+    or causal, RAG, for question answering (extractive), or a classifier of pairs (fact-checking)."""
     _: KW_ONLY
     revision: Name | None = None
     """Branch, tag or commit of a model on the hub."""
@@ -71,10 +72,13 @@ class ReaderOptions(PlacedModel):
     """Tokens of a prompt at most, or what the model takes, where that is less; passages are left out, the last first,
     or cut."""
     new_tokens: AtLeast1 = 32
-    """Tokens that are written at most."""
+    """Tokens of an answer at most."""
     batch_tokens: AtLeast1 = 4096
     """Tokens that go through the model at once, padding and written ones among them; one prompt always does."""
-    generator: Annotated[str, Parameter(parse=False)] = GENERATOR  # what opens it: module and class
+    labels: Annotated[Words | None, Parameter("--label-names")] = None
+    """What the outputs of a fact checker mean, in their order, where its config does not say: entailment, neutral,
+    contradiction."""
+    opener: Annotated[str, Parameter(parse=False)] = ""  # what opens it: module and class; by default by the form
 
 
 @dataclass(frozen=True, slots=True)

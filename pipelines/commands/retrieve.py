@@ -140,17 +140,20 @@ def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) 
 def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Have a model answer questions, with passages or without.
 
-    Has a seq2seq or causal model of transformers read each question with its passages and write an answer, greedily,
-    and writes predictions with the passages that were read as their provenance. A list of answers, for QAMPARI, is
-    written with # between them. The model is run on every runner by RunInference, in batches that hang on the questions
-    alone; a run that was killed goes on where it was. A question that is too long for the model is named, and the exit
-    code is 1. Any option that is not listed here is passed to Beam as it is.
+    Has a model of transformers read each question with its passages, and writes predictions with the passages that
+    were read as their provenance. A seq2seq or causal model writes the answer, greedily; a list of answers, for
+    QAMPARI, is written with # between them. A question-answering model marks the answer in a passage, and a classifier
+    judges a claim. The model is run on every runner by RunInference, in batches that hang on the questions alone; a run
+    that was killed goes on where it was. A question that is too long for the model is named, and the exit code is 1.
+    Any option that is not listed here is passed to Beam as it is.
 
     Examples:
-        kbsource read aligned/nq/nq-dev-kilt.jsonl --retrieved bm25-nq.jsonl --model models/t5-large-nq --form fid \
+        kbsource read aligned/nq/nq-dev-kilt.jsonl --retrieved bm25-nq.jsonl --model models/t5-large-nq --form fid \\
             --output nq-predictions.jsonl --runner local-multi
-        kbsource read qampari_contexts/dev_data_with_contexts.jsonl --contexts positive_ctxs --model models/pig \
+        kbsource read qampari_contexts/dev_data_with_contexts.jsonl --contexts positive_ctxs --model models/pig \\
             --form pig --output oracle.jsonl
+        kbsource read aligned/fever/fever-dev-kilt.jsonl --retrieved dpr-fever.jsonl --model models/fever-nli \\
+            --form fact-checking --top 100 --first-sentences 1 --kb releases/enwiki-20261001 --output fever.jsonl
     """
     from pipelines.jobs.read import read_questions
 

@@ -4,7 +4,8 @@ cross-encoder, or read by a generating model, whose answers are predictions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pkgutil import resolve_name
 from typing import Any
@@ -12,18 +13,24 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kbsource.errors import RecordError, SetupError
+from kbsource.errors import RecordError, SetupError, counted
 from kbsource.files import Folder
 from kbsource.records import BadRecord
+from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.contexts.gold import Reject
 from mapping.entail.signal import model_folder, model_sha256
 from mapping.options import FoundForm
 from mapping.passages.cut import passage_id
 from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.retrieval.fact_checker import checked
 from mapping.retrieval.index import PassageIndex
+from mapping.retrieval.page_lookup import PageLookup
 from mapping.retrieval.queries import Hit, Query, queries_of, read_queries
-from mapping.retrieval.reader import Prompt, answered, contexts_of, read_prompt
+from mapping.retrieval.reader import RAG_FORMS, Prompt, answered, contexts_of, read_prompt, with_template_question
+from mapping.retrieval.reader_models import form_of, opener_of
 from mapping.retrieval.runs import RankedDocument, found_id, found_line, of_queries, place_of, ranked_queries
+from mapping.retrieval.span_reader import extracted
+from mapping.retrieval.system_options import ReaderOptions, ReadForm
 from mapping.retrieval.systems import Reranker
 from mapping.sources.raw_records import iter_records
 from mapping.sources.scratch import Joined
@@ -31,6 +38,7 @@ from pipelines.jobs.through_model import through_model
 from pipelines.options import ReadOptions, RerankOptions
 from pipelines.progress import Progress
 from pipelines.runners.counters import count
+from pipelines.runners.running import check_paths
 
 QUERIES_TOGETHER = 8
 """That a worker reranks at once: of a hundred passages each some seconds of work for a small model on a core."""
@@ -108,17 +116,22 @@ def read_questions(
     Raises:
         SetupError: a file, the prompt or the model is wrong, or the model has no encoder for ``fid``.
     """
-    reader, form = options.reader, options.form
-    prompt, opener = read_prompt(options.prompt, form), resolve_name(reader.generator)
-    faults, n_bare = list[BadRecord](), 0
+    reader, form = options.reader, options.form or form_of(options.reader)
+    _check_form(options, form)
+    prompt, opener = read_prompt(options.prompt, form), resolve_name(reader.opener or opener_of(form))
+    faults, n_bare, n_untemplated = list[BadRecord](), 0, 0
 
     def asked() -> Iterator[Query]:
-        nonlocal n_bare
+        nonlocal n_bare, n_untemplated
         for one in _asked(options, faults.append):
             n_bare += form != "closed" and not one.contexts
+            n_untemplated += options.template_seed is not None and not one.template_question
             yield one
 
     given = (form, options.passages_key, options.top, reader.precision, reader.max_tokens, reader.new_tokens)
+    chosen = (options.template_seed, options.redirects, options.first_sentences, reader.labels)
+    pages = () if options.kb is None else (PAGES_RELEASE.read(options.kb).sha256,)
+    check_paths(flags, *filter(None, (options.kb,)))
     n_questions, refused = through_model(
         asked(),
         options.output,
@@ -128,14 +141,30 @@ def read_questions(
         decides=(
             *(Folder.of(path).sha256() for path in (options.questions, options.retrieved) if path is not None),
             *(repr(given), repr(prompt), str(reader.batch_tokens), opener.sha256(reader), reader.device),
+            *(repr(chosen), *pages),
         ),
         model=reader,
-        open_model=partial(opener, reader),
-        answer=partial(_answers, options=options, prompt=prompt),
+        open_model=partial(_open, options, opener),
+        answer=partial(_answers, options=options, form=form, prompt=prompt),
         flags=flags,
         progress=progress,
     )
+    if n_untemplated:
+        progress.note(f"{counted(n_untemplated, 'question')} without template_questions: asked by the input instead.")
     return n_questions, n_bare, len(refused), [*faults, *refused]
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class _OpenReader:
+    """A model, and the release in which titles are looked up."""
+
+    model: Any
+    pages: PageLookup | None
+
+
+def _open(options: ReadOptions, opener: Callable[[ReaderOptions], Any]) -> _OpenReader:
+    pages = None if options.kb is None else PageLookup(options.kb, accepts_redirects=options.redirects)
+    return _OpenReader(opener(options.reader), pages)
 
 
 def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
@@ -152,6 +181,8 @@ def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
                 record = raw.parse()
                 given = contexts_of(record, options.passages_key) if options.passages_key in record else []
                 for query in queries_of(record):
+                    if options.template_seed is not None:
+                        query = with_template_question(query, record, options.template_seed)
                     joined.open_question(query.query_id)
                     found = joined.get(_FOUND, query.query_id)
                     contexts = given if found is None else msgspec.json.decode(found, type=list[Hit])
@@ -163,10 +194,24 @@ def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
         raise SetupError(f"{options.questions} has no questions that can be asked; name another file.")
 
 
+def _check_form(options: ReadOptions, form: ReadForm) -> None:
+    """Raises SetupError: an option is for another form."""
+    for value, flag in ((options.first_sentences, "--first-sentences"), (options.reader.labels, "--label-names")):
+        if value is not None and form != "fact-checking":
+            raise SetupError(f"{flag}: for --form fact-checking, not for {form}; leave it out.")
+
+
 def _answers(
-    model: Any, questions: Sequence[Query], *, options: ReadOptions, prompt: Prompt
+    reader: _OpenReader, questions: Sequence[Query], *, options: ReadOptions, form: ReadForm, prompt: Prompt
 ) -> Iterator[bytes | RecordError]:
-    if options.form == "fid" and not model.can_fuse:
-        raise SetupError(f"--form fid: {options.reader.model} has no encoder; use read or pig.")
+    model, pages = reader.model, reader.pages
     count({"model_calls": 1, "model_questions": len(questions)})
-    return answered(questions, model, form=options.form, prompt=prompt, top=options.top)
+    find_page = None if pages is None else pages.titled
+    if form == "fact-checking":
+        n_sentences = options.first_sentences
+        return checked(questions, model, prompt=prompt, top=options.top, pages=pages, n_sentences=n_sentences)
+    if form == "extractive":
+        return extracted(questions, model, prompt=prompt, top=options.top, find_page=find_page)
+    if (form == "fid" or form in RAG_FORMS) and not model.can_fuse:
+        raise SetupError(f"--form {form}: {options.reader.model} has no encoder; use read, pig or best.")
+    return answered(questions, model, form=form, prompt=prompt, top=options.top, find_page=find_page)

@@ -1,11 +1,14 @@
-"""A reader without a model: a token is a word, and what it writes stands between << and >> in what it is given."""
+"""A reader without a model: a token is a word, what it writes is between << and >> in its prompt, and the score of that
+follows an @.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from mapping.retrieval.reader import Generator
+from mapping.retrieval.generator import Generator
+from mapping.retrieval.reader import WeightedTexts, Written
 from mapping.retrieval.system_options import ReaderOptions
 
 OPENER = f"{__name__}:FakeGenerator"
@@ -27,6 +30,15 @@ class FakeGenerator(Generator):
 
     def write(self, prompts: Sequence[tuple[str, ...]]) -> list[str]:
         return ["#".join(re.findall(r"<<(.*?)>>", " ".join(one))) for one in prompts]
+
+    def write_scored(self, prompts: Sequence[str]) -> list[Written]:
+        scores = [re.search(r"@(-?\d+)", one) for one in prompts]
+        texts = self.write([(one,) for one in prompts])
+        return [Written(text, float(score[1]) if score else 0.0) for text, score in zip(texts, scores, strict=True)]
+
+    def write_marginal(self, prompts: Sequence[WeightedTexts], *, by_token: bool) -> list[str]:
+        best = [max(zip(weights, texts, strict=True))[1] for texts, weights in prompts]
+        return [f"{text} by token" if by_token else text for text in self.write([(one,) for one in best])]
 
     @staticmethod
     def sha256(options: ReaderOptions) -> str:

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 from kbsource.errors import SetupError
-from mapping.retrieval.reader import Generator
+from mapping.retrieval.generator import Generator
 from mapping.retrieval.system_options import ReaderOptions
 from tests.support.tiny_nli import write_tokenizer
 

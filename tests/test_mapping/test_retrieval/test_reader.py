@@ -6,15 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from kbsource.errors import SetupError
-from mapping.retrieval.queries import Hit, Query
-from mapping.retrieval.reader import Prompt, answered, contexts_of, read_prompt
+from kbsource.errors import RecordError, SetupError
+from mapping.retrieval.queries import Hit, Query, queries_of
+from mapping.retrieval.reader import Prompt, answered, contexts_of, read_prompt, with_template_question
 from mapping.retrieval.runs import found_id
 from mapping.retrieval.system_options import ReaderOptions, ReadForm
 from tests.support.fake_reader import FUSING, FakeGenerator
 
+FORMS = ["closed", "read", "fid", "pig", "best", "rag-sequence", "rag-token", "extractive", "fact-checking"]
+FORMS_OF_MARKS = [one for one in FORMS if one != "extractive"]
 BARE = Prompt("{passages}{question}", "{title} {text} ")
 SORN = Hit("3__0", "3", "Sorn", "rises in <<Brack>>")
 TEY = Hit("5__1", "5", "Tey", "knows <<the Brack>>")
@@ -40,10 +43,15 @@ def _answered(
         ("fid", "Miravel#Tey#Brack#the Brack", ["7", "3", "5"]),
         # Two say Brack, in forms that are one, and come first.
         ("pig", "Brack", ["3", "5", "7"]),
+        # All are equally probable.
+        ("best", "Miravel#Tey", ["7", "3", "5"]),
+        ("rag-sequence", "the Brack", ["7", "3", "5"]),
+        ("rag-token", "the Brack by token", ["7", "3", "5"]),
     ],
 )
 def test_every_form_answers_with_the_passages_that_were_read(form: ReadForm, answer: str, pages: list[str]) -> None:
-    found = _answered(ULLANE, SORN, TEY, form=form)
+    best = msgspec.structs.replace(TEY, score=1.0)
+    found = _answered(ULLANE, SORN, best, form=form)
     (output,) = found["output"]
     assert (found["id"], found["input"], output["answer"]) == ("a", "?", answer)
     assert [one["wikipedia_id"] for one in output["provenance"]] == pages
@@ -58,6 +66,50 @@ def test_a_list_of_answers_is_the_union_of_what_the_passages_give() -> None:
     assert [one["id"] for one in found["ctxs"]] == ["3__0", "9__0", "5__1", "7"]
     assert _answered(SORN, ULLANE, benchmark="qampari")["predictions"] == ["Brack", "Miravel", "Tey"]
     assert _answered(benchmark="qampari", form="pig")["predictions"] == []
+
+
+def _scored(number: int, answer: str, score: int) -> Hit:
+    return Hit(f"{number}__0", str(number), "T", f"<<{answer}>> @{score}")
+
+
+@pytest.mark.parametrize(
+    ("passages", "answer", "pages"),
+    [
+        ([(1, "Tey", -3), (2, "Brack", -1), (3, "Sorn", -2)], "Brack", ["2", "3", "1"]),
+        # "none" is no answer, however probable; passages without one are last, as they were retrieved.
+        ([(1, "none", -1), (2, "None", 0), (3, "Sorn", -9)], "Sorn", ["3", "1", "2"]),
+        ([(1, "Tey", -2), (2, "none", -1), (3, "Tey", -2)], "Tey", ["1", "3", "2"]),
+        ([(1, "none", -1), (2, "no answer", 0)], "", ["1", "2"]),
+        ([], "", []),
+    ],
+)
+def test_the_best_answer_is_the_most_probable_one_that_is_not_none(
+    passages: list[tuple[int, str, int]], answer: str, pages: list[str]
+) -> None:
+    output = _answered(*(_scored(*one) for one in passages), form="best", benchmark="amber")["output"]
+    assert output["answer"] == answer
+    assert [one["wikipedia_id"] for one in output["provenance"]] == pages
+
+
+def test_the_best_list_is_that_of_one_passage() -> None:
+    found = _answered(_scored(1, "Tey#Sorn", -2), _scored(2, "Brack", -3), form="best", benchmark="qampari")
+    assert found["predictions"] == ["Tey", "Sorn"]
+
+
+def test_a_slot_is_asked_by_one_of_its_template_questions() -> None:
+    record = {"id": "a", "input": "Sorn [SEP] mouth", "meta": {"template_questions": ["Where?", "What?", " "]}}
+    (query,) = queries_of(record)
+    drawn = {seed: with_template_question(query, record, seed).template_question for seed in map(str, range(20))}
+    assert {*drawn.values()} == {"Where?", "What?"}
+    assert drawn == {seed: with_template_question(query, record, seed).template_question for seed in drawn}
+    asked = with_template_question(query, record, "0")
+    assert BARE.text(asked, ()) == asked.template_question
+    assert asked.input == "Sorn [SEP] mouth"  # which the prediction has
+    for other in ({"id": "a", "input": "x"}, {"meta": None}, {"meta": {"template_questions": []}}):
+        assert with_template_question(query, other, "0") == query
+    for wrong in ({"meta": 1}, {"meta": {"template_questions": "Who?"}}, {"meta": {"template_questions": [[]]}}):
+        with pytest.raises(RecordError, match="wrong_type"):
+            with_template_question(query, wrong, "0")
 
 
 def test_a_set_of_amber_has_one_output_and_only_the_first_passages_are_read() -> None:
@@ -104,7 +156,7 @@ def test_passages_of_every_form_are_read(record: Any, expected: list[Hit]) -> No
     assert found_id(record) == str(record.get("qid", record.get("id")))
 
 
-@pytest.mark.parametrize("form", ["closed", "read", "fid", "pig"])
+@pytest.mark.parametrize("form", FORMS_OF_MARKS)
 @pytest.mark.parametrize(
     "text",
     ["[START_ENT] Brack [END_ENT] and Tey", "Brack and [START_ENT] Tey [END_ENT]", "Sorn [SEP] mouth", "Hi.\nWho?"],
@@ -141,11 +193,11 @@ def test_what_is_filled_in_is_no_prompt() -> None:
     assert BARE.text(Query("a", "{title}"), [context]) == "{question} {text} {title}"
 
 
-@pytest.mark.parametrize("form", ["closed", "read", "fid", "pig"])
+@pytest.mark.parametrize("form", FORMS)
 def test_every_form_has_a_prompt(form: ReadForm) -> None:
     text = read_prompt(None, form).text(Query("a", "Who?"), [Hit("1", "1", "Sorn", "It is.")])
     assert "Who?" in text
-    assert ("It is." in text) == (form != "closed")
+    assert ("It is." in text) == (form not in ("closed", "extractive", "fact-checking"))
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
 
-from kbsource.errors import SetupError
+from kbsource.errors import RecordError, SetupError
 from kbsource.records import BadRecord
+from mapping.entail.signal import Pair, Verdict
+from mapping.retrieval.fact_checker import checked
+from mapping.retrieval.page_lookup import PageLookup
+from mapping.retrieval.queries import Hit, Query
+from mapping.retrieval.reader import read_prompt
 from mapping.retrieval.system_options import ReaderOptions
 from pipelines.cli import main
 from pipelines.jobs import read as job
@@ -32,6 +38,8 @@ FOUND = [
     for number in range(40)
 ]
 
+GOLD = {"answer": "Halvane Isles", "provenance": [{"wikipedia_id": "12", "title": "Halvane Isles"}]}
+
 
 def _read(
     folder: Path,
@@ -43,9 +51,10 @@ def _read(
     **given: Any,
 ) -> tuple[tuple[int, int, int, list[BadRecord]], list[dict[str, Any]]]:
     retrieved = None if found is None else str(write_records(folder / "found.jsonl", found))
-    reader = ReaderOptions(given.pop("model", FUSING), generator=OPENER, max_tokens=given.pop("max_tokens", 100))
+    reader = ReaderOptions(given.pop("model", FUSING), opener=OPENER, max_tokens=given.pop("max_tokens", 100))
     path = write_records(folder / "questions.jsonl", questions)
     output = folder / given.pop("output", "out.jsonl")
+    given.setdefault("form", "read")
     options = ReadOptions(str(path), output=str(output), reader=reader, retrieved=retrieved, **given)
     flags = beam_flags(runner, workers=2 if runner == "local-multi" else None, beam_args=())
     made = read_questions(options, flags=flags, progress=Progress(told or io.StringIO()))
@@ -86,6 +95,92 @@ def test_predictions_of_lists_are_evaluated_with_their_passages(
     assert (said["reader"]["recall"], said["reader"]["precision"], said["arecall"]["10"]) == (0.5, 0.5, 0.5)
 
 
+def test_a_linked_mention_has_the_page_of_its_answer_as_provenance(
+    tmp_path: Path, release: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = ["Halvane", "Halvane Isles", "halvane Isles", "Sorn and nothing else", "42", ""]
+    questions = [
+        {"id": str(n), "input": f"x [START_ENT] <<{one}>> [END_ENT]", "output": [GOLD]} for n, one in enumerate(answers)
+    ]
+    plain = {"id": "plain", "input": "<<Halvane Isles>>", "output": [GOLD]}
+    _, without = _read(tmp_path, questions, form="closed")
+    assert [one["output"] for one in without] == [[{"answer": one, "provenance": []}] for one in answers]
+    for redirects, found in ((False, 1), (True, 2)):
+        options: dict[str, Any] = {"kb": str(release), "redirects": redirects, "output": f"{redirects}.jsonl"}
+        made, lines = _read(tmp_path, [*questions, plain], form="closed", **options)
+        assert made == (7, 0, 0, [])
+        assert [one["output"][0]["answer"] for one in lines] == [*answers, "Halvane Isles"]  # as they are written
+        pages = [one["output"][0]["provenance"] for one in lines]
+        assert pages[1] == [{"wikipedia_id": "12", "title": "Halvane Isles"}]
+        assert pages[0] == (pages[1] if redirects else [])
+        assert pages[2:] == [[]] * 5  # exactly the title; and only a mention is linked
+        gold, path = tmp_path / "questions.jsonl", tmp_path / f"{redirects}.jsonl"
+        assert main(["evaluate", "kilt", str(gold), str(path), "--json"]) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert said["kilt"]["KILT-accuracy"] == pytest.approx(1 / 7)
+        assert said["retrieval"]["Rprec"] == pytest.approx(found / 7)
+    _read(tmp_path, [*questions, plain], form="closed", runner="local-multi", **options | {"output": "two.jsonl"})
+    assert (tmp_path / "two.jsonl").read_bytes() == path.read_bytes()
+
+
+class SeeingChecker:
+    """Keeps what it judges."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        self.seen.extend(one.premise for one in pairs)
+        return [Verdict(0.5, 0.3, 0.2) for _ in pairs]
+
+
+def test_the_first_sentences_of_pages_are_read_in_place_of_passages(release: Path) -> None:
+    pages = PageLookup(str(release))
+    hits = tuple(Hit(f"{page}__{number}", str(page), "T", "x") for number, page in enumerate((12, 12)))
+    model: Any = SeeingChecker()
+    given: dict[str, Any] = {"prompt": read_prompt(None, "fact-checking"), "top": 9, "pages": pages, "n_sentences": 1}
+    (line,) = checked([Query("a", "Claim.", contexts=hits)], model, **given)
+    assert isinstance(line, bytes)
+    first, two = pages.beginning("12", 1), pages.beginning("12", 2)
+    assert first.text
+    assert two.text.startswith(f"{first.text} ")
+    assert model.seen == [f"Halvane Isles: {first.text}"]
+    page = {"wikipedia_id": "12", "title": "Halvane Isles", "text": first.text}
+    assert json.loads(line)["output"] == [{"answer": "SUPPORTS", "provenance": [page]}]
+    lost = Hit("999999__0", "999999", "T", "x")
+    (refused,) = checked([Query("b", "Claim.", contexts=(lost,))], model, **given)
+    assert isinstance(refused, RecordError)
+    assert (refused.reason, refused.detail) == ("unknown_page", "b: the release has no page '999999'")
+
+
+def test_slots_are_asked_by_a_template_question(tmp_path: Path) -> None:
+    slots: list[dict[str, Any]] = [
+        {
+            "id": f"q{n}",
+            "input": f"T{n} [SEP] x",
+            "meta": {"template_questions": [f"<<a{n}>>", f"<<b{n}>>", f"<<c{n}>>"]},
+        }
+        for n in range(40)
+    ]
+    bare = [
+        {"id": "bare", "input": "<<T>> [SEP] x"},
+        {"id": "bad", "input": "x", "meta": {"template_questions": [1, {}]}},
+    ]
+    told = io.StringIO()
+    made, lines = _read(tmp_path, [*slots, *bare], form="closed", template_seed="s", told=told)
+    assert (made[0], [(one.key, one.reason) for one in made[3]]) == (41, [("line 42", "wrong_type")])
+    assert [one["input"] for one in lines] == [one["input"] for one in (*slots, bare[0])]
+    answers = [one["output"][0]["answer"] for one in lines]
+    assert {one[0] for one in answers[:40]} == {"a", "b", "c"}
+    assert answers[40] == "T"
+    assert "1 question without template_questions: asked by the input instead." in told.getvalue()
+    given: dict[str, Any] = {"form": "closed", "runner": "local-multi"}
+    _read(tmp_path, [*slots, *bare], template_seed="s", output="two.jsonl", **given)
+    assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
+    _read(tmp_path, [*slots, *bare], template_seed="other", output="other.jsonl", **given)
+    assert (tmp_path / "other.jsonl").read_bytes() != (tmp_path / "out.jsonl").read_bytes()
+
+
 def test_what_cannot_be_used_is_told_and_the_others_are_answered(tmp_path: Path) -> None:
     long = {"id": "long", "input": "one two three four five six seven eight nine ten"}
     found = [*FOUND[:1], "{no json", {"id": "other", "output": []}, FOUND[0]]
@@ -123,6 +218,11 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         ({"form": "fid", "model": "plain"}, "has no encoder"),
         ({"prompt": "none.toml"}, "none.toml"),
         ({"questions": [{"x": 1}]}, "has no questions"),
+        ({"redirects": True}, "--redirects needs --kb"),
+        ({"kb": "none"}, "none"),
+        ({"first_sentences": 1}, "--first-sentences needs --kb"),
+        ({"first_sentences": 1, "kb": "x"}, "--first-sentences: for --form fact-checking, not for read"),
+        ({"form": "rag-token", "model": "plain"}, "--form rag-token: plain has no encoder"),
     ],
 )
 def test_a_reader_that_cannot_be_is_told(tmp_path: Path, given: dict[str, Any], said: str) -> None:

@@ -1,0 +1,171 @@
+"""Fact checkers: a classifier of three classes judges a claim by each passage.
+
+A class is one of supported, refuted and not enough information. For records of KILT the answer is the class of most
+passages; of equally frequent ones, the more probable. Not enough information counts as refuted there, as KILT's
+claims are either. For AmbER sets the answer is the most probable class of a passage that is not neutral. The passages
+come in the order of the probability of the answer.
+
+Sources: Petroni et al., KILT (2021), section 5; Chen et al., AmbER sets (2021), section 4.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from kbsource.errors import RecordError, SetupError
+from mapping.entail.model import max_tokens_of, open_model, read_model_files
+from mapping.entail.signal import (
+    MAX_PAIR_TOKENS,
+    ModelOptions,
+    Pair,
+    Refused,
+    Verdict,
+    model_folder,
+    model_sha256,
+    read_labels,
+)
+from mapping.retrieval.page_lookup import PageLookup
+from mapping.retrieval.queries import Hit, Query
+from mapping.retrieval.reader import Prompt, answer_line
+from mapping.retrieval.reader_models import check_head, read_config
+from mapping.retrieval.system_options import ReaderOptions, backend_of
+
+ANSWERS = {"entailment": "SUPPORTS", "contradiction": "REFUTES", "neutral": "REFUTES"}
+"""What a class means where claims are supported or refuted; of equally frequent and probable classes the first."""
+
+
+class FactChecker:
+    """A classifier of claims.
+
+    Raises:
+        SetupError: the model is not there, or not one of three classes.
+    """
+
+    def __init__(self, options: ReaderOptions) -> None:
+        own = _model_options(options)
+        check_head(options.model, read_config(options), "fact-checking")
+        files = read_model_files(own)
+        names = files.config.id2label
+        labels = read_labels(names, options.labels, model=options.model)
+        if labels.neutral is None or labels.contradiction is None:
+            said = ", ".join(options.labels or map(str, names.values()))
+            raise SetupError(
+                f"{options.model}: has {labels.n_outputs} classes ({said}); --form fact-checking needs three: "
+                "supported, refuted and not enough information. Name another model."
+            )
+        limit = max_tokens_of(own, files)
+        max_tokens = own.max_tokens if options.max_tokens >= limit else options.max_tokens
+        self._model = open_model(_model_options(options, max_tokens))
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
+        """Returns the probabilities of the classes of each pair of passage and claim, or why there are none."""
+        return self._model.judge(pairs)
+
+    @staticmethod
+    def sha256(options: ReaderOptions) -> str:
+        """The hash of a model's files; its weights are hashed, not opened. Raises SetupError: there is none."""
+        own = _model_options(options)
+        return model_sha256(model_folder(own), own.backend)
+
+
+def _model_options(options: ReaderOptions, max_tokens: int = MAX_PAIR_TOKENS) -> ModelOptions:
+    return ModelOptions(
+        options.model,
+        device=options.device,
+        revision=options.revision,
+        backend="torch" if options.precision != "float32" else backend_of(options.model),
+        precision=options.precision,
+        labels=options.labels,
+        max_tokens=max_tokens,
+        batch_pairs=max(1, options.batch_tokens // max_tokens),
+    )
+
+
+def checked(
+    claims: Sequence[Query],
+    model: FactChecker,
+    *,
+    prompt: Prompt,
+    top: int,
+    pages: PageLookup | None = None,
+    n_sentences: int | None = None,
+) -> Iterator[bytes | RecordError]:
+    """The prediction of each claim, as a line of its benchmark; or why there is none.
+
+    Args:
+        n_sentences: the first sentences of each page of a passage are read in place of the passage, from ``pages``.
+    """
+    read: list[tuple[Hit, ...] | RecordError] = []
+    for asked in claims:
+        try:
+            read.append(_contexts(asked, top, pages, n_sentences))
+        except RecordError as error:
+            read.append(RecordError(error.reason, f"{asked.query_id}: {error.detail}"))
+    pairs = [
+        Pair(prompt.context(hit).text, prompt.text(asked, ()))
+        for asked, hits in zip(claims, read, strict=True)
+        if not isinstance(hits, RecordError)
+        for hit in hits
+    ]
+    judged = iter(model.judge(pairs) if pairs else ())
+    for asked, hits in zip(claims, read, strict=True):
+        if isinstance(hits, RecordError):
+            yield hits
+            continue
+        verdicts = [next(judged) for _ in hits]
+        refused = next((one for one in verdicts if isinstance(one, Refused) and one.reason != "empty_premise"), None)
+        if refused is None:
+            yield _line(asked, hits, [one if isinstance(one, Verdict) else None for one in verdicts])
+        elif refused.reason == "hypothesis_too_long":
+            yield RecordError("prompt_too_long", f"{asked.query_id}: the claim alone has {refused.detail}")
+        else:
+            yield RecordError("wrong_type", f"{asked.query_id}: the input is empty")
+
+
+def _contexts(asked: Query, top: int, pages: PageLookup | None, n_sentences: int | None) -> tuple[Hit, ...]:
+    if asked.benchmark == "qampari":
+        raise RecordError("no_claim", "a question for a list is no claim")
+    first = asked.contexts[:top]
+    if n_sentences is None or pages is None:
+        return first
+    found = [pages.beginning(page_id, n_sentences) for page_id in dict.fromkeys(hit.page_id for hit in first)]
+    return tuple(hit for hit in found if hit.text)
+
+
+def _line(asked: Query, hits: Sequence[Hit], verdicts: Sequence[Verdict | None]) -> bytes:
+    known = [one for one in verdicts if one is not None]
+    answer = most_probable(known) if asked.benchmark == "amber" else majority(known)
+
+    def probability(verdict: Verdict | None) -> float:
+        if verdict is None:
+            return -1.0
+        supported, refuted = verdict.entailment, verdict.contradiction or 0.0
+        return supported if answer == "SUPPORTS" else refuted if answer == "REFUTES" else max(supported, refuted)
+
+    order = sorted(range(len(hits)), key=lambda number: -probability(verdicts[number]))
+    return answer_line(asked, [hits[number] for number in order], [answer] if answer else [])
+
+
+def majority(verdicts: Sequence[Verdict]) -> str:
+    """Returns the answer of most verdicts, as KILT counts them; without any there is not enough information.
+
+    >>> majority([Verdict(0.6, 0.3, 0.1), Verdict(0.1, 0.7, 0.2), Verdict(0.2, 0.5, 0.3)])
+    'REFUTES'
+    """
+    counts = Counter(one.label for one in verdicts)
+
+    def votes(label: str) -> tuple[int, float]:
+        return counts[label], round(sum(getattr(one, label) for one in verdicts), 6)
+
+    return ANSWERS[max(ANSWERS, key=votes)] if verdicts else ANSWERS["neutral"]
+
+
+def most_probable(verdicts: Sequence[Verdict]) -> str:
+    """Returns the answer of the most probable verdict that is not neutral, as AmbER has it; empty if all are neutral.
+
+    >>> most_probable([Verdict(0.1, 0.9, 0.0), Verdict(0.6, 0.3, 0.1), Verdict(0.1, 0.2, 0.7)])
+    'REFUTES'
+    """
+    labels = [(one.label, getattr(one, one.label)) for one in verdicts if one.label != "neutral"]
+    return ANSWERS[max(labels, key=lambda one: one[1])[0]] if labels else ""
