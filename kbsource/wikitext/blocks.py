@@ -511,7 +511,7 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
     found: list[RawLink] = []
     length = 0
     waiting = iter(links)
-    link = next(waiting, None)
+    following = next(waiting, None)
     for line in text.split("\n"):
         end = offset + len(line)
         prefix = LINE_PREFIX.match(line) if has_marks else None
@@ -519,12 +519,12 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
         piece = content.strip()
         if piece and lines:
             length += 1
-        if link is not None and link[0] < end:
+        if following is not None and following[0] < end:
             shift = end - len(content.lstrip()) - length
-            while link is not None and link[0] < end:
+            while following is not None and following[0] < end:
                 if piece:
-                    found.append(RawLink(link[0] - shift, link[1] - shift, link[2]))
-                link = next(waiting, None)
+                    found.append(RawLink(following[0] - shift, following[1] - shift, following[2]))
+                following = next(waiting, None)
         if piece:
             lines.append(piece)
             length += len(piece)
