@@ -32,7 +32,9 @@ _TABLE_LINE = re.compile(
 )
 _CELL_MARKS = frozenset("|!")
 _LONGEST_LINK = 10  # cells
-_LINK_OF_LINES = re.compile(r"\[\[[^\[\]|\n]*:[^\[\]|\n]*\|(?:[^\[\]]|\[\[[^\[\]]*\]\]){0,2000}?\]\]")
+_LONGEST_CAPTION = 4000
+_LINKS_IN_CAPTION = 6
+LINK_OF_LINES = re.compile(r"\[\[[^\[\]|\n]*:[^\[\]|\n]*\|(?:[^\[\]]|\[\[[^\[\]]*\]\]){0,2000}?\]\]")
 _ORPHAN = re.compile(rf"(?:\A|\n)[ \t\x02{DIGIT}]*\|[-}}+]")
 _LINE_ENDS = f" \t{CUTS}"
 _LINE_MARKS = frozenset("*#:;=-")
@@ -87,7 +89,7 @@ def _cut_opened(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
     for match in _TABLE_LINE.finditer(text):
         line = match.group()[1:]
         if line[0] == "=":
-            if depth:
+            if depth and not _is_in_link(text, max(start, match.start() - _LONGEST_CAPTION), match.start()):
                 losses["broken_markup"] += depth
                 depth = 0
                 cut(match.start())
@@ -112,12 +114,23 @@ def _cut_opened(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
     return "".join(out)
 
 
+def _is_in_link(text: str, first: int, place: int) -> bool:
+    """Whether a link over several lines that begins between two places, as of a file with its caption, goes on."""
+    opener = place
+    for _ in range(_LINKS_IN_CAPTION):
+        if (opener := text.rfind("[[", first, opener)) < 0:
+            return False
+        if (link := LINK_OF_LINES.match(text, opener)) and link.end() > place:
+            return True
+    return False
+
+
 def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
     """The text with the rows that stand outside of tables replaced by place lines, and adds them as tables."""
     if not _ORPHAN.search(text):
         return text
     # Lines of a file's caption begin no rows.
-    text = _LINK_OF_LINES.sub(lambda link: link[0].replace("\n", PIPE), text) if "[[" in text else text
+    text = LINK_OF_LINES.sub(lambda link: link[0].replace("\n", PIPE), text) if "[[" in text else text
     out: list[str] = []
     rows: list[str] = []  # of the table at work, or lines that may turn out to begin one
     is_table = False

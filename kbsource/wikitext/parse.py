@@ -23,7 +23,7 @@ from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
 from kbsource.titles import TargetParser
 from kbsource.wikitext.asked import Asked
-from kbsource.wikitext.blocks import RawAnchor, RawTable, TextCell, build_blocks, build_cells, cut_tables
+from kbsource.wikitext.blocks import LINK_OF_LINES, RawAnchor, RawTable, TextCell, build_blocks, build_cells, cut_tables
 from kbsource.wikitext.expander import Definitions, Expander, Invoke, PageExpander
 from kbsource.wikitext.functions import inline
 from kbsource.wikitext.functions.arguments import PageFacts, Template
@@ -96,7 +96,7 @@ _CUT_BLOCKS = CUTS + BLOCK
 _BLANK_NAME = f"{CUTS}{PIPE}: _\n"  # what no template's name is made of
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
-_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # what _settle looks for
+_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]|{CUT}{CUT}")  # what _settle looks for
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
 _LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
 _MONEY_IN_BRACKETS = re.compile(rf"\([^()\n{NUMBER}]{{0,200}}{NUMBER}[^()\n]{{0,200}}\)")
@@ -106,6 +106,18 @@ _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
 _ADDRESS = re.compile(
     r"\[https?://(?:\[[0-9A-Fa-f:.]+\])?+[^\s\[\]\"<>']*+(?:'[^\s\[\]\"<>']++)*+(?:\]|(?=[\[\"<]|''|[^\S \n]))"
 )
+# An external link whose label holds block elements: its address shows nothing, and it may end on another line.
+_BLOCK_TAG = "(?i:table|div|p|center|blockquote|ul|ol|dl|hr|h[1-6])\\b"
+_REST_OF_BLOCKS = (
+    rf"//[^\s\[\]<>\"|\x00-\x1f]++((?:[^\[\]\n<{BLOCK}]|<(?!{_BLOCK_TAG}))*+[<{BLOCK}]"
+    r"(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\])*+)\]"
+)
+_LABEL_OF_BLOCKS = re.compile(rf"\[https?:{_REST_OF_BLOCKS}")
+_RELATIVE_LABEL_OF_BLOCKS = re.compile(rf"\[{_REST_OF_BLOCKS}")
+# A reference to a blank, which does not end an address.
+_BLANK_IN_ADDRESS = re.compile(r"(\[https?://[^\s\[\]<>\"&]*+)&(?:nbsp|#(?:x20|32|160|x[aA]0));")
+_FRACTION = re.compile("[0-9]+[⁄/][0-9]+")
+_FRACTION_AFTER_NUMBER = re.compile(rf"(?<=[0-9]){CUT}{CUT}(?=[0-9]+[⁄/][0-9])")
 _LONGEST_LABEL = 500
 _OPENED_ARGUMENT = re.compile(r"\A[^|\n\[\]]*\|[^\n\[\]]*=[ \t]*(?=\n)")
 # What a line of text with links, quotes and character references has not, nor begins with.
@@ -202,6 +214,13 @@ class PagePreparation:
             text = _PLACE_TO_SETTLE.sub(_own_line, text)
         if "[http" in text:
             text = _ADDRESS.sub(partial(_address, losses=self.losses), text)
+            text = _LABEL_OF_BLOCKS.sub(rf"{CUT}\1{CUT}", text)
+            if "&" in text:
+                text = _BLANK_IN_ADDRESS.sub(r"\1%20", text)
+        if "[//" in text:
+            text = _RELATIVE_LABEL_OF_BLOCKS.sub(rf"{CUT}\1{CUT}", text)
+        if f"{CUT}{CUT}" in text:
+            text = _FRACTION_AFTER_NUMBER.sub("+", text)
         if ERROR in text:
             text = text.replace(ERROR, CUT)
         text = decode_references(replace_tags(text, self.losses))
@@ -275,7 +294,7 @@ class PagePreparation:
                 return expanded
         rendering = render(template, self._page)
         if rendering.outcome == "infobox":
-            if _HEADING_IN_TEMPLATE.search(inner):
+            if _has_heading(inner):
                 return self._leave_out(inner, template.name, "infobox")
             self.templates[template.name, "rendered"] += 1
             text = mark_separators(rendering.wikitext) if depth else rendering.wikitext
@@ -294,6 +313,8 @@ class PagePreparation:
             text = mark_links(text, inner)
         if "'" in text and template.name[0] != "#":
             text = _apart(text)
+        elif text[-1:].isdigit() and _FRACTION.fullmatch(text):
+            text = f"{CUT}{CUT}{text}"  # apart from a number before it, to which it is added
         if not depth:
             self.shown[template.name, "rendered"] += visible_chars(text)
         if rendering.is_block:  # an empty one keeps the list behind it at the beginning of a line
@@ -303,7 +324,7 @@ class PagePreparation:
     def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
         """What a template shows by its definition; None where there is none, nothing comes of it, or it hits a
         limit and there is a rule."""
-        if self._expansion is None or ("\n==" in inner and _HEADING_IN_TEMPLATE.search(inner)):
+        if self._expansion is None or _has_heading(inner):
             return None
         outcome, text, is_infobox, n_modules, n_refs = self._expansion.expand(inner, name)
         if has_rule and (outcome in ("unknown", "bound") or not (is_infobox or text.strip(_NOTHING))):
@@ -336,7 +357,7 @@ class PagePreparation:
 
         One that holds a section heading was never closed, and its closer is another's: its text stays.
         """
-        if "\n==" in inner and _HEADING_IN_TEMPLATE.search(inner):
+        if _has_heading(inner):
             self.losses["broken_markup"] += 1
             return _OPENED_ARGUMENT.sub("", inner)
         self.templates[name, outcome] += 1
@@ -415,6 +436,13 @@ class PagePreparation:
             return True
         names = self._facts.disambiguation_templates
         return any(name in names for name, _ in self.templates)
+
+
+def _has_heading(inner: str) -> bool:
+    """Whether a use holds a section heading that stands in no file's caption."""
+    if "\n==" not in inner or not _HEADING_IN_TEMPLATE.search(inner):
+        return False
+    return "[[" not in inner or _HEADING_IN_TEMPLATE.search(LINK_OF_LINES.sub("", inner)) is not None
 
 
 def _apart(text: str) -> str:

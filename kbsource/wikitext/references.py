@@ -25,6 +25,7 @@ from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.markers import (
     CUT,
     DIGITS,
+    HEADING,
     NUMBERED,
     PLACE,
     has_numbers,
@@ -124,6 +125,8 @@ class References:
         self.boxes: dict[str, list[int]] = {}
         self.places: dict[int, Place] = {}  #: by note; those without stand in no text, table or infobox
         self.above: dict[Place, int] = {}  #: the element before a table or an infobox
+        self._below_headings: set[int] = set()  # notes on a line of their own below a heading
+        self._headings: dict[int, int] = {}  # their headings' elements
         self._notes: list[Note] = []
         self._order: list[int] = []
         self._hidden: set[int] = set()  # in templates that show nothing
@@ -270,6 +273,8 @@ class References:
                 continue
             if before == begin and shown[line : line + 1] != PLACE:
                 line, begin, before = _last_line(shown, line, known)
+                if shown[line : line + 1] == HEADING:
+                    self._below_headings.add(number)
             if before > begin:
                 links.append((before - 1, before, _NO_TARGET, written, False))
             elif shown[line : line + 1] == PLACE:
@@ -281,9 +286,13 @@ class References:
         kept = []
         for anchor in anchors:
             if anchor.written[:1] in _DIGITS:
+                number = mark_numbers(anchor.written)[0]
+                if number in self._below_headings:
+                    self._headings[number] = anchor.element
+                    continue
                 at = anchor.start if anchor.is_made else anchor.end
                 at = _before(elements[anchor.element].text, 0, at)  # a paragraph's lines are joined by blanks
-                self.places[mark_numbers(anchor.written)[0]] = Place(anchor.element, at)
+                self.places[number] = Place(anchor.element, at)
             else:
                 kept.append(anchor)
         return kept
@@ -349,7 +358,7 @@ class References:
                 sentence = trimmed(text, ends[element][last - 1] if last else 0, ends[element][last]) or sentence
             elif place == Place() and within is None:
                 self.counts["without_place"] += 1
-            above = element if element is not None else self.above.get(place)
+            above = element if element is not None else self.above.get(place, self._headings.get(use.note))
             uses.append(
                 ReferenceUse(
                     page_id=0,

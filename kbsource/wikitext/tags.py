@@ -67,6 +67,7 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
         text = _TAGS_AS_LABEL.sub(EMPTY_LABEL, text)
     list_markers: list[str] = []
     openers: dict[str, int] = {}
+    has_tables = "{|" in text or "\n|-" in text or _TABLE_OPENER.search(text) is not None
 
     def replace(match: re.Match[str]) -> str:
         closing, name, attributes = match.groups()
@@ -90,6 +91,8 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
             marks = "=" * int(name[1])
             return f" {marks}\n" if closing else f"\n{marks} "
         if name in _TABLE:
+            if name != "table" and not has_tables:
+                return CUT
             if closing:
                 return "\n|}\n" if name == "table" else ""
             if name == "table":
@@ -106,6 +109,7 @@ _TAGS_AS_LABEL = re.compile(r"\|</?[A-Za-z][^<>\n]*>(?:</?[A-Za-z][^<>\n]*>)*\]\
 _CLOSED = re.compile(r"</([A-Za-z][A-Za-z0-9]*)")
 _OPENED = re.compile(r"<([A-Za-z][A-Za-z0-9]*)")
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_TABLE_OPENER = re.compile("<table", re.IGNORECASE)
 _RAISING = frozenset({"sup", "sub"})  # what these hold has no colon that would part a term
 _LONGEST_HEADING = 1000  # with tags in it
 _LIST_MARKS = frozenset("*#:;")
@@ -358,9 +362,14 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
             if tag != "includeonly":  # see _TRANSPARENT_TAGS
                 out.append(shown)
         else:
-            if tag in _LITERAL_TAGS and out and _OPEN_ADDRESS.search(out[-1], max(len(out[-1]) - _LONGEST_ADDRESS, 0)):
-                out.append(" ")  # the address ends, and the label begins
-            out.append(_kept(tag, match.group(4), content))
+            kept = _kept(tag, match.group(4), content)
+            if tag in _LITERAL_TAGS and out:
+                before, first = out[-1], max(len(out[-1]) - _LONGEST_ADDRESS, 0)
+                if _OPEN_ADDRESS.search(before, first):
+                    out.append(" ")  # the address ends, and the label begins
+                elif ">" in content and _OPEN_ATTRIBUTE.search(before, first):
+                    kept = CUT
+            out.append(kept)
     out.append(text[position:])
     text = "".join(out)
     return _NOTHING_AS_LABEL.sub(rf"{EMPTY_LABEL}\1", text) if has_kept else text
@@ -394,6 +403,7 @@ def _end_of_comment(out: list[str], text: str, position: int, losses: Counter[st
 
 
 _OPEN_ADDRESS = re.compile(r"\[(?:https?:)?//[^\s\[\]<>\"]*\Z", re.IGNORECASE)
+_OPEN_ATTRIBUTE = re.compile(r"<[A-Za-z][^<>]*=\s*(?:\"[^\"<>]*|'[^'<>]*)\Z")
 _TEXT_ATTRIBUTE = re.compile(r"(?<![\w-])text\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
 
 
@@ -411,16 +421,25 @@ def _left(tag: str, attributes: str, cut: str) -> str:
 _NOWIKI = re.compile(r"<nowiki>((?:[^<]|<(?!/nowiki>))*+)</nowiki>", re.IGNORECASE)
 
 
+_SEPARATING = re.compile("!(?=!)")
+
+
+def _without_cells(text: str) -> str:
+    """Literal text whose exclamation marks separate no header cells."""
+    return _SEPARATING.sub(f"!{CUT}", text) if "!!" in text else text
+
+
 def _kept(tag: str, attributes: str, content: str) -> str:
     if tag in _LITERAL_TAGS:
-        return CUT + literal(decode_references(content)).replace("!!", f"!{CUT}!") + CUT
+        return CUT + _without_cells(literal(decode_references(content))) + CUT
     if tag in _TEX_TAGS:
         tex = " ".join(content.split())
         if tex and tag != "math":
             tex = f"\\ce{{{tex}}}"
-        return CUT + literal(tex and f"${tex}$") + CUT
-    if tag != "pre" and _LANGUAGE_ATTRIBUTE.search(attributes):
-        return CUT + literal(content.strip()) + CUT
-    content = _NOWIKI.sub(r"\1", content).strip("\n")
-    lines = (decode_references(content) if tag == "pre" else content).split("\n")
+        return CUT + _without_cells(literal(tex and f"${tex}$")) + CUT
+    if tag == "pre":
+        content = decode_references(_NOWIKI.sub(r"\1", content))
+    elif _LANGUAGE_ATTRIBUTE.search(attributes):
+        return CUT + _without_cells(literal(content.strip())) + CUT
+    lines = _without_cells(content.strip("\n")).split("\n")
     return "\n\n" + "\n".join(PRE + literal(line) for line in lines) + "\n\n"

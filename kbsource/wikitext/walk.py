@@ -303,7 +303,10 @@ class _Brackets:
                     continue
                 opener, after = stack.pop()
                 if text.find("\n", after, start) >= 0 and self._spans_blocks(opener, after, start):
-                    _unlink(text, edits, opener, after)
+                    if text.find(FRAGMENT, after, start) >= 0:
+                        _unlink(text, edits, opener, after)
+                    else:  # only the label is shown
+                        edits.append(_Edit(opener, after, " " if text[opener - 1 : opener] == "[" else "", True))
                     edits.append(_Edit(start, end, "", False))
                 elif not stack:
                     add((text[self._position : opener], text[opener + 2 : after - 1], None, text[opener:end]))

@@ -3,7 +3,8 @@
 A *detail* is a number (a run of digits of any script, with its separators and a minus sign), a month or a day of the
 week in the language of the wiki, or a name. A name has a capital letter where the page never writes the word without
 one; the first word of a sentence is a name only if the page has it so inside a sentence, or if another such word
-replaces it. The title of the page names its subject, so its words may be left out, but not be replaced by other names.
+replaces it. A number in English words counts where another number replaces it. The title of the page names its
+subject, so its words may be left out, but not be replaced by other names.
 
 Most scripts of Asia have no capitals, and nothing tells names from other words there: every word (of scripts without
 spaces, every letter) that another one replaces counts as a detail, except for stop words. A text that was reworded may
@@ -23,6 +24,7 @@ from rapidfuzz.distance import Levenshtein
 
 from kbsource.sentences import sentence_spans
 from kbsource.wikitext.functions.dates import date_forms
+from kbsource.wikitext.functions.numbers import spell_number
 from mapping.search.text import normal_form
 from mapping.search.tokens import Token, Tokeniser, stop_words
 
@@ -115,6 +117,7 @@ class _Words:
         starts = {start for start, _ in sentence_spans(text)}
         self.forms = [_in_ascii(token.form) for token in tokens]
         self._words, self._calendar, self._stops = words, _calendar_words(lang), stop_words(lang)
+        self._number_words = _number_words(lang)
         self._capital = [has_capital(text, token) for token in tokens]
         self._first = [not text[: token.start].strip() or token.start in starts for token in tokens]
         self._counts = Counter(self.forms)
@@ -147,6 +150,12 @@ class _Words:
                 return True
             if has_names and self._is_like_name(number):
                 return True
+        counted = {self._number_words[form] for number in gone if (form := self.forms[number]) in self._number_words}
+        if counted:
+            come_forms = [new.forms[number] for number in come]
+            others = {self._number_words.get(form, form) for form in come_forms}
+            if any(other.isdigit() for other in others - counted):
+                return True
         return any(map(self._has_no_case, gone)) and any(map(new._has_no_case, come))
 
     def _has_no_case(self, number: int) -> bool:
@@ -165,3 +174,12 @@ def _calendar_words(lang: str) -> frozenset[str]:
     forms = date_forms(lang)
     named = (*forms.months, *forms.alone, *forms.days)
     return frozenset(normal_form(word) for name in named for word in name.split() if not word.isdecimal())
+
+
+@cache
+def _number_words(lang: str) -> dict[str, str]:
+    """The words of English numbers and their digits; none for other languages."""
+    if lang not in ("en", "simple"):
+        return {}
+    values = (*range(20), *range(20, 100, 10), 100, 1000, 1_000_000, 1_000_000_000)
+    return {normal_form(spell_number(value).split()[-1]): str(value) for value in values}

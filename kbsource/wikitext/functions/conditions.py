@@ -227,7 +227,7 @@ def page_name(template: Template, page: PageFacts, *, part: str = "page", is_enc
         prefix = namespace_text(_relative(number, part), page.site)
         name = f"{prefix}:{name}" if prefix else name
     if is_encoded:
-        return _encoded(name)
+        name = _encoded(name)
     name = name.replace("''", "&#39;&#39;") if "''" in name else name  # what would be markup is none
     return f"&#{ord(name[0])};{name[1:]}" if name[:1] in _LIST_SIGNS else name
 

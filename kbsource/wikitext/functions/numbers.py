@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from kbsource.wikitext.functions.arguments import read_rules
+from kbsource.wikitext.markers import CUT
 
 NBSP = "\u00a0"
 MINUS = "\u2212"
@@ -161,7 +162,7 @@ def _parse_number(text: str, lang: str) -> Number | None:
         numerator, denominator = _VULGAR[plain[-1]]
         whole = plain[:-1].strip()
         return Number(int(whole or 0) + numerator / denominator, whole or "0", plain, denominator)
-    match = _FRACTION.fullmatch(plain)
+    match = _FRACTION.fullmatch(" ".join(plain.replace(CUT, " ").split()) if CUT in plain else plain)
     if match and int(match.group(4)):
         sign, whole, top, bottom = match.groups()
         value = int(whole or 0) + int(top) / int(bottom)

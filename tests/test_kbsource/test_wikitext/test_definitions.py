@@ -414,3 +414,8 @@ def test_tags_by_function(wikitext: str, shown: str) -> None:
     read = parser({"A": wikitext, "Shout": "{{{1}}}!"})
     assert text(read.parse(wikitext, title="T")) == shown
     assert text(read.parse("{{A}}", title="T")) == shown
+
+
+def test_encoded_names_of_pages_begin_no_list() -> None:
+    shown = [parser({}).parse(use, title="*A ''b''").elements[1] for use in ("{{PAGENAMEE}}", "{{FULLPAGENAMEE}}")]
+    assert [(element.kind, element.text) for element in shown] == [("paragraph", "*A_''b''")] * 2

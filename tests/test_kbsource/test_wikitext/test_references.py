@@ -157,6 +157,20 @@ def test_the_wikis_own_redirects_and_the_references_of_definitions_are_known() -
     assert found.counts["in_definition"] == 4
 
 
+def test_marks_on_a_line_of_their_own_below_a_heading_stand_in_its_section_alone() -> None:
+    noted = WikitextParser(Site(lang="fr"), has_references=True)
+    wikitext = "a\n== B<ref>x</ref> ==\n{{Section à sourcer|date=1}}\n<ref>y</ref>\n\nc\n{{Section à sourcer}}"
+    found = noted.parse(wikitext, title="T").references
+    assert found is not None
+    assert [(use.ref, use.doubt, use.element, use.section) for use in found.uses] == [
+        (0, None, 2, ("B",)),
+        (None, "citation_needed", None, ("B",)),
+        (1, None, None, ("B",)),
+        (None, "citation_needed", 3, ("B",)),
+    ]
+    assert found.counts["without_place"] == 2
+
+
 def test_what_stands_outside_of_running_text_says_where() -> None:
     parsed = parse(
         "{{Infobox person|born=1900<ref>a</ref>}}\n{| \n| x<ref>b</ref>\n{| \n| y<ref>c</ref>\n|}\n|}<ref>d</ref>\n"

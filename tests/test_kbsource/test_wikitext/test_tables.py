@@ -124,6 +124,17 @@ def test_a_link_that_its_cell_does_not_close_goes_on_in_the_next() -> None:
 
 def test_exclamation_marks_in_nowiki_part_no_cells() -> None:
     assert cells("{|\n!<nowiki>foo!!bar</nowiki> !! b\n|}") == [["foo!!bar", "b"]]
+    assert cells("{|\n! a <math>n!!!</math> !! <chem>A!!B</chem> !! c\n|}") == [["a $n!!!$", r"$\ce{A!!B}$", "c"]]
+    assert cells("{|\n! {{#tag:math|n!!}} !! <syntaxhighlight inline>x !! y</syntaxhighlight>\n|}") == [
+        ["$n!!$", "x !! y"]
+    ]
+    assert cells("{|\n! <pre>a !! b</pre>\n! c\n!!d!!e\n|}") == [["a !! b", "c", "!d", "e"]]
+
+
+def test_captions_of_files_in_cells_go_with_their_headings() -> None:
+    parsed = parse("{|\n|[[File:A.jpg|thumb|A [[b]]\n== x ==\n]] q\n|-\n| c\n|}\nd\n== e ==\n{|\n| [[f\n== g ==")
+    assert [texts(table) for table in parsed.tables] == [[["q"], ["c"]], [["f"]]]
+    assert [element.text for element in parsed.elements[1:]] == ["d", "e", "g"]
 
 
 def test_unnamed_fields_of_an_infobox_have_their_numbers() -> None:
