@@ -21,6 +21,7 @@ from kbsource.files import Folder, is_local, join
 from kbsource.release.laws import Checking, Law, M
 from kbsource.release.layout import MANIFEST, is_shard, no_release, parents
 from kbsource.release.manifest import DAMAGED, FileEntry, ListingManifest, Manifest, typed_value
+from kbsource.release.reader import read_table, rows_with
 
 _MOST_BYTES = 32 << 20
 """The largest manifest that is read; that of a release of the English Wikipedia has about 1 MB."""
@@ -148,6 +149,20 @@ class Kind(Generic[M]):
         if own is None:
             return []
         return [own, *([pa.schema([*own, *self.further[table]])] if table in self.further else [])]
+
+    def rows(self, folder: str, manifest: Manifest, table: str) -> Iterator[dict[str, Any]]:
+        """The rows of a table of a release in order, one row group in memory, of the files that its manifest lists.
+
+        Raises:
+            DataError: a file has other columns than the table.
+        """
+        return read_table(folder, manifest.tables.get(table, ()), self.schemas(table))
+
+    def rows_with(
+        self, folder: str, manifest: Manifest, table: str, column: str, value: str | int
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a table that have a value in a column of text or integers; the rest as ``rows``."""
+        return rows_with(folder, manifest.tables.get(table, ()), self.schemas(table), column, value)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

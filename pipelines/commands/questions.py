@@ -9,13 +9,15 @@ from cyclopts import App, Parameter
 
 from kbsource.errors import SetupError
 from kbsource.records import BadRecord
+from kbsource.release.kind import ListingKind
 from kbsource.release.output import output_file
-from kbsource.release.reader import read_table
 from mapping.annotation.crowd import TaskOptions, apply_crowd
 from mapping.annotation.crowd import export_tasks as export
-from mapping.annotation.tasks import CandidateOptions, TaskForm
+from mapping.annotation.tasks import CAMPAIGN, CandidateOptions, TaskForm
 from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
+from mapping.contexts.kind import CONTEXTS
 from mapping.options import FLAT, AtLeast1, File, Files, FolderPath, NewFile, Release, check_ending
+from mapping.qampari.kind import QAMPARI_RELEASE
 from pipelines.terminal import Row, Summary, command_line
 
 tasks_app = App(
@@ -92,7 +94,7 @@ def qampari_contexts(
     return Summary(
         rows=rows.items(),
         values=report,
-        faults=_rejected(output),
+        faults=_rejected(CONTEXTS, output),
         next=command_line("verify", output, "--qampari", release, "--passages", passages),
         is_ok=not report["rejected"],
     )
@@ -169,12 +171,14 @@ def apply_verdicts(
         ("lines rejected", sum(report["rejected"].values())),
     ]
     again = command_line("verify", output)
-    return Summary(rows=rows, values=report, faults=_rejected(output), next=again, is_ok=not report["rejected"])
+    return Summary(
+        rows=rows, values=report, faults=_rejected(QAMPARI_RELEASE, output), next=again, is_ok=not report["rejected"]
+    )
 
 
-def _rejected(output: str) -> list[BadRecord]:
-    """What the table ``rejected`` of a folder has."""
-    return [BadRecord(**row) for row in read_table(output, "rejected")]
+def _rejected(kind: ListingKind, output: str) -> list[BadRecord]:
+    """What the table ``rejected`` of a release has."""
+    return [BadRecord(**row) for row in kind.rows(output, kind.read(output), "rejected")]
 
 
 @campaign_app.command
@@ -259,7 +263,7 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
     return Summary(
         rows=_rows(counts, ""),
         values=counts,
-        faults=_rejected(output),
+        faults=_rejected(CAMPAIGN, output),
         next=again,
         is_ok=not counts["rejected"],
     )
