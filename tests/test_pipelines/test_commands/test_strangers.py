@@ -101,10 +101,10 @@ ATTACKS: dict[str, tuple[Callable[[Path, Path], Callable[[Path], None]], str]] =
         lambda loot, own: add_table(hostile_name(own / "manifest.json"), PAGES.replace("00000", "00007")),
         "no table",
     ),
-    "name of a column": (lambda loot, own: rename_column(hostile_name(loot)), "columns"),
+    "name of a column": (lambda loot, own: rename_column(hostile_name(loot)), "column"),
     "column that aims at its manifest": (
         lambda loot, own: rename_column(f'x" from pages; {writes(own / "manifest.json")}; --'),
-        "columns",
+        "column",
     ),
     "name of a file": (
         lambda loot, own: with_values(lambda values: first(values).update(file=f"pages/x']); {writes(loot)}; --")),
