@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 
 from kbsource.columns import rebatched, schema_of
 from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
 from kbsource.release.laws import Law, counts_law
-from kbsource.release.manifest import ListingManifest, SourceFacts, counts_shape, shape
+from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, shape
 from kbsource.release.output import commit
 from kbsource.release.sql import add_tables, connected
 from kbsource.release.writer import write_batches, write_rejected
@@ -366,6 +367,46 @@ def _claims(manifest: ListingManifest) -> dict[str, int]:
     }
 
 
+class _HalfLifeFacts(msgspec.Struct):
+    """A half-life as the report has it: without an upper bound where none can be told."""
+
+    years: float | None
+    low: float
+    high: float | None
+
+    def __post_init__(self) -> None:
+        if self.years is not None and self.high is None:
+            raise ValueError("a half-life has no upper bound")
+
+
+class _Release(msgspec.Struct):
+    """A release that evidence was looked for in."""
+
+    dump_date: str
+
+
+class _Group(msgspec.Struct):
+    """Evidence of one group, by release."""
+
+    name: str
+    evidence: Count
+    fates: list[dict[str, Count]]
+    standing: list[Count]
+    half_life_years: _HalfLifeFacts | None
+
+
+class _Report(msgspec.Struct):
+    """The report of an age."""
+
+    releases: Annotated[list[_Release], msgspec.Meta(min_length=1)]
+    groups: dict[str, list[_Group]]
+
+    def __post_init__(self) -> None:
+        for name, groups in self.groups.items():
+            if any({len(one.fates), len(one.standing)} != {len(self.releases)} for one in groups):
+                raise ValueError(f"a group of {name!r} has not as many numbers as there are releases")
+
+
 AGE = ListingKind(
     name="age of a benchmark",
     format="kbsource-age-1",
@@ -374,6 +415,7 @@ AGE = ListingKind(
     tables={"fates": schema_of(Fate), "rejected": schema_of(BadRecord)},
     required=("fates", "rejected"),
     files=(REPORT,),
+    documents={REPORT: _Report},
     laws=LAWS,
     claims=_claims,
     shown_by=(("fates", "example_id"), ("fates", "page_id"), ("fates", "last_title"), ("rejected", "key")),

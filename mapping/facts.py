@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Annotated, Any, Literal
 
+import msgspec
 import pyarrow as pa
 from msgspec.structs import replace
 
@@ -334,6 +335,22 @@ def _claims(manifest: ListingManifest) -> dict[str, int]:
     return {f"{outcome} {name}": n for outcome, own in manifest.facts["counts"].items() for name, n in own.items() if n}
 
 
+class _Statements(msgspec.Struct, forbid_unknown_fields=True):
+    """Statements of a property in one release of Wikidata."""
+
+    statements: Count
+    without_page: Count
+
+
+class _OfProperty(msgspec.Struct):
+    """What the report has of a property."""
+
+    label: str | None
+    question: str | None
+    old: _Statements
+    new: _Statements
+
+
 FACTS = ListingKind(
     name="release of moved facts",
     format="kbsource-facts-1",
@@ -342,6 +359,7 @@ FACTS = ListingKind(
     tables={"facts": schema_of(Fact)},
     required=("facts",),
     files=(*(kilt_path(side) for side in SIDES), REPORT),
+    documents={REPORT: shape("report", properties=dict[str, _OfProperty])},
     laws=LAWS,
     claims=_claims,
     counted={

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 from kbsource.diff.kind import RELEASE_DIFF
 from kbsource.diff.matching import move_piece
 from kbsource.diff.page_texts import PageTexts
-from kbsource.release.reader import rows_with
 
 
 class MovedSpan(NamedTuple):
@@ -39,7 +39,8 @@ class ReleaseDiff:
         self, path: str | os.PathLike[str], *, old: str | os.PathLike[str], new: str | os.PathLike[str]
     ) -> None:
         self._path = os.fspath(path)
-        facts = RELEASE_DIFF.read(self._path).facts
+        self._manifest = RELEASE_DIFF.read(self._path)
+        facts = self._manifest.facts
         self._old, self._new = (
             PageTexts(os.fspath(folder), sha256=facts[side]["manifest_sha256"])
             for side, folder in (("old", old), ("new", new))
@@ -54,7 +55,10 @@ class ReleaseDiff:
 
     def page(self, page_id: int) -> dict[str, Any] | None:
         """The row of ``page_changes`` of an old page; None where the old release has no such page."""
-        return next(rows_with(self._path, RELEASE_DIFF.tables, "page_changes", "old_page_id", page_id), None)
+        return next(self._rows("page_changes", page_id), None)
+
+    def _rows(self, table: str, page_id: int) -> Iterator[dict[str, Any]]:
+        return RELEASE_DIFF.rows_with(self._path, self._manifest, table, "old_page_id", page_id)
 
     def move_span(self, page_id: int, element: int, start: int, end: int) -> MovedSpan:
         """Where a span of an old page stands in the new release.
@@ -75,8 +79,7 @@ class ReleaseDiff:
             raise ValueError(
                 f"page {page_id}, element {element}: [{start}, {end}) is not in its {len(text)} characters"
             )
-        rows = rows_with(self._path, RELEASE_DIFF.tables, "span_changes", "old_page_id", page_id)
-        pieces = [piece for piece in rows if piece["old_element"] == element]
+        pieces = [piece for piece in self._rows("span_changes", page_id) if piece["old_element"] == element]
         if not pieces:
             return MovedSpan(row["new_page_id"], element, start, end, "same")
         best = max(pieces, key=lambda piece: min(end, piece["old_end"]) - max(start, piece["old_start"]))

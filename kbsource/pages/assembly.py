@@ -266,7 +266,9 @@ def assemble(
         tables["definitions"] = (write_batches(hashes, "definitions", schema_of(DefinitionHash), output=output),)
     for table in shard_reports[0].others:
         tables[table] = tuple(report.others[table] for report in shard_reports)
-    unknown = (row for row in read_table(output, "templates") if row["outcome"] == "unknown")
+    unknown = (
+        row for row in read_table(output, tables["templates"], (schema_of(TemplateRow),)) if row["outcome"] == "unknown"
+    )
     uses = (TemplateCount(row["name"], row["uses"], row["pages"]) for row in unknown)
     props = indexes.page_props
     findings = _findings(reports, shard_reports, indexes)

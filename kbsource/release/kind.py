@@ -20,12 +20,21 @@ from kbsource.errors import DataError, SetupError, shown_value
 from kbsource.files import Folder, is_local, join
 from kbsource.release.laws import Checking, Law, M
 from kbsource.release.layout import MANIFEST, is_shard, no_release, parents
-from kbsource.release.manifest import DAMAGED, FileEntry, ListingManifest, Manifest, typed_value
+from kbsource.release.manifest import (
+    DAMAGED,
+    DAMAGED_FILE,
+    FileEntry,
+    ListingManifest,
+    Manifest,
+    Values,
+    typed_value,
+)
+from kbsource.release.reader import read_table, rows_with
 
 _MOST_BYTES = 32 << 20
-"""The largest manifest that is read; that of a release of the English Wikipedia has about 1 MB."""
+"""The largest JSON file that is read; the manifest of a release of the English Wikipedia has about 1 MB."""
 _DEEPEST = 16
-"""How deeply the values of a manifest may be nested."""
+"""How deeply the values of a JSON file may be nested."""
 _UNFIT = re.compile(r"[\x00-\x1f\x7f]")
 _UNPAIRED = re.compile("[\ud800-\udfff]")
 
@@ -69,6 +78,8 @@ class Kind(Generic[M]):
     facts: type[Any] | None = None
     """Shape of what its manifests say beside format and files, as msgspec checks it; None for no more than
     ``CommonFacts``. What it does not name may be there besides."""
+    documents: Mapping[str, type[Any]] = field(default_factory=dict)
+    """By path, the shape of each JSON file beside the manifest that commands read, as for ``facts``."""
     made_from_pages: bool = False  #: ``made_by`` needs a release of pages and nothing else
     shown_by: Sequence[tuple[str, str]] = ()
     """Tables, each with a column by which ``kbsource show`` finds rows; two columns with ``__`` between them are an id
@@ -114,6 +125,21 @@ class Kind(Generic[M]):
             raise DataError(f"{where}: {left!r} is a link to a file outside the release; get the release again")
         return manifest
 
+    def read_document(self, folder: str, name: str) -> dict[str, Any]:
+        """Returns the values of one of the ``documents`` of a release.
+
+        Raises:
+            DataError: the file is missing, is not JSON, or has a value of another type; the message contains the path
+                of the value.
+        """
+        file = Folder.of(join(folder, name))
+        if not file.exists():
+            raise DataError(f"{file.url} is missing; get or make the release again, and check it with kbsource verify")
+        value = _decoded(_bounded(file, DAMAGED_FILE), file.url, DAMAGED_FILE)
+        _check_texts(value, file.url, DAMAGED_FILE)
+        typed_value(value, self.documents[name], file.url, DAMAGED_FILE)
+        return Values(value, file.url, DAMAGED_FILE)
+
     def _faults(self, manifest: M) -> Iterator[str]:
         """Every way in which a manifest lists what no release of the kind has."""
         for path in _paths(manifest):
@@ -148,6 +174,20 @@ class Kind(Generic[M]):
         if own is None:
             return []
         return [own, *([pa.schema([*own, *self.further[table]])] if table in self.further else [])]
+
+    def rows(self, folder: str, manifest: Manifest, table: str) -> Iterator[dict[str, Any]]:
+        """The rows of a table of a release in order, one row group in memory, of the files that its manifest lists.
+
+        Raises:
+            DataError: a file has other columns than the table.
+        """
+        return read_table(folder, manifest.tables.get(table, ()), self.schemas(table))
+
+    def rows_with(
+        self, folder: str, manifest: Manifest, table: str, column: str, value: str | int
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a table that have a value in a column of text or integers; the rest as ``rows``."""
+        return rows_with(folder, manifest.tables.get(table, ()), self.schemas(table), column, value)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -207,10 +247,14 @@ def read_content(path: str) -> bytes:
     file = Folder.of(join(path, MANIFEST))
     if not file.exists():
         raise SetupError(f"{path}: {no_release(path)}")
+    return _bounded(file, DAMAGED)
+
+
+def _bounded(file: Folder, remedy: str) -> bytes:
     with file.open() as opened:
         content = opened.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
-        raise DataError(f"{file.url}: larger than {_MOST_BYTES >> 20} MB, which no manifest is; {DAMAGED}")
+        raise DataError(f"{file.url}: larger than {_MOST_BYTES >> 20} MB, the most that is read; {remedy}")
     return content
 
 
@@ -220,15 +264,23 @@ def parse_content(content: bytes, where: str) -> dict[str, Any]:
     Raises:
         SetupError: it is none; a DataError where it is not even JSON.
     """
-    try:
-        value = json.loads(content, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not JSON ({error}); {DAMAGED}") from error
+    value = _decoded(content, where, DAMAGED)
     if not isinstance(value, dict) or not isinstance(value.get("format"), str):
         raise SetupError(f"{where}: not a manifest of kbsource; name the folder of a release")
-    if _is_odd(value, _DEEPEST):
-        raise DataError(f"{where}: nested too deeply, or a text that is no Unicode; {DAMAGED}")
+    _check_texts(value, where, DAMAGED)
     return value
+
+
+def _decoded(content: bytes, where: str, remedy: str) -> Any:
+    try:
+        return json.loads(content, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: not JSON ({error}); {remedy}") from error
+
+
+def _check_texts(value: Any, where: str, remedy: str) -> None:
+    if _is_odd(value, _DEEPEST):
+        raise DataError(f"{where}: nested too deeply, or a text that is no Unicode; {remedy}")
 
 
 def _no_number(name: str) -> None:

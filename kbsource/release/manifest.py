@@ -28,6 +28,7 @@ Count = typing.Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
 """A number of things, as JSON can tell it to any reader."""
 PACKAGES = ("kbsource", "mapping", "pipelines")
 DAMAGED = "the manifest is damaged or foreign, get or build the release again"
+DAMAGED_FILE = "the file is damaged or foreign; get or make the release again, and check it with kbsource verify"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +122,8 @@ class CommonFacts(typing.TypedDict, total=False):
 
 
 def shape(name: str, /, **fields: Any) -> type[msgspec.Struct]:
-    """Returns a shape for ``Kind.facts``: objects whose fields of these names have these types. Whoever asks for one
-    that is missing meets a ``MissingFactError``."""
+    """Returns a shape for ``Kind.facts`` and ``Kind.documents``: objects whose fields of these names have these types.
+    Whoever asks for one that is missing meets a ``MissingFactError``."""
     typed = [(name, type_ | msgspec.UnsetType, msgspec.UNSET) for name, type_ in fields.items()]
     return msgspec.defstruct(name, typed)
 
@@ -146,18 +147,18 @@ class Values(dict[str, Any]):
         MissingFactError: instead of a KeyError.
     """
 
-    def __init__(self, values: Mapping[str, Any], where: str = MANIFEST) -> None:
-        super().__init__({name: _as_values(value, where) for name, value in values.items()})
-        self._where = where
+    def __init__(self, values: Mapping[str, Any], where: str = MANIFEST, remedy: str = DAMAGED) -> None:
+        super().__init__({name: _as_values(value, where, remedy) for name, value in values.items()})
+        self._where, self._remedy = where, remedy
 
     def __missing__(self, name: str) -> typing.NoReturn:
-        raise MissingFactError(f"{self._where}: it does not say {name!r}; {DAMAGED}")
+        raise MissingFactError(f"{self._where}: it does not say {name!r}; {self._remedy}")
 
 
-def _as_values(value: Any, where: str) -> Any:
+def _as_values(value: Any, where: str, remedy: str) -> Any:
     if isinstance(value, dict):
-        return Values(value, where)
-    return [_as_values(own, where) for own in value] if isinstance(value, list) else value
+        return Values(value, where, remedy)
+    return [_as_values(own, where, remedy) for own in value] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -412,7 +413,7 @@ def sum_counts(counts: Iterable[Summed], zero: Summed) -> Summed:
 T = typing.TypeVar("T")
 
 
-def typed_value(value: Any, wanted: type[T], where: str) -> T:
+def typed_value(value: Any, wanted: type[T], where: str, remedy: str = DAMAGED) -> T:
     """A JSON value as the annotated type; ``where`` names it in errors. Fields that are unknown are left out.
 
     Raises:
@@ -421,7 +422,7 @@ def typed_value(value: Any, wanted: type[T], where: str) -> T:
     try:
         return msgspec.convert(value, wanted)
     except msgspec.ValidationError as error:
-        raise DataError(f"{where}: {error}; {DAMAGED}") from error
+        raise DataError(f"{where}: {error}; {remedy}") from error
 
 
 def _with_rows(files: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kbsource.errors import DataError, SetupError, shown_value
-from kbsource.files import Folder, check_regular, glob, join
+from kbsource.files import Folder, check_regular, join
 from kbsource.release.manifest import FileEntry
 
 if TYPE_CHECKING:
@@ -87,12 +87,25 @@ def check_columns(path: str | Folder, schemas: Iterable[pa.Schema]) -> None:
             check_regular(file.url)
         with pa.OSFile(file.url) if file.is_local else file.open_ranges() as opened:
             found = ds.ParquetFileFormat().inspect(opened)
-        if any(found.equals(stored_schema(schema), check_metadata=False) for schema in schemas):
-            return
-        fault = f"has not the columns of its table, but {_listed_names(found.names)}"
+        fault = _schema_fault(found, [*schemas])
     except (pa.ArrowException, UnicodeDecodeError) as error:
         fault = f"is no Parquet file that can be read ({error})"
-    raise DataError(f"{path} {fault}; fetch or make the release again, and check it with kbsource verify.")
+    if fault is not None:
+        raise _unfit(path, fault)
+
+
+def _schema_fault(found: pa.Schema, schemas: Sequence[pa.Schema]) -> str | None:
+    """Returns how the columns of a file differ from each of some schemas; None where they are those of one."""
+    if any(found.equals(stored_schema(schema), check_metadata=False) for schema in schemas):
+        return None
+    missing = [name for name in schemas[0].names if name not in found.names] if schemas else []
+    if missing:
+        return f"has no column {missing[0]}, but {_listed_names(found.names)}"
+    return f"has not the columns of its table, but {_listed_names(found.names)}"
+
+
+def _unfit(path: str | Folder, fault: str) -> DataError:
+    return DataError(f"{path} {fault}; fetch or make the release again, and check it with kbsource verify.")
 
 
 def _listed_names(names: Sequence[str]) -> str:
@@ -110,31 +123,33 @@ def row_groups(path: str | Folder, columns: Sequence[str] | None = None) -> Iter
             yield parquet.read_row_group(group, columns=columns and list(columns), use_threads=False)
 
 
-def read_table(output: str, table: str) -> Iterator[dict[str, Any]]:
-    """The rows of a table in order, one row group in memory."""
-    for path in glob(join(output, table, f"{table}-*.parquet")):
+def read_table(folder: str, entries: Iterable[FileEntry], schemas: Sequence[pa.Schema]) -> Iterator[dict[str, Any]]:
+    """The rows of a table in order, one row group in memory.
+
+    Args:
+        entries: the files of the table, as the manifest lists them.
+        schemas: every schema that the table may have.
+
+    Raises:
+        DataError: a file has other columns.
+    """
+    for entry in entries:
+        path = join(folder, entry.file)
+        check_columns(path, schemas)
         for group in row_groups(path):
             yield from _rows(group)
 
 
 def rows_with(
-    output: str, tables: Mapping[str, pa.Schema], table: str, column: str, value: str | int
+    folder: str, entries: Iterable[FileEntry], schemas: Sequence[pa.Schema], column: str, value: str | int
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a table that have a value in a column of text or integers, in order, as ``groups_with`` finds them.
-
-    Args:
-        tables: of the kind of release.
-
-    Raises:
-        DataError: a file has not the columns of the table.
-    """
-    for path in glob(join(output, table, f"{table}-*.parquet")):
+    """The rows of a table that have a value in a column of text or integers, in order, as ``groups_with`` finds them;
+    the rest as ``read_table``."""
+    for entry in entries:
+        path = join(folder, entry.file)
         with opened_table(path) as file:
-            if missing := [name for name in tables[table].names if name not in file.schema_arrow.names]:
-                raise DataError(
-                    f"{path} has no column {missing[0]}, so it is not as it was written; fetch or make the release "
-                    "again, and check it with kbsource verify."
-                )
+            if (fault := _schema_fault(file.schema_arrow, schemas)) is not None:
+                raise _unfit(path, fault)
             for group in groups_with(file, column, value):
                 yield from _rows(group)
 

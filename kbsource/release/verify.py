@@ -218,9 +218,9 @@ class _Files:
         for kind, manifest, folder in ((*self._releases[folder], folder) for folder in sorted(self._releases)):
             for one in manifest.entries():
                 if (file := join(folder, one.file)) in self._intact:
-                    self._check_rows(kind, self.entries[file])
+                    self._check_rows(kind, folder, self.entries[file])
 
-    def _check_rows(self, kind: Kind[Any], entry: FileEntry) -> None:
+    def _check_rows(self, kind: Kind[Any], folder: str, entry: FileEntry) -> None:
         n_rows, table = entry.rows, table_of(entry.file)
         if table is not None:
             n_rows = self._checked_table(kind.schemas(table), entry)
@@ -230,12 +230,25 @@ class _Files:
         elif entry.rows is not None and not entry.file.endswith(".json"):
             with Folder.of(join(self.path, entry.file)).open() as file:
                 n_rows = sum(block.count(b"\n") for block in iter(lambda: file.read(CHUNK_BYTES), b""))
-        if n_rows == entry.rows:
-            self.sound.add(entry.file)
-        else:
+        if n_rows != entry.rows:
             self.found.add(entry.file, "rows", f"{n_rows} rows, {entry.rows} were written")
+        elif (fault := self._document_fault(kind, folder, entry.file)) is not None:
+            self.found.add(entry.file, "unreadable", fault)
+        else:
+            self.sound.add(entry.file)
         if not entry.file.endswith(".json"):
             self.n_rows += n_rows or 0
+
+    def _document_fault(self, kind: Kind[Any], folder: str, file: str) -> str | None:
+        """Returns what is wrong with a JSON file that its kind declares; None where it is none, or nothing is wrong."""
+        name = file.removeprefix(f"{folder}/") if folder else file
+        if name not in kind.documents:
+            return None
+        try:
+            kind.read_document(join(self.path, folder), name)
+        except SetupError as error:
+            return str(error)
+        return None
 
     def _checked_table(self, schemas: Iterable[pa.Schema], entry: FileEntry) -> int | None:
         """The rows of a table; None where it has other columns than its schema, or is no table."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
 from itertools import chain, zip_longest
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import orjson
 
+from kbsource.errors import DataError
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.kind import ListingKind
 from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import MANIFEST, shard_path
-from kbsource.release.manifest import ListingManifest, shape
+from kbsource.release.manifest import Count, ListingManifest, shape
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from mapping.amber.records import TASKS, AmberOptions, AmberSet, SetEntity
 from mapping.amber.records import Collection as TypesCollection
@@ -65,7 +68,10 @@ def check_sets(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
     further = further_pages(PAGES_RELEASE.read(kb)) if takes_all and kb is not None else {}
     with nullcontext() if kb is None else KnowledgeSource.open(kb) as source:
         for name in names:
-            _check_collection(checking, name, options, source, further, counts)
+            try:
+                _check_collection(checking, name, options, source, further, counts)
+            except _LineError as error:
+                checking.found.add(error.file, "unreadable", str(error))
     for table, n_rows in counts.items():
         if checking.manifest.n_rows(table) != n_rows:
             checking.found.add(shard_path(table, 0, 1), "rows_differ", f"the files have {n_rows} {table}")
@@ -81,24 +87,33 @@ def _check_collection(
     counts: dict[str, int],
 ) -> None:
     file = f"{name}/{TUPLES_FILE}"
-    values, before = ValueCounts(), ""
+    values, before, faulty = ValueCounts(), "", set[str]()
     for amber_set in _sets(checking, file):
         values.add(amber_set)
         for fault in _faults(amber_set, before):
             checking.found.add(file, "set_law", f"{amber_set.name}: {fault}")
+            faulty.add(amber_set.name)
         for entity in amber_set.entities:
             if source is not None and (wrong := _page_fault(entity, source, further.get(entity.qid, ()))) is not None:
                 checking.found.add(file, "page_differs", f"{amber_set.name}, {entity.qid}: {wrong}")
         before = amber_set.name
         counts["sets"] += 1
         counts["tuples"] += sum(len(one.tuples) for one in amber_set.entities)
-    templates = (orjson.loads(b"".join(checking.lines(f"{name}/{kind}_templates.json"))) for kind in ("qa", "fc"))
+    forms: dict[str, Any] = {"qa": dict[str, dict[str, _Texts]], "fc": dict[str, _Texts]}
+    templates = [_templates(checking, f"{name}/{kind}_templates.json", wanted) for kind, wanted in forms.items()]
     collection, objects = TypesCollection(name, {}, {}, *templates), values.ranked()
     for task in TASKS:
         path = sets_path(name, task)
-        for amber_set, line in zip_longest(_sets(checking, file), checking.lines(path)):
-            queries = [] if amber_set is None else set_queries(amber_set, task, collection, options, objects)
-            stored = {} if line is None else orjson.loads(line)["qids"]
+        for amber_set, found in zip_longest(_sets(checking, file), _records(checking, path, _QueriesRecord)):
+            line, record = found or (None, None)
+            if amber_set is not None and amber_set.name in faulty:  # whose queries nobody can make
+                continue
+            try:
+                queries = [] if amber_set is None else set_queries(amber_set, task, collection, options, objects)
+            except KeyError as error:
+                checking.found.add(path, "queries_differ", f"{amber_set.name}: no template for {error}")
+                continue
+            stored = {} if record is None else record["qids"]
             counts["set_queries"] += sum(len(one["queries"]) for one in stored.values())
             # Of false claims that are told from all of Wikidata, the objects are not in the release.
             is_known = task != "fc" or options.false_objects == "code"
@@ -108,7 +123,69 @@ def _check_collection(
 
 
 def _sets(checking: Checking[ListingManifest], file: str) -> Iterator[AmberSet]:
-    return (set_of(orjson.loads(line)) for line in checking.lines(file))
+    for number, (_, record) in enumerate(_records(checking, file, _TuplesRecord), start=1):
+        try:
+            yield set_of(record)
+        except msgspec.ValidationError as error:
+            raise _LineError(file, f"line {number}: {error}") from error
+
+
+class _LineError(DataError):
+    """A line that is no record of its file."""
+
+    def __init__(self, file: str, said: str) -> None:
+        super().__init__(said)
+        self.file = file
+
+
+_ITEM_ID, _PROPERTY_ID, _NUMBER = (re.compile(f"{letter}[0-9]{{1,18}}") for letter in ("Q", "P", ""))
+_Texts = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+
+
+class _EntityRecord(msgspec.Struct):
+    """What a record of a set has of an entity, so far as ``set_of`` takes it apart."""
+
+    pids: dict[str, dict[str, Any]]
+
+
+class _TuplesRecord(msgspec.Struct):
+    """A record of a set."""
+
+    name: str
+    qids: dict[str, _EntityRecord]
+
+
+class _Queries(msgspec.Struct):
+    """What a record of queries has of an entity."""
+
+    queries: list[Any]
+
+
+class _QueriesRecord(msgspec.Struct):
+    """A record of the queries of a set."""
+
+    name: str
+    qids: dict[str, _Queries]
+
+
+def _records(
+    checking: Checking[ListingManifest], file: str, wanted: type[msgspec.Struct]
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """The lines of a file, each with its record."""
+    for number, line in enumerate(checking.lines(file), start=1):
+        try:
+            record = orjson.loads(line)
+            msgspec.convert(record, wanted)
+        except (ValueError, msgspec.ValidationError) as error:
+            raise _LineError(file, f"line {number}: {error}") from error
+        yield line, record
+
+
+def _templates(checking: Checking[ListingManifest], file: str, wanted: Any) -> Any:
+    try:
+        return msgspec.json.decode(b"".join(checking.lines(file)), type=wanted)
+    except msgspec.DecodeError as error:
+        raise _LineError(file, str(error)) from error
 
 
 def _faults(amber_set: AmberSet, before: str) -> Iterator[str]:
@@ -122,7 +199,13 @@ def _faults(amber_set: AmberSet, before: str) -> Iterator[str]:
     if len(set(property_ids)) < len(property_ids):
         yield "two of its entities have a property in common"
     for entity in amber_set.entities:
+        if _ITEM_ID.fullmatch(entity.qid) is None:
+            yield f"{entity.qid} is no item"
         for one in entity.tuples:
+            if _PROPERTY_ID.fullmatch(one.property_id) is None:
+                yield f"{entity.qid}, {one.property_id} is no property"
+            if not all(value.aliases for value in one.values):
+                yield f"{entity.qid}, {one.property_id} has a value without names"
             if one.amber_id != amber_id(amber_set.name, entity.qid, one.property_id):
                 yield f"{one.amber_id} is not the id of {entity.qid}, {one.property_id}"
             if (
@@ -135,15 +218,44 @@ def _faults(amber_set: AmberSet, before: str) -> Iterator[str]:
 
 def _page_fault(entity: SetEntity, source: KnowledgeSource, further: Collection[int]) -> str | None:
     passages = []
-    named = [int(ref.wikipedia_id) for ref in entity.wikipedia]
+    named = [int(ref.wikipedia_id) if _NUMBER.fullmatch(ref.wikipedia_id) else None for ref in entity.wikipedia]
     if missing := sorted({*further} - {*named}):
         return f"page {missing[0]} claims the item and is not there"
     for ref, page_id in zip(entity.wikipedia, named, strict=True):
-        page = source.by_id(page_id)
+        page = None if page_id is None else source.by_id(page_id)
         if page is None or page.title != ref.title or (page.qid != entity.qid and page_id not in further):
             return f"page {ref.wikipedia_id} is not {ref.title!r}"
         passages.append(Passage(ref, " ".join(kilt_texts(page)[0])))
     return None if align_entity(entity, passages) == entity else "its pages name other values"
+
+
+class _Share(msgspec.Struct):
+    """A figure beside that of the paper."""
+
+    made: float
+    published: float | None
+
+
+class _Statistics(msgspec.Struct):
+    """Statistics of the sets of a collection."""
+
+    sets: _Share
+    entities_per_set: _Share
+    told_apart_per_set: _Share
+    properties_per_set: _Share
+    queries: _Share
+    qa: _Share
+    sf: _Share
+    fc: _Share
+    shares: dict[str, _Share]  # by type and property
+
+
+class _CollectionReport(msgspec.Struct):
+    """What the report has of a collection."""
+
+    names: dict[str, Count]
+    signals: dict[str, dict[str, dict[str, dict[str, Count]]]]
+    statistics: _Statistics
 
 
 AMBER_SETS = ListingKind(
@@ -153,6 +265,7 @@ AMBER_SETS = ListingKind(
     made_by="kbsource amber",
     tables=TABLES,
     files=(REPORT,),
+    documents={REPORT: shape("report", collections=dict[str, _CollectionReport], entities=dict[str, Any])},
     laws=LAWS,
     check=check_sets,
     made_from=FROM_PAGES,

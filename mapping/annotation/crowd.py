@@ -40,7 +40,7 @@ from kbsource.files import Folder, join
 from kbsource.identity import stable_sha256
 from kbsource.records import BadRecord
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import code_facts, input_files
+from kbsource.release.manifest import ListingManifest, code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes
 from kbsource.release.writer import write_rejected
@@ -244,12 +244,12 @@ def export_tasks(release: str, output: str, options: TaskOptions) -> dict[str, i
     manifest, form = read_form(release)
     check_output(output)
     check_hashes(release, manifest.entries())
-    every = [question for question in read_questions(release) if question.split in POOL]
+    every = [question for question in read_questions(release, manifest) if question.split in POOL]
     former = {place for folder in options.not_in for place in _asked_before(folder)}
     pool = [question for question in every if _place(question) not in former]
     train = nsmallest(
         0 if options.not_in else options.n_train_paraphrases,
-        (question for question in read_questions(release) if question.split == "train"),
+        (question for question in read_questions(release, manifest) if question.split == "train"),
         key=lambda drawn: (draw_key(candidate_of(drawn), options.seed, "paraphrase"), drawn.subset),
     )
     tasks = validation_tasks(pool, options, others=every)
@@ -556,7 +556,7 @@ def second_look(
         qid for qids in by_worker.values() for qid in _drawn(qids, options.paraphrase_share, options.seed, "check")
     }
     unwritten = [record for qid, record in asked.items() if qid not in written] if paraphrases else []
-    questions = {str(one.qid): one for one in read_questions(release) if one.split in POOL}
+    questions = {str(one.qid): one for one in read_questions(release, manifest) if one.split in POOL}
     counts = {
         "incorrect": len(incorrect),
         "correct": len(drawn),
@@ -611,20 +611,20 @@ Moved = Mapping[tuple[str, str], tuple[str, str] | None]
 """By subset and key split and qid of questions that come into the pool; None for those that leave it."""
 
 
-def find_replacements(release: str, *, dropped: Dropped, seed: str, least: int) -> Moved:
+def find_replacements(release: str, manifest: ListingManifest, *, dropped: Dropped, seed: str, least: int) -> Moved:
     """The questions that have too few answers without those dropped, and what comes in their place.
 
     What comes gets the numbers behind those that its split has.
     """
     short: defaultdict[tuple[str, str], list[Question]] = defaultdict(list)
     numbers: Counter[str] = Counter()
-    for question in read_questions(release):
+    for question in read_questions(release, manifest):
         if question.split in POOL and question.qid is not None:
             numbers[str(question.split)] = max(numbers[str(question.split)], parse_qid(question.qid).n)
             if _n_distinct(_without(question, dropped)) < least:
                 short[_hand(question)].append(question)
     hands: defaultdict[tuple[str, str], list[Question]] = defaultdict(list)
-    for question in read_questions(release) if short else ():
+    for question in read_questions(release, manifest) if short else ():
         hand = _hand(question)
         if hand in short and question.side == "test" and question.split is None and _n_distinct(question) >= least:
             hands[hand].append(question)
@@ -664,10 +664,15 @@ def _without(question: Question, dropped: Dropped) -> Question:
 
 
 def revise_questions(
-    release: str, dropped: Dropped, paraphrases: Mapping[str, str], moved: Moved, counts: Counter[str]
+    release: str,
+    manifest: ListingManifest,
+    dropped: Dropped,
+    paraphrases: Mapping[str, str],
+    moved: Moved,
+    counts: Counter[str],
 ) -> Iterator[Question]:
     """The questions as they are now, in the order of the table, and counts what was changed."""
-    for question in read_questions(release):
+    for question in read_questions(release, manifest):
         revised = _without(question, dropped)
         counts["answers_dropped"] += revised.n_dropped - question.n_dropped
         if (place := _place(question)) in moved:
@@ -736,9 +741,9 @@ def apply_crowd(
         if not is_correct and not tasks[task_id].is_wrong:
             qid, _, number = tasks[task_id].aid.rpartition("__")
             dropped[qid].add(int(number))
-    moved = find_replacements(release, dropped=dropped, seed=form.seed, least=least)
+    moved = find_replacements(release, manifest, dropped=dropped, seed=form.seed, least=least)
     counts: Counter[str] = Counter()
-    questions = revise_questions(release, dropped, written, moved, counts)
+    questions = revise_questions(release, manifest, dropped, written, moved, counts)
     given = {"verdicts": verdicts, "paraphrases": paraphrases, "checks": () if checks is None else (checks,)}
     facts = {
         **({"release": manifest.facts["release"]} if "release" in manifest.facts else {}),
@@ -750,7 +755,8 @@ def apply_crowd(
         "code": code_facts(),
     }
     with ReleaseFolder(output, kind=QAMPARI_RELEASE):
-        entries = write_release_files(questions, read_rows(release, "queries", QueryRow), form=form, output=output)
+        queries = read_rows(release, manifest, "queries", QueryRow)
+        entries = write_release_files(questions, queries, form=form, output=output)
         report = _report(tasks, judged, asked, written, moved, counts, rejected)
         report["paraphrase_checks"] = {
             "checked": len(every.keys() & is_right.keys()),

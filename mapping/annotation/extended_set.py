@@ -88,7 +88,7 @@ def export_extended(release: str, output: str, options: ExtendedOptions) -> dict
     check_hashes(release, manifest.entries())
     drawn = nsmallest(
         options.questions,
-        (question for question in read_questions(release) if question.split == "test"),
+        (question for question in read_questions(release, manifest) if question.split == "test"),
         key=lambda one: (draw_key(candidate_of(one), options.seed, "extended"), one.subset),
     )
     tasks = (

@@ -125,7 +125,7 @@ def export_filter_sample(release: str, output: str, options: FilterSampleOptions
 
     def proofs() -> Iterator[_Drawn]:
         nonlocal n_proofs
-        for question in read_questions(release):
+        for question in read_questions(release, manifest):
             for answer in question.answers:
                 for proof in answer.proofs:
                     if proof.hypothesis is not None:

@@ -13,7 +13,6 @@ from kbsource.identity import title_hash
 from kbsource.release.laws import Checking, Remade
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import ListingManifest, canonical_json
-from kbsource.release.reader import read_table
 from mapping.contexts.export import (
     ADDED,
     ContextCounts,
@@ -27,7 +26,7 @@ from mapping.contexts.export import (
     with_passages,
 )
 from mapping.contexts.gold import UNPLACED_REASONS, GoldPassages, GoldText, RankedPassage, unplaced_line
-from mapping.contexts.kind import UNPLACED
+from mapping.contexts.kind import CONTEXTS, UNPLACED
 from mapping.contexts.questions import ReleaseQuestions, check_published
 from mapping.passages.corpus import TABLE
 from mapping.passages.kind import PASSAGES_CORPUS
@@ -189,8 +188,9 @@ class _ContextsChecks:
             yield RawRecord(file, number, -1, line)
 
     def _check_counts(self, reasons: Mapping[str, int], silent: tuple[int, int]) -> None:
-        path, claimed, tally = self._checking.path, self._checking.manifest.facts["counts"], self._tally
-        rejected = Counter(row["reason"] for row in read_table(path, "rejected"))
+        path, manifest, tally = self._checking.path, self._checking.manifest, self._tally
+        claimed = manifest.facts["counts"]
+        rejected = Counter(row["reason"] for row in CONTEXTS.rows(path, manifest, "rejected"))
         with Folder.of(join(path, REPORT)).open() as opened:
             if opened.read() != canonical_json(claimed):
                 self._found.add(REPORT, "counts", "not the counts of the manifest")

@@ -37,6 +37,7 @@ CONTEXTS = ListingKind(
     shown_by=(("rejected", "key"),),
     tables={"rejected": schema_of(BadRecord)},
     files=(OF_RETRIEVERS, FID, UNPLACED, REPORT),
+    documents={REPORT: dict[str, Any]},
     laws=LAWS,
     check=_check,
     made_from={

@@ -65,13 +65,13 @@ class ReleaseQuestions:
 
     def add_places(self, gold: GoldPassages) -> None:
         """Adds all proofs of all questions, with their places."""
-        for drawn in read_questions(self._folder):
+        for drawn in read_questions(self._folder, self._manifest):
             for place in proof_places(drawn):
                 gold.add(place)
 
     def asked(self) -> Iterator[AskedQuestion]:
         """The questions, those of each split in the order of its file."""
-        for drawn in read_questions(self._folder):
+        for drawn in read_questions(self._folder, self._manifest):
             if drawn.qid is not None and drawn.split is not None:
                 yield AskedQuestion(drawn.split, released_record(drawn, self._form))
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from kbsource.errors import DataError
-from kbsource.files import Folder, join
+from kbsource.files import join
 from kbsource.release.kind import Kind
-from kbsource.release.manifest import Manifest, Values, input_files_of, snapshot_of
+from kbsource.release.manifest import Manifest, input_files_of, snapshot_of
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.document import Block, Cell, Facts, Link, Section, Share, Table, flat_values
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
@@ -127,20 +126,13 @@ def other_values(opened: Opened, apart: Iterable[str] = ()) -> Section:
     )
 
 
-def report_of(path: str) -> dict[str, Any]:
+def report_of(opened: Opened) -> dict[str, Any]:
     """The report that lies in a release.
 
     Raises:
-        DataError: it is no JSON object.
+        DataError: it is not what reports of its kind are.
     """
-    where = join(path, REPORT)
-    try:
-        report = Folder.of(where).read_json()
-    except ValueError as error:
-        raise DataError(f"{where}: not JSON ({error}); kbsource verify says what is damaged.") from error
-    if not isinstance(report, dict):
-        raise DataError(f"{where}: no JSON object; kbsource verify says what is damaged.")
-    return Values(report, where)
+    return opened.kind.read_document(opened.path, REPORT)
 
 
 def python_lines(path: str, kind: Kind[Any], manifest: Manifest) -> list[str]:

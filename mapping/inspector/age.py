@@ -20,7 +20,7 @@ _SAID = f"Evidence stands where it is {', '.join(name.replace('_', ' ') for name
 
 def about_age(opened: Opened) -> Iterator[Section]:
     """What the report says, and what the release is."""
-    report = report_of(opened.path)
+    report = report_of(opened)
     dates = [release["dump_date"] for release in report["releases"]]
     for every in report["groups"]["all"]:
         yield Section("How much stands", (_facts(every), _chart(every, dates), _table(opened, every, dates)))

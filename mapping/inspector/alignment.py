@@ -167,7 +167,7 @@ def _cut(text: str | None) -> str:
 
 
 def _report(opened: Opened) -> dict[str, Any]:
-    found: dict[str, Any] = opened.kept("report", lambda: report_of(opened.path))
+    found: dict[str, Any] = opened.kept("report", lambda: report_of(opened))
     return found
 
 

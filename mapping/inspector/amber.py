@@ -37,7 +37,7 @@ class EntityShown(NamedTuple):
 def about_sets(opened: Opened) -> Iterator[Section]:
     """What the report of the release says, by collection."""
     yield from about_sections(opened, has_counts=True)
-    report: dict[str, Any] = report_of(opened.path)
+    report: dict[str, Any] = report_of(opened)
     for name, of in report.get("collections", {}).items():
         yield Section(f"Collection {name}", tuple(_collection(opened, name, of)))
     if "entities" in report:

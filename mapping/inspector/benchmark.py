@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from kbsource.release.reader import read_table
 from mapping.document import Paragraph, Section, Share, Table, bars, sql_table
 from mapping.inspector.about import about_sections, other_values
 from mapping.inspector.frame import KindViews
 from mapping.inspector.listing import Listing
 from mapping.inspector.opened import Opened
-from mapping.retrieval.benchmark_kind import MENTIONS, QUESTIONS, Score
+from mapping.retrieval.benchmark_kind import BENCHMARK, MENTIONS, QUESTIONS, Score
 
 _SAID = (
     "Per cent, with 95 % intervals by the bootstrap. The figures of the papers are of their systems on their snapshots "
@@ -29,7 +28,7 @@ def measured_benchmark(opened: Opened) -> Iterator[Section]:
     """R-precision over all questions and mentions, the table, and what the runs took."""
     from mapping.retrieval.benchmark import Dataset, score_rows  # needs what metrics need
 
-    scores = [msgspec.convert(row, Score) for row in read_table(opened.path, "scores")]
+    scores = [msgspec.convert(row, Score) for row in BENCHMARK.rows(opened.path, opened.manifest, "scores")]
     datasets = [
         Dataset(**{name: one[name] for name in Dataset._fields}) for one in opened.manifest.to_json()["datasets"]
     ]

@@ -33,7 +33,7 @@ def about_facts(opened: Opened) -> Iterator[Section]:
     became = Table("What became of the facts", columns, rows).linked(**{"facts": listed(""), **links})
     meanings = (*OUTCOMES.items(), *PROBLEMS.items())
     yield Section("Facts", (became, Table("What outcomes and problems mean", ("name", "meaning"), meanings)))
-    properties = report_of(opened.path)["properties"]
+    properties = report_of(opened)["properties"]
     of_properties = tuple(
         (
             name,

@@ -55,7 +55,7 @@ def about_questions(opened: Opened) -> Iterator[Section]:
     if "questions" in opened.tables:
         yield Section("Questions and answers", tuple(_questions(opened)))
     if any(entry.file == REPORT for entry in opened.manifest.files):
-        report = report_of(opened.path)
+        report = report_of(opened)
         others = {name: value for name, value in report.items() if name not in _SAID}
         table = Table("Counts of the job", ("name", "value"), tuple(flat_values(others)))
         yield Section("Other counts", (table,))

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder, base_name, glob, join
 from kbsource.lookup import KnowledgeSource
-from kbsource.release.reader import read_table
 from mapping.metrics.answers import NOTHING, AnswerScores, score_answer, stripped
 from mapping.metrics.evaluation import PAGE, KiltEvaluation, KiltFiles, Lines, Reject, rejected_json, rejected_text
 from mapping.metrics.plausible import check_ids, check_plausible
@@ -344,13 +343,14 @@ class Crosswalk:
 
     def __init__(self, release: str) -> None:
         """Reads the crosswalk of an alignment; raises SetupError: there is none."""
-        if "crosswalk" not in ALIGNMENT.read(release).tables:
+        manifest = ALIGNMENT.read(release)
+        if "crosswalk" not in manifest.tables:
             raise SetupError(f"{release} has no crosswalk; name what kbsource map kilt made of the gold file.")
         #: Spans by what became of them: ``moved``, ``page_kept``, ``page_gone``, ``place_unknown``.
         self.moved: Counter[str] = Counter()
         self._pages: dict[str, str | None] = {}
         self._places: dict[tuple[str, ...], dict[str, Any]] = {}
-        for row in read_table(release, "crosswalk"):
+        for row in ALIGNMENT.rows(release, manifest, "crosswalk"):
             old, new = row["old_wikipedia_id"], row["new_wikipedia_id"]
             if old is None:
                 continue

@@ -217,6 +217,7 @@ QAMPARI_RELEASE = ListingKind(
     ),
     tables={**TABLES, "rejected": schema_of(BadRecord)},
     files=(DATA, REPORT),
+    documents={REPORT: dict[str, Any]},
     laws=LAWS,
     counted={
         "questions": "select count(*) from questions",

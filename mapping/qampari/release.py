@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from kbsource.columns import rows_of, schema_of
 from kbsource.errors import RecordError
-from kbsource.files import glob, join
+from kbsource.files import join
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry, ListingManifest
-from kbsource.release.reader import row_groups
+from kbsource.release.reader import check_columns, row_groups
 from kbsource.release.writer import LinesFile, write_rows
 from kbsource.rows import Row
 from mapping.qampari.evidence import released_case
@@ -280,16 +280,22 @@ def write_release_files(
     return [*(file.entry for file in files.values()), table, considered]
 
 
-def read_rows(release: str, table: str, row: type[R]) -> Iterator[R]:
-    """The questions, or queries, of a release in the order of the table."""
-    for path in glob(join(release, table, f"{table}-*.parquet")):
+def read_rows(release: str, manifest: ListingManifest, table: str, row: type[R]) -> Iterator[R]:
+    """The questions, or queries, of a release in the order of the table.
+
+    Raises:
+        DataError: a file has other columns.
+    """
+    for entry in manifest.tables.get(table, ()):
+        path = join(release, entry.file)
+        check_columns(path, [schema_of(row)])
         for group in row_groups(path):
             yield from rows_of(group, row)
 
 
-def read_questions(release: str) -> Iterator[Question]:
+def read_questions(release: str, manifest: ListingManifest) -> Iterator[Question]:
     """The questions of a release in the order of the table."""
-    return read_rows(release, "questions", Question)
+    return read_rows(release, manifest, "questions", Question)
 
 
 def form_of(manifest: ListingManifest) -> Form | None:

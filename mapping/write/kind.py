@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import orjson
 
 from kbsource.release.kind import ListingKind, MadeFrom
@@ -26,6 +27,73 @@ from kbsource.release.writer import write_lines
 from mapping.schema import TABLES, VERIFICATION
 
 REPORT, TEXT_REPORT = "report.json", "report.txt"
+
+_BY_REASON = dict[str, Count]
+_RECORDS = shape("records", read=Count, merged=Count, examples=Count, excluded=_BY_REASON, rejected=_BY_REASON)
+_SEVERAL = ("several_pages", "several_sets", "several_spans")
+_COUNTED = (
+    *("written", "pages_there", "mapped", "spans_written", "with_sets", "sets_written", "set_spans", "set_pages"),
+    *(*_SEVERAL, "answers"),
+)
+_BY_NAME = ("dropped", "outputs", "output_reasons", "evidences", "found_by", "hops", "matches", "scores")
+
+
+class _Dropped(msgspec.Struct):
+    """Records that the threshold drops, and their share."""
+
+    records: Count
+    share: float
+
+
+class _Averages(msgspec.Struct):
+    """Averages of a dataset, as table 6 of the KILT paper has them."""
+
+    spans: float | None
+    sets: float | None
+    pages: float | None
+    answers: float | None
+
+
+class _DatasetReport(msgspec.Struct):
+    """What the report on all alignments has of one dataset."""
+
+    name: str
+    split: str
+    records: Count
+    published_records: Count | None
+    averages: _Averages
+    averages_in_the_paper: _Averages | None
+    dropped_by_threshold: float | None
+    dropped_in_the_paper: _Dropped | None
+
+
+_ALIGNMENT_REPORT = shape(
+    "report",
+    dataset=str,
+    split=str,
+    records=_RECORDS,
+    counts=shape("counts", **dict.fromkeys(_COUNTED, Count), **dict.fromkeys(_BY_NAME, _BY_REASON)),
+    lost_evidences=_BY_REASON,
+    statistics=dict[str, float],
+    statistics_in_the_paper=dict[str, float] | None,
+    dropped_by_threshold=float | None,
+    dropped_in_the_paper=_Dropped | None,
+    shares_in_the_paper=shape("shares_in_the_paper", **dict.fromkeys(_SEVERAL, float | None)) | None,
+    verification=shape("verification", refusals=_BY_REASON | None, rescued=Count) | None,
+    accept=shape("accept", rule=str, dropped=Count) | None,
+)
+_ALIGNMENTS_REPORT = shape(
+    "report",
+    datasets=list[_DatasetReport],
+    pages=shape(
+        "pages",
+        in_the_release=Count,
+        with_evidence=Count,
+        share=float | None,
+        by_number_of_datasets=_BY_REASON,
+    )
+    | None,
+)
 
 LAWS = (
     Law(
@@ -88,9 +156,7 @@ ALIGNMENT = ListingKind(
     format="kbsource-alignment-1",
     facts=shape(
         "facts",
-        records=shape(
-            "records", read=Count, merged=Count, examples=Count, excluded=dict[str, Count], rejected=dict[str, Count]
-        ),
+        records=_RECORDS,
         counts=shape("counts", written=Count, dropped=dict[str, Count]),
     ),
     made_by="kbsource map",
@@ -98,6 +164,7 @@ ALIGNMENT = ListingKind(
     tables=TABLES,
     further={"alignments": VERIFICATION},
     files=(REPORT,),
+    documents={REPORT: _ALIGNMENT_REPORT},
     laws=LAWS,
     claims=_claims,
     counted={"records": "select count(*) from records"},
@@ -109,6 +176,7 @@ ALIGNMENTS = ListingKind(
     shown_by=ALIGNMENT.shown_by,
     tables={},
     files=(REPORT, TEXT_REPORT),
+    documents={REPORT: _ALIGNMENTS_REPORT},
     parts=ALIGNMENT,
     laws=LAWS,
     counted=ALIGNMENT.counted,

@@ -9,12 +9,11 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from kbsource.files import join
-from kbsource.release.reader import rows_with
+from kbsource.release.manifest import Manifest
 from kbsource.release.sql import add_release, connected, identifier
 from mapping.decide import REASONS, Decision
 from mapping.entail.verification import verification_text
 from mapping.records import OUTCOMES, Alignment
-from mapping.schema import TABLES
 from mapping.sources import all_sources
 from mapping.sources.source import EXCLUDED, REJECTED, Averages, Split, Tally
 from mapping.write.kind import ALIGNMENT
@@ -416,15 +415,15 @@ STAGES = {"rejected": "source", "excluded": "", "merged": ""}
 _PLACE = itemgetter("output", "evidence")
 
 
-def record_fates(folder: str, record_id: str) -> Iterator[dict[str, Any]]:
-    """The rows of ``records`` with an id, most often one.
+def record_fates(folder: str, manifest: Manifest, record_id: str) -> Iterator[dict[str, Any]]:
+    """The rows of ``records`` of an alignment with an id, most often one.
 
     ``meaning`` is that of the reason, ``details`` what is said in ``rejected``; ``evidences`` are the rows of
     ``alignments`` and ``misses``, each with its row of ``crosswalk`` as ``crossing``, in order.
     """
 
     def rows(table: str, column: str = "example_id") -> Iterator[dict[str, Any]]:
-        return rows_with(folder, TABLES, table, column, record_id)
+        return ALIGNMENT.rows_with(folder, manifest, table, column, record_id)
 
     crossings = {_PLACE(row): row for row in rows("crosswalk")}
     evidences = [

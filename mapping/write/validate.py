@@ -17,7 +17,6 @@ from kbsource.errors import RecordError
 from kbsource.files import Folder
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
-from kbsource.release.reader import read_table
 from mapping.records import Place
 from mapping.search.bleu import bleu
 from mapping.search.numbering import Numbering, paragraphs_of
@@ -25,6 +24,7 @@ from mapping.search.tokens import Tokeniser
 from mapping.sources.raw_records import RawRecord, check_lines, is_integer, iter_lines
 from mapping.sources.scratch import Scratch
 from mapping.sources.source import PARTIAL_EVIDENCE
+from mapping.write.kind import ALIGNMENT
 
 RULES: dict[str, str] = {
     "bad_score": "bleu_score is no number from 0 to 1",
@@ -115,13 +115,17 @@ def validate_kilt(
     check_lines(path, lambda record: "id" in record, expected="a KILT file, with ids")
     lines = iter_lines(path)
     with Scratch(scratch) as index:
-        for row in () if alignments is None else read_table(alignments, "alignments"):
+        for row in () if alignments is None else _aligned_rows(alignments):
             if row["is_written"] and row["evidence_text"] is not None:
                 index.add(_key(row["example_id"], str(row["page_id"]), row), row["evidence_text"].encode())
         checker = _Checker(source, numbering, index)
         while batch := list(islice(lines, _RECORDS_AT_ONCE)):
             checker.check(batch)
     return checker.result
+
+
+def _aligned_rows(folder: str) -> Iterator[dict[str, Any]]:
+    return ALIGNMENT.rows(folder, ALIGNMENT.read(folder), "alignments")
 
 
 class _Checker:

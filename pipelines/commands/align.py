@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Folder
-from kbsource.release.kind import parse_content
+from kbsource.files import Folder, base_name
+from kbsource.release.layout import MANIFEST
+from kbsource.release.manifest import ListingManifest
 from mapping.decide import with_outcome
 from mapping.entail.signal import REFUSALS, Pair, Refused, UsualModelOptions, Verdict, answer_values
 from mapping.options import FLAT, AtLeast1, Bleu, File, FileOrPipe, FolderPath, Release, Text, Title, check_ending
@@ -25,6 +26,7 @@ from mapping.records import Alignment, PageKey
 from mapping.search.numbering import Numbering
 from mapping.sources.own import TEXT_KEYS, text_of
 from mapping.sources.raw_records import is_integer, iter_lines, only_known, parse_object, text_at
+from mapping.write.kind import ALIGNMENT
 from pipelines.commands.dumps import Run
 from pipelines.options import CheckSourcesOptions, RunOptions
 from pipelines.progress import Progress
@@ -245,18 +247,18 @@ def validate_kilt(
     if alignments is not None and not Folder.of(f"{alignments}/alignments").exists():
         raise SetupError(f"{alignments} has no table alignments/; give a folder that kbsource map wrote.")
     beside = file.rpartition("/")[0] or "."
-    folder = alignments or (beside if Folder.of(f"{beside}/alignments").exists() else None)
+    own = _alignment_in(beside)
+    folder = alignments or (beside if own is not None else None)
     if numbering is None:
-        options = {} if folder is None else _manifest(folder).get("options", {})
+        manifest = own if alignments is None else ALIGNMENT.read(alignments)
+        options = {} if manifest is None else manifest.facts.get("options") or {}
         numbering = "elements" if options.get("numbering") == "elements" else "kilt"
     with KnowledgeSource.open(release) as source:
         result = validate(file, source, numbering=numbering, alignments=folder)
     values = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
     values["findings"] = [finding._asdict() for finding in result.findings]
-    entries = _manifest(beside).get("files", []) if result.is_empty else []
-    is_rightful = not result.is_empty or any(
-        entry.get("file") == file.rpartition("/")[2] and entry.get("rows") == 0 for entry in entries
-    )
+    entries = own.files if result.is_empty and own is not None else ()
+    is_rightful = not result.is_empty or any((entry.file, entry.rows) == (base_name(file), 0) for entry in entries)
     is_ok = result.is_valid and is_rightful
     if result.is_empty:
         text = f"{file} is empty{_RIGHTFUL if is_rightful else _BROKEN}"
@@ -293,13 +295,10 @@ def validation_text(result: Validation, *, is_scored: bool) -> str:
     return "\n".join(lines)
 
 
-def _manifest(folder: str) -> dict[str, Any]:
-    """The manifest of a folder; an empty one where there is none."""
-    path = f"{folder}/manifest.json"
-    if not Folder.of(path).exists():
-        return {}
-    with Folder.of(path).open() as file:
-        return parse_content(file.read(), path)
+def _alignment_in(folder: str) -> ListingManifest | None:
+    """The manifest of the alignment in a folder; None where there is none."""
+    places = Folder.of(f"{folder}/{MANIFEST}"), Folder.of(f"{folder}/alignments")
+    return ALIGNMENT.read(folder) if all(place.exists() for place in places) else None
 
 
 _JUDGED_TOGETHER = 512

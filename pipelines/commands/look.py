@@ -8,6 +8,7 @@ import os
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -205,9 +206,7 @@ def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) ->
         names = ", ".join(dict.fromkeys(f"{column} in {table}" for table, column in kind.shown_by))
         return Summary(faults=[f"kbsource show: {path} has no row of {asked!r}, which was looked for as {names}."])
     if kind is AMBER_SETS and "sets" in found:
-        from kbsource.release.reader import rows_with
-
-        text = set_text(found["sets"], rows_with(path, kind.tables, "set_queries", "name", asked))
+        text = set_text(found["sets"], kind.rows_with(path, manifest, "set_queries", "name", asked))
         return Summary(text=text, values=found["sets"], next=command_line("inspect", path))
     parts = []
     for name, rows in found.items():
@@ -224,9 +223,8 @@ def _rows_named(
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """By table the rows that the first of its columns has which has any."""
     from kbsource.numerals import read_int
-    from kbsource.release.reader import rows_with
 
-    folders = [path, *(join(path, part.folder) for part in manifest.parts)]
+    releases = [(kind, path, manifest), *_releases_in(path, kind, manifest)]
     tables = {**kind.tables, **(kind.parts.tables if kind.parts is not None else {})}
     done: set[str] = set()
     for table, column in kind.shown_by:
@@ -238,11 +236,19 @@ def _rows_named(
         wanted = value if is_text else read_int(value)
         if wanted is None or (second and read_int(number) is None):
             continue
-        rows = (row for folder in folders for row in rows_with(folder, tables, table, first, wanted))
+        rows = (row for of, folder, own in releases for row in of.rows_with(folder, own, table, first, wanted))
         rows = (row for row in rows if not second or row[second] == read_int(number))
         if found := list(islice(rows, _MOST_FOUND)):
             done.add(table)
             yield table, found
+
+
+def _releases_in(path: str, kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[Kind[Any], str, Manifest]]:
+    """The releases in the folders of a release, each with its kind and manifest."""
+    if kind.parts is not None:
+        for part in manifest.parts:
+            folder = join(path, part.folder)
+            yield kind.parts, folder, kind.parts.read(folder)
 
 
 def _row_facts(row: Mapping[str, Any]) -> Iterator[Row]:
@@ -261,21 +267,19 @@ def _row_facts(row: Mapping[str, Any]) -> Iterator[Row]:
 def _change_summary(
     path: str, asked: str, manifest: Manifest, old: str | None, new: str | None, *, full: bool
 ) -> Summary:
-    from kbsource.diff.kind import PAGE_OUTCOMES, TABLES, doubts
-    from kbsource.release.reader import rows_with
+    from kbsource.diff.kind import PAGE_OUTCOMES, RELEASE_DIFF, doubts
 
+    rows_with = partial(RELEASE_DIFF.rows_with, path, manifest)
     columns = ("old_title", "new_title", *(("old_page_id", "new_page_id") if asked.isdecimal() else ()))
     wanted = {column: int(asked) if column.endswith("id") else asked for column in columns}
-    rows = [row for column in columns for row in rows_with(path, TABLES, "page_changes", column, wanted[column])]
+    rows = [row for column in columns for row in rows_with("page_changes", column, wanted[column])]
     rows = [row for number, row in enumerate(rows) if row not in rows[:number]]
     if not rows:
-        from kbsource.diff.kind import RELEASE_DIFF
-
         return _rows_summary(path, RELEASE_DIFF, manifest, asked)
     texts, values = list(doubts(manifest.to_json())), []
     for row in rows:
         found = {
-            table: list(rows_with(path, TABLES, table, "old_page_id", row["old_page_id"]))
+            table: list(rows_with(table, "old_page_id", row["old_page_id"]))
             for table in ("section_changes", "span_changes")
             if row["old_page_id"] is not None
         }
@@ -367,8 +371,8 @@ def _record_summary(path: str, kind: Kind[Any], record_id: str, manifest: Manife
 
     if kind not in (ALIGNMENT, ALIGNMENTS):
         return _rows_summary(path, kind, manifest, record_id)
-    folders = [join(path, part.folder) for part in manifest.parts] or [path]
-    fates = [fate for folder in folders for fate in record_fates(folder, record_id)]
+    folders = [*_releases_in(path, ALIGNMENTS, manifest)] if kind is ALIGNMENTS else [(ALIGNMENT, path, manifest)]
+    fates = [fate for _, folder, own in folders for fate in record_fates(folder, own, record_id)]
     if not fates:
         return _rows_summary(path, ALIGNMENT if kind is ALIGNMENT else ALIGNMENTS, manifest, record_id)
     browse = command_line("inspect", path)
@@ -618,9 +622,9 @@ def templates(release: Release, /, *, limit: AtLeast1 = 50, all: bool = False) -
     from kbsource.release.pages.kind import PAGES_RELEASE
     from kbsource.release.pages.reading import sums_by_outcome, worst_templates
 
-    PAGES_RELEASE.read(release)
-    worst = worst_templates(release, limit=limit, with_dropped=all)
-    sums = sorted(sums_by_outcome(release).items(), key=lambda entry: (-entry[1]["shown_chars"], entry[0]))
+    manifest = PAGES_RELEASE.read(release)
+    worst = worst_templates(release, manifest, limit=limit, with_dropped=all)
+    sums = sorted(sums_by_outcome(release, manifest).items(), key=lambda entry: (-entry[1]["shown_chars"], entry[0]))
     n_shown = sum(own["shown_chars"] for _, own in sums) or 1
     outcomes: list[tuple[str, ...]] = [("outcome", "uses", "shown", "share", "lost")]
     for outcome, own in sums:

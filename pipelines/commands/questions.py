@@ -9,8 +9,8 @@ from cyclopts import App, Parameter
 
 from kbsource.errors import SetupError
 from kbsource.records import BadRecord
+from kbsource.release.kind import ListingKind
 from kbsource.release.output import output_file
-from kbsource.release.reader import read_table
 from mapping.annotation.crowd import LookOptions, TaskOptions, WorkerOptions, apply_crowd, second_look
 from mapping.annotation.crowd import export_tasks as export
 from mapping.annotation.extended_set import ExtendedOptions, export_extended, import_extended
@@ -23,8 +23,10 @@ from mapping.annotation.filter_sample import (
 from mapping.annotation.study import StudyOptions, import_choices, report_study, write_study
 from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, N_ANNOTATIONS, CandidateOptions, TaskForm, is_study
 from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
+from mapping.contexts.kind import CONTEXTS
 from mapping.entail.signal import UsualModelOptions
 from mapping.options import FLAT, AtLeast1, File, Files, FolderPath, NewFile, Release, check_ending
+from mapping.qampari.kind import QAMPARI_RELEASE
 from pipelines.terminal import Row, Summary, command_line
 
 tasks_app = App(
@@ -101,7 +103,7 @@ def qampari_contexts(
     return Summary(
         rows=rows.items(),
         values=report,
-        faults=_rejected(output),
+        faults=_rejected(CONTEXTS, output),
         next=command_line("verify", output, "--qampari", release, "--passages", passages),
         is_ok=not report["rejected"],
     )
@@ -198,7 +200,9 @@ def apply_verdicts(
     again = command_line("verify", output)
     if questions["replaced"]:
         again = command_line("qampari-tasks", "export", output, "--not-in", tasks, "--output", "DIR")
-    return Summary(rows=rows, values=report, faults=_rejected(output), next=again, is_ok=not report["rejected"])
+    return Summary(
+        rows=rows, values=report, faults=_rejected(QAMPARI_RELEASE, output), next=again, is_ok=not report["rejected"]
+    )
 
 
 @tasks_app.command(name="again")
@@ -288,9 +292,9 @@ def extended(tasks: FolderPath, answers: Files, /, *, output: NewFile) -> Summar
     return Summary(rows=_rows(values, ""), values=values, faults=faults, is_ok=not faults)
 
 
-def _rejected(output: str) -> list[BadRecord]:
-    """What the table ``rejected`` of a folder has."""
-    return [BadRecord(**row) for row in read_table(output, "rejected")]
+def _rejected(kind: ListingKind, output: str) -> list[BadRecord]:
+    """What the table ``rejected`` of a release has."""
+    return [BadRecord(**row) for row in kind.rows(output, kind.read(output), "rejected")]
 
 
 @tasks_app.command(name="filter-sample")
@@ -464,7 +468,7 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
     return Summary(
         rows=_rows(counts, ""),
         values=counts,
-        faults=_rejected(output),
+        faults=_rejected(CAMPAIGN, output),
         next=again,
         is_ok=not counts["rejected"],
     )

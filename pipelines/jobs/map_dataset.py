@@ -126,7 +126,7 @@ def write_reports(planned: Sequence[Planned], release: PagesManifest, output: st
         manifest = ALIGNMENT.read(part.options.output)
         manifests.append({"folder": part.folder, "manifest_sha256": manifest.sha256})
         names = tuple(entry.file for entry in manifest.files if entry.file.endswith("-kilt.jsonl"))
-        aligned.append(Aligned(part.name, part.folder, Folder.of(join(part.options.output, REPORT)).read_json(), names))
+        aligned.append(Aligned(part.name, part.folder, ALIGNMENT.read_document(part.options.output, REPORT), names))
     report = overview_values(aligned, page_values(aligned, output=output, n_pages=release.n_rows("pages")))
     contents = {
         REPORT: orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
@@ -159,7 +159,7 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
         faults, steps = _align(pipeline, [part], output.staging, progress)
         if faults:
             raise faults[0]
-    report = Folder.of(join(folder, REPORT)).read_json()
+    report = ALIGNMENT.read_document(folder, REPORT)
     return MadeRelease(options.output, ALIGNMENT.read(folder), time.monotonic() - started, steps, report)
 
 

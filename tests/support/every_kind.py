@@ -8,13 +8,14 @@ from typing import Any
 from kbsource.diff.kind import OUTCOMES_OF, RELEASE_DIFF
 from kbsource.pageviews import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest
 from kbsource.release.kind import Kind
-from kbsource.release.manifest import FileEntry, InputFile, ListingManifest
+from kbsource.release.manifest import FileEntry, InputFile, ListingManifest, canonical_json
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.writer import write_lines, write_rows
 from kbsource.wikidata.kind import WIKIDATA_RELEASE, EntityCounts, WikidataManifest
 from mapping.age import AGE, FATES
 from mapping.amber.kind import AMBER_SETS
+from mapping.amber.release import MEASURES
 from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
 from mapping.contexts.kind import CONTEXTS
 from mapping.entity_linking.kind import ENTITY_LINKING
@@ -115,6 +116,87 @@ FACTS_OF: dict[str, dict[str, Any]] = {
     OWN_TABLES.format: {"facts": {"mine": [1, {"a": None}]}},
 }
 """What the manifests of kinds say, by format."""
+PAPER = {"records": 3675, "share": 0.2603}
+AVERAGES = {"spans": 1.1, "sets": 1.2, "pages": 1.1, "answers": None}
+GROUP = {
+    "name": "fever",
+    "evidence": 4,
+    "fates": [dict.fromkeys(FATES, 1), dict.fromkeys(FATES, 0)],
+    "standing": [4, 3],
+    "half_life_years": {"years": 7.4, "low": 6.0, "high": 9.3},
+}
+REPORTS_OF: dict[str, dict[str, Any]] = {
+    ALIGNMENT.format: {
+        "dataset": "fever",
+        "split": "dev",
+        "records": {"read": 9, "merged": 1, "examples": 7, "excluded": {"empty": 1}, "rejected": {"odd": 1}},
+        "counts": {
+            **dict.fromkeys(("written", "pages_there", "mapped", "spans_written", "with_sets", "sets_written"), 4),
+            **dict.fromkeys(("set_spans", "set_pages", "several_sets", "several_spans", "several_pages", "answers"), 3),
+            "dropped": {"below_threshold": 1},
+            "outputs": {"whole": 4},
+            "output_reasons": {"empty_evidence": 1},
+            "evidences": {"exact": 4, "near": 1},
+            "found_by": {"title": 4},
+            "hops": {"1": 1},
+            "matches": {"bleu": 4},
+            "scores": {"0.65": 3, "1.00": 1},
+        },
+        "lost_evidences": {"null_page": 1},
+        "statistics": {"questions": 4},
+        "statistics_in_the_paper": {"questions": 5},
+        "dropped_by_threshold": 0.1,
+        "dropped_in_the_paper": PAPER,
+        "shares_in_the_paper": {"several_pages": 0.12, "several_sets": 0.3, "several_spans": None},
+        "verification": {"refusals": {"no_text": 1}, "rescued": 2},
+        "accept": {"rule": "bleu", "dropped": 1},
+    },
+    ALIGNMENTS.format: {
+        "datasets": [
+            {
+                "name": "fever",
+                "split": "dev",
+                "records": 9,
+                "published_records": 10444,
+                "averages": AVERAGES,
+                "averages_in_the_paper": AVERAGES,
+                "dropped_by_threshold": 0.1,
+                "dropped_in_the_paper": PAPER,
+            }
+        ],
+        "pages": {"in_the_release": 66, "with_evidence": 37, "share": 0.56, "by_number_of_datasets": {"1": 12}},
+    },
+    AGE.format: {
+        "releases": [{"dump_date": "20260101", "years": 0.0}, {"dump_date": "20260201", "years": 0.1}],
+        "groups": {name: [GROUP] for name in ("all", "dataset", "infobox", "size")},
+    },
+    QAMPARI_RELEASE.format: {"facts": {"simple": {"all": 5}}, "lists": {"left_out": {}, "names": ["x"]}},
+    CONTEXTS.format: {"questions": {"without_retrieved": 0}},
+    AMBER_SETS.format: {
+        "collections": {
+            "human": {
+                "names": {"set": 1},
+                "signals": {"P102": {"found": {"bleu_0.00": {"not_judged": 1}}}},
+                "statistics": {
+                    **{name: {"made": 2.0, "published": 2.9} for name in MEASURES},
+                    "shares": {"Q5 P102": {"made": 50.0, "published": None}},
+                },
+            }
+        },
+        "entities": {"names": 100},
+    },
+    FACTS.format: {
+        "properties": {
+            "P50": {
+                "label": "author",
+                "question": "Who wrote X?",
+                "old": {"statements": 5, "without_page": 1},
+                "new": {"statements": 6, "without_page": 1},
+            }
+        }
+    },
+}
+"""Their reports, by format."""
 
 
 def write_every_kind(folder: Path) -> dict[str, Path]:
@@ -135,7 +217,7 @@ def _written(kind: Kind[Any], folder: Path, part: str | None = None) -> Path:
     tables = list(kind.tables)[:6] if kind is OWN_TABLES else kind.tables
     entries = [write_rows([], table, kind.tables[table], output=output) for table in tables]
     entries += [
-        write_lines([] if kind is ENTITY_LINKING else [b"{}\n"], name, output=output)
+        write_lines([] if kind is ENTITY_LINKING else [_content(kind, name)], name, output=output)
         for name in kind.files
         if "." in name
     ]
@@ -146,6 +228,11 @@ def _written(kind: Kind[Any], folder: Path, part: str | None = None) -> Path:
         facts["alignments"] = [{"folder": part, "manifest_sha256": inner.sha256}]
     write_manifest(kind, entries, facts, output=output, kept=kept)
     return folder
+
+
+def _content(kind: Kind[Any], name: str) -> bytes:
+    """The content of a file that is no table: as small as it may be."""
+    return canonical_json(REPORTS_OF[kind.format]) if name in kind.documents else b"{}\n"
 
 
 def write_manifest(

@@ -39,6 +39,12 @@ def entry_of(folder: Path, file: str) -> dict[str, Any]:
     return {"file": file, "rows": n_rows, "bytes": path.stat().st_size, "sha256": Folder.of(str(path)).sha256()}
 
 
+def entry_of_file(folder: Path, file: str) -> dict[str, Any]:
+    """Returns what a manifest lists of a file that is no table, as it is now, but for its lines."""
+    path = folder / file
+    return {"bytes": path.stat().st_size, "sha256": Folder.of(str(path)).sha256()}
+
+
 def writes(target: Path) -> str:
     """Returns a statement that writes a file."""
     return f"copy (select 'gone') to '{target}' (format csv, header false)"

@@ -37,12 +37,13 @@ def test_tables_and_pages_are_read_with_the_base_alone(release: Path) -> None:
     done = run_without(
         OTHERS,
         "from kbsource.lookup import KnowledgeSource\n"
-        "from kbsource.release.reader import read_table\n"
+        "from kbsource.release.pages.kind import PAGES_RELEASE\n"
         f"with KnowledgeSource.open({str(release)!r}) as kb:\n"
         "    page = kb.by_title('the_Halvanes')\n"
         "    assert kb.by_qid(page.qid) == kb.by_url(page.url) == kb.by_id(page.page_id) == page\n"
         "    print(sum(1 for page in kb))\n"
-        f"print(len(list(read_table({str(release)!r}, 'redirects'))))\n",
+        f"manifest = PAGES_RELEASE.read({str(release)!r})\n"
+        f"print(len(list(PAGES_RELEASE.rows({str(release)!r}, manifest, 'redirects'))))\n",
     )
 
     assert done.returncode == 0, done.stderr

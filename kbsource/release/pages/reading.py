@@ -17,8 +17,8 @@ from kbsource.errors import DataError
 from kbsource.files import Folder, join
 from kbsource.records import Page
 from kbsource.release.manifest import Manifest
-from kbsource.release.pages.kind import PagesManifest
-from kbsource.release.reader import groups_with, open_table, opened_table, read_table
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from kbsource.release.reader import groups_with, open_table, opened_table
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _terms_group(places: Sequence[tuple[str, int]], number: int) -> tuple[memory
     return numbers(table["page_id"].combine_chunks()), table
 
 
-def worst_templates(release: str, *, limit: int, with_dropped: bool) -> list[dict[str, Any]]:
+def worst_templates(release: str, manifest: PagesManifest, *, limit: int, with_dropped: bool) -> list[dict[str, Any]]:
     """The rows of the table ``templates`` that lose most visible characters, most first; none that loses none.
 
     Args:
@@ -190,15 +190,15 @@ def worst_templates(release: str, *, limit: int, with_dropped: bool) -> list[dic
     """
     rows = (
         row
-        for row in read_table(release, "templates")
+        for row in PAGES_RELEASE.rows(release, manifest, "templates")
         if row["lost_chars"] and (with_dropped or row["outcome"] != "dropped")
     )
     return heapq.nsmallest(limit, rows, key=lambda row: (-row["lost_chars"], row["name"], row["outcome"]))
 
 
-def sums_by_outcome(release: str) -> Mapping[str, Counter[str]]:
+def sums_by_outcome(release: str, manifest: PagesManifest) -> Mapping[str, Counter[str]]:
     """By outcome the sums of ``uses``, ``shown_chars`` and ``lost_chars`` in the table ``templates``."""
     sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for row in read_table(release, "templates"):
+    for row in PAGES_RELEASE.rows(release, manifest, "templates"):
         sums[row["outcome"]].update({name: row[name] for name in ("uses", "shown_chars", "lost_chars")})
     return sums

@@ -12,9 +12,9 @@ import pytest
 
 from kbsource.diff.kind import TABLES
 from kbsource.errors import SetupError
-from kbsource.release.reader import read_table
 from kbsource.release.writer import write_rows
 from tests.support.diff_worlds import made_diff
+from tests.support.tables import read_table
 from tests.support.verified import seal, verified
 
 Rows = list[dict[str, Any]]

@@ -10,9 +10,9 @@ import pytest
 from kbsource.diff.kind import RELEASE_DIFF
 from kbsource.diff.making import make_diff
 from kbsource.errors import SetupError
-from kbsource.release.reader import read_table
 from tests.support.builds import contents
 from tests.support.diff_worlds import Changes, World, WorldPage, outcomes, page_rows, redirect_rows, write_world
+from tests.support.tables import read_table
 from tests.support.verified import verified
 
 SEEDS = range(12)

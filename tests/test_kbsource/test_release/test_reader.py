@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kbsource.columns import schema_of
 from kbsource.errors import DataError, SetupError, named_faults
 from kbsource.files import Folder
+from kbsource.records import Page
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.reader import check_sizes, opened_table, read_table, row_groups
@@ -25,7 +27,8 @@ def test_bits_that_changed_on_the_disk_are_named_and_not_read_as_text(tmp_path: 
     path, draw = tmp_path / FILE, random.Random(1)
     write_pages(synthetic_pages(30), str(tmp_path), FILE)
     content = path.read_bytes()
-    pages = list(read_table(str(tmp_path), "pages"))
+    table = str(tmp_path), [FileEntry.of(str(tmp_path), FILE)], [schema_of(Page)]
+    pages = list(read_table(*table))
     end = len(content) - 8 - int.from_bytes(content[-8:-4], "little")  # the footer has no checksum
     n_named = 0
     for _ in range(60):
@@ -34,7 +37,7 @@ def test_bits_that_changed_on_the_disk_are_named_and_not_read_as_text(tmp_path: 
         path.write_bytes(damaged)
         try:
             with named_faults():
-                assert list(read_table(str(tmp_path), "pages")) == pages
+                assert list(read_table(*table)) == pages
         except DataError:
             n_named += 1
     assert n_named > 40
@@ -89,10 +92,13 @@ def test_groups_have_the_rows_that_were_asked_for(
 ) -> None:
     rows = [(number, [str(number)] * (number % 3) if number % 5 else None) for number in range(100)]
 
+    entries: list[FileEntry] = []
+
     def written(name: str) -> bytes:
         path = shard_path("numbers", 0, 1)
         given = {"output": str(tmp_path / name), "file": path}
-        assert write_rows(iter(rows), "numbers", SCHEMA, group_rows=40, **given).rows == 100
+        entries.append(write_rows(iter(rows), "numbers", SCHEMA, group_rows=40, **given))
+        assert entries[-1].rows == 100
         return (tmp_path / name / path).read_bytes()
 
     expected = written("usual")
@@ -101,7 +107,7 @@ def test_groups_have_the_rows_that_were_asked_for(
 
     file = pq.ParquetFile(tmp_path / "other" / shard_path("numbers", 0, 1))
     assert [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)] == [40, 40, 20]
-    found = [tuple(row.values()) for row in read_table(str(tmp_path / "other"), "numbers")]
+    found = [tuple(row.values()) for row in read_table(str(tmp_path / "other"), entries[-1:], [SCHEMA])]
     assert found == rows
 
 

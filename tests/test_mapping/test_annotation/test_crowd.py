@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from msgspec import structs
 
 from kbsource.errors import SetupError
 from kbsource.release.layout import shard_path
-from kbsource.release.reader import read_table
 from mapping.annotation.crowd import (
     REASONS,
     TaskOptions,
@@ -27,12 +26,14 @@ from mapping.annotation.crowd import (
     validation_tasks,
 )
 from mapping.annotation.tasks import TaskForm
+from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.questions import COMPOSITION, SIMPLE
 from mapping.qampari.records import Question
 from mapping.qampari.release import data_path, read_questions
 from mapping.qampari.selection import draw_key
 from tests.support.alignments import read_lines
 from tests.support.qampari import FORM, drawn, question, undrawn, write_qampari
+from tests.support.tables import read_table
 from tests.support.verified import verified
 
 QUESTIONS = shard_path("questions", 0, 1)
@@ -228,8 +229,12 @@ def _verdict(task_id: str, verdict: str = "incorrect", **further: str) -> dict[s
     return {"task_id": task_id, "verdict": verdict, **further}
 
 
+def _questions(folder: Path) -> Iterator[Question]:
+    return read_questions(str(folder), QAMPARI_RELEASE.read(str(folder)))
+
+
 def _after(tmp_path: Path) -> dict[str, Question]:
-    return {f"{one.subset} {one.key}": one for one in read_questions(str(tmp_path / "judged"))}
+    return {f"{one.subset} {one.key}": one for one in _questions(tmp_path / "judged")}
 
 
 def test_answers_judged_wrong_are_dropped_and_the_last_verdict_counts(tmp_path: Path, tasks: Path) -> None:
@@ -510,3 +515,15 @@ def test_a_verdict_drops_its_answer(form: TaskForm, tmp_path: Path) -> None:
     worker = "w" if form == "csv" else "7"
     assert report["workers"] == {worker: {"verdicts": 1, "wrong_judged": 0, "wrong_accepted": 0}}
     assert report["rejected"] == {}
+
+
+def test_questions_of_files_that_no_manifest_lists_are_no_tasks(tmp_path: Path) -> None:
+    release = write_qampari(tmp_path / "qampari", [drawn(question("P50__Q5", ["Brack", "Sorn"]), 0, "dev")])
+    file = release / shard_path("questions", 0, 1)
+    manifest = QAMPARI_RELEASE.read(str(release))
+    expected = [*read_questions(str(release), manifest)]
+    (release / shard_path("questions", 1, 2)).write_bytes(file.read_bytes())
+    (release / shard_path("questions", 2, 3)).symlink_to(file.rename(tmp_path / "outside.parquet"))
+    file.write_bytes((tmp_path / "outside.parquet").read_bytes())
+    assert len(expected) == 1
+    assert [*read_questions(str(release), manifest)] == expected

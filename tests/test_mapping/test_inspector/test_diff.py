@@ -14,12 +14,12 @@ from kbsource.diff.kind import RELEASE_DIFF, doubts
 from kbsource.diff.making import report_text
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
-from kbsource.release.reader import read_table
 from mapping.inspector.about import release_name
 from mapping.inspector.beside import folded, lines_of
 from mapping.inspector.opened import close_releases, open_releases
 from tests.support.diff_worlds import WorldPage, made_diff
 from tests.support.inspected import client_of
+from tests.support.tables import read_table
 
 
 @pytest.fixture(scope="module")

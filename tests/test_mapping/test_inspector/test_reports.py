@@ -19,14 +19,14 @@ from mapping.amber.kind import AMBER_SETS
 from mapping.amber.records import OUTCOMES
 from mapping.amber.release import MEASURES, TABLES
 from mapping.document import BLEU_BINS, ENTAILMENT_BINS, Document, crossed, to_markdown
-from mapping.inspector.about import about_sections, other_values, report_of
+from mapping.inspector.about import about_sections, other_values
 from mapping.inspector.alignment import WORST
 from mapping.inspector.opened import Database, Opened
 from mapping.inspector.saved import saved_page
 from mapping.kinds import KINDS
 from mapping.schema import ALIGNMENTS as ALIGNMENT_ROWS
 from mapping.schema import CROSSWALK
-from mapping.write.kind import ALIGNMENT, ALIGNMENTS
+from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
 from mapping.write.report import Aligned, overview_values
 from tests.support.contexts import write_pages, write_questions
 from tests.support.reports import (
@@ -126,7 +126,9 @@ def both(tmp_path: Path) -> Path:
     for dataset, n_rows, more in (("fever", 4, {}), ("nq", 2, {"crosswalk": (CROSSWALK, crossed_rows)})):
         own = write_alignment(tmp_path / "all" / dataset, ROWS[:n_rows], dataset=dataset, **more)
         parts.append(InnerRelease(dataset, ALIGNMENT.read(str(own)).sha256))
-        aligned.append(Aligned(dataset, dataset, {**report_of(str(own)), "dropped_by_threshold": 0.25}))
+        aligned.append(
+            Aligned(dataset, dataset, {**ALIGNMENT.read_document(str(own), REPORT), "dropped_by_threshold": 0.25})
+        )
     pages = {"in_the_release": 10, "with_evidence": 5, "share": 0.5, "by_number_of_datasets": {"1": 4, "2": 1}}
     facts = {"release": RELEASE, "alignments": [{"folder": part.folder, "manifest_sha256": part.manifest_sha256}
                                                 for part in parts]}  # fmt: skip

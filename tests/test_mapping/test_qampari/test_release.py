@@ -18,7 +18,6 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.records import BadRecord
 from kbsource.release.layout import stored_files
 from kbsource.release.output import ReleaseFolder
-from kbsource.release.reader import read_table
 from mapping.metrics.evaluation import QampariEvaluation, QampariFiles
 from mapping.metrics.qampari import evaluate_qampari
 from mapping.qampari.kind import QAMPARI_RELEASE, TABLES, read_form
@@ -37,6 +36,7 @@ from mapping.qampari.release import (
 from mapping.sources.source import SPLITS, Split
 from mapping.write.kilt import kilt_line
 from tests.support.qampari import HOST, drawn, queries_of, question, undrawn, write_qampari
+from tests.support.tables import read_table
 from tests.support.verified import manifest_bytes
 
 QID = "7__wikidata_comp__dev"

@@ -14,8 +14,10 @@ import pytest
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
+from kbsource.release.output import commit
 from kbsource.release.writer import write_rows
 from mapping.schema import ALIGNMENTS
+from mapping.write.kind import ALIGNMENT
 from mapping.write.validate import RULES, Validation, validate_kilt
 from tests.support.alignments import tokeniser, write_records
 from tests.support.pages import synthetic_pages
@@ -152,13 +154,14 @@ def test_bleu_is_computed_again_where_the_evidence_is_known(tmp_path: Path, sour
         )
         return (*known, "s", 1, 0, 1, 12, 1.0, "exact", text, *place, True)
 
-    write_rows(
+    entry = write_rows(
         # two evidences of the first record ended in the same place
         [row("a", "another text"), row("a", text), row("b", f"{text} and quite a lot more")],
         "alignments",
         ALIGNMENTS,
         output=str(tmp_path),
     )
+    commit(ALIGNMENT, ALIGNMENT.listing([entry], {}), str(tmp_path))
 
     result = check(tmp_path, source, good("a"), good("b"), good("unknown"), alignments=str(tmp_path))
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
@@ -24,7 +26,7 @@ from pipelines.options import AmberJobOptions
 from tests.support import amber_oracle
 from tests.support.amber_releases import LABELS, Releases, make_release, random_world, write_world
 from tests.support.tiny_nli import overlap_model
-from tests.support.verified import manifest_bytes, verified
+from tests.support.verified import manifest_bytes, seal, verified
 
 
 @pytest.fixture(scope="module")
@@ -254,3 +256,30 @@ def test_names_and_templates_of_another_language_and_only_statements_that_hold(t
         ("fc", "Q1", "Jan Kern spielt bei Werder.", ["SUPPORTS"]),
         ("fc", "Q2", "Jan Kern mag Rudern.", ["SUPPORTS"]),
     ]
+
+
+def _wrong(value: Any) -> Iterator[Any]:
+    """JSON values with one of another type, or missing, for every value in them."""
+    yield from (7, "x", None, [], {}, [None])
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield {name: one for name, one in value.items() if name != key} if isinstance(value, dict) else []
+        for other in _wrong(value[key]):
+            yield {**value, key: other} if isinstance(value, dict) else [*value[:key], other, *value[key + 1 :]]
+
+
+@pytest.mark.parametrize(
+    "name", ["amber_set_tuples.jsonl", "qa/amber_sets.jsonl", "qa_templates.json", "fc_templates.json"]
+)
+def test_values_of_another_type_are_findings(made: MadeRelease, tmp_path: Path, name: str) -> None:
+    shutil.copytree(made.output, tmp_path / "amber")
+    file = tmp_path / "amber" / "human" / name
+    content = file.read_bytes()
+    is_lines = name.endswith(".jsonl")
+    first, rest = content.splitlines(keepends=True)[:1] if is_lines else [content], content.splitlines(True)[1:]
+    changes = [json.dumps(one, ensure_ascii=False).encode() for one in _wrong(json.loads(first[0]))]
+    n_found = 0
+    for changed in [b"", b"[" * 100_000, b"\xff", *random.Random(1).sample(changes, min(len(changes), 40))]:
+        file.write_bytes(b"".join([changed + b"\n", *rest]) if is_lines else changed)
+        seal(tmp_path / "amber")
+        n_found += bool(verified(tmp_path / "amber").findings)
+    assert n_found > 3

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from kbsource.lookup import KnowledgeSource
-from kbsource.release.reader import read_table
 from kbsource.release.writer import write_rows
 from mapping.age import AGE, STANDING
 from mapping.decide import with_outcome
@@ -23,6 +22,7 @@ from mapping.search.page_search import Locator
 from pipelines.cli import main
 from tests.support.diff_worlds import Changes, World, WorldPage, write_world
 from tests.support.inspected import client_of
+from tests.support.tables import read_table
 from tests.support.verified import seal, verified
 
 DATES = ("20190801", "20200801", "20230801")

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from kbsource.diff.crosswalk import ReleaseDiff
-from kbsource.release.reader import read_table
 from mapping.search.resolve import read_moves
 from pipelines.cli import main
 from tests.support import edited_wiki as edited
 from tests.support.builds import build_mini, open_release
+from tests.support.tables import read_table
 from tests.support.verified import verified
 
 Rows = list[dict[str, Any]]

@@ -14,7 +14,6 @@ import duckdb
 import pytest
 
 from kbsource.kilt import kilt_texts
-from kbsource.release.reader import read_table
 from kbsource.release.writer import write_rows
 from mapping.facts import FACTS, SIDES
 from mapping.inspector.opened import close_releases, open_releases
@@ -27,6 +26,7 @@ from tests.support.entities import make
 from tests.support.inspected import client_of
 from tests.support.moved_builds import build_moved
 from tests.support.real_data import ROOT
+from tests.support.tables import read_table
 from tests.support.tiny_nli import overlap_model
 from tests.support.verified import seal, verified
 

@@ -12,6 +12,7 @@ from pipelines.cli import main
 from pipelines.commands.map import split_of
 from tests.support.alignments import evidence, record, write_records
 from tests.support.dataset_sources import DATA
+from tests.support.strangers import sealed
 
 
 def test_locate_shows_the_place_for_reading(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,7 +220,7 @@ def test_a_file_that_nothing_was_left_for_is_valid_where_its_manifest_says_so(
     values = json.loads(manifest.read_text("utf-8"))
     for entry in values["files"]:
         entry["rows"] += 1
-    for damage in (lambda: manifest.write_text(json.dumps(values), "utf-8"), manifest.unlink):
+    for damage in (lambda: manifest.write_bytes(sealed(values)), manifest.unlink):
         damage()
         assert main(check) == 1
         assert "is empty. Warning: " in capsys.readouterr().out

@@ -15,11 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.errors import SetupError
+from kbsource.pageviews import PAGEVIEWS_RELEASE
 from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.wikidata.kind import WIKIDATA_RELEASE
+from mapping.amber.kind import AMBER_SETS
+from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
+from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.kinds import KINDS
 from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.retrieval.vector_kind import PASSAGE_VECTORS
+from mapping.write.kind import ALIGNMENT
 from pipelines.cli import main
+from pipelines.commands import COMMANDS
 from tests.support.every_kind import write_every_kind
 from tests.support.examples import examples
 from tests.support.inspected import client_of
@@ -28,6 +37,8 @@ from tests.support.strangers import LOOT, hostile_name, sealed
 Way = tuple[str | int, ...]
 FORMATS = [kind.format for kind in KINDS]
 LOOT_NAME = hostile_name(Path("/tmp") / LOOT)
+GOLD = b"""{"id": "1", "input": "x", "output": [{"answer": "y", "provenance": [{"wikipedia_id": "1", "title": "T1"}]}]}
+"""
 ODD: list[Any] = [
     7, -1, 0, 2**53, 2**63, 2**80, 1.5, 1e300, True, None, "", "x", "\0", "a\nb", "-", "../x", "/etc", "ü" * 300,
     LOOT_NAME,    [], {}, [[]], {"a": 1}, [7], ["x"], [None], {"manifest_sha256": 7}, {"": {}}, "https://[",
@@ -78,27 +89,135 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return write_every_kind(tmp_path_factory.mktemp("every"))
 
 
-def commands(form: str, own: str, releases: dict[str, Path], output: str) -> Iterator[list[str]]:
-    """The commands that read a release of a kind, in so far as they end soon."""
-    yield from (["verify", own], ["info", own], ["info", own, "--json"], ["show", own, "T1"])
-    yield from (["report", own, "--output", f"{output}/r.html"], ["report", own, "--format", "markdown"])
-    yield ["publish", own, "--output", f"{output}/published"]
-    yield ["catalogue", own]
-    pages, passages = str(releases[PAGES_RELEASE.format]), str(releases[PASSAGES_CORPUS.format])
-    if form == PAGES_RELEASE.format:
-        yield ["diff", pages, own, "--output", f"{output}/diff"]
-        yield ["templates", own]
+ANY = "any kind"
+PAGES, PASSAGES, ALIGNED = PAGES_RELEASE.format, PASSAGES_CORPUS.format, ALIGNMENT.format
+LOOKS: dict[str, dict[str, tuple[str, ...]]] = {
+    "verify": {ANY: ("{own}",)},
+    "info": {ANY: ("{own}", "{own} --json")},
+    "show": {ANY: ("{own} T1",)},
+    "report": {ANY: ("{own} --output {out}/r.html", "{own} --format markdown")},
+    "publish": {ANY: ("{own} --output {out}/published",)},
+    "catalogue": {ANY: ("{own}",)},
+    "inspect": {ANY: ("{own}",)},
+    "serve": {
+        PAGES: ("{own}",),
+        PASSAGES: ("{pages} --passages {own}",),
+        PASSAGE_VECTORS.format: ("{pages} --passages {passages} --vectors {own} --model {out} --system dense",),
+        ENTITY_LINKING.format: ("{pages} --passages {passages} --linking {own} --system aliases",),
+    },
+    "templates": {PAGES: ("{own}",)},
+    "export": {PAGES: ("{own} --output {out}/pages.jsonl",)},
+    "export-kilt": {PAGES: ("{own} --output {out}/kilt.jsonl",)},
+    "locate": {PAGES: ("{own} --title T1 --evidence T1",)},
+    "validate-kilt": {PAGES: ("{own} {gold}",)},
+    "campaign": {
+        PAGES: ("candidates {gold} {gold} --kb {own} --with-gold --output {out}/candidates.jsonl",),
+        CAMPAIGN_TASKS.format: ("import {own} {gold} --output {out}/campaign",),
+        CAMPAIGN.format: ("report {own}",),
+    },
+    "search": {PASSAGES: ("{own} T1",), PASSAGE_VECTORS.format: ("{passages} T1 --system dense --vectors {own}",)},
+    "link": {ENTITY_LINKING.format: ("{own} T1",)},
+    "benchmark": {
+        PASSAGES: ("{own} {gold} --systems bm25 --output {out}/benchmark",),
+        **{
+            kind.format: ("{passages} {own} --systems bm25 --output {out}/benchmark",)
+            for kind in (ALIGNMENT, QAMPARI_RELEASE, AMBER_SETS, ENTITY_LINKING)
+        },
+    },
+    "qampari-contexts": {
+        QAMPARI_RELEASE.format: ("{own} {passages} --output {out}/contexts",),
+        PASSAGES: ("{qampari} {own} --output {out}/contexts",),
+    },
+    "qampari-tasks": {
+        QAMPARI_RELEASE.format: ("export {own} --output {out}/tasks",),
+        CROWD_TASKS.format: ("apply {qampari} {own} --output {out}/applied",),
+    },
+    "beir": {ALIGNED: ("{own} {passages} --output {out}/beir",), PASSAGES: ("{aligned} {own} --output {out}/beir",)},
+    "training-data": {
+        ALIGNED: ("{own} --passages {passages} --for seq2seq --output {out}/training",),
+        QAMPARI_RELEASE.format: ("{own} --passages {passages} --for seq2seq --output {out}/training",),
+        PASSAGES: ("{aligned} --passages {own} --for seq2seq --output {out}/training",),
+    },
+    "diff": {PAGES: ("{pages} {own} --output {out}/diff",)},
+}
+"""What commands read of a release that end at once: by command and kind their arguments."""
+JOBS: dict[str, dict[str, tuple[str, ...]]] = {
+    "passages": {PAGES: ("{own} --output {out}/made",)},
+    "vectors": {PASSAGES: ("{own} --model {out} --output {out}/made",)},
+    "entity-linking": {PAGES: ("{own} --output {out}/made",)},
+    "qampari": {
+        PAGES: ("{own} {wikidata} --model none --output {out}/made",),
+        WIKIDATA_RELEASE.format: ("{pages} {own} --model none --output {out}/made",),
+    },
+    "amber": {
+        PAGES: ("{own} {wikidata} {pageviews} --output {out}/made",),
+        WIKIDATA_RELEASE.format: ("{pages} {own} {pageviews} --output {out}/made",),
+        PAGEVIEWS_RELEASE.format: ("{pages} {wikidata} {own} --output {out}/made",),
+    },
+    "facts": {
+        PAGES: ("{pages} {own} --wikidata {wikidata} {wikidata} --output {out}/made",),
+        WIKIDATA_RELEASE.format: ("{pages} {pages} --wikidata {wikidata} {own} --output {out}/made",),
+    },
+    "map": {PAGES: ("fever {own} --input {gold} --split dev --output {out}/made",)},
+    "age": {PAGES: ("{pages} {own} --input {gold} --output {out}/made",)},
+    "build": {WIKIDATA_RELEASE.format: ("{gold} --wikidata {own} --output {out}/made",)},
+    "check-sources": {PAGES: ("{own} --output {out}/verdicts.jsonl",)},
+    "rerank": {PASSAGES: ("{own} {gold} --queries {gold} --model {out} --output {out}/reranked",)},
+}
+"""The same of those that run a pipeline where the release is sound."""
+WITHOUT = {
+    *("check-dump", "wikidata", "pageviews", "nli", "evaluate", "read", "trec"),  # which read files
+    *("demo", "completion"),  # and these read nothing
+}
+
+
+def test_every_command_that_reads_releases_is_tried() -> None:
+    assert {*LOOKS, *JOBS} | WITHOUT == COMMANDS.keys()
+    assert not {*LOOKS, *JOBS} & WITHOUT
+
+
+def test_a_release_of_every_kind_is_given_to_a_command() -> None:
+    assert {form for table in (LOOKS, JOBS) for lines in table.values() for form in lines} <= {ANY, *FORMATS}
+
+
+def arguments(table: dict[str, dict[str, tuple[str, ...]]], form: str, places: dict[str, str]) -> list[list[str]]:
+    """The commands of a table that read a release of a kind."""
+    return [
+        [name, *(word.format(**places) for word in line.split())]
+        for name, by_kind in table.items()
+        for of in (ANY, form)
+        for line in by_kind.get(of, ())
+    ]
+
+
+def commands(form: str, own: str, releases: dict[str, Path], output: str, data: st.DataObject) -> Iterator[list[str]]:
+    """The commands that read a release of a kind; one of those that run a pipeline."""
+    gold = Path(output) / "gold.jsonl"
+    gold.write_bytes(GOLD)
+    by_name = {
+        "pages": PAGES_RELEASE,
+        "passages": PASSAGES_CORPUS,
+        "aligned": ALIGNMENT,
+        "qampari": QAMPARI_RELEASE,
+        "wikidata": WIKIDATA_RELEASE,
+        "pageviews": PAGEVIEWS_RELEASE,
+    }
+    places = {name: str(releases[kind.format]) for name, kind in by_name.items()}
+    places |= {"own": own, "out": output, "gold": str(gold)}
+    yield from arguments(LOOKS, form, places)
+    if jobs := arguments(JOBS, form, places):
+        yield data.draw(st.sampled_from(jobs))
     kind = next(kind for kind in KINDS if kind.format == form)
     if kind.made_from:
-        given = {"PAGES": pages, "passages": passages}
-        flags = [given.get(name, pages) for name in kind.made_from]
-        yield [
-            "verify",
-            own,
-            *(part for pair in zip(kind.made_from, flags, strict=True) for part in (f"--{pair[0]}", pair[1])),
-        ]
-    if form == PASSAGES_CORPUS.format:
-        yield ["beir", str(releases["kbsource-alignment-1"]), own, "--output", f"{output}/beir"]
+        given = [places.get(name, places["pages"]) for name in kind.made_from]
+        flags = [part for pair in zip(kind.made_from, given, strict=True) for part in (f"--{pair[0]}", pair[1])]
+        yield ["verify", own, *flags]
+
+
+@pytest.fixture(autouse=True)
+def _nobody_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ends the servers where they would begin to answer."""
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -129,7 +248,7 @@ def test_every_command_does_its_work_or_says_a_line(
     manifest.write_bytes(sealed(values))
     output.mkdir()
     try:
-        for command in commands(form, str(own), releases, str(output)):
+        for command in commands(form, str(own), releases, str(output), data):
             code = main(command)
             said = capsys.readouterr()
             assert code in (0, 1, 2), (command, said)

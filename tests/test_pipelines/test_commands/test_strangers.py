@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.cli import main
+from tests.support.derived_releases import Piece, Record, write_alignment
 from tests.support.diff_worlds import made_diff
+from tests.support.qampari import drawn, question, write_qampari
 from tests.support.strangers import LOOT, copied, entry_of, hostile_name, sealed, writes
 
 Capsys = pytest.CaptureFixture[str]
@@ -99,10 +101,10 @@ ATTACKS: dict[str, tuple[Callable[[Path, Path], Callable[[Path], None]], str]] =
         lambda loot, own: add_table(hostile_name(own / "manifest.json"), PAGES.replace("00000", "00007")),
         "no table",
     ),
-    "name of a column": (lambda loot, own: rename_column(hostile_name(loot)), "columns"),
+    "name of a column": (lambda loot, own: rename_column(hostile_name(loot)), "column"),
     "column that aims at its manifest": (
         lambda loot, own: rename_column(f'x" from pages; {writes(own / "manifest.json")}; --'),
-        "columns",
+        "column",
     ),
     "name of a file": (
         lambda loot, own: with_values(lambda values: first(values).update(file=f"pages/x']); {writes(loot)}; --")),
@@ -186,3 +188,37 @@ def test_nothing_of_a_strangers_release_is_run(world: Path, tmp_path: Path, atta
     assert {path: path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
     found = [re.search(fault, " ".join(text.split())) is not None for text in said]
     assert all(found[:5]), (found, said)
+
+
+def add_unlisted(release: Path, outside: Path) -> int:
+    """Adds to every table a file that no manifest lists, and a link to one, with the rows that the table has."""
+    files = [*release.glob("*/*-00000-of-*.parquet"), *release.glob("*/*/*/*-00000-of-*.parquet")]
+    for file in files:
+        kept = outside / f"{file.parent.name}-{file.name}"
+        shutil.copy(file, kept)
+        shutil.copy(file, file.with_name(f"{file.parent.name}-00098-of-00099.parquet"))
+        file.with_name(f"{file.parent.name}-00099-of-00100.parquet").symlink_to(kept)
+    return len(files)
+
+
+def test_files_that_no_manifest_lists_are_not_read(world: Path, tmp_path: Path, capsys: Capsys) -> None:
+    aligned = write_alignment(tmp_path / "aligned", [Record(id="4", pieces=[Piece()])])
+    questions = write_qampari(tmp_path / "qampari", [drawn(question("P50__Q5", ["Brack", "Sorn"]), 0, "train")])
+    title = pq.read_table(world / "diff" / "page_changes").to_pylist()[0]["old_title"]
+    commands = {
+        world / "new": [["templates", "--all", "--json"]],
+        world / "diff": [["show", title, "--json"]],
+        aligned: [["show", "4", "--json"]],
+        questions: [["show", "P50__Q5", "--json"]],
+    }
+    (tmp_path / "outside").mkdir()
+    for release, own in commands.items():
+        shutil.copytree(release, tmp_path / "copy")
+        assert add_unlisted(tmp_path / "copy", tmp_path / "outside")
+        for name, *flags in own:
+            said = []
+            for folder in (release, tmp_path / "copy"):
+                assert main([name, str(folder), *flags]) == 0, capsys.readouterr()
+                said.append(capsys.readouterr().out)
+            assert said[0] == said[1], name
+        shutil.rmtree(tmp_path / "copy")
