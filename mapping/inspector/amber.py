@@ -131,9 +131,10 @@ def by_rank(n_with: Mapping[str, int]) -> dict[int, int]:
 
 def _views_of_sets(opened: Opened, collection: str) -> dict[int, int]:
     """The views of the entities of a collection's sets, each once, by some ranks."""
-    query = """select round(power(10, max(entity.popularity)))::bigint as views from (
+    # No page has as many views as the bounds allow; a table from elsewhere may hold any number.
+    query = """select round(power(10, greatest(least(max(entity.popularity), 18), 0)))::bigint as views from (
             select unnest(entities) as entity from sets where collection = ?)
-        group by entity.qid order by views desc"""
+        where not isnan(entity.popularity) group by entity.qid order by views desc"""
     views = [row[0] for row in opened.db.execute(query, [collection]).fetchall()]
     return {rank: views[rank - 1] for rank in ranks(len(views))}
 

@@ -22,6 +22,7 @@ from mapping.annotation.crowd import (
     second_look,
 )
 from mapping.annotation.extended_set import ExtendedOptions, added_answers, export_extended, import_extended
+from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.records import Question
 from mapping.qampari.release import read_questions
 from pipelines.cli import main
@@ -55,6 +56,10 @@ def release(tmp_path: Path) -> str:
 def tasks(tmp_path: Path, release: str) -> str:
     export_tasks(release, str(tmp_path / "tasks"), TaskOptions(wrong_share=0.2, n_train_paraphrases=0))
     return str(tmp_path / "tasks")
+
+
+def _read(folder: Path) -> list[Question]:
+    return [*read_questions(str(folder), QAMPARI_RELEASE.read(str(folder)))]
 
 
 def _lines(path: Path, records: Iterable[Any]) -> str:
@@ -181,7 +186,7 @@ def test_half_of_the_paraphrases_of_each_person_are_checked(release: str, tasks:
         checks=_lines(tmp_path / "checks.jsonl", verdicts),
     )
     assert report["paraphrase_checks"] == {"checked": 4, "rejected": 1}
-    after = {one.qid: one.paraphrase for one in read_questions(str(tmp_path / "judged")) if one.qid}
+    after = {one.qid: one.paraphrase for one in _read(tmp_path / "judged") if one.qid}
     assert after == {qid: None if qid == checked[0]["qid"] else f"Which are {qid}?" for qid in qids}
 
 
@@ -210,7 +215,7 @@ def test_rounds_go_on_until_the_number_of_questions_is_reached(
     capsys.readouterr()
     assert main(["qampari-tasks", "apply", str(tmp_path / "first"), str(tmp_path / "more"), *argv]) == 0
     assert "Next: kbsource verify" in capsys.readouterr().out
-    assert sum(one.split in ("dev", "test") for one in read_questions(str(tmp_path / "last"))) == N_QUESTIONS
+    assert sum(one.split in ("dev", "test") for one in _read(tmp_path / "last")) == N_QUESTIONS
 
 
 def test_instructions_say_that_text_alone_counts(tasks: str) -> None:
