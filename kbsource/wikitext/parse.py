@@ -96,7 +96,7 @@ _CUT_BLOCKS = CUTS + BLOCK
 _BLANK_NAME = f"{CUTS}{PIPE}: _\n"  # what no template's name is made of
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
-_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]|{CUT}{CUT}")  # what _settle looks for
+_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # what _settle looks for
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
 _LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
 _MONEY_IN_BRACKETS = re.compile(rf"\([^()\n{NUMBER}]{{0,200}}{NUMBER}[^()\n]{{0,200}}\)")
@@ -175,7 +175,7 @@ class PagePreparation:
         self._switches: set[str] = set()
         self._infoboxes: list[tuple[str, list[tuple[str, str]]]] = []
         self._tables: list[RawTable] = []
-        self._has_blocks = False
+        self._has_blocks = self._has_fractions = False
 
     def prepare(self, wikitext: str) -> str:
         """The body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
@@ -219,7 +219,7 @@ class PagePreparation:
                 text = _BLANK_IN_ADDRESS.sub(r"\1%20", text)
         if "[//" in text:
             text = _RELATIVE_LABEL_OF_BLOCKS.sub(rf"{CUT}\1{CUT}", text)
-        if f"{CUT}{CUT}" in text:
+        if self._has_fractions:
             text = _FRACTION_AFTER_NUMBER.sub("+", text)
         if ERROR in text:
             text = text.replace(ERROR, CUT)
@@ -314,6 +314,7 @@ class PagePreparation:
         if "'" in text and template.name[0] != "#":
             text = _apart(text)
         elif text[-1:].isdigit() and _FRACTION.fullmatch(text):
+            self._has_fractions = True
             text = f"{CUT}{CUT}{text}"  # apart from a number before it, to which it is added
         if not depth:
             self.shown[template.name, "rendered"] += visible_chars(text)
@@ -380,7 +381,7 @@ class PagePreparation:
         """The wikitext of all cells and values in the order that ``assemble`` takes them back."""
         # Values may hold tables of their own, which come after the body's: settle them first.
         values = [
-            self._settle(value) if _UNSETTLED.search(value) else value
+            self._settle(value) if _UNSETTLED.search(value) or self._has_fractions else value
             for _, fields in self._infoboxes
             for _, value in fields
         ]

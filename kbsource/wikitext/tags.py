@@ -67,9 +67,10 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
         text = _TAGS_AS_LABEL.sub(EMPTY_LABEL, text)
     list_markers: list[str] = []
     openers: dict[str, int] = {}
-    has_tables = "{|" in text or "\n|-" in text or _TABLE_OPENER.search(text) is not None
+    has_tables: bool | None = None  # not looked for yet
 
     def replace(match: re.Match[str]) -> str:
+        nonlocal has_tables
         closing, name, attributes = match.groups()
         name = name.lower()
         if (left := _LEFT_OF.get(name)) is not None:
@@ -91,8 +92,11 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
             marks = "=" * int(name[1])
             return f" {marks}\n" if closing else f"\n{marks} "
         if name in _TABLE:
-            if name != "table" and not has_tables:
-                return CUT
+            if name != "table":
+                if has_tables is None:
+                    has_tables = "{|" in text or "\n|-" in text or _TABLE_OPENER.search(text) is not None
+                if not has_tables:
+                    return CUT
             if closing:
                 return "\n|}\n" if name == "table" else ""
             if name == "table":

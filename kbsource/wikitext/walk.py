@@ -173,11 +173,15 @@ def without_stray_marks(cut: CutText) -> CutText:
 
 def without_stray_blocks(cut: CutText) -> CutText:
     """The cut text with marks of empty labels in links only."""
+
+    def without(text: str) -> str:
+        return single_spaces(text.replace(BLOCK, "")) if BLOCK in text else text
+
     pieces = [
-        (single_spaces(gap.replace(BLOCK, "")) if BLOCK in gap else gap, target, label, source)
+        (without(gap), target, label, without(source) if source[1:2] != "[" else source)  # an external link's
         for gap, target, label, source in cut.pieces
     ]
-    return CutText(pieces, single_spaces(cut.rest.replace(BLOCK, "")))
+    return CutText(pieces, without(cut.rest))
 
 
 def lift_numbers(text: str) -> tuple[str, list[tuple[int, int]]]:
