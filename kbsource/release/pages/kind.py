@@ -113,7 +113,7 @@ class PagesManifest(TypedManifest):
     def from_json(cls, values: dict[str, Any], where: str) -> Self:
         manifest = super(PagesManifest, cls).from_json(values, where)
         try:
-            _ = manifest.site.host, manifest.site.edition, manifest.site.namespace_by_name
+            _ = manifest.site
         except ValueError as error:  # msgspec's is one
             raise DataError(f"{where}: dump.site: {error}; {DAMAGED}") from error
         return manifest
