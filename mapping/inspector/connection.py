@@ -96,6 +96,7 @@ def server_config(app: ASGIApp, *, connection: type[BoundedConnection] = Bounded
     """Returns how an application is served: quietly, over bounded connections, without web sockets."""
     return uvicorn.Config(
         app,
+        log_config=None,  # uvicorn's own closes every handler of the process, of whoever it is
         http=connection,
         ws="none",
         log_level="error",

@@ -60,11 +60,8 @@ def _model(name: str, folder: Path) -> Path:
     ("name", "form"),
     [
         ("bert QuestionAnswering", None),
-        ("roberta QuestionAnswering", "extractive"),
         ("bert SequenceClassification", None),
-        ("roberta SequenceClassification", "fact-checking"),
         ("bart", None),
-        ("bart", "rag-token"),
         ("t5", "best"),
         ("rag-Sequence", None),
         ("rag-Token", None),
