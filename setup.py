@@ -6,7 +6,18 @@ from setuptools import Extension, setup
 
 COMPILED = tuple(
     f"kbsource/wikitext/{name}.py"
-    for name in ("blocks", "citations", "lines", "parse", "reference_texts", "references", "templates", "walk")
+    for name in (
+        "blocks",
+        "braces",
+        "brackets",
+        "citations",
+        "lines",
+        "parse",
+        "reference_texts",
+        "references",
+        "templates",
+        "walk",
+    )
 )
 """The modules that articles pass through and that gain; expander, markers and tags, which are regular expressions, do
 not."""

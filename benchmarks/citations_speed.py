@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from benchmarks.environment import machine, table, write_json
 from benchmarks.slices import OTHERS, S1, data_root, read_slices
+from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.citations import is_citation, read_citation
 from kbsource.wikitext.templates import split_template
-from kbsource.wikitext.walk import expand_braces
 
 BAR_US = 60.0  # a page has hundreds of citations
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)

@@ -24,6 +24,8 @@ from kbsource.site import Site
 from kbsource.titles import TargetParser
 from kbsource.wikitext.asked import Asked
 from kbsource.wikitext.blocks import LINK_OF_LINES, RawAnchor, RawTable, TextCell, build_blocks, build_cells, cut_tables
+from kbsource.wikitext.braces import expand_braces
+from kbsource.wikitext.brackets import CutText, lift_numbers, match_brackets, without_stray_blocks, without_stray_marks
 from kbsource.wikitext.expander import Definitions, Expander, Invoke, PageExpander
 from kbsource.wikitext.functions import inline
 from kbsource.wikitext.functions.arguments import PageFacts, Template
@@ -81,15 +83,7 @@ from kbsource.wikitext.templates import (
     unmarked,
     visible_chars,
 )
-from kbsource.wikitext.walk import (
-    CutText,
-    Walker,
-    expand_braces,
-    lift_numbers,
-    match_brackets,
-    without_stray_blocks,
-    without_stray_marks,
-)
+from kbsource.wikitext.walk import Walker
 
 _NOTHING = f"{CUTS}{LINE} \n"
 _CUT_BLOCKS = CUTS + BLOCK

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kbsource.wikitext.asked import Asked
+from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.citations import find_note, is_citation, note_names, read_citation, read_link, read_text
 from kbsource.wikitext.expander import Definitions
 from kbsource.wikitext.functions.arguments import Template
@@ -29,7 +30,6 @@ from kbsource.wikitext.markers import (
 from kbsource.wikitext.reference_rows import Citation
 from kbsource.wikitext.tags import strip_extensions
 from kbsource.wikitext.templates import normalise_template_name, split_template, unmarked
-from kbsource.wikitext.walk import expand_braces
 
 # An address ends where something was cut, or stands for text.
 _ADDRESS = r"[^\s\[\]<>\"{}|\x00-\x1f]+"

@@ -29,11 +29,10 @@ from kbsource.files import join
 from kbsource.identity import stable_sha256
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
-from kbsource.records import BadRecord, Page
+from kbsource.records import Page
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import ListingManifest, code_facts, input_files
-from kbsource.release.output import ReleaseFolder, commit, output_file
-from kbsource.release.writer import write_lines, write_rejected
+from kbsource.release.manifest import ListingManifest, input_files
+from kbsource.release.output import output_file
 from mapping.annotation.tasks import (
     CAMPAIGN,
     CAMPAIGN_TASKS,
@@ -47,14 +46,13 @@ from mapping.annotation.tasks import (
     TaskForm,
     TaskSheet,
     checked_folder,
-    copy_lines,
     fleiss_kappa,
+    import_said,
     mean_kappa,
     option_of,
     pair_kappas,
     place_of,
     read_lines,
-    read_said,
     write_task_folder,
 )
 from mapping.metrics.answers import answer_form, rouge_l
@@ -395,41 +393,19 @@ def import_judgements(tasks: str, files: Sequence[str], output: str) -> dict[str
         SetupError: the tasks are not as they were written, a file is another one, or ``output`` is not empty.
     """
     manifest = checked_folder(CAMPAIGN_TASKS, tasks)
-    check_output(output)
     texts = {line["passage_id"]: line["text"] for line in read_lines(join(tasks, PASSAGES))}
     questions = {line["passage_id"]: line["question_id"] for line in read_lines(join(tasks, KEY))}
-    counts: Counter[str] = Counter(judgements=0, unanswered=0)
-    rejected: list[BadRecord] = []
     labels: dict[tuple[str, str], str] = {}
-
-    def judgement(record: Json) -> bytes | None:
-        is_answered = bool(record.get("label")) or "passage_id" not in record
-        row = _judgement(record, texts, questions, labels) if is_answered else None
-        counts["judgements" if is_answered else "unanswered"] += 1
-        return None if row is None else json_line(row)
-
-    judgements = read_said(
+    return import_said(
+        tasks,
+        manifest,
         files,
-        judgement,
-        fits=lambda record: "passage_id" in record,
+        output,
+        id_name="passage_id",
+        row=lambda record: _judgement(record, texts, questions, labels),
         expected="judged passages",
-        stage="judgement",
-        reject=rejected.append,
+        options={"annotations": _annotations(manifest), "about": "passages"},
     )
-    with ReleaseFolder(output, kind=CAMPAIGN):
-        entries = [write_lines(judgements, JUDGEMENTS, output=output)]
-        entries += copy_lines(tasks, (PASSAGES, KEY), output=output)
-        entries.append(write_rejected(rejected, output=output))
-        counts["rejected"] = len(rejected)
-        facts = {
-            "tasks": {"manifest_sha256": manifest.sha256},
-            "inputs": [asdict(file) for file in input_files(files)],
-            "options": {"annotations": _annotations(manifest), "about": "passages"},
-            "counts": dict(counts),
-            "code": code_facts(),
-        }
-        commit(CAMPAIGN, CAMPAIGN.listing(entries, facts), output)
-    return dict(counts)
 
 
 def _judgement(

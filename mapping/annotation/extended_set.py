@@ -14,7 +14,6 @@ Source: QAMPARI (2022): 200 questions of the test set, twelve minutes for each.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -27,7 +26,7 @@ from kbsource.files import join
 from kbsource.release.layout import check_output
 from kbsource.release.output import output_file
 from kbsource.release.reader import check_hashes
-from mapping.annotation.crowd import candidate_of
+from mapping.annotation.crowd import candidate_of, task_line
 from mapping.annotation.tasks import (
     CROWD_TASKS,
     EXTENDED,
@@ -161,7 +160,7 @@ def import_extended(tasks: str, files: Sequence[str], output: str, *, reject: Re
     with output_file(output) as file:
         for qid in known:
             if qid in added:
-                file.write(_line({"qid": qid, "answer_list": [_answer(one) for one in added[qid].values()]}))
+                file.write(task_line({"qid": qid, "answer_list": [_answer(one) for one in added[qid].values()]}))
     return {
         "questions": {"asked": len(known), "done": len(added), "missing": len(known) - len(added)},
         "added": added_answers([len(answers) for answers in added.values()]),
@@ -189,7 +188,3 @@ def _answer(record: Mapping[str, Any]) -> Json:
     text = " ".join(record["answer_text"].split())
     proof = {"proof_text": record["proof_text"].strip(), "found_in_url": str(record.get("found_in_url") or "").strip()}
     return {"answer_text": text, "aliases": [text], "proof": [proof]}
-
-
-def _line(record: Json) -> bytes:
-    return json.dumps(record, ensure_ascii=False).encode() + b"\n"

@@ -28,15 +28,7 @@ from kbsource.files import join
 from kbsource.identity import stable_sha256
 from kbsource.release.layout import check_output
 from kbsource.release.reader import check_hashes
-from mapping.annotation.crowd import (
-    CORRECT,
-    INCORRECT,
-    INSTRUCTIONS_TEXT,
-    Task,
-    judge,
-    read_verdicts,
-    shown_answer,
-)
+from mapping.annotation.crowd import CORRECT, INCORRECT, INSTRUCTIONS_TEXT, shown_answer
 from mapping.annotation.tasks import (
     CROWD_TASKS,
     FILTER_KEY,
@@ -49,6 +41,7 @@ from mapping.annotation.tasks import (
     read_lines,
     write_task_folder,
 )
+from mapping.annotation.verdicts import Task, judge, read_verdicts
 from mapping.entail.signal import Pair, Refused, Verdict
 from mapping.options import AtLeast1, Checked, Name
 from mapping.passages.forms import json_line

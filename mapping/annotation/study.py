@@ -27,11 +27,8 @@ from kbsource.files import base_name, join
 from kbsource.identity import stable_sha256
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
-from kbsource.records import BadRecord
 from kbsource.release.layout import check_output
-from kbsource.release.manifest import code_facts, input_files
-from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.writer import write_lines, write_rejected
+from kbsource.release.manifest import input_files
 from mapping.amber.sets import N_TOKENS
 from mapping.annotation.tasks import (
     CAMPAIGN,
@@ -45,10 +42,9 @@ from mapping.annotation.tasks import (
     TaskForm,
     TaskSheet,
     checked_folder,
-    copy_lines,
+    import_said,
     place_of,
     read_lines,
-    read_said,
     write_task_folder,
 )
 from mapping.metrics.amber import parse_prediction
@@ -221,40 +217,19 @@ def _shown_page(source: KnowledgeSource, page_id: str, n_words: int) -> tuple[st
 def import_choices(tasks: str, files: Sequence[str], output: str) -> dict[str, int]:
     """Writes what people chose into an empty folder and gives counts; as ``campaign.import_judgements``."""
     manifest = checked_folder(CAMPAIGN_TASKS, tasks)
-    check_output(output)
     texts = {line["passage_id"]: line["text"] for line in read_lines(join(tasks, PASSAGES))}
     shown = {line["query_id"]: line["page_ids"] for line in read_lines(join(tasks, KEY))}
-    counts: Counter[str] = Counter(judgements=0, unanswered=0)
-    rejected: list[BadRecord] = []
     labels: dict[tuple[str, str], str] = {}
-
-    def choice(record: Json) -> bytes | None:
-        is_answered = bool(record.get("label"))
-        row = _choice(record, texts, shown, labels) if is_answered else None
-        counts["judgements" if is_answered else "unanswered"] += 1
-        return None if row is None else json_line(row)
-
-    choices = read_said(
+    return import_said(
+        tasks,
+        manifest,
         files,
-        choice,
-        fits=lambda record: "query_id" in record,
+        output,
+        id_name="query_id",
+        row=lambda record: _choice(record, texts, shown, labels),
         expected="choices of pages (query_id, worker_id, label, highlight)",
-        stage="judgement",
-        reject=rejected.append,
+        options={"about": STUDY},
     )
-    with ReleaseFolder(output, kind=CAMPAIGN):
-        entries = [write_lines(choices, JUDGEMENTS, output=output), *copy_lines(tasks, (PASSAGES, KEY), output=output)]
-        entries.append(write_rejected(rejected, output=output))
-        counts["rejected"] = len(rejected)
-        facts = {
-            "tasks": {"manifest_sha256": manifest.sha256},
-            "inputs": [asdict(file) for file in input_files(files)],
-            "options": {"about": STUDY},
-            "counts": dict(counts),
-            "code": code_facts(),
-        }
-        commit(CAMPAIGN, CAMPAIGN.listing(entries, facts), output)
-    return dict(counts)
 
 
 def _choice(

@@ -11,9 +11,9 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 from xml.sax.saxutils import quoteattr
@@ -26,11 +26,21 @@ from kbsource.errors import RecordError
 from kbsource.files import Folder, join
 from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
-from kbsource.release.manifest import FileEntry, ListingManifest, SourceFacts, code_facts, counts_shape, shape
+from kbsource.release.layout import check_output
+from kbsource.release.manifest import (
+    FileEntry,
+    ListingManifest,
+    SourceFacts,
+    code_facts,
+    counts_shape,
+    input_files,
+    shape,
+)
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes
-from kbsource.release.writer import write_lines
+from kbsource.release.writer import write_lines, write_rejected
 from mapping.options import AtLeast1, Checked, Language, Name, Share
+from mapping.passages.forms import json_line
 from mapping.sources.campaign import judgement_rows
 from mapping.sources.raw_records import Json, check_shape, iter_lines
 
@@ -301,6 +311,63 @@ MIN_COMMON = 10
 
 Labels = Mapping[str, Mapping[str, bool]]
 """By passage what each person said: whether it holds enough to answer the question."""
+
+
+def import_said(
+    tasks: str,
+    manifest: ListingManifest,
+    files: Sequence[str],
+    output: str,
+    *,
+    id_name: str,
+    row: Callable[[Json], dict[str, Any]],
+    expected: str,
+    options: Mapping[str, Any],
+) -> dict[str, int]:
+    """Writes what people said of the tasks of a campaign into an empty folder, and returns how much that is.
+
+    Rows of a sheet without a label were not filled in: they are counted as ``unanswered``.
+
+    Args:
+        manifest: of the folder of tasks.
+        id_name: what every record has that says which task it is of.
+        row: what is kept of a record with a label; raises RecordError.
+        expected: what the files should hold, for errors.
+
+    Raises:
+        SetupError: a file is another one, or ``output`` is not empty.
+    """
+    check_output(output)
+    counts: Counter[str] = Counter(judgements=0, unanswered=0)
+    rejected: list[BadRecord] = []
+
+    def line(record: Json) -> bytes | None:
+        is_answered = bool(record.get("label")) or id_name not in record
+        kept = row(record) if is_answered else None
+        counts["judgements" if is_answered else "unanswered"] += 1
+        return None if kept is None else json_line(kept)
+
+    lines = read_said(
+        files,
+        line,
+        fits=lambda record: id_name in record,
+        expected=expected,
+        stage="judgement",
+        reject=rejected.append,
+    )
+    with ReleaseFolder(output, kind=CAMPAIGN):
+        entries = [write_lines(lines, JUDGEMENTS, output=output), *copy_lines(tasks, (PASSAGES, KEY), output=output)]
+        entries.append(write_rejected(rejected, output=output))
+        counts["rejected"] = len(rejected)
+        facts = {
+            "tasks": {"manifest_sha256": manifest.sha256},
+            "inputs": [asdict(file) for file in input_files(files)],
+            "options": {**options},
+            "counts": dict(counts),
+            "code": code_facts(),
+        }
+        commit(CAMPAIGN, CAMPAIGN.listing(entries, facts), output)
+    return dict(counts)
 
 
 class PairKappa(NamedTuple):

@@ -11,7 +11,7 @@ from kbsource.errors import SetupError
 from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
 from kbsource.release.output import output_file
-from mapping.annotation.crowd import LookOptions, TaskOptions, WorkerOptions, apply_crowd, second_look
+from mapping.annotation.crowd import TaskOptions
 from mapping.annotation.crowd import export_tasks as export
 from mapping.annotation.extended_set import ExtendedOptions, export_extended, import_extended
 from mapping.annotation.filter_sample import (
@@ -20,8 +20,11 @@ from mapping.annotation.filter_sample import (
     export_filter_sample,
     report_filter,
 )
+from mapping.annotation.revision import apply_crowd
+from mapping.annotation.second_look import LookOptions, second_look
 from mapping.annotation.study import StudyOptions, import_choices, report_study, write_study
 from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, N_ANNOTATIONS, CandidateOptions, TaskForm, is_study
+from mapping.annotation.verdicts import WorkerOptions
 from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
 from mapping.contexts.kind import CONTEXTS
 from mapping.entail.signal import UsualModelOptions

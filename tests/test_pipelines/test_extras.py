@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kbsource.release.layout import shard_path
 from pipelines.extras import _WITHIN, EXTRAS
 from tests.support import mini_wiki
 from tests.support.blocked import OTHERS, command_without, run_without
@@ -79,6 +80,18 @@ def test_reading_loads_little(release: Path) -> None:
 
     slow = {"pandas", "pyarrow.compute", "pyarrow.parquet", "importlib.metadata", "orjson", "email", "mapping"}
     assert slow.isdisjoint(done.stdout.split())
+
+
+def test_columns_are_compared_without_pandas(release: Path) -> None:
+    file = str(release / shard_path("pages", 0, 1))
+    code = (
+        "import sys\nfrom kbsource.release.pages.kind import PAGES_RELEASE\n"
+        "from kbsource.release.reader import check_columns\n"
+        f"check_columns({file!r}, PAGES_RELEASE.schemas('pages')); print(*sys.modules)"
+    )
+    loaded = run_without((), code).stdout.split()
+    assert "pyarrow.parquet" in loaded
+    assert "pandas" not in loaded
 
 
 @pytest.mark.slow

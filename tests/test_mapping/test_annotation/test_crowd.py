@@ -17,15 +17,15 @@ from msgspec import structs
 from kbsource.errors import SetupError
 from kbsource.release.layout import shard_path
 from mapping.annotation.crowd import (
-    REASONS,
     TaskOptions,
-    apply_crowd,
     candidate_of,
     export_tasks,
     validation_record,
     validation_tasks,
 )
+from mapping.annotation.revision import apply_crowd
 from mapping.annotation.tasks import TaskForm
+from mapping.annotation.verdicts import REASONS
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.questions import COMPOSITION, SIMPLE
 from mapping.qampari.records import Question

@@ -11,17 +11,11 @@ from typing import Any
 import pytest
 
 from kbsource.records import BadRecord
-from mapping.annotation.crowd import (
-    CORRECT,
-    INCORRECT,
-    LookOptions,
-    TaskOptions,
-    WorkerOptions,
-    apply_crowd,
-    export_tasks,
-    second_look,
-)
+from mapping.annotation.crowd import CORRECT, INCORRECT, TaskOptions, export_tasks
 from mapping.annotation.extended_set import ExtendedOptions, added_answers, export_extended, import_extended
+from mapping.annotation.revision import apply_crowd
+from mapping.annotation.second_look import LookOptions, second_look
+from mapping.annotation.verdicts import WorkerOptions
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.records import Question
 from mapping.qampari.release import read_questions

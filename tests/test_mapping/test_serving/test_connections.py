@@ -15,6 +15,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
+from mapping.inspector.connection import server_config
 from mapping.serving.operations import Search, Served
 from mapping.serving.server import Answering, make_app, mcp_app, mcp_server
 from tests.support.browser import served as served_by
@@ -33,11 +34,22 @@ def url(served: Served) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_logged(url: str, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    server = logging.getLogger("uvicorn")  # its records do not reach the root
-    server.addHandler(caplog.handler)
     yield
-    server.removeHandler(caplog.handler)
     assert [record.getMessage() for record in caplog.get_records("call") if record.levelno >= logging.WARNING] == []
+
+
+class _Open(logging.Handler):
+    is_open = True
+
+    def close(self) -> None:
+        self.is_open = False
+        super().close()
+
+
+def test_a_server_leaves_the_log_handlers_of_the_process_open() -> None:
+    handler = _Open()
+    server_config(Starlette())
+    assert handler.is_open
 
 
 def _connected(url: str) -> socket.socket:

@@ -127,7 +127,7 @@ VALUES = (
     *(
         "select 1",
         "VALUES ((((",
-        "with t as (copy (select 1) to '/tmp/x') select 1",
+        "with t as (copy (select 1) to 'written') select 1",
         "[]",
         "{}",
         "http://",

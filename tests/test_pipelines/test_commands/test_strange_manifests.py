@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -36,7 +37,8 @@ from tests.support.strangers import LOOT, hostile_name, sealed
 
 Way = tuple[str | int, ...]
 FORMATS = [kind.format for kind in KINDS]
-LOOT_NAME = hostile_name(Path("/tmp") / LOOT)
+LOOT_PLACE = Path(gettempdir()) / LOOT
+LOOT_NAME = hostile_name(LOOT_PLACE)
 GOLD = b"""{"id": "1", "input": "x", "output": [{"answer": "y", "provenance": [{"wikipedia_id": "1", "title": "T1"}]}]}
 """
 ODD: list[Any] = [
@@ -255,7 +257,7 @@ def test_every_command_does_its_work_or_says_a_line(
             assert "Traceback" not in said.err, said.err
             assert code != 2 or said.err.count("\n") < 12, said.err
         _look(str(own))
-        assert not (Path("/tmp") / LOOT).exists()
+        assert not LOOT_PLACE.exists()
     finally:
         shutil.rmtree(folder)
 

@@ -1,0 +1,86 @@
+"""Nested braces -> what templates and parameters in them show, from the inside out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from kbsource.wikitext.markers import (
+    CURRENCY,
+    CUT,
+    CUTS,
+    LITERAL_OF,
+    NUMBER,
+    PIPE,
+)
+
+# Two patterns that begin with plain characters are searched four times as fast as one that is a choice.
+_OPENERS = re.compile(r"(\{\{+)")
+_CLOSERS = re.compile(r"(\}\}+)")
+_BARS = frozenset({"|", PIPE})
+MAX_DEPTH = 100  # MediaWiki's own limit on nested templates ($wgMaxTemplateDepth)
+
+
+def expand_braces(
+    text: str,
+    *,
+    on_template: Callable[[str, int], str],
+    on_parameter: Callable[[str], str],
+    on_broken: Callable[[], None],
+) -> str:
+    """The text with every balanced piece replaced by what the callbacks give for it.
+
+    ``on_template`` is called with the inside of ``{{…}}``, its own pieces already replaced, and the number of templates
+    around it; ``on_parameter`` with that of ``{{{…}}}``; ``on_broken`` once for every run of braces that has no
+    partner.
+    """
+    if "{{" not in text and "}}" not in text:
+        return text
+    out: list[str] = []
+    stack: list[tuple[int, list[str]]] = []
+    opened_by = ["", *_OPENERS.split(text)]
+    for openers, chunk in zip(opened_by[::2], opened_by[1::2], strict=True):
+        if openers:
+            if len(stack) < MAX_DEPTH:
+                stack.append((len(openers), out))
+                out = []
+            else:
+                on_broken()
+        closed_by = _CLOSERS.split(chunk)
+        if closed_by[0]:
+            out.append(closed_by[0])
+        for closers, gap in zip(closed_by[1::2], closed_by[2::2], strict=True):
+            run = len(closers)
+            while run >= 2 and stack:
+                opened, parent = stack.pop()
+                inner = out[0] if len(out) == 1 else "".join(out)
+                if opened >= 3 and run >= 3:
+                    taken = 3
+                    result = on_parameter(inner)
+                else:
+                    taken = 2
+                    result = on_template(inner, len(stack) + (opened >= 4))
+                opened -= taken
+                run -= taken
+                if opened >= 2:
+                    stack.append((opened, parent))
+                    out = [result]
+                else:
+                    out = parent
+                    if opened:  # of {{{!}} one begins a table
+                        out.append("{" if result[:1] in _BARS else LITERAL_OF["{"])
+                    elif result[:1] == CUT and out and out[-1][-1:] in CURRENCY and not result.strip(CUTS):
+                        result = NUMBER
+                    out.append(result)
+            if run == 1:  # and of {{!}}} one ends it
+                out.append("}" if out and out[-1][-1:] in _BARS else LITERAL_OF["}"])
+            elif run:
+                on_broken()
+            if gap:
+                out.append(gap)
+    while stack:
+        _, parent = stack.pop()
+        parent.extend(out)
+        out = parent
+        on_broken()
+    return "".join(out)

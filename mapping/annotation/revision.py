@@ -1,0 +1,227 @@
+"""A QAMPARI release made anew by what people said: without wrong answers, with paraphrases, and with other questions in
+place of those that have too few answers left.
+
+Source: QAMPARI (2022), section 3.6 and appendix.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from msgspec.structs import replace
+
+from kbsource.errors import SetupError
+from kbsource.records import BadRecord
+from kbsource.release.manifest import ListingManifest, code_facts, input_files
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.writer import write_rejected
+from mapping.annotation.crowd import POOL, candidate_of, question_key
+from mapping.annotation.verdicts import Judged, Task, WorkerOptions, read_answers, read_checks
+from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.qampari.questions import SIMPLE
+from mapping.qampari.records import QueryRow, Question
+from mapping.qampari.release import parse_qid, qid_of, read_questions, read_rows, write_release_files
+from mapping.qampari.selection import draw_key
+from mapping.write.kind import write_report
+
+Dropped = Mapping[str, Collection[int]]
+"""By qid the numbers of answers that people judged wrong."""
+Moved = Mapping[tuple[str, str], tuple[str, str] | None]
+"""By subset and key split and qid of questions that come into the pool; None for those that leave it."""
+
+
+def find_replacements(release: str, manifest: ListingManifest, *, dropped: Dropped, seed: str, least: int) -> Moved:
+    """The questions that have too few answers without those dropped, and what comes in their place.
+
+    What comes gets the numbers behind those that its split has.
+    """
+    short: defaultdict[tuple[str, str], list[Question]] = defaultdict(list)
+    numbers: Counter[str] = Counter()
+    for question in read_questions(release, manifest):
+        if question.split in POOL and question.qid is not None:
+            numbers[str(question.split)] = max(numbers[str(question.split)], parse_qid(question.qid).n)
+            if _n_distinct(_without(question, dropped)) < least:
+                short[_hand(question)].append(question)
+    hands: defaultdict[tuple[str, str], list[Question]] = defaultdict(list)
+    for question in read_questions(release, manifest) if short else ():
+        hand = _hand(question)
+        if hand in short and question.side == "test" and question.split is None and _n_distinct(question) >= least:
+            hands[hand].append(question)
+            if len(hands[hand]) >= 2 * len(short[hand]) + 64:
+                hands[hand] = _first_drawn(hands[hand], seed)[: len(short[hand])]
+    moved: dict[tuple[str, str], tuple[str, str] | None] = {}
+    for hand, leaving in sorted(short.items()):
+        moved |= dict.fromkeys(map(question_key, leaving))
+        for gone, new in zip(_first_drawn(leaving, seed), _first_drawn(hands[hand], seed), strict=False):
+            assert gone.split is not None
+            numbers[gone.split] += 1
+            moved[question_key(new)] = gone.split, qid_of(numbers[gone.split], new.subset, gone.split)
+    return moved
+
+
+def _hand(question: Question) -> tuple[str, str]:
+    """What a question is drawn within, as ``selection.draw_pool`` deals."""
+    return question.subset, question.property_ids[0] if question.subset == SIMPLE else ""
+
+
+def _first_drawn(hand: Sequence[Question], seed: str) -> list[Question]:
+    return sorted(hand, key=lambda one: draw_key(candidate_of(one), seed, "pool"))
+
+
+def _n_distinct(question: Question) -> int:
+    return len({answer.text.casefold() for answer in question.answers})
+
+
+def _without(question: Question, dropped: Dropped) -> Question:
+    gone = dropped.get(question.qid or "", set())
+    left = tuple(answer for number, answer in enumerate(question.answers) if number not in gone)
+    return replace(question, answers=left, n_dropped=question.n_dropped + len(gone))
+
+
+def revise_questions(
+    release: str,
+    manifest: ListingManifest,
+    dropped: Dropped,
+    paraphrases: Mapping[str, str],
+    moved: Moved,
+    counts: Counter[str],
+) -> Iterator[Question]:
+    """The questions as they are now, in the order of the table, and counts what was changed."""
+    for question in read_questions(release, manifest):
+        revised = _without(question, dropped)
+        counts["answers_dropped"] += revised.n_dropped - question.n_dropped
+        if (place := question_key(question)) in moved:
+            split, qid = moved[place] or (None, None)
+            yield replace(revised, split=split, qid=qid, paraphrase=None)
+        elif question.qid is not None and (paraphrase := paraphrases.get(question.qid)) is not None:
+            counts["paraphrases_used"] += 1
+            counts["without_entity"] += any(about.text not in paraphrase for about in question.entities)
+            yield replace(revised, paraphrase=paraphrase)
+        else:
+            yield revised
+
+
+def apply_crowd(
+    release: str,
+    tasks_folder: str,
+    output: str,
+    *,
+    verdicts: Sequence[str] = (),
+    paraphrases: Sequence[str] = (),
+    checks: str | None = None,
+    least: int = 5,
+    workers: WorkerOptions | None = None,
+) -> dict[str, Any]:
+    """Writes a release without the answers that people judged wrong and with their paraphrases; gives the report.
+
+    A question of development or test set with fewer than ``least`` answers of different text left goes back among those
+    not drawn. In its place, in the same split, comes the next one of the test side in the order of the draw: of its
+    subset, of simple ones also of its relation. Where there is none the split gets smaller. Memory: development and
+    test set.
+
+    Args:
+        release: folder of the release that the tasks were made from.
+        tasks_folder: folder that ``export_tasks`` wrote.
+        verdicts, paraphrases: files of what people said, a second look behind the first.
+        checks: file of verdicts on paraphrases; those that are wrong are not taken.
+        workers: whose word does not count.
+
+    Raises:
+        SetupError: an input is not what it should be, the tasks are of another release, ``output`` is not empty, or
+            ``least`` is below 1.
+    """
+    if least < 1:
+        raise SetupError(f"{least} answers that a question needs: for --least-answers give a number from 1 on.")
+    rejected: list[BadRecord] = []
+    manifest, form, own, _, tasks, asked, refused, judged, every = read_answers(
+        release,
+        tasks_folder,
+        output,
+        verdicts=verdicts,
+        paraphrases=paraphrases,
+        workers=workers,
+        reject=rejected.append,
+    )
+    is_right = read_checks(checks, asked, rejected.append)
+    written = {qid: one.text for qid, one in every.items() if one.worker not in refused and is_right.get(qid, True)}
+    dropped: defaultdict[str, set[int]] = defaultdict(set)
+    for task_id, is_correct in judged.final.items():
+        if not is_correct and not tasks[task_id].is_wrong:
+            qid, _, number = tasks[task_id].aid.rpartition("__")
+            dropped[qid].add(int(number))
+    moved = find_replacements(release, manifest, dropped=dropped, seed=form.seed, least=least)
+    counts: Counter[str] = Counter()
+    questions = revise_questions(release, manifest, dropped, written, moved, counts)
+    given = {"verdicts": verdicts, "paraphrases": paraphrases, "checks": () if checks is None else (checks,)}
+    facts = {
+        **({"release": manifest.facts["release"]} if "release" in manifest.facts else {}),
+        "form": form._asdict(),
+        "qampari": {"manifest_sha256": manifest.sha256},
+        "tasks": {"manifest_sha256": own.sha256},
+        "inputs": {name: list(map(asdict, input_files(paths))) for name, paths in given.items() if paths},
+        "options": {"least": least, "rejected_workers": sorted(refused)},
+        "code": code_facts(),
+    }
+    with ReleaseFolder(output, kind=QAMPARI_RELEASE):
+        queries = read_rows(release, manifest, "queries", QueryRow)
+        entries = write_release_files(questions, queries, form=form, output=output)
+        report = _report(tasks, judged, asked, written, moved, counts, rejected)
+        report["paraphrase_checks"] = {
+            "checked": len(every.keys() & is_right.keys()),
+            "rejected": sum(not right for qid, right in is_right.items() if qid in every),
+        }
+        report["rejected_workers"] = {
+            name: {
+                "verdicts": judged.n_taken_out[name],
+                "paraphrases": sum(one.worker == name for one in every.values()),
+            }
+            for name in sorted(refused)
+        }
+        entries.append(write_rejected(rejected, output=output))
+        entries.append(write_report(report, output=output))
+        commit(QAMPARI_RELEASE, QAMPARI_RELEASE.listing(entries, facts), output)
+    return report
+
+
+def _report(
+    tasks: Mapping[str, Task],
+    judged: Judged,
+    asked: Collection[str],
+    paraphrases: Mapping[str, str],
+    moved: Moved,
+    counts: Counter[str],
+    rejected: Sequence[BadRecord],
+) -> dict[str, Any]:
+    right = {task_id for task_id, task in tasks.items() if not task.is_wrong}
+    wrong = set(tasks) - right
+    accepted = sum(judged.final.get(task_id, False) for task_id in wrong)
+    n_come = sum(place is not None for place in moved.values())
+    n_left = len(moved) - n_come
+    return {
+        "answers": {
+            "judged": len(right & judged.final.keys()),
+            "missing": len(right - judged.final.keys()),
+            "overturned": len(right & judged.overturned),
+            "dropped": counts["answers_dropped"],
+        },
+        "wrong_answers": {
+            "judged": len(wrong & judged.final.keys()),
+            "missing": len(wrong - judged.final.keys()),
+            "accepted": accepted,
+        },
+        "workers": {
+            name: {key: one[key] for key in ("verdicts", "wrong_judged", "wrong_accepted")}
+            for name, one in sorted(judged.workers.items())
+        },
+        "questions": {"replaced": n_come, "not_replaced": n_left - n_come},
+        "paraphrases": {
+            "used": counts["paraphrases_used"],
+            "missing": len(asked) - len(paraphrases),
+            "of_replaced": len(paraphrases) - counts["paraphrases_used"],
+            "without_entity": counts["without_entity"],
+        },
+        "rejected": dict(sorted(Counter(bad.reason for bad in rejected).items())),
+    }

@@ -1,0 +1,130 @@
+"""Tasks that are given to people again: answers judged incorrect, some judged correct, and some paraphrases.
+
+Source: QAMPARI (2022), section 3.6 and appendix.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from heapq import nsmallest
+from typing import Any
+
+from kbsource.identity import stable_sha256
+from mapping.annotation.crowd import ANSWER_SHEET, INSTRUCTIONS_TEXT, POOL, ValidationTask, task_line, validation_record
+from mapping.annotation.tasks import (
+    CROWD_TASKS,
+    INSTRUCTIONS,
+    PARAPHRASE,
+    PARAPHRASE_CHECK,
+    VALIDATION_KEY,
+    Reject,
+    TaskForm,
+    write_task_folder,
+)
+from mapping.annotation.verdicts import WorkerOptions, read_answers
+from mapping.options import Checked, Name, Share
+from mapping.qampari.release import read_questions
+from mapping.sources.raw_records import Json
+
+
+@dataclass(frozen=True, slots=True)
+class LookOptions(Checked):
+    """What is asked again."""
+
+    correct_share: Share = 0.05
+    """Of the answers judged correct, the share that is drawn for a second look; all judged incorrect are looked at."""
+    paraphrase_share: Share = 0.5
+    """Of each person's paraphrases, the share that is drawn to be checked."""
+    seed: Name = "qampari"
+    """Of every draw."""
+    form: TaskForm = "jsonl"
+    """Of the answers to judge: jsonl, csv or label-studio, as for kbsource qampari-tasks export."""
+
+
+def second_look(
+    release: str,
+    tasks_folder: str,
+    output: str,
+    options: LookOptions,
+    *,
+    verdicts: Sequence[str],
+    paraphrases: Sequence[str] = (),
+    workers: WorkerOptions | None = None,
+    reject: Reject,
+) -> dict[str, Any]:
+    """Writes tasks again into an empty folder: all answers judged incorrect, some of those judged correct, those that
+    nobody judged whose word counts, and some paraphrases of each person; gives counts.
+
+    Tasks keep their ids, and tell nothing of why they are there. ``apply_crowd`` takes what comes back behind the first
+    verdicts. Memory: development and test set.
+
+    Raises:
+        SetupError: as ``read_answers``.
+    """
+    answers = read_answers(
+        release, tasks_folder, output, verdicts=verdicts, paraphrases=paraphrases, workers=workers, reject=reject
+    )
+    manifest, form, _, key, tasks, asked, refused, judged, every = answers
+    final = judged.final
+    written = {qid: one for qid, one in every.items() if one.worker not in refused}
+    correct = [task_id for task_id, is_right in final.items() if is_right and not tasks[task_id].is_wrong]
+    incorrect = {task_id for task_id, is_right in final.items() if not is_right and not tasks[task_id].is_wrong}
+    drawn = _drawn(correct, options.correct_share, options.seed, "second")
+    unjudged = tasks.keys() - final.keys()
+    again = incorrect | drawn | unjudged
+    by_worker: defaultdict[str, list[str]] = defaultdict(list)
+    for qid, one in written.items():
+        by_worker[one.worker].append(qid)
+    checked = {
+        qid for qids in by_worker.values() for qid in _drawn(qids, options.paraphrase_share, options.seed, "check")
+    }
+    unwritten = [record for qid, record in asked.items() if qid not in written] if paraphrases else []
+    questions = {str(one.qid): one for one in read_questions(release, manifest) if one.split in POOL}
+    counts = {
+        "incorrect": len(incorrect),
+        "correct": len(drawn),
+        "unjudged": len(unjudged),
+        "paraphrases_to_check": len(checked),
+        "paraphrases_to_write": len(unwritten),
+        "rejected_workers": len(refused),
+    }
+
+    def records() -> Iterator[Json]:
+        for task_id, one in key.items():
+            if task_id in again:
+                owner, _, number = tasks[task_id].aid.rpartition("__")
+                answer = questions[owner].answers[int(number)]
+                task = ValidationTask(task_id, questions[one["qid"]], answer, one["aid"], one["is_wrong"])
+                yield validation_record(task, form)
+
+    write_task_folder(
+        CROWD_TASKS,
+        records(),
+        ANSWER_SHEET,
+        options.form,
+        hidden={
+            VALIDATION_KEY: (task_line(one) for task_id, one in key.items() if task_id in again),
+            PARAPHRASE: map(task_line, unwritten),
+            PARAPHRASE_CHECK: (
+                task_line({"qid": qid, "question_text": asked[qid]["question_text"], "paraphrase": written[qid].text})
+                for qid in asked
+                if qid in checked
+            ),
+            INSTRUCTIONS: INSTRUCTIONS_TEXT.encode().splitlines(keepends=True),
+        },
+        facts={
+            "qampari": {"manifest_sha256": manifest.sha256},
+            "options": {**asdict(options), "rejected_workers": sorted(refused)},
+            "counts": counts,
+        },
+        output=output,
+    )
+    return counts
+
+
+def _drawn(ids: Sequence[str], share: float, seed: str, what: str) -> set[str]:
+    """So many of some ids that their share is nearest to ``share``; at least one of them, unless it is 0."""
+    n_drawn = max(round(share * len(ids)), 1 if ids and share else 0)
+    return set(nsmallest(n_drawn, ids, key=lambda one: stable_sha256(seed, what, one)))

@@ -1,0 +1,281 @@
+"""What people said of QAMPARI's tasks: verdicts on answers and on paraphrases, paraphrases, and whose word counts.
+
+What comes back has ``task_id``, ``verdict`` or ``label`` (``correct`` or ``incorrect``) and perhaps ``worker`` or
+``worker_id``, or ``qid`` and ``paraphrase``. Of several verdicts on a task the last one counts: what is judged again is
+judged by someone who is trusted more.
+
+Source: QAMPARI (2022), section 3.6 and appendix.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, NamedTuple
+
+from cyclopts import Parameter
+
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import join
+from kbsource.release.layout import check_output
+from kbsource.release.manifest import ListingManifest
+from kbsource.release.reader import check_hashes
+from mapping.annotation.crowd import (
+    CORRECT,
+    INCORRECT,
+    task_records,
+)
+from mapping.annotation.tasks import (
+    CROWD_TASKS,
+    PARAPHRASE,
+    VALIDATION_KEY,
+    Reject,
+    read_said,
+)
+from mapping.options import AtLeast1, Checked, Share, Words
+from mapping.qampari.kind import read_form
+from mapping.qampari.release import Form
+from mapping.sources.raw_records import FAULTS, Json, text_at
+
+REASONS: dict[str, str] = {
+    **FAULTS,
+    "control_character": "a paraphrase with a character that is no text, such as NUL or escape",
+    "duplicate_paraphrase": "the question was written anew before in this file",
+    "empty_paraphrase": "a paraphrase without a letter or digit, or of several lines",
+    "unknown_question": "a paraphrase of a question that was not among the tasks",
+    "unknown_task": "a verdict about no task",
+    "unknown_verdict": "a verdict that is neither correct nor incorrect",
+}
+"""Why a line is left out: reason -> meaning."""
+
+_NAMES = {"label": "verdict", "worker_id": "worker"}
+_WORD = re.compile(r"[^\W_]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+class Task(NamedTuple):
+    """What a task is about: an answer, or one that comes from another question."""
+
+    aid: str
+    is_wrong: bool
+
+
+@dataclass(slots=True)
+class Judged:
+    """What people said."""
+
+    #: last verdict of each task that was judged: whether the answer is right
+    final: dict[str, bool] = field(default_factory=dict)
+    #: tasks that a later verdict said something else of than the one before
+    overturned: set[str] = field(default_factory=set)
+    #: by worker who is rejected: verdicts that were taken out
+    n_taken_out: Counter[str] = field(default_factory=Counter)
+    #: by worker ("" where no one is named): ``verdicts``, and of wrong answers ``wrong_judged`` and ``wrong_accepted``
+    workers: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions(Checked):
+    """Whose verdicts and paraphrases do not count."""
+
+    reject_worker: Annotated[Words, Parameter("--reject-worker")] = ()
+    """People whose verdicts and paraphrases are taken out."""
+    most_wrong: Annotated[Share | None, Parameter("--most-wrong-accepted")] = None
+    """Of the wrong answers that a person judged, the share that they may accept; who accepts more is rejected too."""
+    least_wrong: Annotated[AtLeast1, Parameter("--least-wrong-judged")] = 5
+    """Wrong answers that a person must have judged to be rejected by --most-wrong-accepted."""
+
+
+class Verdict(NamedTuple):
+    """What somebody said of a task."""
+
+    task_id: str
+    is_right: bool
+    worker: str  # empty where no one is named
+
+
+def read_verdicts(paths: Sequence[str], tasks: dict[str, Task], reject: Reject) -> list[Verdict]:
+    """What people said of tasks, in the order of the files.
+
+    Raises:
+        SetupError: a file cannot be read, or is one of something else.
+    """
+    said: list[Verdict] = []
+    for path in paths:
+        for record in _said(path, ("task_id", "verdict"), partial(_check_verdict, tasks), reject):
+            verdict = Verdict(record["task_id"], record["verdict"] == CORRECT, record.get("worker") or "")
+            if not said or verdict != said[-1]:  # an export of Label Studio has a row for each highlight
+                said.append(verdict)
+    return said
+
+
+def rejected_workers(said: Iterable[Verdict], tasks: Mapping[str, Task], options: WorkerOptions) -> frozenset[str]:
+    """The people whose word does not count: those named, and those who accept too many wrong answers."""
+    judged: defaultdict[str, list[bool]] = defaultdict(list)
+    for task_id, is_right, worker in said:
+        if tasks[task_id].is_wrong and worker:
+            judged[worker].append(is_right)
+    careless = (
+        worker
+        for worker, accepted in judged.items()
+        if options.most_wrong is not None
+        and len(accepted) >= options.least_wrong
+        and sum(accepted) / len(accepted) > options.most_wrong
+    )
+    return frozenset((*options.reject_worker, *careless))
+
+
+def judge(said: Iterable[Verdict], tasks: Mapping[str, Task], rejected: Collection[str]) -> Judged:
+    """What comes of verdicts, without those of people who are rejected."""
+    judged = Judged()
+    for task_id, is_right, name in said:
+        if name in rejected:
+            judged.n_taken_out[name] += 1
+            continue
+        if judged.final.get(task_id, is_right) != is_right:
+            judged.overturned.add(task_id)
+        judged.final[task_id] = is_right
+        worker = judged.workers[name]
+        worker["verdicts"] += 1
+        if tasks[task_id].is_wrong:
+            worker["wrong_judged"] += 1
+            worker["wrong_accepted"] += is_right
+    return judged
+
+
+def _check_verdict(tasks: dict[str, Task], record: Json) -> None:
+    task_id, verdict = text_at(record, "task_id"), text_at(record, "verdict")
+    if record.get("worker") is not None:
+        text_at(record, "worker")
+    if task_id not in tasks:
+        raise RecordError("unknown_task", f"{task_id!r}")
+    if verdict not in (CORRECT, INCORRECT):
+        raise RecordError("unknown_verdict", f"{verdict!r}; give {CORRECT} or {INCORRECT}")
+
+
+class Paraphrase(NamedTuple):
+    """What somebody wrote for a question."""
+
+    text: str  # with single blanks
+    worker: str  # empty where no one is named
+
+
+def read_paraphrases(paths: Sequence[str], asked: Collection[str], reject: Reject) -> dict[str, Paraphrase]:
+    """The paraphrase of each question that has one.
+
+    Raises:
+        SetupError: a file cannot be read, or is one of something else.
+    """
+    found: dict[str, Paraphrase] = {}
+    for path in paths:
+        for record in _said(path, ("qid", "paraphrase"), partial(_check_paraphrase, asked, found), reject):
+            text = " ".join(record["paraphrase"].split())
+            found[record["qid"]] = Paraphrase(text, record.get("worker") or "")
+    return found
+
+
+def read_checks(path: str | None, asked: Collection[str], reject: Reject) -> dict[str, bool]:
+    """Whether the paraphrase of each question that was looked at is right; the last verdict counts.
+
+    Raises:
+        SetupError: the file cannot be read, or is one of something else.
+    """
+    paths = () if path is None else (path,)
+    return {
+        record["qid"]: record["verdict"] == CORRECT
+        for one in paths
+        for record in _said(one, ("qid", "verdict"), partial(_check_of_paraphrase, asked), reject)
+    }
+
+
+def _check_of_paraphrase(asked: Collection[str], record: Json) -> None:
+    qid, verdict = text_at(record, "qid"), text_at(record, "verdict")
+    if qid not in asked:
+        raise RecordError("unknown_question", f"{qid!r}")
+    if verdict not in (CORRECT, INCORRECT):
+        raise RecordError("unknown_verdict", f"{verdict!r}; give {CORRECT} or {INCORRECT}")
+
+
+def _check_paraphrase(asked: Collection[str], found: Mapping[str, Paraphrase], record: Json) -> None:
+    if record.get("worker") is not None:
+        text_at(record, "worker")
+    qid, paraphrase = text_at(record, "qid"), text_at(record, "paraphrase")
+    if qid not in asked:
+        raise RecordError("unknown_question", f"{qid!r}")
+    if qid in found:
+        raise RecordError("duplicate_paraphrase", f"{qid!r}")
+    if len(paraphrase.strip().splitlines()) != 1 or _WORD.search(paraphrase) is None:
+        raise RecordError("empty_paraphrase", f"{qid!r}: {paraphrase[:80]!r}")
+    if _CONTROL.search(" ".join(paraphrase.split())) is not None:
+        raise RecordError("control_character", f"{qid!r}: {paraphrase[:80]!r}")
+
+
+def _said(path: str, keys: tuple[str, ...], check: Callable[[Json], None], reject: Reject) -> Iterator[Json]:
+    def checked(record: Json) -> Json | None:
+        renamed = _renamed(record)
+        if renamed.get("verdict") == "":  # a row of a sheet that was not filled in
+            return None
+        check(renamed)
+        return renamed
+
+    return read_said(
+        (path,),
+        checked,
+        fits=lambda record: {*keys} <= _renamed(record).keys(),
+        expected=f"JSON Lines with {' and '.join(keys)}",
+        stage="crowd",
+        reject=reject,
+    )
+
+
+def _renamed(record: Json) -> Json:
+    """A record of any form under the names that are read here."""
+    return {_NAMES.get(name, name): value for name, value in record.items()}
+
+
+class Answers(NamedTuple):
+    """Tasks of a release, and what people said of them."""
+
+    manifest: ListingManifest  # of the release
+    form: Form
+    own: ListingManifest  # of the tasks
+    key: dict[str, Json]  # by task id what is not for those who judge
+    tasks: dict[str, Task]
+    asked: dict[str, Json]  # by qid the questions to write anew
+    refused: frozenset[str]  # people whose word does not count
+    judged: Judged
+    paraphrases: dict[str, Paraphrase]  # of everyone
+
+
+def read_answers(
+    release: str,
+    tasks_folder: str,
+    output: str,
+    *,
+    verdicts: Sequence[str],
+    paraphrases: Sequence[str],
+    workers: WorkerOptions | None,
+    reject: Reject,
+) -> Answers:
+    """Returns the tasks of a release with what people said of them; ``output`` is checked before anything is read.
+
+    Raises:
+        SetupError: an input is not what it should be, the tasks are of another release, or ``output`` is not empty.
+    """
+    manifest, form = read_form(release)
+    check_output(output)
+    own = CROWD_TASKS.read(tasks_folder)
+    if own.facts["qampari"]["manifest_sha256"] != manifest.sha256:
+        raise SetupError(f"{tasks_folder}: tasks of another release than {release}; give the one they are of.")
+    check_hashes(tasks_folder, own.entries())
+    check_hashes(release, manifest.entries())
+    key = {text_at(record, "task_id"): record for record in task_records(join(tasks_folder, VALIDATION_KEY))}
+    tasks = {task_id: Task(text_at(one, "aid"), bool(one["is_wrong"])) for task_id, one in key.items()}
+    asked = {text_at(record, "qid"): record for record in task_records(join(tasks_folder, PARAPHRASE))}
+    said = read_verdicts(verdicts, tasks, reject)
+    refused = rejected_workers(said, tasks, WorkerOptions() if workers is None else workers)
+    written = read_paraphrases(paraphrases, asked, reject)
+    return Answers(manifest, form, own, key, tasks, asked, refused, judge(said, tasks, refused), written)
