@@ -117,9 +117,17 @@ def test_line_breaks_in_cells_are_newlines() -> None:
     assert [(head.text[link.start : link.end], link.target.title) for link in head.links] == [("A", "A"), ("B", "B")]
 
 
+def test_lines_of_a_cell_have_no_white_space_around_them() -> None:
+    (table,) = parse("{|\n| [[A]] <br>[[B]]\n| [[C]]<br/> <br/>[[D]] \n|}").tables
+    first, second = (cell.content for cell in table.rows[0])
+    assert (first.text, second.text) == ("A\nB", "C\nD")
+    assert [cell.text[link.start : link.end] for cell in (first, second) for link in cell.links] == ["A", "B", "C", "D"]
+
+
 def test_a_link_that_its_cell_does_not_close_goes_on_in_the_next() -> None:
     assert cells("{|\n![[Foo|Bar!!]] x\n|-\n|[[File:A.jpg|test\n|left]] || z\n|}") == [["Bar", "x"], ["", "", "z"]]
     assert cells("{|\n|[[A]] || b]] || c\n|}") == [["A", "b", "c"]]
+    assert cells("{|\n|[[Foo|a || see [[A]] b\n|}") == [["Foo a", "see A b"]]
 
 
 def test_exclamation_marks_in_nowiki_part_no_cells() -> None:

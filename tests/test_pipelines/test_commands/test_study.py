@@ -137,6 +137,10 @@ def test_people_and_systems_are_scored_over_the_same_three_pages(
     is_first_right = key[first]["gold"] == 0
     assert (system["found_a_page"], system["without_prediction"]) == (2, 2)
     assert system["document_accuracy"]["all"] == (1 + is_first_right) / 4
+    right = {others[0], *([first] if is_first_right else [])}
+    for part, is_head in (("head", True), ("tail", False)):
+        own = [query_id for query_id, query in key.items() if query["is_head"] == is_head]
+        assert system["document_accuracy"][part] == len(right.intersection(own)) / len(own)
     assert system["em"]["all"] == 0.25
     assert {one["query_id"]: one["chosen"]["right"]["highlight"] for one in read(fates)} == answers
 
