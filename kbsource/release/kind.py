@@ -80,6 +80,8 @@ class Kind(Generic[M]):
     ``CommonFacts``. What it does not name may be there besides."""
     documents: Mapping[str, type[Any]] = field(default_factory=dict)
     """By path, the shape of each JSON file beside the manifest that commands read, as for ``facts``."""
+    records: Mapping[str, type[Any]] = field(default_factory=dict)
+    """By path, the shape of the lines of each file of JSON Lines that commands read, as for ``facts``."""
     made_from_pages: bool = False  #: ``made_by`` needs a release of pages and nothing else
     shown_by: Sequence[tuple[str, str]] = ()
     """Tables, each with a column by which ``kbsource show`` finds rows; two columns with ``__`` between them are an id
@@ -139,6 +141,30 @@ class Kind(Generic[M]):
         _check_texts(value, file.url, DAMAGED_FILE)
         typed_value(value, self.documents[name], file.url, DAMAGED_FILE)
         return Values(value, file.url, DAMAGED_FILE)
+
+    def lines(self, folder: str, manifest: Manifest, name: str) -> Iterator[dict[str, Any]]:
+        """The records of one of the files of ``records``, one in memory; such a file may be empty.
+
+        Raises:
+            SetupError: the manifest does not list the file; a DataError where a line is not JSON, or has a value of
+                another type. The message contains the number of the line.
+        """
+        if all(entry.file != name for entry in manifest.files):
+            raise SetupError(f"{folder} has no file {name}; name another {self.name}")
+        path = join(folder, name)
+        with Folder.of(path).open() as file:
+            number = 0
+            while line := file.readline(_MOST_BYTES + 1):
+                number += 1
+                where = f"{path}, line {number}"
+                if len(line) > _MOST_BYTES:
+                    raise DataError(
+                        f"{where}: longer than {_MOST_BYTES >> 20} MB, the most that is read; {DAMAGED_FILE}"
+                    )
+                value = _decoded(line, where, DAMAGED_FILE)
+                _check_texts(value, where, DAMAGED_FILE)
+                typed_value(value, self.records[name], where, DAMAGED_FILE)
+                yield Values(value, where, DAMAGED_FILE)
 
     def _faults(self, manifest: M) -> Iterator[str]:
         """Every way in which a manifest lists what no release of the kind has."""

@@ -122,8 +122,8 @@ class CommonFacts(typing.TypedDict, total=False):
 
 
 def shape(name: str, /, **fields: Any) -> type[msgspec.Struct]:
-    """Returns a shape for ``Kind.facts`` and ``Kind.documents``: objects whose fields of these names have these types.
-    Whoever asks for one that is missing meets a ``MissingFactError``."""
+    """Returns a shape for ``Kind.facts``, ``Kind.documents`` and ``Kind.records``: objects whose fields of these names
+    have these types. Whoever asks for one that is missing meets a ``MissingFactError``."""
     typed = [(name, type_ | msgspec.UnsetType, msgspec.UNSET) for name, type_ in fields.items()]
     return msgspec.defstruct(name, typed)
 
@@ -141,7 +141,7 @@ class MissingFactError(DataError, KeyError):
 
 
 class Values(dict[str, Any]):
-    """JSON values of a manifest, those of objects in it too; what is missing is named by an error.
+    """JSON values of a release, those of objects in them too; what is missing is named by an error.
 
     Raises:
         MissingFactError: instead of a KeyError.

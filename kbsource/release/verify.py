@@ -218,9 +218,9 @@ class _Files:
         for kind, manifest, folder in ((*self._releases[folder], folder) for folder in sorted(self._releases)):
             for one in manifest.entries():
                 if (file := join(folder, one.file)) in self._intact:
-                    self._check_rows(kind, folder, self.entries[file])
+                    self._check_rows(kind, manifest, folder, self.entries[file])
 
-    def _check_rows(self, kind: Kind[Any], folder: str, entry: FileEntry) -> None:
+    def _check_rows(self, kind: Kind[Any], manifest: Manifest, folder: str, entry: FileEntry) -> None:
         n_rows, table = entry.rows, table_of(entry.file)
         if table is not None:
             n_rows = self._checked_table(kind.schemas(table), entry)
@@ -232,20 +232,23 @@ class _Files:
                 n_rows = sum(block.count(b"\n") for block in iter(lambda: file.read(CHUNK_BYTES), b""))
         if n_rows != entry.rows:
             self.found.add(entry.file, "rows", f"{n_rows} rows, {entry.rows} were written")
-        elif (fault := self._document_fault(kind, folder, entry.file)) is not None:
+        elif (fault := self._document_fault(kind, manifest, folder, entry.file)) is not None:
             self.found.add(entry.file, "unreadable", fault)
         else:
             self.sound.add(entry.file)
         if not entry.file.endswith(".json"):
             self.n_rows += n_rows or 0
 
-    def _document_fault(self, kind: Kind[Any], folder: str, file: str) -> str | None:
-        """Returns what is wrong with a JSON file that its kind declares; None where it is none, or nothing is wrong."""
-        name = file.removeprefix(f"{folder}/") if folder else file
-        if name not in kind.documents:
-            return None
+    def _document_fault(self, kind: Kind[Any], manifest: Manifest, folder: str, file: str) -> str | None:
+        """Returns what is wrong with a JSON file that its kind declares, or with a line of one; None where it is none,
+        or nothing is wrong."""
+        name, inner = file.removeprefix(f"{folder}/") if folder else file, join(self.path, folder)
         try:
-            kind.read_document(join(self.path, folder), name)
+            if name in kind.documents:
+                kind.read_document(inner, name)
+            elif name in kind.records:
+                for _ in kind.lines(inner, manifest, name):
+                    pass
         except SetupError as error:
             return str(error)
         return None

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 import orjson
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import join
 from kbsource.identity import stable_sha256
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
@@ -49,10 +48,11 @@ from mapping.annotation.tasks import (
     fleiss_kappa,
     import_said,
     mean_kappa,
+    named_in,
     option_of,
     pair_kappas,
+    passage_texts,
     place_of,
-    read_lines,
     write_task_folder,
 )
 from mapping.metrics.answers import answer_form, rouge_l
@@ -393,8 +393,10 @@ def import_judgements(tasks: str, files: Sequence[str], output: str) -> dict[str
         SetupError: the tasks are not as they were written, a file is another one, or ``output`` is not empty.
     """
     manifest = checked_folder(CAMPAIGN_TASKS, tasks)
-    texts = {line["passage_id"]: line["text"] for line in read_lines(join(tasks, PASSAGES))}
-    questions = {line["passage_id"]: line["question_id"] for line in read_lines(join(tasks, KEY))}
+    texts = passage_texts(CAMPAIGN_TASKS, tasks, manifest)
+    questions = {line["passage_id"]: line["question_id"] for line in CAMPAIGN_TASKS.lines(tasks, manifest, KEY)}
+    for passage_id in texts:
+        named_in(questions, passage_id, tasks, "passage")
     labels: dict[tuple[str, str], str] = {}
     return import_said(
         tasks,
@@ -455,18 +457,18 @@ def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     manifest = checked_folder(CAMPAIGN, folder)
     labels: defaultdict[str, dict[str, str]] = defaultdict(dict)
     written: defaultdict[tuple[str, str], dict[str, dict[str, None]]] = defaultdict(dict)
-    for row in read_lines(join(folder, JUDGEMENTS)):
+    for row in CAMPAIGN.lines(folder, manifest, JUDGEMENTS):
         labels[row["passage_id"]][row["worker_id"]] = row["label"]
         for name in row.keys() & {"other_passage", "free_text"}:
             written[row["question_id"], row["worker_id"]].setdefault(name, {})[row[name]] = None
     n_wanted, n_short = _annotations(manifest), 0
     accepted_by: defaultdict[str, dict[str, bool]] = defaultdict(dict)
-    texts = {line["passage_id"]: line["text"] for line in read_lines(join(folder, PASSAGES))}
+    texts = passage_texts(CAMPAIGN, folder, manifest)
     by_question: dict[str, dict[str, Any]] = {}
     workers: defaultdict[str, Counter[str]] = defaultdict(Counter)
     n_fates: Counter[str] = Counter()
     none_chosen = Counter(people=0, with_other_passage=0, with_explanation=0, without_either=0)
-    for line in read_lines(join(folder, KEY)):
+    for line in CAMPAIGN.lines(folder, manifest, KEY):
         said = labels.get(line["passage_id"], {})
         n_short += len(said) < n_wanted
         for worker, label in said.items():
@@ -476,7 +478,8 @@ def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
             workers[worker]["gold_judged"] += line["is_gold"]
             workers[worker]["gold_accepted"] += line["is_gold"] and label == "yes"
         verdict = verdict_of(said) if said else "unjudged"
-        rouge = max((rouge_l(texts[line["passage_id"]], answer) for answer in line["answers"]), default=0.0)
+        text = named_in(texts, line["passage_id"], folder, "passage")
+        rouge = max((rouge_l(text, answer) for answer in line["answers"]), default=0.0)
         question = by_question.setdefault(line["question_id"], {"question_id": line["question_id"], "passages": []})
         question["passages"].append(
             {

@@ -30,7 +30,6 @@ from typing import Annotated, NamedTuple
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from kbsource.files import Folder, join
 from kbsource.identity import stable_sha256
 from kbsource.release.layout import check_output
 from kbsource.release.reader import check_hashes
@@ -50,7 +49,7 @@ from mapping.qampari.kind import read_form
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
 from mapping.qampari.release import Form, page_url, read_questions
 from mapping.qampari.selection import PoolQuestion, draw_key
-from mapping.sources.raw_records import Json, iter_lines, text_at
+from mapping.sources.raw_records import Json
 
 CORRECT, INCORRECT = "correct", "incorrect"
 ANSWER_SHEET = TaskSheet(
@@ -274,10 +273,8 @@ def export_tasks(release: str, output: str, options: TaskOptions) -> dict[str, i
 
 def _asked_before(folder: str) -> Iterator[tuple[str, str]]:
     """Subset and key of the questions that a folder of tasks asks about."""
-    checked_folder(CROWD_TASKS, folder)
-    yield from (
-        (text_at(record, "subset"), text_at(record, "key")) for record in task_records(join(folder, VALIDATION_KEY))
-    )
+    manifest = checked_folder(CROWD_TASKS, folder)
+    yield from ((line["subset"], line["key"]) for line in CROWD_TASKS.lines(folder, manifest, VALIDATION_KEY))
 
 
 def task_line(record: Json) -> bytes:
@@ -288,8 +285,3 @@ def task_line(record: Json) -> bytes:
 def question_key(question: Question) -> tuple[str, str]:
     """Returns subset and key, which name a question in every release."""
     return question.subset, question.key
-
-
-def task_records(path: str) -> Iterator[Json]:
-    """The records of a file of ours, which has no other lines; it may be empty."""
-    return (raw.parse() for raw in iter_lines(path)) if Folder.of(path).size() else iter(())

@@ -22,7 +22,6 @@ from statistics import fmean, median
 from typing import Any, Literal
 
 from kbsource.errors import RecordError
-from kbsource.files import join
 from kbsource.release.layout import check_output
 from kbsource.release.output import output_file
 from kbsource.release.reader import check_hashes
@@ -35,7 +34,6 @@ from mapping.annotation.tasks import (
     Reject,
     TaskSheet,
     checked_folder,
-    read_lines,
     read_said,
     write_task_folder,
 )
@@ -127,10 +125,9 @@ def import_extended(tasks: str, files: Sequence[str], output: str, *, reject: Re
     Raises:
         SetupError: the tasks are not as they were written, or a file is another one.
     """
-    checked_folder(CROWD_TASKS, tasks)
-    known = {
-        text_at(line, "qid"): {_form(name) for name in line["names"]} for line in read_lines(join(tasks, EXTENDED_KEY))
-    }
+    manifest = checked_folder(CROWD_TASKS, tasks)
+    lines = CROWD_TASKS.lines(tasks, manifest, EXTENDED_KEY)
+    known = {line["qid"]: {_form(name) for name in line["names"]} for line in lines}
     added: dict[str, dict[str, Json]] = {}
 
     def found(record: Json) -> tuple[str, Json | None] | None:

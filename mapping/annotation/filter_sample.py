@@ -23,10 +23,10 @@ from typing import Annotated, Any, NamedTuple, Protocol
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from kbsource.errors import SetupError
-from kbsource.files import join
+from kbsource.errors import DataError, SetupError
 from kbsource.identity import stable_sha256
 from kbsource.release.layout import check_output
+from kbsource.release.manifest import DAMAGED
 from kbsource.release.reader import check_hashes
 from mapping.annotation.crowd import CORRECT, INCORRECT, INSTRUCTIONS_TEXT, shown_answer
 from mapping.annotation.tasks import (
@@ -38,7 +38,6 @@ from mapping.annotation.tasks import (
     TaskForm,
     TaskSheet,
     checked_folder,
-    read_lines,
     write_task_folder,
 )
 from mapping.annotation.verdicts import Task, judge, read_verdicts
@@ -49,7 +48,7 @@ from mapping.qampari.evidence import LEAST_ENTAILMENT
 from mapping.qampari.kind import read_form
 from mapping.qampari.records import ProofText, Question, QuestionAnswer
 from mapping.qampari.release import read_questions
-from mapping.sources.raw_records import text_at
+from mapping.sources.raw_records import Json
 
 PUBLISHED = {"incorrect_removed": 0.7, "correct_removed": 0.075}
 """Shares that the paper reports."""
@@ -172,8 +171,8 @@ def report_filter(
     Raises:
         SetupError: the tasks are no such sample, or a file is another one, or no proof was judged.
     """
-    checked_folder(CROWD_TASKS, tasks)
-    key = {text_at(line, "task_id"): line for line in read_lines(join(tasks, FILTER_KEY))}
+    manifest = checked_folder(CROWD_TASKS, tasks)
+    key = {line["task_id"]: line for line in CROWD_TASKS.lines(tasks, manifest, FILTER_KEY)}
     known = {task_id: Task("", is_wrong=False) for task_id in key}
     final = judge(read_verdicts(verdicts, known, reject), known, ()).final
     judged = [task_id for task_id in key if task_id in final]
@@ -181,10 +180,7 @@ def report_filter(
         raise SetupError(
             f"none of the {len(key):,} proofs of {tasks} has a verdict; give files of task_id and verdict."
         )
-    pairs = [
-        Pair(line["premise"], line["hypothesis"], (line["sentence_char"], len(line["premise"])))
-        for line in map(key.__getitem__, judged)
-    ]
+    pairs = [_pair(key[task_id], tasks) for task_id in judged]
     # What a model refuses is no proof, as when questions are made.
     given = [answer.entailment if isinstance(answer, Verdict) else 0.0 for answer in model.judge(pairs)]
     correct = [value for task_id, value in zip(judged, given, strict=True) if final[task_id]]
@@ -202,6 +198,13 @@ def report_filter(
         "published": PUBLISHED,
         "best": None if best is None else {"threshold": best, **removed(correct, incorrect, best)},
     }
+
+
+def _pair(line: Json, folder: str) -> Pair:
+    premise, first = line["premise"], line["sentence_char"]
+    if first > len(premise):
+        raise DataError(f"{folder}: the sentence of {line['task_id']!r} begins behind its text; {DAMAGED}")
+    return Pair(premise, line["hypothesis"], (first, len(premise)))
 
 
 def removed(correct: Sequence[float], incorrect: Sequence[float], threshold: float) -> dict[str, float | None]:

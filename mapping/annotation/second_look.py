@@ -11,7 +11,9 @@ from dataclasses import asdict, dataclass
 from heapq import nsmallest
 from typing import Any
 
+from kbsource.errors import DataError
 from kbsource.identity import stable_sha256
+from kbsource.release.manifest import DAMAGED
 from mapping.annotation.crowd import ANSWER_SHEET, INSTRUCTIONS_TEXT, POOL, ValidationTask, task_line, validation_record
 from mapping.annotation.tasks import (
     CROWD_TASKS,
@@ -21,6 +23,7 @@ from mapping.annotation.tasks import (
     VALIDATION_KEY,
     Reject,
     TaskForm,
+    named_in,
     write_task_folder,
 )
 from mapping.annotation.verdicts import WorkerOptions, read_answers
@@ -95,8 +98,11 @@ def second_look(
         for task_id, one in key.items():
             if task_id in again:
                 owner, _, number = tasks[task_id].aid.rpartition("__")
-                answer = questions[owner].answers[int(number)]
-                task = ValidationTask(task_id, questions[one["qid"]], answer, one["aid"], one["is_wrong"])
+                answers = named_in(questions, owner, tasks_folder, "question").answers
+                if int(number) >= len(answers):
+                    raise DataError(f"{tasks_folder}: {owner} has no answer {number}; {DAMAGED}")
+                about = named_in(questions, one["qid"], tasks_folder, "question")
+                task = ValidationTask(task_id, about, answers[int(number)], one["aid"], one["is_wrong"])
                 yield validation_record(task, form)
 
     write_task_folder(

@@ -23,7 +23,7 @@ from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import base_name, join
+from kbsource.files import base_name
 from kbsource.identity import stable_sha256
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
@@ -35,6 +35,7 @@ from mapping.annotation.tasks import (
     CAMPAIGN_TASKS,
     JUDGEMENTS,
     KEY,
+    N_PAGES,
     PASSAGES,
     STUDY,
     TASKS,
@@ -43,8 +44,9 @@ from mapping.annotation.tasks import (
     TaskSheet,
     checked_folder,
     import_said,
+    named_in,
+    passage_texts,
     place_of,
-    read_lines,
     write_task_folder,
 )
 from mapping.metrics.amber import parse_prediction
@@ -62,7 +64,6 @@ from mapping.sources.raw_records import (
     text_at,
 )
 
-N_PAGES = 3
 NONE = "none"
 LABELS = (*(str(number) for number in range(1, N_PAGES + 1)), NONE)
 _SHEET = TaskSheet(
@@ -217,8 +218,10 @@ def _shown_page(source: KnowledgeSource, page_id: str, n_words: int) -> tuple[st
 def import_choices(tasks: str, files: Sequence[str], output: str) -> dict[str, int]:
     """Writes what people chose into an empty folder and gives counts; as ``campaign.import_judgements``."""
     manifest = checked_folder(CAMPAIGN_TASKS, tasks)
-    texts = {line["passage_id"]: line["text"] for line in read_lines(join(tasks, PASSAGES))}
-    shown = {line["query_id"]: line["page_ids"] for line in read_lines(join(tasks, KEY))}
+    texts = passage_texts(CAMPAIGN_TASKS, tasks, manifest)
+    shown = {line["query_id"]: line["page_ids"] for line in CAMPAIGN_TASKS.lines(tasks, manifest, KEY)}
+    for page_id in (page_id for pages in shown.values() for page_id in pages):
+        named_in(texts, page_id, tasks, "page")
     labels: dict[tuple[str, str], str] = {}
     return import_said(
         tasks,
@@ -295,9 +298,10 @@ def report_study(folder: str, runs: Sequence[str], *, reject: Reject) -> tuple[d
         runs: files of predictions.
     """
     manifest = checked_folder(CAMPAIGN, folder)
-    key = {line["query_id"]: line for line in read_lines(join(folder, KEY))}
+    key = {line["query_id"]: line for line in CAMPAIGN.lines(folder, manifest, KEY)}
     chosen: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in read_lines(join(folder, JUDGEMENTS)):
+    for row in CAMPAIGN.lines(folder, manifest, JUDGEMENTS):
+        named_in(key, row["query_id"], folder, "query")
         chosen.setdefault((row["query_id"], row["worker_id"]), row)
     people, workers = _Scores(), defaultdict[str, _Scores](_Scores)
     by_query: dict[str, dict[str, Any]] = {

@@ -18,16 +18,18 @@ from itertools import combinations
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 from xml.sax.saxutils import quoteattr
 
+import msgspec
 import orjson
 from cyclopts import Parameter
 
 from kbsource.columns import schema_of
-from kbsource.errors import RecordError
+from kbsource.errors import DataError, RecordError, shown_value
 from kbsource.files import Folder, join
 from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import (
+    DAMAGED,
     FileEntry,
     ListingManifest,
     SourceFacts,
@@ -42,7 +44,7 @@ from kbsource.release.writer import write_lines, write_rejected
 from mapping.options import AtLeast1, Checked, Language, Name, Share
 from mapping.passages.forms import json_line
 from mapping.sources.campaign import judgement_rows
-from mapping.sources.raw_records import Json, check_shape, iter_lines
+from mapping.sources.raw_records import Json, check_shape
 
 TaskForm = Literal["jsonl", "csv", "label-studio"]
 """One JSON object a line; a row a task, with empty columns for what is said of it; tasks for Label Studio's import."""
@@ -57,24 +59,63 @@ def task_names(name: str, form: TaskForm) -> tuple[str, ...]:
     return {"jsonl": (f"{name}.jsonl",), "csv": (f"{name}.csv",)}.get(form, (f"{name}.json", f"{name}.xml"))
 
 
-def tasks_kind(name: str, format: str, made_by: str, *, sheet: str, hidden: Sequence[str]) -> ListingKind:
+def tasks_kind(
+    name: str, format: str, made_by: str, *, sheet: str, hidden: Sequence[str], records: Mapping[str, type[Any]]
+) -> ListingKind:
     """The kind of a folder of tasks: a sheet in any form, and files that are not for those who work on it."""
     shown = (file for form in get_args(TaskForm) for file in task_names(sheet, form))
     facts = shape("facts", qampari=SourceFacts)
-    return ListingKind(name=name, format=format, made_by=made_by, tables={}, files=(*shown, *hidden), facts=facts)
+    return ListingKind(
+        name=name,
+        format=format,
+        made_by=made_by,
+        tables={},
+        files=(*shown, *hidden),
+        facts=facts,
+        records=records,
+    )
 
 
 N_ANNOTATIONS = 3
 """People who judge each passage. Source: Petroni et al., KILT (2021), section 4."""
 STUDY = "pages"
 """What the tasks of a study are about, as the manifest has it."""
+N_PAGES = 3
+"""Pages that are shown with each query of a study."""
 TASKS, PASSAGES, KEY, JUDGEMENTS = "tasks", "passages.jsonl", "key.jsonl", "judgements.jsonl"
+_PASSAGE = shape("passage", passage_id=str, wikipedia_id=str, wikipedia_title=str, text=str)
+_KEY_LINE = shape(
+    "key",
+    # of a passage of a campaign
+    question_id=str,
+    passage_id=str,
+    answers=list[str],
+    is_gold=bool,
+    # of a query of a study
+    query_id=str,
+    page_ids=Annotated[list[str], msgspec.Meta(min_length=N_PAGES, max_length=N_PAGES)],
+    gold=Annotated[int, msgspec.Meta(ge=0, lt=N_PAGES)],
+    is_head=bool,
+)
+_JUDGEMENT = shape(
+    "judgement",
+    question_id=str,
+    passage_id=str,
+    query_id=str,
+    page_id=str | None,
+    worker_id=str,
+    label=str,
+    highlight=str,
+    free_text=str,
+    other_passage=str,
+)
 CAMPAIGN_TASKS = tasks_kind(
     "folder of tasks of a campaign",
     "kbsource-campaign-tasks-1",
     "kbsource campaign tasks",
     sheet=TASKS,
     hidden=(PASSAGES, KEY),
+    records={PASSAGES: _PASSAGE, KEY: _KEY_LINE},
 )
 CAMPAIGN = ListingKind(
     name="campaign",
@@ -84,11 +125,14 @@ CAMPAIGN = ListingKind(
     shown_by=(("rejected", "key"),),
     tables={"rejected": schema_of(BadRecord)},
     files=(JUDGEMENTS, PASSAGES, KEY),
+    records={JUDGEMENTS: _JUDGEMENT, PASSAGES: _PASSAGE, KEY: _KEY_LINE},
 )
 
 VALIDATION, VALIDATION_KEY, PARAPHRASE = "validation", "validation_key.jsonl", "paraphrase.jsonl"
 PARAPHRASE_CHECK, INSTRUCTIONS = "paraphrase_check.jsonl", "instructions.txt"
 EXTENDED, EXTENDED_KEY, FILTER_KEY = "extended", "extended_key.jsonl", "filter_key.jsonl"
+_Place = Annotated[int, msgspec.Meta(ge=0)]
+_AnswerId = Annotated[str, msgspec.Meta(pattern="^.+__[0-9]{1,9}$")]
 CROWD_TASKS = tasks_kind(
     "folder of tasks",
     "kbsource-qampari-tasks-1",
@@ -104,6 +148,12 @@ CROWD_TASKS = tasks_kind(
         f"{EXTENDED}.jsonl",
         f"{EXTENDED}.csv",
     ),
+    records={
+        VALIDATION_KEY: shape("key", task_id=str, qid=str, aid=_AnswerId, is_wrong=bool, subset=str, key=str),
+        PARAPHRASE: shape("paraphrase", qid=str, question_text=str),
+        EXTENDED_KEY: shape("key", qid=str, names=list[str]),
+        FILTER_KEY: shape("key", task_id=str, premise=str, hypothesis=str, sentence_char=_Place),
+    },
 )
 
 
@@ -250,9 +300,20 @@ def option_of(manifest: ListingManifest, name: str) -> Any:
     return options.get(name) if isinstance(options, dict) else None
 
 
-def read_lines(path: str) -> Iterator[Json]:
-    """The records of a file of tasks or of a campaign, which may be empty."""
-    return (raw.parse() for raw in iter_lines(path)) if Folder.of(path).size() else iter(())
+def passage_texts(kind: ListingKind, folder: str, manifest: ListingManifest) -> dict[str, str]:
+    """The texts of the passages, or pages, that tasks are about, by id."""
+    return {line["passage_id"]: line["text"] for line in kind.lines(folder, manifest, PASSAGES)}
+
+
+def named_in(known: Mapping[str, T], name: str, folder: str, what: str) -> T:
+    """What a file of a folder has under the id that another file of it names.
+
+    Raises:
+        DataError: it has nothing under that id.
+    """
+    if name not in known:
+        raise DataError(f"{folder}: one of its files names {what} {shown_value(name)}, which it lacks; {DAMAGED}")
+    return known[name]
 
 
 def copy_lines(tasks: str, names: Sequence[str], *, output: str) -> Iterator[FileEntry]:

@@ -19,14 +19,12 @@ from typing import Annotated, NamedTuple
 from cyclopts import Parameter
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import join
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import ListingManifest
 from kbsource.release.reader import check_hashes
 from mapping.annotation.crowd import (
     CORRECT,
     INCORRECT,
-    task_records,
 )
 from mapping.annotation.tasks import (
     CROWD_TASKS,
@@ -272,9 +270,9 @@ def read_answers(
         raise SetupError(f"{tasks_folder}: tasks of another release than {release}; give the one they are of.")
     check_hashes(tasks_folder, own.entries())
     check_hashes(release, manifest.entries())
-    key = {text_at(record, "task_id"): record for record in task_records(join(tasks_folder, VALIDATION_KEY))}
-    tasks = {task_id: Task(text_at(one, "aid"), bool(one["is_wrong"])) for task_id, one in key.items()}
-    asked = {text_at(record, "qid"): record for record in task_records(join(tasks_folder, PARAPHRASE))}
+    key = {line["task_id"]: line for line in CROWD_TASKS.lines(tasks_folder, own, VALIDATION_KEY)}
+    tasks = {task_id: Task(line["aid"], line["is_wrong"]) for task_id, line in key.items()}
+    asked = {line["qid"]: line for line in CROWD_TASKS.lines(tasks_folder, own, PARAPHRASE)}
     said = read_verdicts(verdicts, tasks, reject)
     refused = rejected_workers(said, tasks, WorkerOptions() if workers is None else workers)
     written = read_paraphrases(paraphrases, asked, reject)

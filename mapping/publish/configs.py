@@ -15,8 +15,9 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from kbsource.errors import DataError
 from kbsource.files import Folder, join
-from kbsource.release.manifest import FileEntry
+from kbsource.release.manifest import DAMAGED_FILE, FileEntry
 from kbsource.release.reader import opened_table
 from kbsource.release.writer import write_batches
 from mapping.publish.subject import Part, Subject
@@ -28,6 +29,9 @@ _SCALARS = {bool: "bool", int: "int", float: "float", str: "string"}
 _TYPES = {"bool": pa.bool_(), "int": pa.int64(), "float": pa.float64(), "string": pa.string(), _JSON: pa.string()}
 _DATA_KEY = re.compile(r"[PQL]?\d+")
 _MOST_KEYS = 48
+_MOST_LEVELS = 16
+_MOST_WRITTEN = 250
+"""Levels that are written as JSON text: ``orjson`` writes no more than 254."""
 _BATCH_ROWS = 1000
 
 Shape = str | list[Any] | dict[str, Any] | None
@@ -39,10 +43,25 @@ def records(paths: Iterable[str]) -> Iterator[dict[str, Any]]:
     for path in paths:
         with Folder.of(path).open() as file:
             if path.endswith(".jsonl"):
-                yield from map(orjson.loads, file)
+                yield from (_record(line, f"{path}, line {number}") for number, line in enumerate(file, start=1))
             else:
                 text = io.TextIOWrapper(file, "utf-8", newline="")
                 yield from csv.DictReader(text, delimiter="\t" if path.endswith(".tsv") else ",")
+
+
+def _record(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise DataError(f"{where}: not JSON ({error}); {DAMAGED_FILE}") from error
+    if not isinstance(record, dict):
+        raise DataError(f"{where}: not a JSON object; {DAMAGED_FILE}")
+    if line.count(b"[") + line.count(b"{") > _MOST_WRITTEN:  # only then may it be nested as deeply
+        try:
+            orjson.dumps(record)
+        except orjson.JSONEncodeError as error:
+            raise DataError(f"{where}: nested too deeply; {DAMAGED_FILE}") from error
+    return record
 
 
 def write_as_parquet(
@@ -70,11 +89,14 @@ def _batches(rows: Iterable[dict[str, Any]], fields: dict[str, Any], schema: pa.
         yield pa.RecordBatch.from_pylist(batch, schema)
 
 
-def _shape(value: Any) -> Shape:
+def _shape(value: Any, n_levels: int = _MOST_LEVELS) -> Shape:
+    """The shape of a value; what is nested in it by more than ``n_levels`` is JSON text."""
+    if not n_levels and isinstance(value, (list, dict)):
+        return _JSON
     if isinstance(value, list):
-        return [reduce(_merged, map(_shape, value), None)]
+        return [reduce(_merged, (_shape(inner, n_levels - 1) for inner in value), None)]
     if isinstance(value, dict):
-        return _checked({key: _shape(inner) for key, inner in value.items()})
+        return _checked({key: _shape(inner, n_levels - 1) for key, inner in value.items()})
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return _JSON
     return None if value is None else _SCALARS[type(value)]
