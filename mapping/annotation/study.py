@@ -20,6 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from heapq import nsmallest
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from kbsource.errors import RecordError, SetupError
@@ -51,7 +52,6 @@ from mapping.annotation.tasks import (
 )
 from mapping.metrics.amber import parse_prediction
 from mapping.metrics.answers import answer_form
-from mapping.metrics.evaluation import Mean
 from mapping.options import AtLeast1, Checked, Name
 from mapping.passages.forms import json_line
 from mapping.sources.raw_records import (
@@ -259,20 +259,20 @@ class _Scores:
     """Document accuracy and exact match, over all queries, those about heads and those about tails."""
 
     def __init__(self) -> None:
-        self._means: defaultdict[str, defaultdict[str, Mean]] = defaultdict(lambda: defaultdict(Mean))
+        self._means: defaultdict[str, defaultdict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
 
     def add(self, query: Mapping[str, Any], page_id: str | None, answer: str | None) -> None:
         """Counts what was chosen for a query."""
         gold = query["page_ids"][query["gold"]]
         for part in ("all", "head" if query["is_head"] else "tail"):
-            self._means["document_accuracy"][part].add(float(page_id == gold))
+            self._means["document_accuracy"][part].append(page_id == gold)
             if answer is not None:
-                self._means["em"][part].add(float(is_answer(answer, query["answers"])))
+                self._means["em"][part].append(is_answer(answer, query["answers"]))
 
     def values(self) -> dict[str, dict[str, float]]:
         """Means by metric and part, 0 to 1."""
         return {
-            metric: {part: mean.total / mean.n for part, mean in sorted(parts.items())}
+            metric: {part: fmean(values) for part, values in sorted(parts.items())}
             for metric, parts in self._means.items()
         }
 

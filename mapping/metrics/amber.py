@@ -6,19 +6,26 @@ Source: Chen et al., Evaluating Entity Disambiguation and the Role of Popularity
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import product
-from typing import Any, NamedTuple
+from functools import partial
+from itertools import groupby, product
+from math import fsum
+from statistics import fmean
+from typing import Any, ClassVar, NamedTuple
 
 from kbsource.errors import RecordError
 from mapping.document import Chart, Table
 from mapping.metrics.answers import answer_form
-from mapping.metrics.evaluation import AmberFiles, AmberOptions, Lines, Mean, Reject, rejected_json
-from mapping.metrics.plausible import check_ids
-from mapping.sources.raw_records import Json, RawRecord, digits_or_text, object_at, objects_at, text_at
+from mapping.metrics.evaluation import AmberEvaluation, AmberFiles
+from mapping.metrics.evaluator import GOLD, Evaluated, Given, Metrics, Reject, Scores, evaluated
+from mapping.sources.raw_records import Json, digits_or_text, object_at, objects_at, text_at
 
+PARTS = ("head", "tail")
+_KEYS = {GOLD: ("name", "qids"), "predictions": ("id", "output")}
+_RANK = re.compile(r"@(\d+)")
 BIN_PERCENT, N_BINS = 20, 5
 """The last bin takes in every gap above 100 %."""
 _NO_RANK = 1 << 62
@@ -51,35 +58,36 @@ class Prediction(NamedTuple):
 
 
 @dataclass(slots=True)
-class AmberScores:
-    """Scores of sets with queries; a query without a prediction scores 0."""
+class AmberScores(Scores):
+    """Scores of sets with queries; a query without a prediction scores 0.
 
-    ks: tuple[int, ...]
+    Items are queries, and sets by their names. Columns are of all queries, and behind the metric's name those about
+    ``head`` and ``tail``: ``accuracy@1``, ``accuracy@1 head``, ``consistency@1``, ``entity_confusion``, ``answer_f1``.
+    """
+
+    ks: tuple[int, ...] = (1,)
     sets: int = 0
     without_predictions: int = 0
-    #: By metric (``accuracy@K``, ``consistency@K``, ``entity_confusion``, ``answer_f1``, …), then over which queries:
-    #: ``all``, ``head``, ``tail``.
-    means: defaultdict[str, defaultdict[str, Mean]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(Mean))
-    )
     #: By k and query: 1 where a gold page is among the first k, else 0.
     hits: defaultdict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
-    #: By gap in popularity of a head and a tail: accuracy at 1 of the heads' queries, and of the tails'.
-    bins: tuple[tuple[Mean, Mean], ...] = field(default_factory=lambda: tuple((Mean(), Mean()) for _ in range(N_BINS)))
-    rejected: Mapping[str, Counter[str]] = field(default_factory=dict)
+    #: By gap in popularity of a head and a tail: the hits at 1 of the heads' queries, and of the tails'.
+    bins: tuple[tuple[list[int], list[int]], ...] = field(
+        default_factory=lambda: tuple(([], []) for _ in range(N_BINS))
+    )
+
+    scale: ClassVar[int] = 100
 
     def metrics(self, k: int) -> dict[str, Any]:
-        """Accuracy and consistency in per cent, as the released script writes ``metrics@k.json``, to the last digit:
-        it takes means a hundred times, and of heads and tails the sums."""
-        hits, sets = self.means[f"accuracy@{k}"], self.means[f"consistency@{k}"]
-        accuracy, consistency = (100 * (one["all"].total / one["all"].n) if one else None for one in (hits, sets))
-        parts: dict[str, Any] = {name: {"accuracy": _percent(hits[name])} for name in ("head", "tail") if name in hits}
-        return {"accuracy": accuracy, **parts, "consistency": consistency}
+        """Accuracy and consistency in per cent, as the released script writes ``metrics@k.json``."""
+        parts = self._percents(f"accuracy@{k}")
+        accuracy = parts.pop("all", None)
+        of_parts = {name: {"accuracy": value} for name, value in parts.items()}
+        return {"accuracy": accuracy, **of_parts, "consistency": self._percents(f"consistency@{k}").get("all")}
 
     def to_json(self) -> dict[str, Any]:
         """All scores, in per cent, to four decimals."""
         accuracy = self._percents("accuracy@1")
-        others = [name for name in self.means if "@" not in name]
+        others = dict.fromkeys(name.partition(" ")[0] for name in self.columns if "@" not in name)
         scores = {
             "sets": self.sets,
             "queries": len(self.hits[1]),
@@ -90,18 +98,36 @@ class AmberScores:
                 "bins": [
                     {
                         "from": number * BIN_PERCENT,
-                        "head_queries": head.n,
-                        "tail_queries": tail.n,
-                        "difference": _percent(head) - _percent(tail) if head.n else None,
+                        "head_queries": len(head),
+                        "tail_queries": len(tail),
+                        "difference": 100 * (fmean(head) - fmean(tail)) if head else None,
                     }
                     for number, (head, tail) in enumerate(self.bins)
                 ],
                 "all": accuracy["head"] - accuracy["tail"] if len(accuracy) == 3 else None,
             },
-            "rejected": rejected_json(self.rejected),
         }
         rounded: dict[str, Any] = _rounded(scores)
         return rounded
+
+    def counts(self) -> Iterator[tuple[str, int]]:
+        """Sets, queries, and those without a prediction."""
+        yield "sets", self.sets
+        yield "queries", len(self.hits[1])
+        yield "without predictions", self.without_predictions
+
+    def remarks(self) -> Iterator[str]:
+        """By how much heads are answered better than tails."""
+        labels, rows = self.gap_chart().table.columns, self.gap_chart().table.rows
+        shown = ((label, points) for label, points in rows if points is not None)
+        yield from (f"{f'{labels[0]} {label}':<28}{points:>+8.2f} {labels[1]}" for label, points in shown)
+
+    def groups(self) -> Iterator[Sequence[str]]:
+        """The metrics at the ranks that were asked for, each with its parts."""
+        there = (name for name, column in self.columns.items() if column.n)
+        shown = [name for name in there if "@" not in name or int(_RANK.findall(name)[0]) in self.ks]
+        for _, names in groupby(shown, key=lambda name: name.partition(" ")[0].partition("@")[0]):
+            yield tuple(names)
 
     def gap_chart(self) -> Chart:
         """A column for each bin: by how many points the heads' queries have the higher accuracy; a line for all
@@ -119,12 +145,11 @@ class AmberScores:
         )
 
     def _percents(self, metric: str) -> dict[str, float]:
-        means = self.means[metric]
-        return {part: _percent(means[part]) for part in ("all", "head", "tail") if part in means}
-
-
-def _percent(mean: Mean) -> float:
-    return 100 * mean.total / mean.n
+        """Means in per cent, rounded as the released script rounds: of parts it takes the sums a hundred times, of all
+        the means."""
+        found = {} if (mean := self.mean(metric)) is None else {"all": 100 * mean}
+        of_parts = {part: self.columns[name] for part in PARTS if (name := f"{metric} {part}") in self.columns}
+        return found | {part: 100 * fsum(column.values) / column.n for part, column in of_parts.items() if column.n}
 
 
 def _rounded(value: Any) -> Any:
@@ -135,49 +160,75 @@ def _rounded(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def evaluate_amber(files: AmberFiles, options: AmberOptions, *, reject: Reject) -> AmberScores:
-    """The scores of a file of predictions. Memory holds the predictions and the sets.
+def evaluate_amber(files: AmberFiles, options: AmberEvaluation, *, reject: Reject) -> Evaluated[AmberScores]:
+    """The scores of a file of predictions, or of two beside each other.
 
     Raises:
-        SetupError: a file cannot be read, or the first lines are not what it should hold.
+        SetupError: as ``evaluate``.
     """
-    lines = Lines(reject)
-    scores = AmberScores(options.ks, rejected=lines.rejected)
+    made = partial(AmberMetrics, files.gold, options)
+    return evaluated(made, files.predictions, files.compare, resamples=options.resamples, reject=reject)
 
-    def records(path: str, role: str, *keys: str) -> Iterator[tuple[RawRecord, Json]]:
-        expected = f"JSON Lines or an array with {' and '.join(keys)}"
-        return lines.read(path, role, lambda record: record.keys() >= set(keys), expected=expected)
 
-    given: dict[str, tuple[RawRecord, Prediction]] = {}
-    for raw, record in records(files.predictions, "predictions", "id", "output"):
-        try:
-            query_id = digits_or_text(record, "id")
-            if query_id in given:
-                raise RecordError("duplicate_question", query_id)
-            given[query_id] = raw._replace(data=b""), parse_prediction(record)
-        except RecordError as error:
-            lines.reject(raw, error, "predictions")
-    sets: list[Sequence[Entity]] = []
-    known: set[str] = set()
-    for raw, record in records(files.gold, "gold", "name", "qids"):
-        try:
-            entities = parse_set(record)
-            for query_id in (query.query_id for entity in entities for query in entity.queries):
-                if query_id in known:
-                    raise RecordError("duplicate_question", query_id)
-                known.add(query_id)
-            sets.append(entities)
-        except RecordError as error:
-            lines.reject(raw, error, "gold")
-    unknown_ids = (query_id for query_id in given if query_id not in known)
-    n_common = len(known & given.keys())
-    check_ids(files.gold, files.predictions, n_common=n_common, gold_ids=iter(sorted(known)), unknown=unknown_ids)
-    for query_id, (raw, _) in given.items():
-        if query_id not in known:
-            unknown = RecordError("unknown_question", f"{query_id!r} is not in {files.gold}")
-            lines.reject(raw, unknown, "predictions")
-    score_sets(sets, {query_id: one for query_id, (_, one) in given.items()}, options, scores)
-    return scores
+class AmberMetrics(Metrics[tuple[str, Sequence[Entity]], AmberScores]):
+    """Pages and answers for queries whose name several entities share."""
+
+    family = "amber"
+
+    def __init__(self, gold: str, options: AmberEvaluation, predictions: str) -> None:
+        super().__init__(gold, {"predictions": predictions}, AmberScores(predictions, ks=options.ks))
+        self._options, self._has_answers = options, False
+
+    def expected(self, role: str) -> str:
+        return f"JSON Lines or an array with {' and '.join(_KEYS[role])}"
+
+    def fits(self, role: str, record: Json) -> bool:
+        return record.keys() >= {*_KEYS[role]}
+
+    def id_of(self, record: Json) -> str:
+        return digits_or_text(record, "id")
+
+    def kept(self, role: str, record: Json) -> Any:
+        return tuple(parse_prediction(record))
+
+    def look_at(self, role: str, kept: Any, reject: Callable[[RecordError], None]) -> None:
+        self._has_answers |= Prediction(*kept).answer is not None
+
+    def questions(self, record: Json) -> Iterator[str]:
+        for entity in object_at(record, "qids").values():
+            if isinstance(entity, dict):
+                yield from (text_at(query, "id") for query in objects_at(entity, "queries"))
+
+    def parse(self, record: Json) -> tuple[str, Sequence[Entity]]:
+        return text_at(record, "name"), parse_set(record)
+
+    def score(self, ids: Sequence[str], question: tuple[str, Sequence[Entity]], given: Given) -> None:
+        (name, entities), scores, hits = question, self.scores, self.scores.hits
+        for entity in entities:
+            for query in entity.queries:
+                kept = given.get("predictions", query.query_id)
+                scores.without_predictions += kept is None
+                item = scores.new_item(query.query_id)
+                prediction = None if kept is None else Prediction(tuple(kept[0]), kept[1])
+                for metric, value in _scored(query, prediction, {1, *self._options.ks}, has_answers=self._has_answers):
+                    every, *of_parts = (
+                        scores.columns[name] for name in (metric, *(f"{metric} {part}" for part in PARTS))
+                    )
+                    for column in (every, of_parts[not entity.is_head]):
+                        column.add(item, value)
+                    if metric.startswith("accuracy@"):
+                        hits[int(metric.partition("@")[2])][query.query_id] = int(value)
+        if not ids:
+            return
+        scores.sets += 1
+        item = scores.new_item(name)
+        for k, of_queries in hits.items():
+            scores.columns[f"consistency@{k}"].add(item, float(all(of_queries[query_id] for query_id in ids)))
+        for head, tail in product(entities, entities):
+            if head.is_head and not tail.is_head and head.queries and tail.queries:
+                number = gap_bin(head.popularity, tail.popularity, on_views=self._options.gap_on == "views")
+                for of_bin, entity in zip(scores.bins[number], (head, tail), strict=True):
+                    of_bin += (hits[1][query.query_id] for query in entity.queries)
 
 
 def parse_set(record: Json) -> tuple[Entity, ...]:
@@ -225,34 +276,6 @@ def _outputs(record: Json) -> list[Json]:
 
 def _page_ids(record: Json, key: str) -> list[str]:
     return [str(one.get("wikipedia_id")) for one in objects_at(record, key)]
-
-
-def score_sets(
-    sets: Sequence[Sequence[Entity]], given: Mapping[str, Prediction], options: AmberOptions, scores: AmberScores
-) -> None:
-    """Adds the scores of sets to ``scores``; ``given`` are the predictions by id of the query."""
-    has_answers = any(one.answer is not None for one in given.values())
-    for entities in sets:
-        queries = [(query, entity.is_head) for entity in entities for query in entity.queries]
-        for query, is_head in queries:
-            prediction = given.get(query.query_id)
-            scores.without_predictions += prediction is None
-            for metric, value in _scored(query, prediction, {1, *options.ks}, has_answers=has_answers):
-                for part in ("all", "head" if is_head else "tail"):
-                    scores.means[metric][part].add(value)
-                if metric.startswith("accuracy@"):
-                    scores.hits[int(metric.partition("@")[2])][query.query_id] = int(value)
-        if not queries:
-            continue
-        scores.sets += 1
-        for k, hits in scores.hits.items():
-            scores.means[f"consistency@{k}"]["all"].add(all(hits[query.query_id] for query, _ in queries))
-        for head, tail in product(entities, entities):
-            if head.is_head and not tail.is_head and head.queries and tail.queries:
-                pair = scores.bins[gap_bin(head.popularity, tail.popularity, on_views=options.gap_on == "views")]
-                for mean, entity in zip(pair, (head, tail), strict=True):
-                    for query in entity.queries:
-                        mean.add(scores.hits[1][query.query_id])
 
 
 def _scored(query: Query, given: Prediction | None, ks: set[int], *, has_answers: bool) -> Iterator[tuple[str, float]]:

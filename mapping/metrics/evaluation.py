@@ -1,17 +1,14 @@
-"""What the evaluation of every benchmark shares: files, choices, what released scripts do otherwise, lines, means."""
+"""What can be evaluated, and how: files and options of each benchmark, and what released scripts do otherwise."""
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
-from kbsource.errors import RecordError, SetupError
-from kbsource.records import BadRecord
+from kbsource.errors import SetupError
 from mapping.options import (
     AtLeast0,
     Checked,
@@ -24,10 +21,10 @@ from mapping.options import (
     Words,
     check_options,
 )
-from mapping.sources.raw_records import Json, RawRecord, check_shape, iter_records
 
 EvidenceMatch = Literal["text", "id"]
 Matching = Literal["greedy", "maximum"]
+Resamples = Annotated[AtLeast0, Parameter("--bootstrap")]
 
 QAMPARI_KS = (10, 25, 50, 100, 200)
 """Source: the paper's tables of retrieval."""
@@ -86,6 +83,10 @@ class QampariFiles:
     extended: File | None = None
     """qid and answer_list, the further answers of some questions, as in the paper's ExtendedSet: adds their scores with
     the gold answers alone and with all."""
+    compare: File | None = None
+    """What a second system gives, qid with predictions, ctxs or both: adds the difference and a paired test."""
+    items: NewFile | None = None
+    """Where the values of every question are written, JSON Lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,8 @@ class QampariEvaluation:
     matching: Matching = "greedy"
     """greedy: in the order of the predictions, each covers the first answer of its name that is still open; maximum: as
     many answers are covered as the names allow."""
+    resamples: Resamples = 0
+    """Resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
     quirks: Annotated[frozenset[str], _quirks(QAMPARI_QUIRKS)] = frozenset()
 
     def __post_init__(self) -> None:
@@ -127,16 +130,22 @@ class AmberFiles:
     """Takes metrics@K.json and raw_metrics@K.json, as the released tool's."""
     plot: NewFile | None = None
     """Takes the plot of accuracy by gap in popularity, as an HTML page."""
+    compare: File | None = None
+    """Predictions of a second system: adds the difference and a paired test."""
+    items: NewFile | None = None
+    """Where the values of every query, and of every set, are written, JSON Lines."""
 
 
 @dataclass(frozen=True, slots=True)
-class AmberOptions(Checked):
-    """How AmbER sets are evaluated."""
+class AmberEvaluation(Checked):
+    """How they are evaluated."""
 
     ks: Ranks = (1,)
     """Numbers of pages that count as retrieved."""
     gap_on: Literal["log10", "views"] = "log10"
     """Popularity that the gap between head and tail is taken of."""
+    resamples: Resamples = 0
+    """Resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +180,8 @@ class KiltEvaluation:
     rank_keys: Annotated[Words, Parameter(metavar="KEY,…")] = PAGE
     """Keys of a span that tell places apart, such as wikipedia_id,section or
     wikipedia_id,start_paragraph_id,end_paragraph_id; KILT scores always go by page."""
-    resamples: Annotated[AtLeast0, Parameter("--bootstrap")] = 0
-    """Resamples of the records for confidence intervals and the paired test, such as 10000; 0 for none."""
+    resamples: Resamples = 0
+    """Resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
     quirks: Annotated[frozenset[str], _quirks(KILT_QUIRKS)] = frozenset()
 
     def __post_init__(self) -> None:
@@ -181,69 +190,3 @@ class KiltEvaluation:
         if not self.rank_keys:
             raise SetupError("--rank-keys names no key; give wikipedia_id, or several with commas.")
         _check_quirks(self.quirks, KILT_QUIRKS)
-
-
-Reject = Callable[[BadRecord], None]
-"""Told the place and the reason of every line, or part of one, that cannot be used."""
-
-DECIMALS = 6
-
-
-class Lines:
-    """The lines of the files of an evaluation, by role of the file; those that cannot be used are counted by reason."""
-
-    def __init__(self, reject: Reject) -> None:
-        self._tell = reject
-        self.rejected: dict[str, Counter[str]] = {}
-
-    def read(
-        self, path: str, role: str, fits: Callable[[Json], bool], *, expected: str
-    ) -> Iterator[tuple[RawRecord, Json]]:
-        """The records of a file of JSON Lines or one JSON array, plain, gzip or bzip2.
-
-        Raises:
-            SetupError: it cannot be read, or none of the first records fits what is ``expected``.
-        """
-        check_shape(path, iter_records(path), fits, expected=f"{expected} ({role})")
-        for raw in iter_records(path):
-            try:
-                record = raw.parse()
-            except RecordError as error:
-                self.reject(raw, error, role)
-            else:
-                yield raw, record
-
-    def reject(self, raw: RawRecord, error: RecordError, role: str, key: str = "") -> None:
-        """Counts a line, or a part of it, that cannot be used, and tells of it."""
-        self.rejected.setdefault(role, Counter())[error.reason] += 1
-        self._tell(raw.bad(error, key=key, stage=role))
-
-
-def rejected_json(rejected: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
-    """Rejected lines by role and reason, as JSON values."""
-    return {role: dict(sorted(counts.items())) for role, counts in sorted(rejected.items())}
-
-
-def rejected_text(rejected: Mapping[str, Counter[str]]) -> list[str]:
-    """Rejected lines by role and reason, for reading."""
-    counted = rejected_json(rejected)
-    return [f"rejected {role}: {reason} {count:,}" for role in counted for reason, count in counted[role].items()]
-
-
-@dataclass(slots=True)
-class Mean:
-    """A mean that is being taken."""
-
-    total: float = 0.0
-    n: int = 0
-    values: array[float] = field(default_factory=lambda: array("d"), repr=False)  #: all of them, in order
-
-    def add(self, value: float) -> None:
-        self.total += value
-        self.n += 1
-        self.values.append(value)
-
-    @property
-    def value(self) -> float | None:
-        """The mean, rounded to ``DECIMALS``; None of nothing."""
-        return round(self.total / self.n, DECIMALS) if self.n else None

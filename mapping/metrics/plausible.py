@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
-from kbsource.errors import RecordError, SetupError
-from mapping.sources.raw_records import Json, iter_records
+from kbsource.errors import SetupError
+from mapping.sources.raw_records import Json, readable_records
 
 Family = Literal["kilt", "qampari", "amber"]
 _MOST_LOOKED_AT = 1_000
@@ -39,15 +39,15 @@ def check_plausible(family: Family, gold: str, predictions: str) -> None:
         raise SetupError(
             f"{gold} has predictions, and {predictions} gold records: name the gold file first, then the predictions."
         )
-    if not any(record.keys() & {"output", "answers", "answer_list", "qids"} for record in _records(gold)):
+    if not any(record.keys() & {"output", "answers", "answer_list", "qids"} for record in readable_records(gold)):
         return  # what it should be is said where it is read
-    if not any(form.has_gold(record) for record in _records(gold)):
-        if any(_is_own_form(record) for record in _records(gold)):
+    if not any(form.has_gold(record) for record in readable_records(gold)):
+        if any(_is_own_form(record) for record in readable_records(gold)):
             raise SetupError(
                 f"{gold} is in the form that kbsource map jsonl reads; evaluate with the …-kilt.jsonl that it wrote."
             )
         raise SetupError(f"{gold} has no record with {form.gold}, so nothing can be right; name the gold file.")
-    if not any(form.has_prediction(record) for record in _records(predictions)):
+    if not any(form.has_prediction(record) for record in readable_records(predictions)):
         raise SetupError(f"{predictions} has no record with {form.prediction}; name a file of predictions.")
 
 
@@ -72,19 +72,9 @@ def check_ids(gold: str, predictions: str, *, n_common: int, gold_ids: Iterator[
         )
 
 
-def _records(path: str) -> Iterator[Json]:
-    """The records of a file that can be read; others are counted when it is evaluated."""
-    for raw in iter_records(path):
-        try:
-            record = raw.parse()
-        except RecordError:
-            continue
-        yield record
-
-
 def _are_swapped(form: _Form, gold: str, predictions: str) -> bool:
     looked_at = [
-        [record for record, _ in zip(_records(path), range(_MOST_LOOKED_AT), strict=False)]
+        [record for record, _ in zip(readable_records(path), range(_MOST_LOOKED_AT), strict=False)]
         for path in (gold, predictions)
     ]
     (gold_is_gold, is_gold), (gold_is_prediction, is_prediction) = (
@@ -121,7 +111,7 @@ def _answers_or_found(record: Json) -> bool:
 
 def _is_kilt_gold(record: Json) -> bool:
     marks = ("bleu_score", "start_character", "meta")
-    n_sets = sum(bool(output.get("provenance")) for output in _outputs(record))
+    n_sets = sum(bool(output.get("provenance")) and "answer" in output for output in _outputs(record))
     return "meta" in record or n_sets > 1 or any(mark in span for span in _spans(record) for mark in marks)
 
 

@@ -26,47 +26,35 @@ behaviour has a name in ``QAMPARI_QUIRKS`` and is off.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import islice
 from statistics import fmean, median
-from typing import Any, Literal, NamedTuple
-
-import orjson
+from typing import Any, NamedTuple
 
 from kbsource.errors import RecordError, SetupError
 from mapping.metrics.answers import READER_METRICS, GoldNames, answer_form, is_exact, score_list
-from mapping.metrics.evaluation import (
-    DECIMALS,
-    EvidenceMatch,
-    Lines,
-    Mean,
-    QampariEvaluation,
-    QampariFiles,
-    Reject,
-    rejected_json,
-    rejected_text,
-)
-from mapping.metrics.plausible import check_ids
+from mapping.metrics.evaluation import EvidenceMatch, QampariEvaluation, QampariFiles
+from mapping.metrics.evaluator import DECIMALS, Evaluated, Given, Metrics, Reject, Scores, evaluated, percent
 from mapping.metrics.ranks import RetrievedPassage, answer_ranks, ranks_by_id, ranks_by_text
 from mapping.sources.raw_records import (
     FAULTS,
     Json,
-    RawRecord,
     digits_or_text,
     is_integer,
     list_at,
     objects_at,
     optional_objects,
     optional_text,
+    readable_records,
     text_at,
 )
-from mapping.sources.scratch import Joined
 
-Given = Literal["predictions", "retrieved", "extended"]
-Role = Literal["gold"] | Given
-
-KEYS: dict[Role, tuple[str, ...]] = {
+EXACT = "exact match"
+EXTENDED = ("extended, gold", "extended, all")
+"""Questions with further answers, without them and with them."""
+_MOST_LOOKED_AT = 1_000
+KEYS: dict[str, tuple[str, ...]] = {
     "gold": ("answer_list", "answers"),
     "predictions": ("predictions", "prediction"),
     "retrieved": ("ctxs",),
@@ -107,7 +95,7 @@ def qid_of(record: Json) -> str:
     return digits_or_text(record, "id" if "id" in record and "qid" not in record else "qid")
 
 
-def is_line_of(record: Json, role: Role) -> bool:
+def is_line_of(record: Json, role: str) -> bool:
     """Whether a record has the keys that a line of such a file needs."""
     return ("qid" in record or "id" in record) and any(key in record for key in KEYS[role])
 
@@ -203,20 +191,15 @@ def _proofs(listed: list[Json], match: EvidenceMatch) -> Iterator[tuple[int, Ret
             yield number, RetrievedPassage("", text_at(proof, "found_in_url"), text_at(proof, "proof_text"))
 
 
-def pack_predictions(record: Json) -> bytes:
-    """The predictions of a record in the form in which they are kept; raises as ``strings_at``."""
+def kept_predictions(record: Json) -> Sequence[str]:
+    """The predictions of a record; raises as ``strings_at``."""
     if "prediction" in record and "predictions" not in record:
-        return orjson.dumps((text_at(record, "prediction"),))
-    return orjson.dumps(strings_at(record, "predictions"))
+        return (text_at(record, "prediction"),)
+    return strings_at(record, "predictions")
 
 
-def pack_answers(record: Json) -> bytes:
-    """The answers of a record in the form in which they are kept; raises as ``strings_at``."""
-    return orjson.dumps([tuple(one) for one in gold_names(objects_at(record, "answer_list"))])
-
-
-def pack_passages(record: Json, n_kept: int, *, with_ids: bool) -> bytes:
-    """The best passages of a record in the form in which they are kept.
+def kept_passages(record: Json, n_kept: int, *, with_ids: bool) -> Sequence[tuple[str, str, str]]:
+    """The best passages of a record: id, title and text.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``.
@@ -225,7 +208,7 @@ def pack_passages(record: Json, n_kept: int, *, with_ids: bool) -> bytes:
         (digits_or_text(context, "id") if with_ids else "", text_at(context, "title"), text_at(context, "text"))
         for context in objects_at(record, "ctxs")
     ]
-    return orjson.dumps(passages[:n_kept])
+    return passages[:n_kept]
 
 
 def strings_at(record: Json, key: str) -> tuple[str, ...]:
@@ -239,74 +222,55 @@ def strings_at(record: Json, key: str) -> tuple[str, ...]:
 
 
 @dataclass(slots=True)
-class Means:
-    """Means over some gold questions, under the names that the released script gives them; what was not given scores
-    0."""
+class QampariScores(Scores):
+    """The scores of all gold questions, of those of each kind, and of those with further answers; what was not given
+    scores 0.
 
-    questions: int
-    #: Those of ``READER_METRICS``, over the questions with a list of answers; empty without predictions.
-    reader: dict[str, Mean]
-    arecall: dict[int, Mean]  # ARECALL@K by K; empty without retrieved passages
-    erecall: dict[int, Mean]  # likewise, over questions with evidence
+    Columns are called as for reading, and for a part of the questions have its name behind: ``F1``, ``ARECALL@10``,
+    ``F1 wikidata_comp``, ``F1 extended, all``.
+    """
 
-    def columns(self) -> Iterator[tuple[str, Mean]]:
-        """The means with what they are called for reading."""
-        yield from ((READER_METRICS[name][0], mean) for name, mean in self.reader.items())
-        yield from ((f"ARECALL@{k}", mean) for k, mean in self.arecall.items())
-        yield from ((f"ERECALL@{k}", mean) for k, mean in self.erecall.items())
-
-    def to_json(self) -> dict[str, Any]:
-        """The means as JSON."""
-        value: dict[str, Any] = {"questions": self.questions}
-        if self.reader:
-            value["reader"] = {name: mean.value for name, mean in self.reader.items()}
-        if self.arecall:
-            value["arecall"] = {str(k): mean.value for k, mean in self.arecall.items()}
-            value["erecall"] = {str(k): mean.value for k, mean in self.erecall.items()}
-        return value
-
-
-@dataclass(slots=True)
-class QampariScores:
-    """The scores of all gold questions, of those of each kind, and of those with further answers."""
-
-    every: Means
-    extended: tuple[Means, Means]  # without and with the further answers
-    by_kind: dict[str, Means] = field(default_factory=dict)  # by the names of the kinds
+    has_predictions: bool = False
+    ks: tuple[int, ...] = ()  # of passages; empty without retrieved ones
+    n_questions: Counter[str] = field(default_factory=Counter)  # by part; "" are all
+    n_single: int = 0  # that are asked for one answer
     n_added: list[int] = field(default_factory=list)  # further answers of each question that may have some
-    #: Share of the questions with a single answer that are answered exactly; None without predictions.
-    em: Mean | None = None
     without_predictions: int = 0
     without_passages: int = 0
     without_evidence: int = 0
-    rejected: dict[str, Counter[str]] = field(default_factory=dict)
 
     @property
     def has_lists(self) -> bool:
         """Whether a question has a list of answers; also where there is no question at all."""
-        return self.em is None or self.every.questions != self.em.n or not self.every.questions
+        return self.n_questions[""] != self.n_single or not self.n_questions[""]
 
-    def groups(self) -> dict[str, Means]:
-        """The parts of the questions that there are, by what they are called."""
-        parts = dict(sorted(self.by_kind.items()))
-        return parts | (
-            dict(zip(("extended, gold", "extended, all"), self.extended, strict=True)) if self.n_added else {}
-        )
+    def parts(self) -> list[str]:
+        """The parts of the questions that there are: kinds, and those with further answers."""
+        return [
+            *sorted(part for part in self.n_questions if part not in ("", *EXTENDED)),
+            *(EXTENDED if self.n_added else ()),
+        ]
+
+    def labels(self) -> Iterator[str]:
+        """What the means over questions with lists of answers, and over passages, are called."""
+        if self.has_predictions:
+            yield from (label for label, _ in READER_METRICS.values())
+        yield from (f"{name}@{k}" for name in ("ARECALL", "ERECALL") for k in self.ks)
 
     def to_json(self) -> dict[str, Any]:
         """The scores as JSON, means alone."""
-        value = self.every.to_json()
-        if self.em is not None:
+        value = self._part_json("")
+        if self.has_predictions:
             if not self.has_lists:
                 del value["reader"]
-            if self.em.n:
-                value["single_answer"] = {"questions": self.em.n, "em": self.em.value}
+            if self.n_single:
+                value["single_answer"] = {"questions": self.n_single, "em": self.columns[EXACT].rounded}
             value["without_predictions"] = self.without_predictions
-        if self.every.arecall:
+        if self.ks:
             value["without_passages"] = self.without_passages
             value["without_evidence"] = self.without_evidence
-        if self.by_kind:
-            value["by_kind"] = {kind: means.to_json() for kind, means in sorted(self.by_kind.items())}
+        if kinds := [part for part in self.parts() if part not in EXTENDED]:
+            value["by_kind"] = {kind: self._part_json(kind) for kind in kinds}
         if self.n_added:
             value["extended_set"] = {
                 "added_answers": {
@@ -316,170 +280,171 @@ class QampariScores:
                     "questions_without": self.n_added.count(0),
                     "questions_by_number": {str(n): self.n_added.count(n) for n in sorted(set(self.n_added))},
                 },
-                **dict(zip(("gold_answers", "all_answers"), (one.to_json() for one in self.extended), strict=True)),
+                **dict(zip(("gold_answers", "all_answers"), map(self._part_json, EXTENDED), strict=True)),
             }
-        value["rejected"] = rejected_json(self.rejected)
         return value
 
+    def _part_json(self, part: str) -> dict[str, Any]:
+        """The means over a part of the questions, under the names that the released script gives them."""
+        value: dict[str, Any] = {"questions": self.n_questions[part]}
+        if self.has_predictions:
+            value["reader"] = {name: self._rounded(label, part) for name, (label, _) in READER_METRICS.items()}
+        for name in ("arecall", "erecall") if self.ks else ():
+            value[name] = {str(k): self._rounded(f"{name.upper()}@{k}", part) for k in self.ks}
+        return value
 
-def scores_text(scores: QampariScores) -> str:
-    """The scores for reading, in per cent."""
-    every = scores.every
-    lines = [f"questions            {every.questions:>9,}"]
-    columns = dict(every.columns())
-    if scores.em is not None:
-        lines.append(f"without predictions  {scores.without_predictions:>9,}")
-        if scores.has_lists:
-            lines += [f"{label:<21}{_percent(columns.pop(label))}" for label, _ in READER_METRICS.values()]
-        if scores.em.n:
-            lines.append(f"of a single answer   {scores.em.n:>9,}")
-            lines.append(f"{'exact match':<21}{_percent(scores.em)}")
-    if every.arecall:
-        lines.append(f"without passages     {scores.without_passages:>9,}")
-        lines.append(f"without evidence     {scores.without_evidence:>9,}")
-        lines += [f"{label:<21}{_percent(mean)}" for label, mean in columns.items() if "RECALL@" in label]
-    if groups := scores.groups():
-        labels = [label for label, _ in every.columns()]
-        lines += ["", f"{'kind':<21}{'questions':>10}" + "".join(f"{label:>15}" for label in labels)]
-        for name, means in groups.items():
-            shown = "".join(f"{_percent(mean):>15}" for _, mean in means.columns())
-            lines.append(f"{name:<21}{means.questions:>10,}{shown}")
-    return "\n".join([*lines, *rejected_text(scores.rejected)])
+    def _rounded(self, label: str, part: str) -> float | None:
+        column = self.columns.get(_name(label, part))
+        return None if column is None else column.rounded
+
+    def counts(self) -> Iterator[tuple[str, int]]:
+        """Questions, and those of which files say nothing."""
+        yield "questions", self.n_questions[""]
+        if self.has_predictions:
+            yield "without predictions", self.without_predictions
+            if self.n_single:
+                yield "of a single answer", self.n_single
+        if self.ks:
+            yield "without passages", self.without_passages
+            yield "without evidence", self.without_evidence
+
+    def groups(self) -> Iterator[Sequence[str]]:
+        """The metrics over all questions."""
+        if self.has_predictions:
+            yield [label for label, _ in READER_METRICS.values() if self.has_lists] + [EXACT] * bool(self.n_single)
+        if self.ks:
+            yield [label for label in self.labels() if "RECALL@" in label]
+
+    def table(self) -> Iterator[str]:
+        """The parts of the questions."""
+        labels = [*self.labels()]
+        if parts := self.parts():
+            yield f"{'kind':<21}{'questions':>10}" + "".join(f"{label:>15}" for label in labels)
+        for part in parts:
+            shown = "".join(f"{percent(self.mean(_name(label, part))):>15}" for label in labels)
+            yield f"{part:<21}{self.n_questions[part]:>10,}{shown}"
 
 
-def _percent(mean: Mean) -> str:
-    return f"{'–':>9}" if mean.value is None else f"{100 * mean.value:>8.2f}%"
+def _name(label: str, part: str) -> str:
+    """The name of a column.
+
+    >>> _name("F1", ""), _name("F1", "wikidata_comp")
+    ('F1', 'F1 wikidata_comp')
+    """
+    return f"{label} {part}".rstrip()
 
 
-def evaluate_qampari(files: QampariFiles, options: QampariEvaluation, *, reject: Reject) -> QampariScores:
-    """The scores of a file of predictions, of retrieved passages, or both.
+def evaluate_qampari(files: QampariFiles, options: QampariEvaluation, *, reject: Reject) -> Evaluated[QampariScores]:
+    """The scores of a file of predictions, of retrieved passages, or both; or those of two systems beside each other.
 
-    Every gold question counts, also one that the other files do not have. Memory holds one question.
+    Every gold question counts, also one that the other files do not have.
 
     Raises:
-        SetupError: a file cannot be read, or the first lines are not what it should hold; nothing to evaluate.
+        SetupError: as ``evaluate``; nothing to evaluate.
     """
     if files.predictions is None and files.retrieved is None:
         raise SetupError("Give --predictions, --retrieved, or both.")
-    with Joined() as joined:
-        evaluation = _Evaluation(files, options, joined, Lines(reject))
-        evaluation.read_given()
-        evaluation.read_gold()
-        return evaluation.scores
+    given = {"predictions": files.predictions, "retrieved": files.retrieved}
+
+    def made(path: str) -> QampariMetrics:
+        own = given if path != files.compare else _roles_of(path)
+        return QampariMetrics(files, options, {role: one for role, one in own.items() if one is not None}, path)
+
+    first = files.predictions or files.retrieved
+    assert first is not None
+    return evaluated(made, first, files.compare, resamples=options.resamples, reject=reject)
 
 
-class _Evaluation:
-    def __init__(self, files: QampariFiles, options: QampariEvaluation, joined: Joined, lines: Lines) -> None:
-        self._files = files
+def _roles_of(path: str) -> dict[str, str | None]:
+    """What a file gives by the keys of its first records: predictions, retrieved passages, or both."""
+    keys = {key for record in islice(readable_records(path), _MOST_LOOKED_AT) for key in record}
+    found = {role: path for role in ("predictions", "retrieved") if keys & {*KEYS[role]}}
+    return {**(found or {"predictions": path})}
+
+
+class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
+    """Lists of answers, and passages that hold them."""
+
+    family = "qampari"
+
+    def __init__(self, files: QampariFiles, options: QampariEvaluation, given: Mapping[str, str], path: str) -> None:
+        """
+        Args:
+            given: what a system gives: ``predictions``, ``retrieved`` or both, by path.
+            path: what the system is called by.
+        """
+        ks = tuple(options.ks) if "retrieved" in given else ()
+        scores = QampariScores(path, has_predictions="predictions" in given, ks=ks)
+        self._predicted = tuple(given)
+        further = {} if files.extended is None else {"extended": files.extended}
+        super().__init__(files.gold, {**given, **further}, scores)
         self._options = options
-        self._joined = joined
-        self._lines = lines
-        self._first_id: list[str] = []
-        self._n_common: Counter[str] = Counter()
-        self.scores = QampariScores(
-            self._means(),
-            (self._means(), self._means()),
-            em=None if files.predictions is None else Mean(),
-            rejected=lines.rejected,
-        )
 
-    def _means(self) -> Means:
-        ks = () if self._files.retrieved is None else self._options.ks
-        names = () if self._files.predictions is None else READER_METRICS
-        arecall, erecall = ({k: Mean() for k in ks} for _ in range(2))
-        return Means(0, {name: Mean() for name in names}, arecall, erecall)
+    @property
+    def predicted(self) -> Sequence[str]:
+        return self._predicted
 
-    def read_given(self) -> None:
-        """Puts predictions, passages and further answers aside by question."""
-        n_kept, with_ids = self._options.ks[-1], self._options.evidence_match == "id"
-        given: tuple[tuple[Given, str | None, Callable[[Json], bytes]], ...] = (
-            ("predictions", self._files.predictions, pack_predictions),
-            ("retrieved", self._files.retrieved, lambda one: pack_passages(one, n_kept, with_ids=with_ids)),
-            ("extended", self._files.extended, pack_answers),
-        )
-        for role, path, pack in given:
-            if path is None:
-                continue
-            for raw, record in self._records(path, role):
-                qid = ""
-                try:
-                    qid = qid_of(record)
-                    self._joined.put(role, qid, raw, pack(record))
-                except RecordError as error:
-                    self._lines.reject(raw, error, role, qid)
+    def expected(self, role: str) -> str:
+        return f"JSON Lines or an array with qid and {' or '.join(KEYS[role])}"
 
-    def read_gold(self) -> None:
-        """Scores question after question, then reports what was given for none of them."""
-        match = self._options.evidence_match if self._files.retrieved is not None else None
-        repeats = "evidence_mean" in self._options.quirks
-        for raw, record in self._records(self._files.gold, "gold"):
-            qid = ""
-            try:
-                qid = qid_of(record)
-                self._joined.open_question(qid)
-                question = parse_gold(record, match, repeats=repeats)
-            except RecordError as error:
-                self._lines.reject(raw, error, "gold", qid)
-                continue
-            self._score(qid, question)
-        roles: tuple[Given, ...] = ("predictions", "retrieved", "extended")
-        paths = {"predictions": self._files.predictions, "retrieved": self._files.retrieved}
-        for role, path in paths.items():
-            if path is not None:
-                unknown_ids = (qid for qid, _ in self._joined.without_question(role))
-                own, n_common = iter(self._first_id), self._n_common[role]
-                check_ids(self._files.gold, path, n_common=n_common, gold_ids=own, unknown=unknown_ids)
-        for role in roles:
-            for qid, raw in self._joined.without_question(role):
-                unknown = RecordError("unknown_question", f"{qid!r} is not in {self._files.gold}")
-                self._lines.reject(raw, unknown, role, qid)
+    def fits(self, role: str, record: Json) -> bool:
+        return is_line_of(record, role)
 
-    def _records(self, path: str, role: Role) -> Iterator[tuple[RawRecord, Json]]:
-        expected = f"JSON Lines or an array with qid and {' or '.join(KEYS[role])}"
-        return self._lines.read(path, role, lambda record: is_line_of(record, role), expected=expected)
+    def id_of(self, record: Json) -> str:
+        return qid_of(record)
 
-    def _score(self, qid: str, question: GoldQuestion) -> None:
-        scores, kind = self.scores, kind_of(qid)
-        self._first_id = self._first_id or [qid]
+    def kept(self, role: str, record: Json) -> Any:
+        if role == "predictions":
+            return kept_predictions(record)
+        if role == "extended":
+            return [tuple(one) for one in gold_names(objects_at(record, "answer_list"))]
+        return kept_passages(record, self._options.ks[-1], with_ids=self._options.evidence_match == "id")
+
+    def parse(self, record: Json) -> GoldQuestion:
+        match = self._options.evidence_match if self.scores.ks else None
+        return parse_gold(record, match, repeats="evidence_mean" in self._options.quirks)
+
+    def score(self, ids: Sequence[str], question: GoldQuestion, given: Given) -> None:
+        scores, (qid,) = self.scores, ids
         predictions, passages, further = (
-            None if content is None else orjson.loads(content)
-            for content in (self._joined.get(role, qid) for role in ("predictions", "retrieved", "extended"))
+            given.get(role, qid) if role in self.given else None for role in ("predictions", "retrieved", "extended")
         )
-        self._n_common.update(predictions=predictions is not None, retrieved=passages is not None)
-        groups = [scores.every]
-        if kind is not None:
-            groups.append(scores.by_kind.setdefault(kind, self._means()))
+        item, parts = scores.new_item(qid), [""]
+        if (kind := kind_of(qid)) is not None:
+            parts.append(kind)
         if further is not None:
             whole = extended(question, [GoldNames(text, tuple(aliases)) for text, aliases in further])
             scores.n_added.append(len(whole.answers) - len(question.answers))
-            without, with_all = scores.extended
-            groups.append(without)
-            self._add(whole, predictions, passages, [with_all])
-        self._add(question, predictions, passages, groups)
-        if scores.em is not None:
+            parts.append(EXTENDED[0])
+            self._add(item, whole, predictions, passages, [EXTENDED[1]])
+        self._add(item, question, predictions, passages, parts)
+        if scores.has_predictions:
             scores.without_predictions += predictions is None
             if question.is_single:
-                scores.em.add(float(is_exact(predictions or (), question.answers[0])))
-        if self._files.retrieved is not None:
+                scores.n_single += 1
+                scores.columns[EXACT].add(item, float(is_exact(predictions or (), question.answers[0])))
+        if scores.ks:
             scores.without_passages += passages is None
             scores.without_evidence += not question.evidence
 
-    def _add(self, question: GoldQuestion, predictions: Any, passages: Any, groups: Sequence[Means]) -> None:
-        """Adds the scores of a question; what was not given for it is None."""
-        for means in groups:
-            means.questions += 1
-        if self._files.predictions is not None and not question.is_single:
-            for name, value in self._list_scores(question, predictions or ()):
-                for means in groups:
-                    means.reader[name].add(value)
-        if self._files.retrieved is not None:
+    def _add(self, item: int, question: GoldQuestion, predictions: Any, passages: Any, parts: Sequence[str]) -> None:
+        """Adds the scores of a question to parts of the questions; what was not given for it is None."""
+        scores = self.scores
+        scores.n_questions.update(parts)
+        values: list[tuple[str, float]] = []
+        if scores.has_predictions and not question.is_single:
+            values += self._list_scores(question, predictions or ())
+        if scores.ks:
             found = [RetrievedPassage(*kept) for kept in passages or ()]
             ranks = answer_ranks(question.answers, found, substring="substring" in self._options.quirks)
             shares = self._evidence_ranks(question, found)
-            for k, means in product(self._options.ks, groups):
-                means.arecall[k].add(share_within(ranks, k))
+            for k in scores.ks:
+                values.append((f"ARECALL@{k}", share_within(ranks, k)))
                 if shares:
-                    means.erecall[k].add(sum(share_within(share, k) for share in shares) / len(shares))
+                    values.append((f"ERECALL@{k}", sum(share_within(share, k) for share in shares) / len(shares)))
+        for name, value in values:
+            for part in parts:
+                scores.columns[_name(name, part)].add(item, value)
 
     def _list_scores(self, question: GoldQuestion, predictions: Sequence[str]) -> Iterator[tuple[str, float]]:
         score = score_list(
@@ -490,7 +455,7 @@ class _Evaluation:
             listed_names="listed_names" in self._options.quirks,
             last_owner="last_owner" in self._options.quirks,
         )
-        return ((name, float(value_of(score))) for name, (_, value_of) in READER_METRICS.items())
+        return ((label, float(value_of(score))) for label, value_of in READER_METRICS.values())
 
     def _evidence_ranks(self, question: GoldQuestion, passages: Sequence[RetrievedPassage]) -> list[list[int | None]]:
         """The ranks of the evidence of each answer that has some; under the quirk of all evidence together."""

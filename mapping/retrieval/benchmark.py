@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from itertools import groupby, islice, product, repeat
+from itertools import compress, groupby, islice, product, repeat
 from math import fsum, isnan
 from typing import Any, NamedTuple
 
@@ -23,25 +23,25 @@ from kbsource.release.manifest import FileEntry
 from kbsource.release.sql import add_tables, connected
 from mapping.amber.kind import AMBER_SETS
 from mapping.entity_linking.kind import ENTITY_LINKING
-from mapping.metrics.amber import evaluate_amber
+from mapping.metrics.amber import AmberMetrics
 from mapping.metrics.answers import READER_METRICS
 from mapping.metrics.evaluation import (
-    AmberFiles,
-    AmberOptions,
+    AmberEvaluation,
     KiltEvaluation,
     KiltFiles,
     QampariEvaluation,
     QampariFiles,
-    Reject,
 )
-from mapping.metrics.kilt import DOWNSTREAM, KILT, evaluate_kilt, intervals, metric_of
-from mapping.metrics.qampari import evaluate_qampari
+from mapping.metrics.evaluator import Reject, evaluate
+from mapping.metrics.kilt import DOWNSTREAM, KILT, KiltMetrics, metric_of
+from mapping.metrics.qampari import EXACT, KEYS, QampariMetrics
+from mapping.metrics.significance import intervals
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.questions import SUBSETS
 from mapping.retrieval.benchmark_kind import BENCHMARK, EVERY_VALUE, MENTIONS, QUESTIONS, Score
-from mapping.retrieval.queries import Benchmark, benchmark_of_file, first_query, readable_records
+from mapping.retrieval.queries import Benchmark, benchmark_of_file, first_query
 from mapping.sources import all_sources
-from mapping.sources.raw_records import iter_lines
+from mapping.sources.raw_records import iter_lines, readable_records
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
 
 AMBER_KS = (1, 20)
@@ -133,35 +133,25 @@ def measured(dataset: Dataset, predictions: str, *, most: int, reject: Reject) -
     if not Folder.of(predictions).size():  # no record asks anything
         return {}
     if dataset.form == "kilt":
-        scores = evaluate_kilt(KiltFiles(dataset.path, predictions), KiltEvaluation(), reject=reject).first
-        with_page = np.array(scores.has_pages, bool)
+        files = KiltFiles(dataset.path, predictions)
+        scores = evaluate(KiltMetrics(files, KiltEvaluation(), None, predictions), reject=reject)
         return {
-            name: scores.values[with_page if name in _PLACES else slice(None), place].tolist()
-            for place, name in enumerate(scores.names)
+            name: [*compress(column.values, scores.has_pages)] if name in _PLACES else column.values
+            for name, column in scores.columns.items()
             if name in (*DOWNSTREAM, *KILT) or (name in _PLACES and int(name.partition("@")[2] or 0) <= most)
         }
     if dataset.form == "amber":
         ks = tuple(k for k in AMBER_KS if k <= most) or (1,)
-        files = AmberFiles(dataset.path, predictions)
-        means = evaluate_amber(files, AmberOptions(ks), reject=reject).means
-        return {
-            metric if part == "all" else f"{metric} {part}": mean.values
-            for metric, parts in means.items()
-            for part, mean in parts.items()
-        }
+        columns = evaluate(AmberMetrics(dataset.path, AmberEvaluation(ks), predictions), reject=reject).columns
+        return {name: column.values for name, column in columns.items() if column.n}
     record = next(iter_lines(predictions)).parse()
-    parts = {"predictions": "predictions", "retrieved": "ctxs"}
-    qampari = QampariFiles(dataset.path, **{role: predictions for role, key in parts.items() if key in record})
+    given = {role: predictions for role in ("predictions", "retrieved") if record.keys() & {*KEYS[role]}}
     ks = tuple(k for k in QAMPARI_KS if k <= most) or (most,)
-    found = evaluate_qampari(qampari, QampariEvaluation(ks=ks), reject=reject)
-    single = {} if found.em is None else {"exact match": found.em}
-    by_kind = (
-        (f"{name} {kind}", mean)
-        for kind, means in sorted(found.by_kind.items())
-        for name, mean in means.columns()
-        if name in _BY_KIND
-    )
-    return {name: mean.values for name, mean in (*found.every.columns(), *single.items(), *by_kind) if mean.n}
+    metrics = QampariMetrics(QampariFiles(dataset.path), QampariEvaluation(ks=ks), given, predictions)
+    found = evaluate(metrics, reject=reject)
+    by_kind = (f"{label} {kind}" for kind in found.parts() for label in _BY_KIND)
+    names = (name for name in (*found.labels(), EXACT, *by_kind) if name in found.columns)
+    return {name: found.columns[name].values for name in names}
 
 
 _COLUMNS = f"""

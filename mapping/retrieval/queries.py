@@ -26,6 +26,7 @@ from mapping.sources.raw_records import (
     object_at,
     objects_at,
     optional_objects,
+    readable_records,
     text_at,
 )
 
@@ -182,10 +183,3 @@ def first_query(path: str) -> Query | None:
         with suppress(RecordError):
             return next(iter(queries_of(record)), None)
     return None
-
-
-def readable_records(path: str) -> Iterator[Json]:
-    """The records of a file; those that are no JSON objects are passed over."""
-    for raw in iter_records(path):
-        with suppress(RecordError):
-            yield raw.parse()

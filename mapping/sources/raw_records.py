@@ -10,7 +10,7 @@ import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeGuard, cast
 
@@ -397,6 +397,13 @@ def iter_records(path: str, *, key: str | None = None) -> Iterator[RawRecord]:
         return iter_array(path, key=key)
     is_array = head.startswith(b"[")
     return iter_array(path) if is_array else iter_lines(path)
+
+
+def readable_records(path: str) -> Iterator[Json]:
+    """The records of a file; those that are no JSON objects are passed over. Raises as ``opened``."""
+    for raw in iter_records(path):
+        with suppress(RecordError):
+            yield raw.parse()
 
 
 def check_shape(path: str, raws: Iterable[RawRecord], fits: Callable[[Json], bool], *, expected: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from cyclopts import App
 
@@ -12,17 +14,21 @@ from kbsource.files import join
 from kbsource.records import BadRecord
 from kbsource.release.output import output_file
 from mapping.metrics.evaluation import (
+    AmberEvaluation,
     AmberFiles,
-    AmberOptions,
     KiltEvaluation,
     KiltFiles,
     QampariEvaluation,
     QampariFiles,
 )
-from mapping.metrics.plausible import check_plausible
 from mapping.options import FLAT, check_ending
 from pipelines.terminal import Summary, command_line
 
+if TYPE_CHECKING:
+    from mapping.metrics.amber import AmberScores
+    from mapping.metrics.evaluator import Evaluated, Scores
+
+S = TypeVar("S", bound="Scores")
 app = App(
     name="evaluate",
     help="Give the metrics of a benchmark.\n\nCompares what a system predicts with the gold file of a benchmark. What "
@@ -42,20 +48,14 @@ def qampari(
         kbsource evaluate qampari dev_data.jsonl --predictions predictions.jsonl
         kbsource evaluate qampari dev_data.jsonl --retrieved bm25.jsonl --k 10,100 --json
         kbsource evaluate qampari test_data.jsonl --predictions predictions.jsonl --extended extended.jsonl
+        kbsource evaluate qampari dev_data.jsonl --retrieved bm25.jsonl --compare dense.jsonl --bootstrap 10000
     """
-    from mapping.metrics.qampari import evaluate_qampari, scores_text
+    from mapping.metrics.qampari import evaluate_qampari
 
-    faults: list[BadRecord] = []
-    for path in (files.predictions, files.retrieved):
-        if path is not None:
-            check_plausible("qampari", files.gold, path)
-    scores = evaluate_qampari(files, options, reject=faults.append)
     flags = {"--predictions": files.predictions or "FILE", "--retrieved": files.retrieved or "FILE"}
     typed = (part for flag in flags.items() for part in flag)
     again = "" if files.predictions and files.retrieved else command_line("evaluate", "qampari", files.gold, *typed)
-    return Summary(
-        text=scores_text(scores), values=scores.to_json(), faults=faults, is_ok=not scores.rejected, next=again
-    )
+    return _summary(partial(evaluate_qampari, files, options), files.items, next=again)
 
 
 @app.command
@@ -71,12 +71,10 @@ def kilt(files: Annotated[KiltFiles, FLAT], *, options: Annotated[KiltEvaluation
         kbsource evaluate kilt aligned/nq/nq-dev-kilt.jsonl old.jsonl --crosswalk aligned/nq
         kbsource evaluate kilt kilt/ predictions/ --all
     """
-    import orjson
+    from mapping.metrics.kilt import evaluate_kilt, evaluate_tasks, leaderboard_text
 
-    from mapping.metrics.kilt import evaluate_kilt, evaluate_tasks, leaderboard_text, scores_text
-
-    faults: list[BadRecord | str] = []
     if files.all_tasks:
+        faults: list[BadRecord | str] = []
         if others := [name for name in ("compare", "crosswalk", "items") if getattr(files, name) is not None]:
             raise SetupError(f"--all evaluates each file of a folder; leave {others[0]} out.")
         tasks, missing = evaluate_tasks(files, options, reject=faults.append)
@@ -88,29 +86,16 @@ def kilt(files: Annotated[KiltFiles, FLAT], *, options: Annotated[KiltEvaluation
                 "evaluate", "kilt", f"{files.gold}/FILE", f"{files.predictions}/FILE", "--items", "ITEMS"
             ),
         )
-    if files.items is not None:
-        check_ending("--items", files.items, "JSON Lines", fitting=["jsonl"])
-    for path in (files.predictions, files.compare):
-        if path is not None:
-            check_plausible("kilt", files.gold, path)
-    scores = evaluate_kilt(files, options, reject=faults.append)
-    if files.items is not None:
-        with output_file(files.items) as file:
-            file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in scores.first.rows())
     again = command_line(
         "evaluate", "kilt", files.gold, files.predictions, "--compare", "OTHER", "--bootstrap", "10000"
     )
-    return Summary(
-        text=scores_text(scores),
-        values=scores.to_json(),
-        faults=faults,
-        is_ok=not scores.has_rejects,
-        next="" if files.compare else again,
-    )
+    return _summary(partial(evaluate_kilt, files, options), files.items, next="" if files.compare else again)
 
 
 @app.command
-def amber(files: Annotated[AmberFiles, FLAT], *, options: Annotated[AmberOptions, FLAT] = AmberOptions()) -> Summary:
+def amber(
+    files: Annotated[AmberFiles, FLAT], *, options: Annotated[AmberEvaluation, FLAT] = AmberEvaluation()
+) -> Summary:
     """Entities that share a name: AmbER sets.
 
     Compares retrieved pages and answers with a gold file of AmbER sets: accuracy@K of all, head and tail queries,
@@ -118,31 +103,53 @@ def amber(files: Annotated[AmberFiles, FLAT], *, options: Annotated[AmberOptions
 
     Examples:
         kbsource evaluate amber amber_sets.jsonl ranked.jsonl --k 1,20 --plot gaps.html
+        kbsource evaluate amber amber_sets.jsonl a.jsonl --compare b.jsonl --bootstrap 10000
     """
-    from mapping.document import Charts, Document, Section, flat_values
+    from mapping.document import Charts, Document, Section
     from mapping.inspector.saved import saved_page
     from mapping.metrics.amber import evaluate_amber
 
     if files.plot is not None:
         check_ending("--plot", files.plot, "HTML", fitting=["html"])
-    faults: list[BadRecord] = []
-    check_plausible("amber", files.gold, files.predictions)
-    scores = evaluate_amber(files, options, reject=faults.append)
-    chart = Section("Head and tail", (Charts((scores.gap_chart(),)),))
-    written = {files.plot: saved_page(Document("AmbER sets", (chart,)))} if files.plot else {}
-    for k in options.ks if files.metrics else ():
-        for name, value in (("metrics", scores.metrics(k)), ("raw_metrics", {"accuracy": scores.hits[k]})):
-            written[join(files.metrics or "", f"{name}@{k}.json")] = json.dumps(value, indent=4)
-    for path, text in written.items():
-        with output_file(path) as file:
-            file.write(text.encode())
-    said = scores.to_json()
+
+    def write(scores: AmberScores) -> None:
+        chart = Section("Head and tail", (Charts((scores.gap_chart(),)),))
+        written = {files.plot: saved_page(Document("AmbER sets", (chart,)))} if files.plot else {}
+        for k in options.ks if files.metrics else ():
+            for name, value in (("metrics", scores.metrics(k)), ("raw_metrics", {"accuracy": scores.hits[k]})):
+                written[join(files.metrics or "", f"{name}@{k}.json")] = json.dumps(value, indent=4)
+        for path, text in written.items():
+            with output_file(path) as file:
+                file.write(text.encode())
+
+    plot = command_line("evaluate", "amber", files.gold, files.predictions, "--plot", "gaps.html")
+    return _summary(partial(evaluate_amber, files, options), files.items, write, next="" if files.plot else plot)
+
+
+def _summary(
+    evaluate: Callable[..., Evaluated[S]],
+    items: str | None,
+    write: Callable[[S], None] = lambda _: None,
+    *,
+    next: str,
+) -> Summary:
+    """Evaluates, and writes what was asked for.
+
+    Args:
+        evaluate: takes ``reject``.
+        items: file for the values of every item.
+        write: writes other files out of the first system's scores.
+    """
+    import orjson
+
+    if items is not None:
+        check_ending("--items", items, "JSON Lines", fitting=["jsonl"])
+    faults: list[BadRecord | str] = []
+    scores = evaluate(reject=faults.append)
+    if items is not None:
+        with output_file(items) as file:
+            file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in scores.first.rows())
+    write(scores.first)
     return Summary(
-        rows=list(flat_values(said)),
-        values=said,
-        faults=faults,
-        is_ok=not scores.rejected,
-        next=""
-        if files.plot
-        else command_line("evaluate", "amber", files.gold, files.predictions, "--plot", "gaps.html"),
+        text=scores.to_text(), values=scores.to_json(), faults=faults, is_ok=not scores.has_rejects, next=next
     )

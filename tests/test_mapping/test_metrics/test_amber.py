@@ -220,5 +220,15 @@ def test_a_set_of_another_form_is_rejected() -> None:
 
 def test_the_scores_are_printed_for_reading(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = write_records(tmp_path / "g", GOLD), write_records(tmp_path / "p", PREDICTED)
-    assert main(["evaluate", "amber", *map(str, paths)]) == 0
-    assert "metrics@1 accuracy" in capsys.readouterr().out
+    assert main(["evaluate", "amber", *map(str, paths), "--k", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for line in (
+        "sets                               2",
+        "accuracy@2                     60.00",
+        "accuracy@2 head               100.00",
+        "accuracy@2 tail                 0.00",
+        "consistency@2                   0.00",
+        "gap in popularity 20–40 %     +66.67 points",
+    ):
+        assert line in lines, lines
+    assert not any(line.startswith("accuracy@1") for line in lines)

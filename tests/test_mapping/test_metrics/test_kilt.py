@@ -19,7 +19,8 @@ from kbsource.records import BadRecord
 from kbsource.release.manifest import FileEntry
 from kbsource.release.output import commit
 from mapping.metrics.evaluation import KiltEvaluation, KiltFiles
-from mapping.metrics.kilt import Crosswalk, KiltScores, evaluate_kilt, evaluate_tasks, leaderboard_text, scores_text
+from mapping.metrics.evaluator import Evaluated
+from mapping.metrics.kilt import Crosswalk, KiltScores, evaluate_kilt, evaluate_tasks, leaderboard_text
 from mapping.schema import CROSSWALK
 from mapping.write.kind import ALIGNMENT
 from tests.support.alignments import write_records
@@ -257,7 +258,7 @@ def evaluated(
     *,
     files: dict[str, str] | None = None,
     **options: Any,
-) -> tuple[KiltScores, list[BadRecord]]:
+) -> tuple[Evaluated[KiltScores], list[BadRecord]]:
     rejected: list[BadRecord] = []
     given = KiltFiles(
         str(write_records(folder / "gold.jsonl", gold)),
@@ -343,10 +344,11 @@ def test_every_value_is_that_of_a_slow_evaluation(keys: tuple[str, ...], tmp_pat
         tmp_path, [record for record, _ in pairs], [guess for _, guess in pairs if guess], ks=ks, rank_keys=keys
     )
     expected = [scores_of(record, guess, ks, keys) for record, guess in pairs]
-    assert set(scores.first.names) == expected[0].keys()
-    assert [sum(one[name] for one in expected) > 0 for name in scores.first.names] == [True] * len(scores.first.names)
-    for row, values in zip(scores.first.values, expected, strict=True):
-        assert dict(zip(scores.first.names, row, strict=True)) == pytest.approx(values, abs=1e-9)
+    assert set(scores.first.columns) == expected[0].keys()
+    assert all(sum(one[name] for one in expected) > 0 for name in scores.first.columns)
+    for row, values in zip(scores.first.rows(), expected, strict=True):
+        del row["id"]
+        assert row == pytest.approx(values, abs=1e-9)
 
 
 def test_what_cannot_be_used_is_named_and_scores_nothing(tmp_path: Path) -> None:
@@ -382,7 +384,7 @@ def test_a_retriever_is_evaluated_by_its_places_alone(tmp_path: Path) -> None:
         tmp_path, [gold("a", pages("1", answer="x"))], [{"id": "a", "output": [pages("1"), {"answer": "x"}]}]
     )
     assert (rejected, list(scores.to_json())[:2]) == ([], ["records", "retrieval"])
-    assert "no prediction has an answer" in scores_text(scores)
+    assert "no prediction has an answer" in scores.to_text()
 
 
 @pytest.mark.parametrize(
@@ -405,12 +407,12 @@ def test_quirks(quirk: str, gold_output: Record, name: str, plain: float, releas
 
 def test_a_long_answer_is_scored(tmp_path: Path) -> None:
     text = " ".join(f"w{number}" for number in range(1500))
-    scores, _ = evaluated(tmp_path, [gold("a", {"answer": text})], [{"id": "a", "output": [{"answer": text}]}])
+    scores, _ = evaluated(tmp_path, [gold("a", pages("1", answer=text))], [{"id": "a", "output": [{"answer": text}]}])
     assert scores.first.mean("rougel") == pytest.approx(1, abs=1e-6)
 
 
 def test_two_systems_are_compared(tmp_path: Path) -> None:
-    records = [gold(f"{number}", {"answer": "x"}) for number in range(40)]
+    records = [gold(f"{number}", pages("1", answer="x")) for number in range(40)]
     wrong, right = [
         [{"id": f"{number}", "output": [{"answer": "x" if number >= first else "y"}]} for number in range(40)]
         for first in (20, 0)
@@ -426,7 +428,7 @@ def test_two_systems_are_compared(tmp_path: Path) -> None:
     assert difference.p < 0.001
     assert scores.differences["Rprec"].p == 1
     assert scores.to_json() == evaluated(tmp_path, records, wrong, files=second, resamples=2000)[0].to_json()
-    assert "+50.00" in scores_text(scores)
+    assert "+50.00" in scores.to_text()
 
 
 def test_the_leaderboard(tmp_path: Path) -> None:
@@ -450,11 +452,12 @@ def test_the_leaderboard(tmp_path: Path) -> None:
     ]
 
 
-def test_a_gold_file_without_a_record_that_can_be_used_has_no_scores(tmp_path: Path) -> None:
-    scores, rejected = evaluated(tmp_path, [{"id": "a", "output": 3}], [{"id": "a", "output": []}])
+def test_a_bad_gold_record_is_named_and_its_prediction_is_not(tmp_path: Path) -> None:
+    good, guesses = gold("b", pages("1", answer="x")), [{"id": name, "output": [pages("1")]} for name in "ab"]
+    scores, rejected = evaluated(tmp_path, [{"id": "a", "output": 3}, good], guesses)
 
-    assert scores.first.records == 0
-    assert [one.reason for one in rejected] == ["wrong_type", "unknown_id"]
+    assert scores.first.ids == ["b"]
+    assert [(one.reason, one.stage, one.key) for one in rejected] == [("wrong_type", "gold", "a")]
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:

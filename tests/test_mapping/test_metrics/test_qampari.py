@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from kbsource.errors import SetupError
 from kbsource.records import BadRecord
 from mapping.metrics.evaluation import QAMPARI_QUIRKS, QampariEvaluation, QampariFiles
-from mapping.metrics.qampari import REASONS, QampariScores, evaluate_qampari, scores_text, share_within
+from mapping.metrics.evaluator import Evaluated
+from mapping.metrics.qampari import REASONS, QampariScores, evaluate_qampari, share_within
 from tests.support.alignments import write_records
 from tests.support.real_data import ROOT
 
@@ -69,7 +70,7 @@ def _evaluate(
     retrieved: list[Any] | None = None,
     extended: list[Any] | None = None,
     **options: Any,
-) -> tuple[QampariScores, list[BadRecord]]:
+) -> tuple[Evaluated[QampariScores], list[BadRecord]]:
     given = {"gold": gold, "predictions": predictions, "retrieved": retrieved, "extended": extended}
     files = QampariFiles(
         **{name: str(write_records(folder / f"{name}.jsonl", rows)) for name, rows in given.items() if rows is not None}
@@ -105,13 +106,20 @@ def _reader(recall: float, precision: float, f1: float, f1_above: float) -> dict
     return {"recall": recall, "precision": precision, "f1": f1, "f1_above": f1_above, "rec_above": 0.0}
 
 
+def _alone(scores: Evaluated[QampariScores]) -> dict[str, Any]:
+    """The means over all questions."""
+    return {
+        name: value for name, value in scores.to_json().items() if name in ("questions", "reader", "arecall", "erecall")
+    }
+
+
 def test_kinds_have_the_scores_that_they_have_alone(tmp_path: Path) -> None:
     retrieved = [*RETRIEVED, {"qid": OTHER, "ctxs": []}]
     both, _ = _evaluate(tmp_path, [*GOLD, *SINGLE], PREDICTIONS, retrieved, ks=(1, 3))
     for one, kind in zip(GOLD, ("wikidata_simple", "wikidata_comp"), strict=True):
         alone, _ = _evaluate(tmp_path, [one], PREDICTIONS, retrieved, ks=(1, 3))
-        assert both.by_kind[kind].to_json() == alone.every.to_json()
-    assert sum(means.questions for means in both.by_kind.values()) == len(GOLD)
+        assert both.to_json()["by_kind"][kind] == _alone(alone)
+    assert sum(one["questions"] for one in both.to_json()["by_kind"].values()) == len(GOLD)
 
 
 def test_further_answers_are_scored_beside_the_gold_ones(tmp_path: Path) -> None:
@@ -123,7 +131,7 @@ def test_further_answers_are_scored_beside_the_gold_ones(tmp_path: Path) -> None
     assert rejected == []
     without, whole = scores.to_json()["extended_set"].pop("gold_answers"), scores.to_json()["extended_set"]
     alone, _ = _evaluate(tmp_path, GOLD, PREDICTIONS, retrieved, ks=(1,))
-    assert without == alone.every.to_json()
+    assert without == _alone(alone)
     assert whole["added_answers"] == {
         "mean": 0.5,
         "median": 0.5,
@@ -134,7 +142,7 @@ def test_further_answers_are_scored_beside_the_gold_ones(tmp_path: Path) -> None
     # 3/4 and 2/3 of the answers, 3/3 and 2/3 of the predictions.
     assert whole["all_answers"]["reader"] == _reader(0.708333, 0.833333, 0.761905, 1.0)
     assert whole["all_answers"]["arecall"] == {"1": 0.166667}
-    assert [line.split()[:3] for line in scores_text(scores).splitlines()[-2:]] == [
+    assert [line.split()[:3] for line in scores.to_text().splitlines()[-2:]] == [
         ["extended,", "gold", "2"],
         ["extended,", "all", "2"],
     ]
@@ -190,8 +198,8 @@ def test_an_empty_list_of_contexts_is_no_evidence_with_ids_and_leaves_the_proofs
     by_id, rejected = _evaluate(tmp_path, gold, PREDICTIONS[1:], RETRIEVED, ks=(3,), evidence_match="id")
     by_text, _ = _evaluate(tmp_path, gold, PREDICTIONS[1:], RETRIEVED, ks=(3,))
     assert rejected == []
-    assert (by_id.without_evidence, by_id.to_json()["erecall"]) == (1, {"3": None})
-    assert (by_text.without_evidence, by_text.to_json()["erecall"]) == (0, {"3": 0.666667})
+    assert (by_id.first.without_evidence, by_id.to_json()["erecall"]) == (1, {"3": None})
+    assert (by_text.first.without_evidence, by_text.to_json()["erecall"]) == (0, {"3": 0.666667})
 
 
 SINGLE = [
@@ -217,11 +225,12 @@ def test_questions_with_a_single_answer_are_answered_exactly_or_not(tmp_path: Pa
         "without_predictions": 1,
         "rejected": {},
     }
-    assert scores_text(scores).splitlines() == [
-        "questions                    4",
-        "without predictions          1",
-        "of a single answer           4",
-        "exact match             50.00%",
+    assert scores.to_text().splitlines() == [
+        "questions                          4",
+        "without predictions                1",
+        "of a single answer                 4",
+        "",
+        "exact match                    50.00",
     ]
 
 
@@ -266,7 +275,7 @@ def test_a_released_file_with_predictions_is_gold_and_predictions(tmp_path: Path
 
 def test_a_question_without_predictions_counts(tmp_path: Path) -> None:
     scores, _ = _evaluate(tmp_path, GOLD, PREDICTIONS[:1])
-    assert (scores.without_predictions, scores.to_json()["reader"]["recall"]) == (1, 0.25)
+    assert (scores.first.without_predictions, scores.to_json()["reader"]["recall"]) == (1, 0.25)
 
 
 @pytest.mark.parametrize(
@@ -358,26 +367,28 @@ def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
 def test_the_scores_for_reading(tmp_path: Path) -> None:
     scores, _ = _evaluate(tmp_path, GOLD, [*PREDICTIONS, {"qid": "x", "predictions": []}], RETRIEVED, ks=(2,))
 
-    assert scores_text(scores).splitlines() == [
-        "questions                    2",
-        "without predictions          0",
-        "recall                  62.50%",
-        "precision               66.67%",
-        "F1                      62.86%",
-        "F1 >= 0.5               50.00%",
-        "recall >= 0.8            0.00%",
-        "without passages             1",
-        "without evidence             1",
-        "ARECALL@2               25.00%",
-        "ERECALL@2               50.00%",
+    assert scores.to_text().splitlines() == [
+        "questions                          2",
+        "without predictions                0",
+        "without passages                   1",
+        "without evidence                   1",
+        "rejected predictions: unknown_question 1",
+        "",
+        "recall                         62.50",
+        "precision                      66.67",
+        "F1                             62.86",
+        "F1 >= 0.5                      50.00",
+        "recall >= 0.8                   0.00",
+        "",
+        "ARECALL@2                      25.00",
+        "ERECALL@2                      50.00",
         "",
         "kind                  questions         recall      precision             F1      F1 >= 0.5  recall >= 0.8"
         "      ARECALL@2      ERECALL@2",
-        "wikidata_comp                 1         50.00%         33.33%         40.00%          0.00%          0.00%"
-        "          0.00%              –",
-        "wikidata_simple               1         75.00%        100.00%         85.71%        100.00%          0.00%"
-        "         50.00%         50.00%",
-        "rejected predictions: unknown_question 1",
+        "wikidata_comp                 1          50.00          33.33          40.00           0.00           0.00"
+        "           0.00              –",
+        "wikidata_simple               1          75.00         100.00          85.71         100.00           0.00"
+        "          50.00          50.00",
     ]
 
 

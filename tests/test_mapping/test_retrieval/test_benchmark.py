@@ -10,7 +10,8 @@ import pytest
 
 from kbsource.columns import schema_of
 from kbsource.release.writer import write_rows
-from mapping.metrics.kilt import intervals, metric_of
+from mapping.metrics.kilt import metric_of
+from mapping.metrics.significance import intervals
 from mapping.qampari.questions import SUBSETS
 from mapping.retrieval.benchmark import (
     Dataset,

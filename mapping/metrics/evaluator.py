@@ -1,0 +1,413 @@
+"""The evaluator of every benchmark: joins files by id, counts what cannot be used, takes means with intervals, and
+compares two systems.
+
+A benchmark says what its files hold and which values come of a question and what was predicted for it: its ``Metrics``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import fsum
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+import orjson
+
+from kbsource.errors import RecordError
+from kbsource.records import BadRecord
+from mapping.metrics.plausible import Family, check_ids, check_plausible
+from mapping.metrics.significance import Difference, Interval, Values, differences, intervals
+from mapping.sources.raw_records import Json, RawRecord, check_shape, iter_records
+from mapping.sources.scratch import Joined
+
+Q = TypeVar("Q")
+S = TypeVar("S", bound="Scores")
+
+Reject = Callable[[BadRecord], None]
+"""Told the place and the reason of every line, or part of one, that cannot be used."""
+
+GOLD = "gold"
+DECIMALS = 6
+
+
+@dataclass(slots=True)
+class Column:
+    """The values of a metric: which items they are of, by number and ascending, and the values themselves, 0 to 1."""
+
+    items: array[int] = field(default_factory=lambda: array("I"))
+    values: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, item: int, value: float) -> None:
+        """Adds the value of the next item."""
+        self.items.append(item)
+        self.values.append(value)
+
+    @property
+    def n(self) -> int:
+        """How many items have a value."""
+        return len(self.values)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean, correctly rounded; None of nothing."""
+        return fsum(self.values) / self.n if self.n else None
+
+    @property
+    def rounded(self) -> float | None:
+        """The mean to ``DECIMALS``."""
+        mean = self.mean
+        return None if mean is None else round(mean, DECIMALS)
+
+
+@dataclass(slots=True)
+class Scores(ABC):
+    """The scores of one system; a question without a prediction scores 0, and is counted."""
+
+    path: str = ""  # of its predictions
+    ids: list[str] = field(default_factory=list)  # of what is scored, in the order of the gold file
+    #: By metric; of a part of the questions under a name of its own, such as ``accuracy@1 head``.
+    columns: defaultdict[str, Column] = field(default_factory=lambda: defaultdict(Column))
+    intervals: dict[str, Interval] = field(default_factory=dict)  # of the means
+    rejected: dict[str, Counter[str]] = field(default_factory=dict)  # lines by role of the file and reason
+
+    scale: ClassVar[int] = 1
+    """What means are multiplied with in JSON."""
+
+    def new_item(self, item_id: str) -> int:
+        """Returns the number of another item."""
+        self.ids.append(item_id)
+        return len(self.ids) - 1
+
+    def mean(self, name: str) -> float | None:
+        """The mean of a metric; None where nothing counts for it."""
+        return self.columns[name].mean if name in self.columns else None
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Id and values of every item, without the metrics that it does not count for."""
+        positions = dict.fromkeys(self.columns, 0)
+        for number, item_id in enumerate(self.ids):
+            row: dict[str, Any] = {"id": item_id}
+            for name, column in self.columns.items():
+                at = positions[name]
+                if at < column.n and column.items[at] == number:
+                    row[name] = column.values[at]
+                    positions[name] += 1
+            yield row
+
+    def scaled(self, interval: Interval) -> list[float]:
+        """The ends of an interval as JSON has them."""
+        return [self.scale * interval.low, self.scale * interval.high]
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """The means as JSON, and what they leave out."""
+
+    @abstractmethod
+    def counts(self) -> Iterator[tuple[str, int]]:
+        """What is counted beside the metrics: label and number."""
+
+    def remarks(self) -> Iterator[str]:
+        """What there is to say of the scores."""
+        yield from ()
+
+    def table(self) -> Iterator[str]:
+        """The lines of a table of parts of the questions."""
+        yield from ()
+
+    def groups(self) -> Iterator[Sequence[str]]:
+        """The metrics that are printed, those together that belong together."""
+        yield tuple(self.columns)
+
+
+@dataclass(slots=True)
+class Evaluated(Generic[S]):
+    """The scores of a system, and those of a second one with what it is better by, where there is one."""
+
+    first: S
+    second: S | None = None
+    differences: dict[str, Difference] = field(default_factory=dict)
+
+    @property
+    def has_rejects(self) -> bool:
+        """Whether something could not be used."""
+        return bool(self.first.rejected or (self.second is not None and self.second.rejected))
+
+    def to_json(self) -> dict[str, Any]:
+        """The scores as JSON."""
+        value = _with_intervals(self.first)
+        if self.second is not None:
+            value["compared"] = _with_intervals(self.second)
+            value["differences"] = {
+                name: {"mean": self.first.scale * one.mean, "interval": self.first.scaled(one.interval), "p": one.p}
+                for name, one in self.differences.items()
+            }
+        return value
+
+    def to_text(self) -> str:
+        """The scores for reading, in per cent."""
+        first, second = self.first, self.second
+        lines = []
+        for system in (first,) if second is None else (first, second):
+            of = "" if second is None else f" ({system.path})"
+            lines += [f"{label:<28}{number:>8,}{of}" for label, number in system.counts()]
+            lines += [f"{line}{of}" for line in (*rejected_text(system.rejected), *system.remarks())]
+        for names in first.groups():
+            lines += ["", *map(self._line, names)]
+        if table := [*first.table()]:
+            lines += ["", *table]
+        return "\n".join(lines)
+
+    def _line(self, name: str) -> str:
+        line = f"{name:<28}{percent(self.first.mean(name))}{_interval(self.first.intervals.get(name))}"
+        if self.second is not None and name in self.second.columns:
+            line += f"{percent(self.second.mean(name))}{_interval(self.second.intervals.get(name))}"
+        if (difference := self.differences.get(name)) is not None:
+            line += f"  {100 * difference.mean:+.2f}{_interval(difference.interval)} p = {difference.p:.4f}"
+        return line
+
+
+def _with_intervals(scores: Scores) -> dict[str, Any]:
+    value = scores.to_json()
+    if scores.intervals:
+        value["intervals"] = {name: scores.scaled(interval) for name, interval in scores.intervals.items()}
+    value["rejected"] = rejected_json(scores.rejected)
+    return value
+
+
+def percent(mean: float | None) -> str:
+    """A mean in per cent, eight characters wide."""
+    return f"{'–':>8}" if mean is None else f"{100 * mean:>8.2f}"
+
+
+def _interval(interval: Interval | None) -> str:
+    return "" if interval is None else f" [{100 * interval.low:.2f}, {100 * interval.high:.2f}]"
+
+
+def rejected_json(rejected: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
+    """Rejected lines by role and reason, as JSON values."""
+    return {role: dict(sorted(counts.items())) for role, counts in sorted(rejected.items())}
+
+
+def rejected_text(rejected: Mapping[str, Counter[str]]) -> list[str]:
+    """Rejected lines by role and reason, for reading."""
+    counted = rejected_json(rejected)
+    return [f"rejected {role}: {reason} {count:,}" for role in counted for reason, count in counted[role].items()]
+
+
+class Given:
+    """What the files of a system say of questions."""
+
+    def __init__(self, joined: Joined) -> None:
+        self._joined = joined
+        self.n_common: Counter[str] = Counter()  # by role, questions that the file says something of
+
+    def get(self, role: str, question_id: str) -> Any:
+        """What was kept of a question, as JSON values; None where the file says nothing of it."""
+        content = self._joined.get(role, question_id)
+        self.n_common[role] += content is not None
+        return None if content is None else orjson.loads(content)
+
+
+class Metrics(ABC, Generic[Q, S]):
+    """What differs between benchmarks: the form of their files, and the values that come of a question."""
+
+    family: ClassVar[Family]
+    duplicate: ClassVar[str] = "duplicate_question"
+    """Reason of a record whose id was given before in its file."""
+    unknown: ClassVar[str] = "unknown_question"
+    """Reason of a record of a question that is not among the gold ones."""
+
+    def __init__(self, gold: str, given: Mapping[str, str], scores: S) -> None:
+        """
+        Args:
+            gold: path of the gold file.
+            given: paths of other files by role; those of ``predicted`` are what a system gives.
+            scores: takes the values.
+        """
+        self.gold, self.given, self.scores = gold, given, scores
+
+    @property
+    def predicted(self) -> Sequence[str]:
+        """Roles of the files that a system gives."""
+        return tuple(self.given)
+
+    @abstractmethod
+    def expected(self, role: str) -> str:
+        """What a file should hold, for errors."""
+
+    @abstractmethod
+    def fits(self, role: str, record: Json) -> bool:
+        """Whether a record has the keys that those of a file need."""
+
+    @abstractmethod
+    def id_of(self, record: Json) -> str:
+        """The question that a record is of; raises RecordError."""
+
+    @abstractmethod
+    def kept(self, role: str, record: Json) -> Any:
+        """What is kept of a record of a file, as JSON values; raises RecordError."""
+
+    def look_at(self, role: str, kept: Any, reject: Callable[[RecordError], None]) -> None:
+        """Called with what was kept of each record; ``reject`` is told what of it cannot be used."""
+
+    def begin(self) -> None:
+        """Called between the other files and the gold file."""
+
+    def questions(self, record: Json) -> Iterable[str]:
+        """Ids of the questions in a gold record; raises RecordError."""
+        return (self.id_of(record),)
+
+    @abstractmethod
+    def parse(self, record: Json) -> Q:
+        """What a gold record says; raises RecordError."""
+
+    @abstractmethod
+    def score(self, ids: Sequence[str], question: Q, given: Given) -> None:
+        """Adds the values of a gold record to ``scores``."""
+
+
+def evaluate(metrics: Metrics[Any, S], *, resamples: int = 0, reject: Reject) -> S:
+    """Returns the scores of a system.
+
+    Every gold question counts, also one of which no other file says anything. What files say is kept on disk; memory
+    holds the values, and one record.
+
+    Args:
+        resamples: of the bootstrap, for intervals; 0 for none.
+
+    Raises:
+        SetupError: a file cannot be read, the first records are not what it should hold, or no id is common.
+    """
+    scores = metrics.scores
+    lines = _Lines(reject, scores.rejected)
+    with Joined() as joined:
+        for role, path in metrics.given.items():
+            for raw, record in lines.read(path, role, partial(metrics.fits, role), metrics.expected(role)):
+                key = ""
+                try:
+                    key = metrics.id_of(record)
+                    tell = partial(lines.reject, raw._replace(data=b""), role=role, key=key)
+                    kept = metrics.kept(role, record)
+                    joined.put(role, key, raw, orjson.dumps(kept))
+                    metrics.look_at(role, kept, tell)
+                except RecordError as error:
+                    lines.reject(raw, _renamed(error, metrics.duplicate), role=role, key=key)
+        metrics.begin()
+        given, first = Given(joined), list[str]()
+        for raw, record in lines.read(metrics.gold, GOLD, partial(metrics.fits, GOLD), metrics.expected(GOLD)):
+            ids: Sequence[str] = ()
+            try:
+                ids = tuple(metrics.questions(record))
+                for question_id in ids:
+                    joined.open_question(question_id)
+                question = metrics.parse(record)
+            except RecordError as error:
+                lines.reject(raw, _renamed(error, metrics.duplicate), role=GOLD, key=ids[0] if len(ids) == 1 else "")
+                continue
+            first = first or [*ids]
+            metrics.score(ids, question, given)
+        for role in metrics.predicted:
+            check_ids(
+                metrics.gold,
+                metrics.given[role],
+                n_common=given.n_common[role],
+                gold_ids=iter(first),
+                unknown=(question_id for question_id, _ in joined.without_question(role)),
+            )
+        for role in metrics.given:
+            for question_id, raw in joined.without_question(role):
+                unknown = RecordError(metrics.unknown, f"{question_id!r} is not in {metrics.gold}")
+                lines.reject(raw, unknown, role=role, key=question_id)
+    if resamples:
+        scores.intervals = intervals_of(scores.columns, resamples)
+    return scores
+
+
+def _renamed(error: RecordError, duplicate: str) -> RecordError:
+    return RecordError(duplicate, error.detail) if error.reason == "duplicate_question" else error
+
+
+class _Lines:
+    """The lines of the files of an evaluation; those that cannot be used are counted by role of the file and reason."""
+
+    def __init__(self, reject: Reject, rejected: dict[str, Counter[str]]) -> None:
+        self._tell, self._rejected = reject, rejected
+
+    def read(
+        self, path: str, role: str, fits: Callable[[Json], bool], expected: str
+    ) -> Iterator[tuple[RawRecord, Json]]:
+        """The records of a file of JSON Lines or one JSON array, plain, gzip or bzip2.
+
+        Raises:
+            SetupError: it cannot be read, or none of the first records fits what is ``expected``.
+        """
+        check_shape(path, iter_records(path), fits, expected=f"{expected} ({role})")
+        for raw in iter_records(path):
+            try:
+                record = raw.parse()
+            except RecordError as error:
+                self.reject(raw, error, role=role)
+            else:
+                yield raw, record
+
+    def reject(self, raw: RawRecord, error: RecordError, *, role: str, key: str = "") -> None:
+        """Counts a line, or a part of it, that cannot be used, and tells of it."""
+        self._rejected.setdefault(role, Counter())[error.reason] += 1
+        self._tell(raw.bad(error, key=key, stage=role))
+
+
+def evaluated(
+    made: Callable[[str], Metrics[Any, S]], predictions: str, compare: str | None, *, resamples: int, reject: Reject
+) -> Evaluated[S]:
+    """Returns the scores of a system, and of a second one where there is one.
+
+    Args:
+        made: makes the metrics of a file of predictions.
+
+    Raises:
+        SetupError: as ``evaluate`` and ``check_plausible``.
+    """
+    every = [made(path) for path in (predictions, compare) if path is not None]
+    for metrics in every:
+        for role in metrics.predicted:
+            check_plausible(metrics.family, metrics.gold, metrics.given[role])
+    first, *others = [evaluate(metrics, resamples=resamples, reject=reject) for metrics in every]
+    return Evaluated(first, others[0], differences_of(first, others[0], resamples)) if others else Evaluated(first)
+
+
+def differences_of(first: S, second: S, resamples: int) -> dict[str, Difference]:
+    """What the second system is better by, for each metric of both, over the items that count for both; with
+    ``resamples`` 0 nothing."""
+    pairs: defaultdict[bytes, list[tuple[str, Values, Values]]] = defaultdict(list)
+    for name in (name for name in first.columns if resamples and name in second.columns):
+        columns = first.columns[name], second.columns[name]
+        common = np.intersect1d(columns[0].items, columns[1].items, assume_unique=True)
+        if len(common):
+            one, other = (
+                np.asarray(column.values)[np.searchsorted(np.asarray(column.items), common)] for column in columns
+            )
+            pairs[common.tobytes()].append((name, one, other))
+    found: dict[str, Difference] = {}
+    for group in pairs.values():
+        names, ones, others = zip(*group, strict=True)
+        of_group = differences(np.column_stack(ones), np.column_stack(others), resamples)
+        found |= zip(names, of_group, strict=True)
+    return {name: found[name] for name in first.columns if name in found}
+
+
+def intervals_of(columns: Mapping[str, Column], resamples: int) -> dict[str, Interval]:
+    """The interval of the mean of each metric that some items count for."""
+    by_size: defaultdict[int, list[str]] = defaultdict(list)
+    for name, column in columns.items():
+        if column.n:
+            by_size[column.n].append(name)
+    found: dict[str, Interval] = {}
+    for names in by_size.values():
+        values = np.column_stack([columns[name].values for name in names])
+        found |= zip(names, intervals(values, resamples), strict=True)
+    return {name: found[name] for name in columns if name in found}
