@@ -30,6 +30,8 @@ def release(kb: Path) -> str:
         ["check-sources", "RELEASE", "--output"],
         ["evaluate", "kilt", "gold.jsonl", "p.jsonl", "--items"],
         ["evaluate", "amber", "gold.jsonl", "p.jsonl", "--plot"],
+        ["evaluate", "amber", "gold.jsonl", "p.jsonl", "--items"],
+        ["evaluate", "qampari", "gold.jsonl", "--predictions", "p.jsonl", "--items"],
         ["campaign", "candidates", "gold.jsonl", "p.jsonl", "--output"],
         ["campaign", "report", "campaign", "--questions"],
     ],
@@ -80,6 +82,12 @@ def test_what_is_overwritten_on_purpose_is_new(release: str, tmp_path: Path) -> 
         (["check-sources", "RELEASE", "--output"], "x.parquet", "a file of JSON Lines does"),
         (["evaluate", "kilt", "g.jsonl", "p.jsonl", "--items"], "x.html", "a file of JSON Lines does"),
         (["evaluate", "amber", "g.jsonl", "p.jsonl", "--plot"], "x.jsonl", "a file of HTML does"),
+        (["evaluate", "amber", "g.jsonl", "p.jsonl", "--items"], "x.html", "a file of JSON Lines does"),
+        (
+            ["evaluate", "qampari", "g.jsonl", "--retrieved", "p.jsonl", "--items"],
+            "x.html",
+            "a file of JSON Lines does",
+        ),
     ],
 )
 def test_a_file_is_called_as_what_it_holds(
