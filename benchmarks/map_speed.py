@@ -40,6 +40,7 @@ def real_release(data: str | None) -> Path:
         shutil.rmtree(release, ignore_errors=True)
         # Under its own name the slice says that it is one part of many.
         dump = WORK / "map-s1.xml.bz2"
+        WORK.mkdir(exist_ok=True)
         shutil.copyfile(data_root(data) / "dumps" / S1, dump)
         command = [sys.executable, "-m", "pipelines.cli", "build", str(dump), "--output", str(release)]
         log = WORK / "map-s1-build.log"

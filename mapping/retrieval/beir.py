@@ -39,12 +39,12 @@ from mapping.write.kind import ALIGNMENT
 RECORDS = "-kilt.jsonl"
 """The end of the names of files with records."""
 RELEVANT = """
-select example_id, passage_id from queries
+select example_id, passage_id, place, min(passages._file_number) as file_number, min(passages._row) as row from queries
 join alignments using (example_id) join passages using (page_id)
 where is_written and output >= 0 and ({any_passage} or start_element is null or list_bool_or([
     (span.element, span.start_char) < (end_element, end_char)
     and (span.element, span.end_char) > (start_element, start_char) for span in spans]))
-group by place, example_id, passage_id order by place, min(passages._file_number), min(passages._row)"""
+group by place, example_id, passage_id order by place, file_number, row"""
 """Queries, each with the passages that have a part of a span that is looked for, in the order of both."""
 
 
@@ -80,7 +80,7 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
             add_release(db, PASSAGES_CORPUS, passages, places=True)
             db.register("queries", pa.table({"example_id": list(queries), "place": range(len(queries))}))
             found = db.execute(RELEVANT.format(any_passage=level == "page")).fetchall()
-        relevant = [(column(query_id), passage_id) for query_id, passage_id in found]
+        relevant = [(column(query_id), passage_id) for query_id, passage_id, *_ in found]
         (form,), no_pages = line_forms(["beir"]), KiltPages((), "")
         paths = [join(passages, entry.file) for entry in corpus.tables["passages"]]
         every = (form.line(passage, no_pages) for path in paths for passage in read_passages(path))

@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from heapq import nsmallest
 from itertools import count, islice
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
@@ -425,7 +426,8 @@ def _draw(name: str, n_examples: int, epoch: int, n_drawn: int) -> list[int]:
     for cycle in count():
         if len(drawn) >= n_drawn:
             return drawn[:n_drawn]
-        drawn += sorted(range(n_examples), key=lambda number: digest(name, epoch, cycle, number))
+        numbers = range(n_examples)
+        drawn += nsmallest(n_drawn - len(drawn), numbers, key=lambda number: digest(name, epoch, cycle, number))
     raise AssertionError  # count() has no end
 
 

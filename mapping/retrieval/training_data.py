@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 from msgspec import structs
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import join
+from kbsource.files import Folder, join
 from kbsource.records import BadRecord
 from kbsource.release.kind import kind_of, read_content
 from kbsource.release.layout import MANIFEST, check_output
@@ -22,6 +23,7 @@ from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes
 from kbsource.release.sql import add_release, add_tables, connected
 from kbsource.release.writer import LinesFile, write_lines, write_rejected, write_rows
+from kbsource.runtime.database import insert
 from mapping.contexts.export import SEPARATOR
 from mapping.contexts.gold import GoldPassages
 from mapping.contexts.questions import ReleaseQuestions
@@ -49,7 +51,7 @@ from mapping.retrieval.training_kind import (
     TRAINING_DATA,
     is_mixed,
     lines_path,
-    mixed_examples,
+    mixed_lines,
 )
 from mapping.write.kind import ALIGNMENT
 
@@ -59,13 +61,30 @@ if TYPE_CHECKING:
 _EVIDENCE, _OTHER, _RANKED = range(3)
 _GROUP_ROWS = 512
 _AT_ONCE = 10_000
+_RANKED_AT_ONCE = 1_000
+_MEMORY_MB = 400
+"""Memory limit of a database, in MB; joins and sorted passages that exceed it are spilled to disk."""
 _NEEDS_RUN = ("dpr", "fid", "pig", "fact-checking", "amber")
+_QUERIES = pa.schema([("example_id", pa.string()), ("place", pa.int64())])
+_WANTED = pa.schema(
+    [
+        ("place", pa.int64()),
+        ("role", pa.int32()),
+        ("rank", pa.int64()),
+        ("passage_id", pa.string()),
+        ("score", pa.float64()),
+    ]
+)
+_EVIDENCE_ROWS = f"""
+insert into wanted select place, {_EVIDENCE}, file_number::bigint << 32 | row, passage_id, null
+from ({RELEVANT.format(any_passage=False)})"""
 _OTHERS = f"""
-insert into wanted select place, {_OTHER}, row_number() over (order by _file_number, _row), passage_id, null from (
+insert into wanted select place, {_OTHER}, _file_number::bigint << 32 | _row, passage_id, null from (
     select distinct place, page_id from queries join alignments using (example_id)
     where is_written and output >= 0 and page_id is not null
 ) join passages using (page_id)
 where (place, passage_id) not in (select (place, passage_id) from wanted where role = {_EVIDENCE})"""
+_PLACES = "select example_id, place from queries where example_id in (select unnest(?::varchar[])) order by place"
 _UNKNOWN = """
 select min(passage_id) from wanted anti join passages using (passage_id) where not ends_with(passage_id, '__0')"""
 _TEXTS = """
@@ -73,15 +92,22 @@ select place, role, passage_id, page_id, title, text, score from wanted join pas
 order by place, role, rank"""
 
 
+class _Asked(NamedTuple):
+    """A question of a dataset."""
+
+    query: Query
+    target: str | None = None  # all answers of a question of QAMPARI
+    targets: Mapping[str, str] = {}  # what its evidence proves, by passage
+
+
 class _Dataset(NamedTuple):
-    """A dataset as it is read."""
+    """A dataset whose questions are read several times, always the same ones in the same order."""
 
     name: str
     folder: str
     manifest_sha256: str
-    queries: list[Query]
-    evidence: list[tuple[int, str]]  # place of a query and passage, in order
-    targets: Mapping[int, tuple[str, Mapping[str, str]]] = {}  # of QAMPARI: all answers, and those of each passage
+    asked: Callable[[], Iterator[_Asked]]
+    is_aligned: bool = True  # whether the evidence follows from the table ``alignments``
 
 
 @dataclass(slots=True)
@@ -91,6 +117,7 @@ class _Written:
     facts: list[dict[str, object]] = field(default_factory=list)
     entries: list[FileEntry] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    ends: dict[str, array[int]] = field(default_factory=dict)  # where each line of a dataset ends in its file
     rejected: list[BadRecord] = field(default_factory=list)
 
 
@@ -99,7 +126,7 @@ def make_training_data(
 ) -> ListingManifest:
     """Writes the examples of datasets, and gives the manifest.
 
-    Memory: the questions of a dataset and the ids of its evidence, and what a join takes.
+    Memory: some 400 MB of joins, a row group, a byte a question, eight an example, and the rejected rows.
 
     Args:
         datasets: folders of alignments or of QAMPARI releases.
@@ -128,9 +155,11 @@ def make_training_data(
         sizes = {str(one["name"]): int(str(one["examples"])) for one in written.facts}
         entries = [examples, *written.entries]
         if is_mixed(options, sizes):
-            with connected(reads=[output]) as db:
+            with connected(reads=[output], memory_mb=_MEMORY_MB, threads=1) as db, ExitStack() as stack:
                 add_tables(db, TRAINING_DATA.declared, {EXAMPLES: [examples.file]}, output)
-                mixed = (line_of(example, options.form) for example in mixed_examples(db))
+                paths = {name: join(output, lines_path(name)) for name in sizes}
+                files = {name: stack.enter_context(Folder.of(path).open_ranges()) for name, path in paths.items()}
+                mixed = (line for line, _ in mixed_lines(db, files, written.ends))
                 entries.append(write_lines(mixed, lines_path(MIXED), output=output))
         if options.form == "dpr":
             entries.append(write_rows(batches_of(sizes, options), BATCHES, TABLES[BATCHES], output=output))
@@ -165,16 +194,17 @@ def _examples(
     names: set[str] = set()
     for number, folder in enumerate(datasets):
         with ExitStack() as stack:
-            db = stack.enter_context(connected(reads=[folder, passages]))
-            dataset = _read_dataset(db, folder, passages, options)
+            db = stack.enter_context(connected(reads=[folder, passages], memory_mb=_MEMORY_MB, threads=1))
+            dataset = _read_dataset(db, folder, passages, options, stack)
             if dataset.name in names or dataset.name == MIXED:
                 raise SetupError(f"{folder}: there is another dataset {dataset.name}; give each once.")
             names.add(dataset.name)
-            counts = Counter(queries=len(dataset.queries))
+            counts = Counter(queries=_add_questions(db, dataset, options))
             n_bad = len(written.rejected)
             if runs:
-                _add_run(db, dataset, runs[number], options, written.rejected)
+                _add_run(db, dataset, runs[number], options, written.rejected, n_queries=counts["queries"])
             lines = stack.enter_context(LinesFile(output, lines_path(dataset.name)))
+            ends = written.ends[dataset.name] = array("q", [0])
             for source in _sources(db, dataset):
                 try:
                     made = examples_of(source, options)
@@ -187,7 +217,8 @@ def _examples(
                     numbered = structs.replace(example, number=counts["examples"])
                     counts["examples"] += 1
                     counts["passages"] += len(example.passages)
-                    lines.write(line_of(numbered, options.form))
+                    lines.write(line := line_of(numbered, options.form))
+                    ends.append(ends[-1] + len(line))
                     yield numbered
         written.entries.append(lines.entry)
         written.counts += counts
@@ -204,44 +235,41 @@ def _examples(
         )
 
 
-def _read_dataset(db: DuckDBPyConnection, folder: str, passages: str, options: TrainingOptions) -> _Dataset:
-    """A dataset, whose evidence and other passages of its pages are in the table ``wanted`` then."""
+def _read_dataset(
+    db: DuckDBPyConnection, folder: str, passages: str, options: TrainingOptions, stack: ExitStack
+) -> _Dataset:
+    """A dataset, with its tables and those of the corpus in the database.
+
+    Args:
+        stack: closes what its questions are read with.
+    """
     corpus = PASSAGES_CORPUS.read(passages)
     add_release(db, PASSAGES_CORPUS, passages, places=True)
-    db.execute("create table wanted (place bigint, role int, rank bigint, passage_id varchar, score double)")
     kind = kind_of(read_content(folder), join(folder, MANIFEST), (ALIGNMENT, QAMPARI_RELEASE))
     if kind is QAMPARI_RELEASE:
         if options.form not in ("dpr", "seq2seq", "fid", "pig"):
             raise SetupError(f"{folder}: questions of QAMPARI are not for --for {options.form}; leave them out.")
-        dataset = _read_qampari(folder, passages, corpus, options)
-    else:
-        aligned = ALIGNMENT.read(folder)
-        if aligned.made_from() != corpus.made_from():
-            raise SetupError(f"{folder} and {passages} are made from different releases; give those of one release.")
-        check_hashes(folder, aligned.entries())
-        add_release(db, ALIGNMENT, folder)
-        records = records_file(aligned)
-        queries = list(read_queries(join(folder, records)))
-        places = {query.query_id: place for place, query in enumerate(queries)}
-        db.register("queries", pa.table({"example_id": list(places), "place": list(places.values())}))
-        found = db.execute(RELEVANT.format(any_passage=False)).fetchall()
-        evidence = [(places[query_id], passage_id) for query_id, passage_id in found]
-        dataset = _Dataset(records.removesuffix(RECORDS), folder, aligned.sha256, queries, evidence)
-    _insert(db, ((place, _EVIDENCE, rank, one, None) for rank, (place, one) in enumerate(dataset.evidence)))
-    if options.form == "fact-checking":
-        db.execute(_OTHERS)
-    return dataset
+        return _read_qampari(folder, passages, corpus, options, stack)
+    aligned = ALIGNMENT.read(folder)
+    if aligned.made_from() != corpus.made_from():
+        raise SetupError(f"{folder} and {passages} are made from different releases; give those of one release.")
+    check_hashes(folder, aligned.entries())
+    add_release(db, ALIGNMENT, folder)
+    records = records_file(aligned)
+    path = join(folder, records)
+    return _Dataset(records.removesuffix(RECORDS), folder, aligned.sha256, lambda: map(_Asked, read_queries(path)))
 
 
-def _read_qampari(folder: str, passages: str, corpus: ListingManifest, options: TrainingOptions) -> _Dataset:
+def _read_qampari(
+    folder: str, passages: str, corpus: ListingManifest, options: TrainingOptions, stack: ExitStack
+) -> _Dataset:
     questions = ReleaseQuestions(folder)
     questions.check(corpus)
-    queries: list[Query] = []
-    evidence: list[tuple[int, str]] = []
-    targets: dict[int, tuple[str, Mapping[str, str]]] = {}
-    with GoldPassages() as gold:
-        questions.add_places(gold)
-        gold.find([join(passages, entry.file) for entry in corpus.tables[TABLE]])
+    gold = stack.enter_context(GoldPassages())
+    questions.add_places(gold)
+    gold.find([join(passages, entry.file) for entry in corpus.tables[TABLE]])
+
+    def asked() -> Iterator[_Asked]:
         for split, record in questions.asked():
             if split != options.split:
                 continue
@@ -252,59 +280,79 @@ def _read_qampari(folder: str, passages: str, corpus: ListingManifest, options: 
                 )
                 for answer in record["answer_list"]
             ]
-            of_passages = answer_targets(proven)
-            evidence += [(len(queries), passage_id) for passage_id in of_passages]
-            targets[len(queries)] = SEPARATOR.join(answer for answer, _ in proven), of_passages
-            queries += queries_of(record)
-    sha256 = str(questions.facts()["manifest_sha256"])
-    return _Dataset(f"qampari-{options.split}", folder, sha256, queries, evidence, targets)
+            target = SEPARATOR.join(answer for answer, _ in proven)
+            for query in queries_of(record):
+                yield _Asked(query, target, answer_targets(proven))
+
+    return _Dataset(
+        f"qampari-{options.split}", folder, str(questions.facts()["manifest_sha256"]), asked, is_aligned=False
+    )
 
 
-def _insert(db: DuckDBPyConnection, rows: Iterable[tuple[int, int, int, str, float | None]]) -> None:
-    """Adds rows to the table ``wanted``."""
-    columns = ("place", "role", "rank", "passage_id", "score")
-    group: list[tuple[int, int, int, str, float | None]] = []
+def _insert(db: DuckDBPyConnection, table: str, rows: Iterable[Sequence[Any]], schema: pa.Schema) -> None:
+    """Adds rows to a table, which is made if it is missing."""
+    numbered = iter(rows)
 
-    def flush() -> None:
-        if group:
-            values = dict(zip(columns, map(list, zip(*group, strict=True)), strict=True))
-            types = (pa.int64(), pa.int32(), pa.int64(), pa.string(), pa.float64())
-            db.register("added", pa.table(values, schema=pa.schema([*zip(columns, types, strict=True)])))
-            db.execute("insert into wanted select * from added")
-            db.unregister("added")
-            group.clear()
+    def batches() -> Iterator[pa.RecordBatch]:
+        while group := list(islice(numbered, _AT_ONCE)):
+            columns = zip(zip(*group, strict=True), schema.types, strict=True)
+            yield pa.RecordBatch.from_arrays([pa.array(column, type_) for column, type_ in columns], schema=schema)
 
-    for row in rows:
-        group.append(row)
-        if len(group) == _AT_ONCE:
-            flush()
-    flush()
+    insert(db, table, batches(), schema)
+
+
+def _add_questions(db: DuckDBPyConnection, dataset: _Dataset, options: TrainingOptions) -> int:
+    """Makes the tables ``queries`` and ``wanted``, the evidence and the other passages of its pages, and returns the
+    number of questions.
+    """
+    n_queries = 0
+    numbered = enumerate(dataset.asked())
+    _insert(db, "wanted", (), _WANTED)
+    _insert(db, "queries", (), _QUERIES)
+    while group := list(islice(numbered, _AT_ONCE)):
+        n_queries += len(group)
+        _insert(db, "queries", ((one.query.query_id, place) for place, one in group), _QUERIES)
+        proven = ((place, rank, passage) for place, one in group for rank, passage in enumerate(one.targets))
+        _insert(db, "wanted", ((place, _EVIDENCE, rank, passage, None) for place, rank, passage in proven), _WANTED)
+    if dataset.is_aligned:
+        db.execute(_EVIDENCE_ROWS)
+        if options.form == "fact-checking":
+            db.execute(_OTHERS)
+    return n_queries
 
 
 def _add_run(
-    db: DuckDBPyConnection, dataset: _Dataset, path: str, options: TrainingOptions, rejected: list[BadRecord]
+    db: DuckDBPyConnection,
+    dataset: _Dataset,
+    path: str,
+    options: TrainingOptions,
+    rejected: list[BadRecord],
+    *,
+    n_queries: int,
 ) -> None:
     """Adds the first documents of a run to the table ``wanted``; a page counts as its first passage.
 
     Raises:
         SetupError: a passage is none of the corpus.
     """
-    places = {query.query_id: place for place, query in enumerate(dataset.queries)}
-    seen: set[str] = set()
+    is_ranked = bytearray(n_queries)
 
     def rows() -> Iterator[tuple[int, int, int, str, float | None]]:
-        for raw, query_id, found in ranked_queries(path, rejected.append):
-            with raw.told(rejected.append, stage=dataset.name):
-                if (place := places.get(query_id)) is None:
-                    raise RecordError("unknown_question", f"{query_id!r} is not in {dataset.name}")
-                if query_id in seen:
-                    raise RecordError("duplicate_question", repr(query_id))
-                seen.add(query_id)
-                for rank, (document, score) in enumerate(found[: options.n_ranked]):
-                    page_id, number = place_of(document)
-                    yield place, _RANKED, rank, f"{page_id}__{number or 0}", score
+        ranked = ranked_queries(path, rejected.append)
+        while group := list(islice(ranked, _RANKED_AT_ONCE)):
+            places = dict(db.execute(_PLACES, [[query_id for _, query_id, _ in group]]).fetchall())
+            for raw, query_id, found in group:
+                with raw.told(rejected.append, stage=dataset.name):
+                    if (place := places.get(query_id)) is None:
+                        raise RecordError("unknown_question", f"{query_id!r} is not in {dataset.name}")
+                    if is_ranked[place]:
+                        raise RecordError("duplicate_question", repr(query_id))
+                    is_ranked[place] = True
+                    for rank, (document, score) in enumerate(found[: options.n_ranked]):
+                        page_id, number = place_of(document)
+                        yield place, _RANKED, rank, f"{page_id}__{number or 0}", score
 
-    _insert(db, rows())
+    _insert(db, "wanted", rows(), _WANTED)
     ((unknown,),) = db.execute(_UNKNOWN).fetchall()
     if unknown is not None:
         raise SetupError(f"{path}: passage {unknown} is not in the corpus; give a run over these passages.")
@@ -312,21 +360,22 @@ def _add_run(
 
 def _sources(db: DuckDBPyConnection, dataset: _Dataset) -> Iterator[TrainingQuery]:
     """The questions with their passages, in the order of the dataset."""
-    found = db.execute(_TEXTS)
 
     def rows() -> Iterator[tuple[int, int, Hit]]:
-        while group := found.fetchmany(_AT_ONCE):
-            for place, role, passage_id, page_id, title, text, score in group:
+        # A stream of Arrow: fetched row by row, the whole result would have to fit into the database's memory.
+        for batch in db.sql(_TEXTS).to_arrow_reader(_AT_ONCE):
+            columns = (column.to_pylist() for column in batch.columns)
+            for place, role, passage_id, page_id, title, text, score in zip(*columns, strict=True):
                 yield place, role, Hit(passage_id, str(page_id), title, text, 0.0 if score is None else score)
 
     groups = groupby(rows(), key=lambda row: row[0])
     place, group = next(groups, (-1, iter(())))
-    for number, query in enumerate(dataset.queries):
+    for number, asked in enumerate(dataset.asked()):
         roles: dict[int, list[Hit]] = {_EVIDENCE: [], _OTHER: [], _RANKED: []}
         if place == number:
             for _, role, hit in group:
                 roles[role].append(hit)
             place, group = next(groups, (-1, iter(())))
-        target, targets = dataset.targets.get(number, (None, {}))
         ranked = list({hit.document: hit for hit in reversed(roles[_RANKED])}.values())[::-1]
-        yield TrainingQuery(dataset.name, query, roles[_EVIDENCE], ranked, roles[_OTHER], targets, target)
+        evidence, others = roles[_EVIDENCE], roles[_OTHER]
+        yield TrainingQuery(dataset.name, asked.query, evidence, ranked, others, asked.targets, asked.target)

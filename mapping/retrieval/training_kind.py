@@ -12,9 +12,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kbsource.columns import rows_of, schema_of
 from kbsource.errors import SetupError
@@ -39,9 +41,8 @@ if TYPE_CHECKING:
 EXAMPLES, BATCHES, LINES, MIXED = "examples", "batches", "lines", "mixed"
 TABLES = {EXAMPLES: schema_of(TrainingExample), BATCHES: schema_of(TrainingBatch), "rejected": schema_of(BadRecord)}
 _MIXED = f"""
-select {", ".join(TABLES[EXAMPLES].names)} from examples
-order by sha256(concat_ws(chr(0), '{MIXED}', dataset, number))"""
-_AT_ONCE = 512
+select dataset, number, query_id from examples order by sha256(concat_ws(chr(0), '{MIXED}', dataset, number))"""
+_AT_ONCE = 10_000
 _ROLES = ", ".join(f"'{role}'" for role in ROLES)
 
 
@@ -60,14 +61,23 @@ def lines_path(name: str) -> str:
     return f"{LINES}/{name}.jsonl"
 
 
-def mixed_examples(db: DuckDBPyConnection) -> Iterator[TrainingExample]:
-    """The examples of all datasets in an order by hash; they are sorted on disk.
+def mixed_lines(
+    db: DuckDBPyConnection, files: Mapping[str, BinaryIO], ends: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[bytes, str]]:
+    """The lines of all datasets in an order by hash, each with the id of its question. Only the order is sorted: lines
+    are read from their files one by one, because the passages of all examples can be many times the memory.
 
     Args:
         db: with the table ``examples``.
+        files: the lines of each dataset, in the order of its examples.
+        ends: 0, and where each of these lines ends.
     """
     for batch in db.sql(_MIXED).to_arrow_reader(_AT_ONCE):
-        yield from rows_of(batch, TrainingExample)
+        for name, number, query_id in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            bounds = ends.get(name, ())[number : number + 2]
+            if len(bounds) == 2:  # always, unless the table was changed
+                files[name].seek(bounds[0])
+                yield files[name].read(bounds[1] - bounds[0]), query_id
 
 
 def is_mixed(options: TrainingOptions, sizes: Mapping[str, int]) -> bool:
@@ -77,7 +87,8 @@ def is_mixed(options: TrainingOptions, sizes: Mapping[str, int]) -> bool:
 
 
 def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    """Makes lines and batches again out of the examples. Memory: a row group."""
+    """Makes lines and batches again out of the examples. Memory: a row group, and eight bytes an example; if there are
+    mixed lines, all lines are on disk once more."""
     facts = checking.manifest.facts
     try:
         options, sizes = options_of(facts), sizes_of(facts)
@@ -90,14 +101,19 @@ def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
     if not checking.has_files({*tables, *paths.values(), *mixed}, exactly=True) or EXAMPLES not in checking.given:
         return None
     with ExitStack() as stack:
-        files = {name: stack.enter_context(checking.remade(path, "line_differs")) for name, path in paths.items()}
+        made = {name: stack.enter_context(checking.remade(path, "line_differs")) for name, path in paths.items()}
+        files = {name: stack.enter_context(TemporaryFile()) for name in paths} if mixed else {}
+        ends = {name: array("q", [0]) for name in files}
         for example in _examples(checking):
-            if (file := files.get(example.dataset)) is not None:
-                file.write(line_of(example, options.form), example.query_id)
-    for path in mixed:
-        with checking.remade(path, "line_differs") as again:
-            for example in mixed_examples(checking.db):
-                again.write(line_of(example, options.form), example.query_id)
+            if (file := made.get(example.dataset)) is not None:
+                file.write(line := line_of(example, options.form), example.query_id)
+                if mixed:
+                    files[example.dataset].write(line)
+                    ends[example.dataset].append(ends[example.dataset][-1] + len(line))
+        for path in mixed:
+            with checking.remade(path, "line_differs") as again:
+                for line, query_id in mixed_lines(checking.db, files, ends):
+                    again.write(line, query_id)
     if options.form == "dpr" and BATCHES in checking.given:
         stored = (row for _, batch in checking.batches(BATCHES) for row in rows_of(batch, TrainingBatch))
         (entry,) = checking.manifest.tables[BATCHES]

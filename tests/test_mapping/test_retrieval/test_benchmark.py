@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from mapping.metrics.kilt import metric_of
 from mapping.metrics.significance import intervals
 from mapping.qampari.questions import SUBSETS
 from mapping.retrieval.benchmark import (
+    QAMPARI_KS,
     Dataset,
     datasets_of,
     published,
@@ -130,6 +132,29 @@ def test_tables_that_repeat_a_figure_agree() -> None:
         if one.source.startswith("KILT (2021), table") and one.is_further and not one.source.endswith("dev")
     }
     assert {key: again[key] for key in figures} == figures
+
+
+@pytest.mark.parametrize(
+    ("lower", "higher"),
+    [
+        *((f"KILT-{name}", name) for name in ("downstream", "f1", "rougel")),
+        *((f"KILT-{name}", "Rprec") for name in ("downstream", "f1", "rougel")),
+        *((f"{name}@{k}", f"{name}@{above}") for name in ("ARECALL", "ERECALL") for k, above in pairwise(QAMPARI_KS)),
+        *((f"ERECALL@{k}", f"ARECALL@{k}") for k in QAMPARI_KS),
+        *pairwise(("consistency@1", "accuracy@1 tail", "accuracy@1", "accuracy@1 head")),
+    ],
+)
+def test_figures_have_the_order_of_their_metrics(lower: str, higher: str) -> None:
+    """One metric is at most another in every row that has both, by definition or in all rows of the papers."""
+
+    def rows(metric: str) -> dict[tuple[str, str, str], float]:
+        own = ((dataset, one) for (dataset, name), found in published().items() if name == metric for one in found)
+        return {(one.source, dataset, one.system): one.value for dataset, one in own}
+
+    below, above = rows(lower), rows(higher)
+    both = below.keys() & above.keys()
+    assert both
+    assert [row for row in both if below[row] > above[row]] == []
 
 
 def test_the_same_questions_in_two_editions() -> None:

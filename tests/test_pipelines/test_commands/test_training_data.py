@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
@@ -187,3 +188,19 @@ def test_changed_data_are_found(made: Path, tmp_path: Path) -> None:
     values = json.loads((output / "manifest.json").read_text())
     seal(output, options={**values["options"], "batch_size": 1})
     assert ("batches/batches-00000-of-00001.parquet", "batch_differs") in broken(output)
+
+
+def test_mixed_lines_of_changed_examples_are_found(made: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    assert main([*_flags(made, "fid", "nq", "qampari"), "--output", str(output)]) == 0
+    path = output / "lines" / "mixed.jsonl"
+    path.write_bytes(b"".join(reversed(path.read_bytes().splitlines(keepends=True))))
+    seal(output)
+    assert broken(output) == {("lines/mixed.jsonl", "line_differs")}
+    (examples,) = (output / "examples").iterdir()
+    table = pq.read_table(examples)
+    column = pa.array(["other", *table["dataset"].to_pylist()[1:]], pa.string())
+    place = table.schema.get_field_index("dataset")
+    pq.write_table(table.set_column(place, table.schema.field("dataset"), column), examples)
+    seal(output)
+    assert ("lines/mixed.jsonl", "line_differs") in broken(output)
