@@ -117,11 +117,13 @@ def publish(
             day=date,
             on_progress=see,
         )
+    upload = shlex.join(("hf", "upload", repo_id or "OWNER/NAME", output, "--repo-type", "dataset"))
+    notes = [right.note for right in rights_of(subject) if right.note]
     return Summary(
-        text="\n".join(right.note for right in rights_of(subject) if right.note),
+        text="\n".join((*notes, f"The command hf of huggingface_hub uploads it: {upload}")),
         title=f"{output}: {subject.title}, ready to be uploaded.",
         values={"output": output, "title": subject.title},
-        next=shlex.join(("hf", "upload", repo_id or "OWNER/NAME", output, "--repo-type", "dataset")),
+        next=command_line("verify", output),
     )
 
 
