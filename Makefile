@@ -61,7 +61,8 @@ endef
 # so that no others are changed.
 define without_symbols
 if [ "$$(uname)" = Linux ] && command -v strip > /dev/null; then echo "removing debugging symbols"; \
-	    { grep -rlaZF .debug_info --include '*.so' $(DEMO_VENV)/lib || true; } | xargs -0 -r strip --strip-debug; fi;
+	    { grep -rlaZF .debug_info --include '*.so' $(DEMO_VENV)/lib || true; } | xargs -0 -r strip --strip-debug \
+	    || echo "strip could not change some files, which stay as they are"; fi;
 endef
 
 $(STAMP): pyproject.toml constraints.txt
@@ -107,7 +108,7 @@ retrieval-test: models
 
 # The environment of the other tests does without PyTorch, which comes with CUDA.
 $(NLI_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev,read]'
+	$(BIN)/python -m pip install --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev,read]'
 	@touch $@
 
 nli-environment: $(NLI_STAMP)
