@@ -87,6 +87,15 @@ def command_line(*words: str) -> str:
     return shlex.join(("kbsource", *words))
 
 
+def show_line(release: str, title: str) -> str:
+    """The command that shows a page, whose title may look like an option.
+
+    >>> show_line("releases/wiki", "-30-")
+    'kbsource show releases/wiki -- -30-'
+    """
+    return command_line("show", release, *(("--",) if title.startswith("-") else ()), title)
+
+
 def next_words(line: str) -> str:
     """The words before a command line that comes next: whether it works as it is, or what is to be filled in.
 

@@ -30,7 +30,7 @@ from mapping.write.kind import ALIGNMENT
 from pipelines.commands.dumps import Run
 from pipelines.options import CheckSourcesOptions, RunOptions
 from pipelines.progress import Progress
-from pipelines.terminal import Row, Summary, command_line, facts_table, text_width
+from pipelines.terminal import Row, Summary, command_line, facts_table, show_line, text_width
 
 if TYPE_CHECKING:
     from mapping.entail.model import CrossEncoder
@@ -130,7 +130,7 @@ def locate(
         alignment = _settled(locator, keys[0], evidence, threshold)
     return Summary(
         text=alignment_text(alignment, unit="paragraph" if numbering == "kilt" else "element"),
-        next="" if alignment.title is None else command_line("show", release, alignment.title),
+        next="" if alignment.title is None else show_line(release, alignment.title),
         values=_as_json(alignment),
         is_ok=alignment.outcome in ("exact", "near", "sentence", "page_only"),
     )

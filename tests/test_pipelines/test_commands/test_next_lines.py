@@ -13,7 +13,7 @@ import pytest
 from pipelines.app import parse_command
 from pipelines.cli import main
 from pipelines.commands.align import sorted_verdicts
-from pipelines.terminal import PLACEHOLDERS, Summary, command_line, next_words
+from pipelines.terminal import PLACEHOLDERS, Summary, command_line, next_words, show_line
 from tests.support import mini_wiki
 from tests.support.real_data import ROOT
 
@@ -47,6 +47,11 @@ def test_a_path_with_many_blanks_is_never_cut(
     monkeypatch.setattr("pipelines.terminal.columns_of", lambda _: 40)
     Summary(next=command_line("inspect", "a   folder/" + "x" * 60)).show(as_json=False)
     assert shlex.split(next_line(capsys.readouterr().out)) == ["kbsource", "inspect", "a   folder/" + "x" * 60]
+
+
+def test_a_title_like_an_option_is_shown(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(shlex.split(show_line(str(release), "-30-"))[1:]) == 1
+    assert "no page for '-30-'" in capsys.readouterr().err
 
 
 def test_a_dump_names_its_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
