@@ -20,7 +20,7 @@ MODELS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kbsource/models
 
 help:
 	@echo "make demo        build, verify and show the embedded mini-wiki, align datasets to it, make questions and passages"
-	@echo "make test        the tests between two edits: every law, every job once"
+	@echo "make test        the tests between two edits: every law, every job once; about 5 minutes on two cores"
 	@echo "make test-all    those, and kills, clusters, browsers, buckets, installations, long properties"
 	@echo "make fuzz        the property tests with new examples, twenty times as many"
 	@echo "make spark-test  every job on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
@@ -35,7 +35,8 @@ help:
 	@echo "make sbom        write what locked.txt installs to sbom.json (CycloneDX)"
 	@echo "make clean       remove the environment and everything that was built"
 
-# An environment is made anew when the dependencies change.
+# An environment is made anew when the dependencies change. uv installs it where there is one, as it is faster; where it
+# cannot, pip does: it knows package indexes that only pip is told of.
 define environment
 	@python=$$(for name in python3.11 python3.12 python3.13 python3 python; do \
 	    if command -v $$name > /dev/null && $$name -c \
@@ -44,24 +45,43 @@ define environment
 	if [ -z "$$python" ]; then \
 	    echo "kbsource needs Python 3.11, 3.12 or 3.13 with its venv module, and none is on the PATH." >&2; \
 	    echo "Install one (Debian and Ubuntu: apt install python3 python3-venv) and try again." >&2; exit 1; fi; \
-	echo "making the environment in $(1)/ with $$python"; \
+	echo "making the environment in $(1)/ with $$python: $(3)"; \
 	rm -rf $(1); "$$python" -m venv $(1)
-	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[$(2)]'
+	@began=$$SECONDS; \
+	if uv --version > /dev/null 2>&1 && echo "installing with uv" && \
+	    uv pip install $(if $(4),--link-mode copy) --python $(1)/bin/python -c constraints.txt -e '.[$(2)]'; then :; \
+	else echo "installing with pip"; \
+	    $(1)/bin/python -m pip install --disable-pip-version-check --no-compile -c constraints.txt -e '.[$(2)]'; fi; \
+	$(4) \
+	echo "$(1)/ holds $$(du -sk $(1) | awk '{print int($$1 * 1.024 / 1000)}') MB, installed in $$((SECONDS - began)) s"
 	@touch $(1)/.installed
 endef
 
+# Debugging symbols, which nothing needs to run, are a quarter of what is installed. The files are copies (uv's link mode),
+# so that no others are changed.
+define without_symbols
+if [ "$$(uname)" = Linux ] && command -v strip > /dev/null; then echo "removing debugging symbols"; \
+	    { grep -rlaZF .debug_info --include '*.so' $(DEMO_VENV)/lib || true; } | xargs -0 -r strip --strip-debug \
+	    || echo "strip could not change some files, which stay as they are"; fi;
+endef
+
 $(STAMP): pyproject.toml constraints.txt
-	$(call environment,$(VENV),dev)
+	$(call environment,$(VENV),dev,2 GB,)
 
 # What the demo needs, and no more.
 $(DEMO_STAMP): pyproject.toml constraints.txt
-	$(call environment,$(DEMO_VENV),search$(comma)inspect)
+	$(call environment,$(DEMO_VENV),search$(comma)inspect,600 MB,$(without_symbols))
 
+# Its commands are on the PATH of the demo, which then prints lines that work once the environment is activated.
 demo: $(DEMO_STAMP)
 	rm -rf $(DEMO_OUT)
-	$(DEMO_VENV)/bin/kbsource demo --output $(DEMO_OUT)
+	@PATH="$(CURDIR)/$(DEMO_VENV)/bin:$$PATH" kbsource demo --output $(DEMO_OUT)
+	@echo
+	@echo "Lines that begin with kbsource work in this folder once you have typed this one:"
+	@echo ". $(DEMO_VENV)/bin/activate"
 
 test: $(STAMP)
+	@echo "These tests take about 5 minutes on two cores that do nothing else."
 	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow'
 
 # Tests of a file stay with one process, which makes what they share, until another has nothing left to do.
@@ -88,7 +108,7 @@ retrieval-test: models
 
 # The environment of the other tests does without PyTorch, which comes with CUDA.
 $(NLI_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev,read]'
+	$(BIN)/python -m pip install --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev,read]'
 	@touch $@
 
 nli-environment: $(NLI_STAMP)

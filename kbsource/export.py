@@ -18,20 +18,22 @@ import pyarrow as pa
 from kbsource.errors import SetupError
 from kbsource.files import HashingWriter, base_name
 from kbsource.lookup import KnowledgeSource
+from kbsource.parts import Without
 from kbsource.records import Page, instant_text
 from kbsource.release.output import output_file
-from kbsource.rendering import Block, HtmlPage, Markdown, PlainText, join_blocks
+from kbsource.rendering import Block, HtmlPage, TextForm, join_blocks, text_form
 from kbsource.sentences import sentence_spans
 
 Format = Literal["text", "markdown", "html", "jsonl"]
 By = Literal["page", "section"]
-_COLUMNS = ("page_id", "title", "qid", "revision_id", "timestamp", "url", "elements", "tables", "infoboxes")
 COMPRESSIONS = {"gz": "gzip", "zst": "zstd", "bz2": "bz2"}
 _BLOCK_BYTES = 1 << 20
 _EVERY = 1_000
 # Scripts without spaces by the letter; else words, and every other sign.
 _UNSPACED = "\u0e00-\u0eff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _HEADS = ("title", "heading")
+_FURTHER_FACTS = ("qid", "revision_id", "timestamp")
+"""Columns that are fields of JSON Lines with Markdown."""
 _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
 
 
@@ -40,7 +42,9 @@ class ExportOptions:
     """What is written of each page."""
 
     format: Format = "text"
-    has_links: bool = False  #: in Markdown, HTML and JSON Lines
+    text: TextForm | None = None  #: plain in text, Markdown in JSON Lines, where it is None; of other formats always
+    without: tuple[str, ...] = ()  #: parts that are left out, see ``kbsource.parts.Without``
+    has_links: bool = False  #: in Markdown and HTML, and in JSON Lines with Markdown
     by: By = "page"  #: what a line of JSON Lines is
     max_tokens: int | None = None  #: cuts pages, or sections, into pieces of JSON Lines; words and signs are tokens
 
@@ -48,8 +52,27 @@ class ExportOptions:
         """Raises SetupError for what the format does not have."""
         if self.format != "jsonl" and (self.by != "page" or self.max_tokens is not None):
             raise SetupError("sections and pieces are lines of JSON: give --format jsonl with --by and --max-tokens.")
-        if self.format == "text" and self.has_links:
+        if self.text is not None and self.format not in ("text", "jsonl"):
+            raise SetupError(f"--text is for --format text and jsonl, not {self.format}: leave it out.")
+        if self.format == "text" and self.text == "markdown":
+            raise SetupError("--format text has no Markdown: give --format markdown, or --text plain or body.")
+        if self.has_links and self.form != "markdown":
             raise SetupError("plain text has no links: leave --links out, or give --format markdown.")
+
+    @property
+    def form(self) -> TextForm:
+        """The form of the text; of HTML that of its parts, Markdown's."""
+        return self.text or ("plain" if self.format == "text" else "markdown")
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the pages that are read."""
+        columns = ["page_id", "title", "url", "elements"]
+        if self.form != "plain":
+            columns.append("tables")
+        if self.form == "markdown":
+            columns += ("infoboxes", *_FURTHER_FACTS)
+        return [*columns, "anchors"] if self.has_links else columns
 
 
 class Exported(NamedTuple):
@@ -59,6 +82,7 @@ class Exported(NamedTuple):
     n_records: int  #: lines of JSON Lines, else pages
     n_bytes: int  #: before they were compressed
     files: tuple[str, ...]
+    n_sections: dict[str, int]  #: sections that were left out, by name as given
 
 
 def n_tokens(text: str) -> int:
@@ -70,29 +94,53 @@ def n_tokens(text: str) -> int:
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
-def page_records(page: Page, options: ExportOptions) -> Iterator[dict[str, Any]]:
-    """The lines of JSON Lines of a page; their text is Markdown. Those of sections and pieces that hold no more than
-    headings are left out, but of a page that is no more."""
-    facts = {
-        "page_id": page.page_id,
-        "title": page.title,
-        "url": page.url,
-        "qid": page.qid,
-        "revision_id": page.revision_id,
-        "timestamp": instant_text(page.timestamp),
-    }
-    blocks = Markdown(has_links=options.has_links).blocks(page)
-    if options.by == "page" and options.max_tokens is None:
-        yield {"id": str(page.page_id), **facts, "text": join_blocks(blocks)}
-        return
-    runs = [[*blocks]]
-    if options.by == "section":
-        runs = [[*own] for _, own in groupby(runs[0], lambda block: block.section)]
-    if options.max_tokens is not None:
-        runs = [piece for run in runs for piece in cut_blocks(run, options.max_tokens)]
-    kept = [run for run in runs if any(block.kind not in _HEADS for block in run)] or [*runs][:1]
-    for number, run in enumerate(kept):
-        yield {"id": f"{page.page_id}-{number}", **facts, "section": list(run[-1].section), "text": join_blocks(run)}
+class PageWriter:
+    """Writes pages as the options say.
+
+    Args:
+        options: what is written.
+    """
+
+    def __init__(self, options: ExportOptions) -> None:
+        self.options = options
+        self._form = text_form(options.form, options.without, has_links=options.has_links)
+
+    @property
+    def without(self) -> Without:
+        """What is left out, with the counts of the pages so far."""
+        return self._form.without
+
+    def records(self, page: Page) -> Iterator[dict[str, Any]]:
+        """The lines of JSON Lines of a page. Those of sections and pieces that hold no more than headings are left out,
+        but of a page that is no more."""
+        options, blocks = self.options, self._form.blocks(page)
+        facts: dict[str, Any] = {"url": page.url, "title": page.title}
+        if options.form == "markdown":
+            own = {"page_id": page.page_id, "qid": page.qid, "revision_id": page.revision_id}
+            facts |= own | {"timestamp": instant_text(page.timestamp)}
+        if options.by == "page" and options.max_tokens is None:
+            yield {"id": str(page.page_id), **facts, "text": join_blocks(blocks)}
+            return
+        whole = [*blocks]
+        runs = [whole]
+        if options.by == "section":
+            runs = [[*own] for _, own in groupby(whole, lambda block: block.section)]
+        if options.max_tokens is not None:
+            runs = [piece for run in runs for piece in cut_blocks(run, options.max_tokens)]
+        kept = [run for run in runs if any(block.kind not in _HEADS for block in run)] or [*runs, []][:1]
+        for number, run in enumerate(kept):
+            section = list(run[-1].section) if run else []
+            yield {"id": f"{page.page_id}-{number}", **facts, "section": section, "text": join_blocks(run)}
+
+    def encoded(self, page: Page) -> tuple[bytes, int]:
+        """What is written of a page, and how many records that is; texts end in blank lines."""
+        if self.options.format == "jsonl":
+            lines = [orjson.dumps(record) + b"\n" for record in self.records(page)]
+            return b"".join(lines), len(lines)
+        if self.options.format == "html":
+            html = HtmlPage(page, self.without, has_links=self.options.has_links).text()
+            return f'<article id="page-{page.page_id}">\n{html}\n</article>\n'.encode(), 1
+        return f"{self._form.text(page)}\n\n\n".encode(), 1
 
 
 def cut_blocks(blocks: Iterable[Block], max_tokens: int) -> Iterator[list[Block]]:
@@ -136,18 +184,6 @@ def _cut_text(text: str, max_tokens: int, *, first_tokens: int) -> Iterator[tupl
     yield text[at:].rstrip() if not at else text[at:].strip(), len(spans) - first
 
 
-def page_bytes(page: Page, options: ExportOptions) -> tuple[bytes, int]:
-    """What is written of a page, and how many records that is; texts end in blank lines."""
-    if options.format == "jsonl":
-        lines = [orjson.dumps(record) + b"\n" for record in page_records(page, options)]
-        return b"".join(lines), len(lines)
-    if options.format == "html":
-        html = HtmlPage(page, has_links=options.has_links).text()
-        return f'<article id="page-{page.page_id}">\n{html}\n</article>\n'.encode(), 1
-    form = PlainText() if options.format == "text" else Markdown(has_links=options.has_links)
-    return f"{form.text(page)}\n\n\n".encode(), 1
-
-
 def export_pages(
     source: KnowledgeSource,
     output: str,
@@ -166,7 +202,7 @@ def export_pages(
     Raises:
         SetupError: a page is not there, or several files are asked for of pages by their names.
     """
-    columns = (*_COLUMNS, "anchors") if options.has_links else _COLUMNS
+    columns, writer = options.columns, PageWriter(options)
     n_files = len(source.manifest.tables["pages"])
     if "*" in base_name(output):
         if titles:
@@ -182,7 +218,7 @@ def export_pages(
         with opened_output(file) as sink:
             held = bytearray(_head(source) if options.format == "html" else b"")
             for page in pages:
-                written, n = page_bytes(page, options)
+                written, n = writer.encoded(page)
                 held += written
                 n_pages, n_records = n_pages + 1, n_records + n
                 if len(held) >= _BLOCK_BYTES:
@@ -193,7 +229,7 @@ def export_pages(
             if options.format == "html":
                 held += b"</body>\n</html>\n"
             n_bytes += sink.write(held)
-    return Exported(n_pages, n_records, n_bytes, tuple(file for file, _ in parts))
+    return Exported(n_pages, n_records, n_bytes, tuple(file for file, _ in parts), writer.without.n_sections)
 
 
 def _named(source: KnowledgeSource, name: str) -> Page:

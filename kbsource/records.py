@@ -6,6 +6,7 @@ All spans are half-open ``[start, end)`` in Unicode code points of the stored el
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -163,27 +164,46 @@ class Page(Row):
         """The texts of the elements, title first, a line each."""
         return "\n".join(element.text for element in self.elements)
 
-    def plain(self) -> str:
-        """The page as text for reading: blank lines between paragraphs, marks of lists, tables and infoboxes."""
-        from kbsource.rendering import PlainText
+    def plain(self, *, without: str | Iterable[str] = ()) -> str:
+        """The running text: paragraphs and headings between blank lines, from the first sentence on, without the title.
 
-        return PlainText().text(self)
+        Needs no column but ``elements``.
 
-    def markdown(self, *, links: bool = False) -> str:
-        """The page as Markdown: headings, lists, tables, infoboxes, and formulas between dollar signs.
+        Args:
+            without: what else is left out: ``headings``, or headings of sections in the wiki's language, as a sequence
+                or with commas (``"references, see also"``). A section goes with its subsections.
+        """
+        from kbsource.rendering import text_form
+
+        return text_form("plain", without).text(self)
+
+    def body(self, *, without: str | Iterable[str] = ()) -> str:
+        """The same with lists, indented lines and tables, rows as ``cell | cell``.
+
+        Args:
+            without: as of ``plain``; ``tables`` and ``lists`` too.
+        """
+        from kbsource.rendering import text_form
+
+        return text_form("body", without).text(self)
+
+    def markdown(self, *, links: bool = False, without: str | Iterable[str] = ()) -> str:
+        """The page as Markdown: title, headings, lists, tables, infoboxes, and formulas between dollar signs.
 
         Args:
             links: lead to the wiki.
+            without: as of ``plain``; ``infoboxes``, ``tables`` and ``lists`` too.
         """
-        from kbsource.rendering import Markdown
+        from kbsource.rendering import text_form
 
-        return Markdown(has_links=links).text(self)
+        return text_form("markdown", without, has_links=links).text(self)
 
-    def html(self, *, links: bool = False) -> str:
-        """The page as HTML, from its title on; ``links`` lead to the wiki."""
+    def html(self, *, links: bool = False, without: str | Iterable[str] = ()) -> str:
+        """The page as HTML, from its title on; arguments as of ``markdown``."""
+        from kbsource.parts import Without
         from kbsource.rendering import HtmlPage
 
-        return HtmlPage(self, has_links=links).text()
+        return HtmlPage(self, Without(without), has_links=links).text()
 
     def to_dict(self) -> dict[str, Any]:
         """The page as JSON values: records as objects, by the names of their columns."""

@@ -5,17 +5,23 @@ from __future__ import annotations
 import re
 import urllib.parse
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from html import escape
 from itertools import groupby
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from kbsource.parts import Without
 from kbsource.records import Anchor, Cell, CellLink, Element, Infobox, Page, Table
 from kbsource.web_addresses import web_address
 
 Links = Sequence[Anchor | CellLink]
+TextForm = Literal["plain", "body", "markdown"]
+_LEFT_OUT: dict[TextForm, tuple[str, ...]] = {
+    "plain": ("infoboxes", "tables", "lists"),
+    "body": ("infoboxes",),
+    "markdown": (),
+}
 _DEEPEST = 8
 """Lists are indented so many times at most."""
 _STYLES = {";": ' class="terms"', ":": ' class="indented"'}
@@ -70,11 +76,16 @@ def _quoted(text: str) -> str:
 
 
 class PlainText:
-    """The text of pages with no other marks than those of lists, and bars between the cells of tables."""
+    """The text of pages without their titles and with no other marks than those of lists, and bars between the cells of
+    tables."""
 
     has_links = False
+    _has_title = False
     _indent = "  "
     _line_end = "; "
+
+    def __init__(self, without: Without) -> None:
+        self.without = without
 
     def text(self, page: Page) -> str:
         """The whole page."""
@@ -82,18 +93,17 @@ class PlainText:
 
     def blocks(self, page: Page) -> Iterator[Block]:
         """The blocks of a page in order; what has no text is left out. Tables stand behind the element they follow."""
-        boxes: dict[int, list[tuple[str, Iterator[str]]]] = defaultdict(list)
-        for infobox in page.infoboxes:
-            boxes[infobox.element].append(("infobox", self._infobox(infobox, page.url)))
-        for table in page.tables:
-            boxes[table.element].append(("table", self._table(table, page.url)))
+        numbers, boxes = self.without.parts(page)
         links: dict[int, Links] = {}
+        base = ""
         if self.has_links:
             links = {number: [*own] for number, own in groupby(page.anchors, lambda anchor: anchor.element)}
+            base = page.url
         depth = 0
-        for number, element in enumerate(page.elements):
-            if element.text.strip():
-                text = self._inline(element.text, links.get(number, ()), page.url)
+        for number in numbers:
+            element = page.elements[number]
+            if element.text.strip() and (self._has_title or element.kind != "title"):
+                text = self._inline(element.text, links.get(number, ()), base)
                 kind = element.kind
                 if kind == "list_item":
                     before, depth = depth, max(min(element.level, depth + 1, _DEEPEST), 1)
@@ -104,8 +114,13 @@ class PlainText:
                     depth = 0
                     text = self._paragraph(text) if kind == "paragraph" else self._heading(element, text)
                 yield Block(kind, element.section, text)
-            for kind, lines in boxes.get(number, ()):
+            for _, box in boxes.get(number, ()):
                 depth = 0
+                kind, lines = (
+                    ("table", self._table(box, base))
+                    if isinstance(box, Table)
+                    else ("infobox", self._infobox(box, base))
+                )
                 if rows := "\n".join(lines):
                     yield Block(kind, element.section, rows)
 
@@ -147,6 +162,16 @@ class PlainText:
             yield f"{self._cell(field.name, (), base)}: {self._cell(field.text, field.links, base)}"
 
 
+def text_form(form: TextForm, without: str | Iterable[str], *, has_links: bool = False) -> PlainText:
+    """What writes pages in a form; ``without`` as of ``Page.plain``.
+
+    Raises:
+        SetupError: ``without`` is a text that cannot be split.
+    """
+    parts = Without(without, kinds=_LEFT_OUT[form])
+    return Markdown(parts, has_links=has_links) if form == "markdown" else PlainText(parts)
+
+
 # A formula, whose dollars stand at its text, the second before no digit (as Pandoc knows them); else what CommonMark or
 # HTML would take for a mark.
 _MARKS = re.compile(r"(\$(?! )[^$\n]+(?<! )\$(?!\d))|[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w{1,32};)")
@@ -159,10 +184,12 @@ _IN_FORMULA = re.compile(r"<(?=[A-Za-z/!?])")
 class Markdown(PlainText):
     """Pages as CommonMark with GitHub's tables; what their text has of marks is escaped."""
 
+    _has_title = True
     _indent = "    "
     _line_end = "<br>"
 
-    def __init__(self, *, has_links: bool = False) -> None:
+    def __init__(self, without: Without, *, has_links: bool = False) -> None:
+        super().__init__(without)
         self.has_links = has_links
 
     def _inline(self, text: str, links: Links, base: str, marks: re.Pattern[str] = _MARKS) -> str:
@@ -255,22 +282,18 @@ class HtmlPage:
     """A page as HTML. A view overrides how texts, links, headings and tables are written.
 
     Args:
+        without: what is left out; nothing by default.
         has_links: links lead to the wiki.
     """
 
-    def __init__(self, page: Page, *, has_links: bool = False) -> None:
+    def __init__(self, page: Page, without: Without | None = None, *, has_links: bool = False) -> None:
         self.page, self.has_links = page, has_links
         self._anchor_elements = [anchor.element for anchor in page.anchors] if has_links else []
-        self._tables: dict[int, list[tuple[int, Table]]] = defaultdict(list)
-        for number, table in enumerate(page.tables):
-            self._tables[table.element].append((number, table))
-        self._infoboxes: dict[int, list[Infobox]] = defaultdict(list)
-        for infobox in page.infoboxes:
-            self._infoboxes[infobox.element].append(infobox)
+        self._numbers, self._boxes = (without or Without()).parts(page)
 
     def text(self) -> str:
         """The whole page."""
-        pieces = (ElementPiece(number, 0, len(element.text)) for number, element in enumerate(self.page.elements))
+        pieces = (ElementPiece(number, 0, len(self.page.elements[number].text)) for number in self._numbers)
         return "\n".join(self.blocks(pieces))
 
     def blocks(self, pieces: Iterable[ElementPiece]) -> Iterator[str]:
@@ -284,10 +307,10 @@ class HtmlPage:
             else:
                 yield from _leave_lists(lists, 0)
                 yield self._text("p", piece) if element.kind == "paragraph" else self._heading(piece)
-            if piece.end == len(element.text) and (piece.element in self._tables or piece.element in self._infoboxes):
+            if piece.end == len(element.text) and piece.element in self._boxes:
                 yield from _leave_lists(lists, 0)
-                yield from map(self._infobox, self._infoboxes.get(piece.element, ()))
-                yield from (self._table(number, table) for number, table in self._tables.get(piece.element, ()))
+                for number, box in self._boxes[piece.element]:
+                    yield self._table(number, box) if isinstance(box, Table) else self._infobox(box)
         yield from _leave_lists(lists, 0)
 
     def anchors(self, piece: ElementPiece) -> list[Anchor]:

@@ -68,7 +68,14 @@ class Summary:
             named = fault if isinstance(fault, str) else f"{fault.file}, {fault.detail} ({fault.reason})"
             print(told(named), file=sys.stderr)
         if self.next and not as_json:
-            print_text(f"Next: {styled(self.next, 'bold')}")
+            # Never cut, whatever blanks are in a path.
+            print(f"{next_words(self.next)}: {styled(self.next, 'bold')}")
+
+
+PLACEHOLDERS = frozenset(
+    ("ANSWERS", "DIR", "FILE", "GOLD", "ITEMS", "JUDGEMENTS", "MODEL", "OTHER", "OWNER/NAME", "PREDICTIONS", "SECOND")
+)
+"""What stands in a command line for a name that only the reader knows."""
 
 
 def command_line(*words: str) -> str:
@@ -78,6 +85,26 @@ def command_line(*words: str) -> str:
     "kbsource show releases/wiki 'Alan Turing'"
     """
     return shlex.join(("kbsource", *words))
+
+
+def show_line(release: str, title: str) -> str:
+    """The command that shows a page, whose title may look like an option.
+
+    >>> show_line("releases/wiki", "-30-")
+    'kbsource show releases/wiki -- -30-'
+    """
+    return command_line("show", release, *(("--",) if title.startswith("-") else ()), title)
+
+
+def next_words(line: str) -> str:
+    """The words before a command line that comes next: whether it works as it is, or what is to be filled in.
+
+    >>> next_words("kbsource info releases/wiki"), next_words("kbsource trec PREDICTIONS --output FILE")
+    ('Next', 'Next, with names of yours for PREDICTIONS and FILE')
+    """
+    words = [one for word in shlex.split(line) for one in (word, word.rpartition("/")[2])]
+    wanted = dict.fromkeys(word for word in words if word in PLACEHOLDERS)
+    return f"Next, with names of yours for {' and '.join(wanted)}" if wanted else "Next"
 
 
 _CELLS = re.compile(r"\S {2,}\S")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Folder, base_name
+from kbsource.files import Folder, base_name, is_local
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import ListingManifest
 from mapping.decide import with_outcome
@@ -30,7 +30,7 @@ from mapping.write.kind import ALIGNMENT
 from pipelines.commands.dumps import Run
 from pipelines.options import CheckSourcesOptions, RunOptions
 from pipelines.progress import Progress
-from pipelines.terminal import Row, Summary, command_line, facts_table, text_width
+from pipelines.terminal import Row, Summary, command_line, facts_table, show_line, text_width
 
 if TYPE_CHECKING:
     from mapping.entail.model import CrossEncoder
@@ -130,7 +130,7 @@ def locate(
         alignment = _settled(locator, keys[0], evidence, threshold)
     return Summary(
         text=alignment_text(alignment, unit="paragraph" if numbering == "kilt" else "element"),
-        next="" if alignment.title is None else command_line("show", release, alignment.title),
+        next="" if alignment.title is None else show_line(release, alignment.title),
         values=_as_json(alignment),
         is_ok=alignment.outcome in ("exact", "near", "sentence", "page_only"),
     )
@@ -333,9 +333,9 @@ def nli(
     from mapping.entail.model import open_model
 
     if export_onnx is not None:
-        return Summary(
-            text=str(export(model, export_onnx)), next=f"kbsource nli --model {export_onnx} --backend onnx …"
-        )
+        pair = ("--premise", "It rises in Lake Miravel.", "--hypothesis", "It rises in a lake.")
+        again = command_line("nli", "--model", export_onnx, "--backend", "onnx", *pair)
+        return Summary(text=str(export(model, export_onnx)), next=again)
     if input is not None:
         if premise is not None or hypothesis is not None:
             raise SetupError("--input FILE has the pairs; leave --premise and --hypothesis out.")
@@ -367,8 +367,16 @@ def check_sources(options: Annotated[CheckSourcesOptions, FLAT], *, run: Run = R
     return Summary(
         rows=[("uses of references", counts.total()), *((f"  {label}", n) for label, n in sorted(counts.items()))],
         values={"output": options.output, "uses": counts.total(), **counts},
-        next=f"duckdb -c \"from '{options.output}' order by entailment\"",
+        next=sorted_verdicts(options.output) if is_local(options.output) else "",
     )
+
+
+def sorted_verdicts(path: str) -> str:
+    """Returns the command line that shows the verdicts of a file, those that the model doubts most first."""
+    from kbsource.runtime.database import quoted
+
+    query = f"from {quoted(path)} order by entailment"
+    return shlex.join(("python", "-c", f"import duckdb; print(duckdb.sql({query!r}))"))
 
 
 def _judged(path: str, model: CrossEncoder, faults: list[str]) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from kbsource.errors import counted
+from kbsource.files import base_name
 from kbsource.release.manifest import FileEntry
 from kbsource.release.pages.kind import fallback_remarks
 from mapping.options import FLAT, Files
@@ -30,6 +30,15 @@ _REMEDIES = {
 }
 """What to do, with the options of the commands, by code of the finding."""
 _STYLES: dict[str, Style] = {"error": "red", "warning": "yellow", "info": "bold"}
+
+
+def _release_name(dump: str) -> str:
+    """What a release of a dump is called: wiki and date where the file's name has them.
+
+    >>> _release_name("dumps/enwiki-20261001-pages-articles1.xml-p1p41242.bz2"), _release_name("wiki.xml.gz")
+    ('enwiki-20261001', 'wiki')
+    """
+    return base_name(dump).partition("-pages-")[0].partition(".")[0] or "wiki"
 
 
 def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bool = False) -> Summary:
@@ -73,7 +82,7 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
     return Summary(
         title=f"{verdict}: {', '.join(counted(n, name) for name, n in shown.items())}.",
         text="\n".join(lines),
-        next="" if n_errors else f"kbsource build {shlex.join(dump)} --output releases/NAME",
+        next="" if n_errors else command_line("build", *dump, "--output", f"releases/{_release_name(dump[0])}"),
         values={
             "ok": not report.has_errors,
             "files": files,

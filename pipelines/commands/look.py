@@ -32,7 +32,7 @@ from mapping.options import (
 )
 from pipelines.extras import missing_extra
 from pipelines.progress import Done, Progress, size
-from pipelines.terminal import Row, Summary, command_line, facts_table, styled, table_text, text_width
+from pipelines.terminal import Row, Summary, command_line, facts_table, show_line, styled, table_text, text_width
 
 if TYPE_CHECKING:
     from kbsource.lookup import Found
@@ -638,7 +638,7 @@ def templates(release: Release, /, *, limit: AtLeast1 = 50, all: bool = False) -
     return Summary(
         text=f"{table_text(outcomes, right=range(1, 5))}\n\n{table_text(losing, right=range(3))}",
         values={"by_outcome": [{"outcome": outcome, **own} for outcome, own in sums], "templates": worst},
-        next=command_line("show", release, worst[0]["example_title"]) if worst else command_line("inspect", release),
+        next=show_line(release, worst[0]["example_title"]) if worst else command_line("inspect", release),
     )
 
 

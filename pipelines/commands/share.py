@@ -7,19 +7,53 @@ import datetime
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
 from kbsource.errors import SetupError, counted
 from kbsource.files import absolute
-from mapping.options import LARGEST, FolderPath, Like, NewFileOrPipe, Release, Title, check_ending, ending_of
+from kbsource.parts import KINDS, split_names
+from mapping.options import (
+    LARGEST,
+    LONGEST_NAME,
+    FolderPath,
+    Like,
+    NewFileOrPipe,
+    Release,
+    Short,
+    Title,
+    check_ending,
+    ending_of,
+)
 from mapping.publish.subject import LICENCES, rights_of
 from pipelines.progress import Progress, size
-from pipelines.terminal import Summary, command_line, table_text
+from pipelines.terminal import Summary, command_line, nearest, table_text
 
 AtLeast8 = Annotated[int, Parameter(metavar="N", validator=Number(gte=8, lte=LARGEST))]
+
+
+def _part_names(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
+    """The names of parts of pages in lists with commas.
+
+    Raises:
+        ValueError: a list cannot be split, or has no name in it.
+    """
+    try:
+        names = tuple(name for token in tokens for name in split_names(token.value))
+    except SetupError as error:
+        raise ValueError(str(error)) from error
+    if not names:
+        raise ValueError(f"It has no name in it: give {', '.join(KINDS)}, or headings of sections.")
+    return names
+
+
+PartNames = Annotated[
+    tuple[str, ...],
+    Parameter(metavar="A,B", converter=_part_names, n_tokens=1, accepts_keys=False, validator=Short(LONGEST_NAME)),
+]
 
 
 def _day(type_: Any, day: str | None) -> None:
@@ -83,11 +117,13 @@ def publish(
             day=date,
             on_progress=see,
         )
+    upload = shlex.join(("hf", "upload", repo_id or "OWNER/NAME", output, "--repo-type", "dataset"))
+    notes = [right.note for right in rights_of(subject) if right.note]
     return Summary(
-        text="\n".join(right.note for right in rights_of(subject) if right.note),
+        text="\n".join((*notes, f"The command hf of huggingface_hub uploads it: {upload}")),
         title=f"{output}: {subject.title}, ready to be uploaded.",
         values={"output": output, "title": subject.title},
-        next=shlex.join(("hf", "upload", repo_id or "OWNER/NAME", output, "--repo-type", "dataset")),
+        next=command_line("verify", output),
     )
 
 
@@ -132,17 +168,19 @@ def export(
     pages: Annotated[tuple[Title, ...], Parameter(metavar="PAGE")] = (),
     /,
     *,
-    output: NewFileOrPipe,
+    output: NewFileOrPipe = "-",
     format: Literal["text", "markdown", "html", "jsonl"] | None = None,
+    text: Literal["plain", "body", "markdown"] | None = None,
+    without: PartNames = (),
     links: bool = False,
     by: Literal["page", "section"] = "page",
     max_tokens: AtLeast8 | None = None,
 ) -> Summary:
     """Write the pages of a release as text, Markdown, HTML or JSON Lines.
 
-    Writes each page in one piece: headings, lists, tables, infoboxes, formulas as TeX between dollar signs. JSON Lines
-    have a page, a section, or a piece of at most so many tokens a line, with id, title, address, item, revision and
-    time, and the text as Markdown. Memory stays flat.
+    Writes each page in one piece, formulas as TeX between dollar signs. A line of JSON has id, url, title and text, as
+    loaders of Wikipedia text expect; with Markdown also item, revision and time. It holds a page, a section, or a piece
+    of at most so many tokens. Memory stays flat.
 
     Args:
         release: folder of a release of pages.
@@ -150,14 +188,20 @@ def export(
         output: file, which appears when it is complete, compressed if its name ends in .gz, .zst or .bz2. A * in its
             name is the number of a file of pages, and there is one for each. - for the standard output.
         format: by default as the output is called (.txt, .md, .html, .jsonl), else text.
-        links: links to the wiki, in all but text.
+        text: of text and JSON Lines. plain: paragraphs and headings, from the first sentence on (default of text).
+            body: lists, indented lines and tables too. markdown: the title and infoboxes too (default of JSON Lines).
+        without: parts to leave out: infoboxes, tables, lists, headings, or sections by their headings in the wiki's
+            language, as "references, see also, external links". Case does not matter; a section goes with its
+            subsections. A heading with a comma stands in double quotes of its own.
+        links: links to the wiki, in HTML and Markdown, also that of JSON Lines.
         by: what a line of JSON Lines is.
         max_tokens: cut what a line is into pieces of so many words and signs at most, behind paragraphs where that can
             be, else sentences.
 
     Examples:
-        kbsource export releases/enwiki-20261001 --output 'enwiki/part-*.jsonl.zst'
-        kbsource export releases/enwiki-20261001 'Alan Turing' --format markdown --links --output -
+        kbsource export releases/enwiki-20261001 --text plain --output 'enwiki/part-*.jsonl.zst'
+        kbsource export releases/enwiki-20261001 --without 'references, see also, external links' --output enwiki.txt
+        kbsource export releases/enwiki-20261001 'Alan Turing' --format markdown --links
         kbsource export releases/enwiki-20261001 --by section --max-tokens 400 --output s3://lake/enwiki.jsonl.gz
     """
     from kbsource.export import COMPRESSIONS, ExportOptions, export_pages
@@ -168,16 +212,27 @@ def export(
     known: dict[str, Any] = {name: name for name in ("text", "markdown", "html", "jsonl")}
     form = format or known.get(ending_of(output, COMPRESSIONS), "text")
     check_ending("--output", output, form, fitting=[form], compressions=COMPRESSIONS)
-    options = ExportOptions(form, has_links=links, by=by, max_tokens=max_tokens)
+    options = ExportOptions(form, text=text, without=without, has_links=links, by=by, max_tokens=max_tokens)
     with KnowledgeSource.open(release) as source, Progress().counting("export", "pages") as see:
         made = export_pages(source, output, options, titles=pages, on_progress=see)
     where = "the standard output" if (is_piped := output in ("-", "/dev/stdout")) else output
     said = f"{counted(made.n_pages, 'pages')} written to {where}, {counted(made.n_records, 'records')}."
     if is_piped:
         sys.stderr.write(f"{said}\n")
+    for name in (name for name, n in made.n_sections.items() if not n):
+        sys.stderr.write(
+            f"kbsource export: warning: --without {shlex.quote(name)}: 0 sections left out; no page that was written "
+            f"has this heading.{nearest(name, KINDS)}\n"
+        )
+    if is_piped:
         return Summary()
-    values = {"output": list(made.files), "pages": made.n_pages, "records": made.n_records, "bytes": made.n_bytes}
-    return Summary(said, values=values, next=command_line("inspect", release))
+    counts = {"pages": made.n_pages, "records": made.n_records, "bytes": made.n_bytes}
+    return Summary(
+        said,
+        rows=[(f"sections left out: {name}", n) for name, n in made.n_sections.items()],
+        values={"output": list(made.files), **counts, "sections_left_out": made.n_sections},
+        next=command_line("inspect", release),
+    )
 
 
 def export_kilt(release: Release, /, *, output: NewFileOrPipe) -> Summary:

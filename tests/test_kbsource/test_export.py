@@ -15,9 +15,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kbsource.errors import SetupError
-from kbsource.export import ExportOptions, cut_blocks, export_pages, n_tokens, page_records
+from kbsource.export import ExportOptions, PageWriter, cut_blocks, export_pages, n_tokens
 from kbsource.files import Folder
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import instant_text
@@ -46,6 +47,50 @@ def test_text_and_markdown_are_those_of_the_pages(source: KnowledgeSource, tmp_p
     assert exported(source, tmp_path / "a").decode() == "".join(f"{page.plain()}\n\n\n" for page in pages)
     markdown = exported(source, tmp_path / "b", format="markdown", has_links=True).decode()
     assert markdown == "".join(f"{page.markdown(links=True)}\n\n\n" for page in pages)
+
+
+def test_lines_of_plain_text_have_what_loaders_expect(source: KnowledgeSource, tmp_path: Path) -> None:
+    pages = list(source)
+    for form in ("plain", "body"):
+        lines = exported(source, tmp_path / form, format="jsonl", text=form, without=("section 3",)).splitlines()
+        assert [json.loads(line) for line in lines] == [
+            {
+                "id": str(page.page_id),
+                "url": page.url,
+                "title": page.title,
+                "text": getattr(page, form)(without="section 3"),
+            }
+            for page in pages
+        ]
+    by_section = list(PageWriter(ExportOptions("jsonl", text="body", by="section")).records(pages[0]))
+    assert {tuple(record) for record in by_section} == {("id", "url", "title", "section", "text")}
+    assert "\n\n".join(record["text"] for record in by_section) == pages[0].body()
+
+
+def test_every_option_writes_what_the_page_gives_in_python(source: KnowledgeSource, tmp_path: Path) -> None:
+    without, pages = ("tables", "Lists and <B>"), list(source)
+    text = exported(source, tmp_path / "a", text="body", without=without).decode()
+    assert text == "".join(f"{page.body(without=without)}\n\n\n" for page in pages)
+    markdown = exported(source, tmp_path / "b", format="markdown", has_links=True, without=without).decode()
+    assert markdown == "".join(f"{page.markdown(links=True, without=without)}\n\n\n" for page in pages)
+    html = exported(source, tmp_path / "c", format="html", without=without).decode()
+    assert [page for page in pages if page.html(without=without) not in html] == []
+    records = exported(source, tmp_path / "d", format="jsonl", without=without).splitlines()
+    assert [json.loads(line)["text"] for line in records] == [page.markdown(without=without) for page in pages]
+
+
+def test_sections_that_are_left_out_are_counted(source: KnowledgeSource, tmp_path: Path) -> None:
+    options = ExportOptions("jsonl", text="plain", without=("SECTION 3", "tables", "Nowhere"))
+    made = export_pages(source, str(tmp_path / "a-*"), options)
+    assert made.n_sections == {"SECTION 3": 60, "Nowhere": 0}
+
+
+def test_a_page_of_lists_alone_has_a_line_of_no_text(source: KnowledgeSource) -> None:
+    page = next(iter(source))
+    lists = replace(page, elements=(page.elements[0], *page.elements[-4:]), anchors=())
+    for options in ({}, {"by": "section"}, {"max_tokens": 50}, {"by": "section", "max_tokens": 50}):
+        writer = PageWriter(ExportOptions("jsonl", text="plain", **options))  # type: ignore[arg-type]
+        assert [record["text"] for record in writer.records(lists)] == [""]
 
 
 def test_html_is_one_document(source: KnowledgeSource, tmp_path: Path) -> None:
@@ -93,7 +138,7 @@ def test_pages_by_their_names(source: KnowledgeSource, tmp_path: Path, monkeypat
 
 def test_sections_have_their_path_and_together_all_of_the_page(source: KnowledgeSource) -> None:
     page = next(iter(source))
-    records = list(page_records(page, ExportOptions("jsonl", by="section")))
+    records = list(PageWriter(ExportOptions("jsonl", by="section")).records(page))
     assert [record["section"] for record in records] == [[], ["Section 3"], ["Lists and <b>"]]
     assert "\n\n".join(record["text"] for record in records) == page.markdown()
     assert [record["id"] for record in records][:2] == ["1-0", "1-1"]
@@ -136,6 +181,10 @@ def test_pieces_end_behind_sentences_and_headings_stay_with_their_text() -> None
         ({"format": "markdown", "by": "section"}, "give --format jsonl"),
         ({"max_tokens": 100}, "give --format jsonl"),
         ({"has_links": True}, "plain text has no links"),
+        ({"format": "jsonl", "text": "body", "has_links": True}, "plain text has no links"),
+        ({"format": "html", "text": "plain"}, "--text is for --format text and jsonl, not html"),
+        ({"format": "markdown", "text": "markdown"}, "--text is for --format text and jsonl, not markdown"),
+        ({"format": "text", "text": "markdown"}, "give --format markdown"),
     ],
 )
 def test_what_a_format_does_not_have_is_refused(options: Any, message: str) -> None:

@@ -192,7 +192,10 @@ def test_rounds_go_on_until_the_number_of_questions_is_reached(
     said = [{"task_id": one, "verdict": INCORRECT if one in bad else CORRECT} for one in shown]
     argv = ["--verdicts", _lines(tmp_path / "said.jsonl", said), "--output", str(tmp_path / "first")]
     assert main(["qampari-tasks", "apply", release, tasks, *argv]) == 0
-    assert f"Next: kbsource qampari-tasks export {tmp_path / 'first'} --not-in {tasks}" in capsys.readouterr().out
+    assert (
+        f"Next, with names of yours for DIR: kbsource qampari-tasks export {tmp_path / 'first'} --not-in {tasks}"
+        in capsys.readouterr().out
+    )
 
     argv = [str(tmp_path / "first"), "--not-in", tasks, "--output", str(tmp_path / "more"), "--wrong-share", "0.2"]
     assert main(["qampari-tasks", "export", *argv]) == 0

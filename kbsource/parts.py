@@ -1,0 +1,134 @@
+"""Parts of a page that a text can do without: infoboxes, tables, lists, headings, and sections by their headings."""
+
+from __future__ import annotations
+
+import csv
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import starmap
+from typing import NamedTuple
+from unicodedata import normalize
+
+from kbsource.errors import SetupError
+from kbsource.records import Element, Infobox, Page, Table
+
+KINDS = ("infoboxes", "tables", "lists", "headings")
+_ELEMENT_KINDS = {"lists": "list_item", "headings": "heading"}
+_NO_HEADING = 1 << 8
+"""Above the level of any heading."""
+
+
+class Box(NamedTuple):
+    """An infobox or a table of a page, by its number among those of its kind."""
+
+    number: int
+    content: Infobox | Table
+
+
+class Parts(NamedTuple):
+    """The parts of a page that are shown."""
+
+    elements: Sequence[int]  #: numbers of elements in order
+    boxes: dict[int, list[Box]]  #: number of the element that they follow -> infoboxes and tables in order
+
+
+class Without:
+    """Selects what a text shows of pages, and counts the sections that it leaves out.
+
+    A section goes with its subsections and everything in them. As soon as anything is left out, so are headings with
+    nothing below them. A table or infobox whose element is left out by its kind follows the element before.
+
+    Args:
+        names: of ``KINDS``, or headings of sections in the wiki's language. Case and spaces do not matter. A text is
+            split at its commas, see ``split_names``.
+        kinds: further ones of ``KINDS``.
+
+    Raises:
+        SetupError: a text cannot be split.
+    """
+
+    def __init__(self, names: str | Iterable[str] = (), *, kinds: Iterable[str] = ()) -> None:
+        given = split_names(names) if isinstance(names, str) else names
+        folded = {_folded(name): name for name in (*given, *kinds) if name.strip()}
+        self._has_infoboxes, self._has_tables = "infoboxes" not in folded, "tables" not in folded
+        self._element_kinds = frozenset(kind for name, kind in _ELEMENT_KINDS.items() if name in folded)
+        self._is_whole = not folded
+        self._names = {key: name for key, name in folded.items() if key not in KINDS}
+        self.n_sections = dict.fromkeys(self._names.values(), 0)
+        """Sections that were left out so far, by name as given."""
+
+    def parts(self, page: Page) -> Parts:
+        """Returns the parts of a page that are shown; the title is always one of them."""
+        infoboxes: Sequence[Infobox] = page.infoboxes if self._has_infoboxes else ()
+        tables: Sequence[Table] = page.tables if self._has_tables else ()
+        boxes: dict[int, list[Box]] = {}
+        for box in (*starmap(Box, enumerate(infoboxes)), *starmap(Box, enumerate(tables))):
+            boxes.setdefault(box.content.element, []).append(box)
+        if self._is_whole:
+            return Parts(range(len(page.elements)), boxes)
+        outside = self._outside_sections(page.elements) if self._names else range(len(page.elements))
+        shown = self._shown(page.elements, outside, boxes)
+        if not boxes:
+            return Parts(shown, boxes)
+        moved: dict[int, list[Box]] = {}
+        inside = set(outside)
+        for number in sorted(boxes):
+            if number in inside and (at := bisect_right(shown, number)):
+                moved.setdefault(shown[at - 1], []).extend(boxes[number])
+        return Parts(shown, moved)
+
+    def _outside_sections(self, elements: Sequence[Element]) -> Sequence[int]:
+        """The numbers of the elements that are in none of the sections by name; counts these sections."""
+        outside: list[int] = []
+        section: tuple[str, ...] = ()
+        is_out = False
+        for number, element in enumerate(elements):
+            if element.kind == "heading" and (name := self._names.get(_folded(element.text))) is not None:
+                self.n_sections[name] += 1
+            if element.section != section:
+                section = element.section
+                is_out = any(_folded(heading) in self._names for heading in section)
+            if not is_out:
+                outside.append(number)
+        return outside
+
+    def _shown(self, elements: Sequence[Element], numbers: Sequence[int], boxes: dict[int, list[Box]]) -> list[int]:
+        """Those of the numbers whose elements are shown: of no kind that is left out, and no heading above nothing."""
+        shown: list[int] = []
+        outermost = 0  # the outermost level of the headings before the next text; 0 where none follows
+        for number in reversed(numbers):
+            kind = elements[number].kind
+            is_shown = kind not in self._element_kinds
+            if number in boxes or (is_shown and kind in ("paragraph", "list_item") and elements[number].text.strip()):
+                outermost = _NO_HEADING
+            if is_shown and kind == "heading":
+                level = elements[number].level
+                is_shown, outermost = level < outermost, min(level, outermost)
+            if is_shown:
+                shown.append(number)
+        shown.reverse()
+        return shown
+
+
+def split_names(text: str) -> list[str]:
+    """Returns the names of a list with commas; a name that holds one stands between double quotes.
+
+    >>> split_names('lists, "Honours, awards and legacy", see also')
+    ['lists', 'Honours, awards and legacy', 'see also']
+
+    Raises:
+        SetupError: a quote is not closed, or stands in the middle of a name.
+    """
+    try:
+        (names,) = csv.reader([text], skipinitialspace=True, strict=True)
+    except (csv.Error, ValueError) as error:
+        raise SetupError(
+            f"{text!r} is no list of names: put commas between names, and a name that holds a comma in double quotes "
+            f"({error})."
+        ) from error
+    return [name.strip() for name in names if name.strip()]
+
+
+def _folded(name: str) -> str:
+    """A heading without regard to case, spaces, and how its accents are written."""
+    return normalize("NFC", " ".join(normalize("NFC", name).casefold().split()))
