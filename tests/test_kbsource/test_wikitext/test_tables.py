@@ -51,6 +51,11 @@ def test_cells(wikitext: str, expected: list[list[list[str]]]) -> None:
     assert [texts(table) for table in parse(wikitext).tables] == expected
 
 
+def test_names_of_attributes_are_ascii() -> None:
+    [table] = parse("{|\n| colspan=2 row\u017fpan=3 | a\n|}").tables
+    assert [(cell.content.text, cell.colspan, cell.rowspan) for row in table.rows for cell in row] == [("a", 2, 1)]
+
+
 def test_a_second_caption_is_a_line_of_the_first() -> None:
     (table,) = parse('{|\n|+ style="x"| a\n|+ b\nc\n| d\n|}').tables
     assert table.caption == "a\nb\nc"
