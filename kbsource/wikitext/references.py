@@ -25,12 +25,15 @@ from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.markers import (
     CUT,
     DIGITS,
+    EQUALS,
     HEADING,
     NUMBERED,
+    PIPE,
     PLACE,
     has_numbers,
     mark_numbers,
     number_mark,
+    unmark_separators,
     without_marks,
     without_numbers,
 )
@@ -43,12 +46,15 @@ from kbsource.wikitext.reference_texts import (
     full_keys,
     pages_of,
 )
+from kbsource.wikitext.templates import split_at_pipes
 from kbsource.wikitext.walk import Link
 
 # Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39; what they mean, https://www.mediawiki.org/wiki/Help:Cite.
 _ATTRIBUTE = re.compile(r"""(?<!\w)(\w++)\s*+=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'=<>`]+))""")
 _BLANKS = re.compile(r"[^\S\n]*(\S?)")
 _IN_ORDER = re.compile(f"({NUMBERED.pattern})|{PLACE}(I[0-9]+)")
+_BOX = re.compile(f"\n?{PLACE}(I[0-9]+)\n?")  # with the newlines that are the place's own
+_PLAIN_LINK = re.compile(r"\[\[[^\[\]]*\]\]")
 # Source: Module:Efn and Template:Notelist of English Wikipedia, which others took over by name.
 _NO_TARGET = Target("page", 0, "", None, False)
 _DIGITS = frozenset(DIGITS)
@@ -123,6 +129,7 @@ class References:
         self.counts: Counter[str] = Counter()
         #: notes in an infobox, by its place (``I0``), and those that stand by themselves behind it or a table (``T3``)
         self.boxes: dict[str, list[int]] = {}
+        self._infoboxes: dict[str, str] = {}  # what stands between their braces, by their places
         self.places: dict[int, Place] = {}  #: by note; those without stand in no text, table or infobox
         self.above: dict[Place, int] = {}  #: the element before a table or an infobox
         self._below_headings: set[int] = set()  # notes on a line of their own below a heading
@@ -186,7 +193,7 @@ class References:
             return "".join([CUT + number_mark(number) for number in numbers])
         markup = self._written(f"{{{{{inner}}}}}")
         written = "" if is_shown else markup  # a text around it has what it shows already
-        if level and kind in ("note", "short", "short_text"):
+        if level := level - (kind not in ("note", "short", "short_text")):  # others pass on what is in them
             self._levels[len(self._notes)] = level
         if kind == "reuse":
             self.counts["by_template"] += len(template.filled())
@@ -217,12 +224,33 @@ class References:
         return self._add(Note(kind, written, markup, template=template, detail=mark or None))
 
     def _written(self, text: str) -> str:
-        """A text with the notes in it as they were written."""
+        """A text with the notes and infoboxes in it as they were written."""
+        text = _with_separators(text)
+        if PLACE in text:
+            text = self._with_boxes(text, set())
         if has_numbers(text):
             written = {number_mark(number): self._notes[number].markup for number in mark_numbers(text)}
             # Each once: a template may show its argument many times, and the next one that many times again.
             text = NUMBERED.sub(lambda found: written.pop(found[0], ""), text)
         return without_marks(text)
+
+    def _with_boxes(self, text: str, written: set[str]) -> str:
+        """A text with the infoboxes in it, each once, as those in ``written`` are already."""
+
+        def write(found: re.Match[str]) -> str:
+            place = found[1]
+            if place in written or place not in self._infoboxes:
+                return ""
+            written.add(place)
+            return f"{{{{{self._with_boxes(_with_separators(self._infoboxes[place]), written)}}}}}"
+
+        return _BOX.sub(write, text)
+
+    def add_box(self, place: str, inner: str) -> None:
+        """Takes an infobox by its place (``I0``) and what stands between its braces."""
+        self._infoboxes[place] = inner
+        if has_numbers(inner):
+            self.boxes[place] = mark_numbers(inner)
 
     def hide(self, text: str) -> None:
         """Takes away the places of the notes in a text that is not shown; their order stays."""
@@ -536,6 +564,18 @@ def _plain(template: Template) -> Template:
 
     named = {key: plain(value) for key, value in template.named.items()}
     return template._replace(positional=tuple(map(plain, template.positional)), named=named)
+
+
+def _with_separators(inner: str) -> str:
+    """A use of a template whose pipes and equals signs that came out of others separate no arguments, as wikitext."""
+    if PIPE not in inner and EQUALS not in inner:
+        return inner
+    parts: list[str] = []
+    for part in split_at_pipes(inner):
+        part = _PLAIN_LINK.sub(lambda link: unmark_separators(link[0]), part).replace(PIPE, "{{!}}")
+        is_named = "=" in part.partition(EQUALS)[0]
+        parts.append(part.replace(EQUALS, "=" if is_named else "{{=}}"))
+    return "|".join(parts)
 
 
 def _each_once(text: str) -> tuple[int, ...]:

@@ -97,6 +97,27 @@ def test_infobox_fields_are_text_with_links() -> None:
     assert [element.text for element in parsed.elements[1:]] == ["Text."]
 
 
+@pytest.mark.parametrize(
+    ("wikitext", "text"),
+    [
+        ("a {{lc:{{Infobox|b=c}}}} d", "a d"),
+        ("a {{urlencode:{{Infobox|b=c}}}} d", "a d"),
+        ("a {{#sub:{{Infobox|b=c}}|0|2}} d", "a d"),
+        ("a {{ISSN|{{Infobox|b=c}}}}5", "a ISSN 5"),
+    ],
+)
+def test_what_functions_make_of_the_place_of_an_infobox_is_no_text(wikitext: str, text: str) -> None:
+    parsed = parse(wikitext)
+    assert [element.text for element in parsed.elements[1:]] == [text]
+    assert [infobox.fields[0][0] for infobox in parsed.infoboxes] == ["b"]
+
+
+def test_no_name_or_example_of_lost_text_holds_the_place_of_an_infobox() -> None:
+    parsed = parse("{{Infobox|{{Infobox|b=c}}=d}} {{zzz none|e {{Infobox|f=g}}}}")
+    assert [infobox.fields[0][0] for infobox in parsed.infoboxes] == ["b", "", "f"]
+    assert parsed.lost["Zzz none", "unknown"] == (1, "{{zzz none|e}}")
+
+
 def test_lines_of_an_infobox_value_stay_apart() -> None:
     parsed = parse("{{Infobox x|a=[[A]] (R)<br>[[B|b<BR />b]] (D) <br /> '''c<br>d'''<br>#12<br>{{nowrap|e f}}\n}}")
     ((_, value),) = parsed.infoboxes[0].fields
