@@ -64,7 +64,7 @@ _NAMES = ("name", "n", "nom", "nombre", "nome", "naam", "navn", "namn", "nazwa",
 _GROUP_NAMES = ("group", "grp", "groupe", "grupo", "gruppo", "groep", "gruppe", "grupp", "grupa", "группа", "група")
 _CONTENTS = ("text", "content", "texte", "texto", "testo", "tekst", "inhalt", "contenu", "contenido", "текст", "note")
 MAX_NESTED = 8
-"""Notes within notes: one around more makes none."""
+"""Templates that make notes, lists, citations or marks of doubt, within one another: one around more makes none."""
 _GROUPS = {"la": "lower-alpha", "ua": "upper-alpha", "lr": "lower-roman", "ur": "upper-roman", "lg": "lower-greek"}
 
 
@@ -139,6 +139,7 @@ class References:
         self._hidden: set[int] = set()  # in templates that show nothing
         self._parts: set[int] = set()  # citations in the values of others
         self._levels: dict[int, int] = {}  # notes within a note, at most; of those with some
+        self._box_levels: dict[str, int] = {}  # notes in an infobox within one another, or around it
 
     def _add(self, note: Note) -> str:
         self._notes.append(note)
@@ -187,14 +188,17 @@ class References:
             ending = template.name.casefold().rpartition("-")[2]
             is_alphabetic = template.name.casefold().startswith(("efn", "notelist"))
             group = group or (_GROUPS.get(ending, "lower-alpha") if is_alphabetic else "")
-        level = 1 + max((self._levels.get(number, 0) for number in numbers), default=-1)
+        level = self._level(inner, numbers)
         self.counts["nested"] += level > MAX_NESTED
         if level > MAX_NESTED or (kind == "reuse" and not template.filled()):
             return "".join([CUT + number_mark(number) for number in numbers])
-        markup = self._written(f"{{{{{inner}}}}}")
+        # What a reused note holds has its place behind it, so it is no part of its markup.
+        markup = self._written(f"{{{{{without_numbers(inner) if kind == 'reuse' else inner}}}}}")
         written = "" if is_shown else markup  # a text around it has what it shows already
-        if level := level - (kind not in ("note", "short", "short_text")):  # others pass on what is in them
+        if level:
             self._levels[len(self._notes)] = level
+        if PLACE in inner:  # what is around it may see the infobox alone
+            self._box_levels.update(dict.fromkeys(_BOX.findall(inner), level))
         if kind == "reuse":
             self.counts["by_template"] += len(template.filled())
             reused = [
@@ -251,6 +255,15 @@ class References:
         self._infoboxes[place] = inner
         if has_numbers(inner):
             self.boxes[place] = mark_numbers(inner)
+        if level := self._level(inner, self.boxes.get(place, ())):
+            self._box_levels[place] = level - 1
+
+    def _level(self, inner: str, numbers: Iterable[int]) -> int:
+        """How many notes stand within one another in a use with these numbers."""
+        levels = [self._levels.get(number, 0) for number in numbers]
+        if PLACE in inner:
+            levels += [self._box_levels.get(place, -1) for place in _BOX.findall(inner)]
+        return 1 + max(levels, default=-1)
 
     def hide(self, text: str) -> None:
         """Takes away the places of the notes in a text that is not shown; their order stays."""
