@@ -343,8 +343,8 @@ class PagePreparation:
             shown = set(_PLACE_LINE.findall(text))
             text += "".join(f"\n{place}\n" for place in _PLACE_LINE.findall(inner) if place not in shown)
         box = ""
-        if is_infobox and (template := split_template(unmark_separators(inner), self._facts.code)) is not None:
-            box = self._add_infobox(template)
+        if is_infobox and (template := split_template(inner, self._facts.code)) is not None:
+            box = self._add_infobox(unmarked(template))
         return box + (mark_separators(text) if depth else text) or CUT
 
     def _add_infobox(self, template: Template) -> str:
