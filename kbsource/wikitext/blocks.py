@@ -40,10 +40,10 @@ _LINE_ENDS = f" \t{CUTS}"
 _LINE_MARKS = frozenset("*#:;=-")
 # Attributes that no pipe parts from the cell's text, as the template behind them would that is cut.
 _ATTRIBUTES_ALONE = re.compile(
-    r"\s*(?:(?:colspan|rowspan|align|valign|bgcolor|style|class|width|scope)\s*=\s*(?:\"[^\"\n]*\"|[\w#%]+)\s*)+(?=\x02)",
-    re.IGNORECASE,
+    r"\s*(?:(?ai:colspan|rowspan|align|valign|bgcolor|style|class|width|scope)"
+    r"\s*=\s*(?:\"[^\"\n]*\"|[\w#%]+)\s*)+(?=\x02)"
 )
-_SPAN = re.compile(r"\b(colspan|rowspan)\s*=\s*[\"']?\s*(\d{1,4})", re.IGNORECASE)
+_SPAN = re.compile(r"\b((?ai:colspan|rowspan))\s*=\s*[\"']?\s*(\d{1,4})")
 
 
 class RawCell(NamedTuple):

@@ -94,7 +94,7 @@ def _doi(written: str) -> str:
 
 
 _NORMAL: dict[str, Callable[[str], str | None]] = {"isbn": _isbn, "issn": _issn, "doi": _doi}
-_NAMED = re.compile(rf"(?i)\b({'|'.join(SCHEMES)})(?:-1[03])?(?:[:=|][\s\u00a0]?|[\s\u00a0])")
+_NAMED = re.compile(rf"\b((?ai:{'|'.join(SCHEMES)}))(?:-1[03])?(?:[:=|][\s\u00a0]?|[\s\u00a0])")
 _UNNAMED = re.compile(r"[|{}<>\[\]\n]")
 _NO_DOI = re.compile(r"[|{}\s]")
 _LONGEST_ISBN = 24  # characters, with hyphens and what stands between the name and the number

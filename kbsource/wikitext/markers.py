@@ -58,6 +58,9 @@ LITERALS = re.escape(_CONTROLS)
 """They, for a character class."""
 
 ANY_CONTROL = re.compile("[\x00-\x08\x0b-\x1f]")
+ANY_PLACE = re.compile(f"{PLACE}[TItiF]?[0-9]*")
+"""The place of a table or an infobox, in whatever letter case a function has put it, or what a function left of it."""
+_MARK = re.compile(f"{ANY_PLACE.pattern}|{ANY_CONTROL.pattern}")
 _PAIRS = tuple(zip(_CONTROLS, _TEXT, strict=True))
 _FORBIDDEN = tuple(chr(code) for code in range(0x20) if chr(code) not in "\t\n\r")
 
@@ -77,7 +80,7 @@ def unliteral(text: str) -> str:
 
 def without_marks(text: str) -> str:
     """A name as it is stored: literal characters as what they stand for, and no mark of structure."""
-    return ANY_CONTROL.sub("", unliteral(text)) if ANY_CONTROL.search(text) else text
+    return _MARK.sub("", unliteral(text)) if ANY_CONTROL.search(text) else text
 
 
 def as_read(wikitext: str) -> tuple[str, int]:
@@ -91,9 +94,8 @@ def as_read(wikitext: str) -> tuple[str, int]:
 
 # What an expansion may hold: characters that are text, cuts, preformatted lines, what comes out of templates.
 _EXPANDED = frozenset(f"\t\n{PIPE}{CUT}{EQUALS}{PRE}{LINE}{TEMPLATE_LINK}{NUMBER}{BLOCK}{_CONTROLS}")
-# Places of boxes go as a whole, in whatever letter case a function has put them.
 _NOT_EXPANDED = re.compile(
-    f"{PLACE}[TItiF][0-9]*|[" + "".join(f"\\x{code:02x}" for code in range(0x20) if chr(code) not in _EXPANDED) + "]"
+    f"{ANY_PLACE.pattern}|[" + "".join(f"\\x{code:02x}" for code in range(0x20) if chr(code) not in _EXPANDED) + "]"
 )
 
 

@@ -40,6 +40,7 @@ from kbsource.wikitext.lines import (
     tidy,
 )
 from kbsource.wikitext.markers import (
+    ANY_PLACE,
     BLOCK,
     BREAK,
     CUT,
@@ -57,7 +58,6 @@ from kbsource.wikitext.markers import (
     as_read,
     cut_out,
     has_numbers,
-    mark_numbers,
     mark_separators,
     single_spaces,
     unliteral,
@@ -90,6 +90,8 @@ _CUT_BLOCKS = CUTS + BLOCK
 _BLANK_NAME = f"{CUTS}{PIPE}: _\n"  # what no template's name is made of
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
+_PLACE_SHOWN = re.compile(f"({ANY_PLACE.pattern})\n?")
+_CUTS_IN_A_ROW = re.compile(f"{CUT}{CUT}+")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # what _settle looks for
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
 _LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
@@ -101,7 +103,7 @@ _ADDRESS = re.compile(
     r"\[https?://(?:\[[0-9A-Fa-f:.]+\])?+[^\s\[\]\"<>']*+(?:'[^\s\[\]\"<>']++)*+(?:\]|(?=[\[\"<]|''|[^\S \n]))"
 )
 # An external link whose label holds block elements: its address shows nothing, and it may end on another line.
-_BLOCK_TAG = "(?i:table|div|p|center|blockquote|ul|ol|dl|hr|h[1-6])\\b"
+_BLOCK_TAG = "(?ai:table|div|p|center|blockquote|ul|ol|dl|hr|h[1-6])\\b"
 _REST_OF_BLOCKS = (
     rf"//[^\s\[\]<>\"|\x00-\x1f]++((?:[^\[\]\n<{BLOCK}]|<(?!{_BLOCK_TAG}))*+[<{BLOCK}]"
     r"(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\])*+)\]"
@@ -233,17 +235,17 @@ class PagePreparation:
         assert self._references is not None
         kind = self._references.kind_of(inner.partition("|")[0])
         is_numbered = has_numbers(inner)
-        if kind is None and not is_numbered:
-            return self._on_template(inner, depth)
-        plain = without_numbers(inner) if is_numbered else inner
         n_boxes = len(self._infoboxes)
-        shown = self._on_template(plain, depth)
+        shown = self._on_template(without_numbers(inner) if is_numbered else inner, depth)
         if len(self._infoboxes) > n_boxes:
-            self._references.boxes[f"I{n_boxes}"] = mark_numbers(inner)
+            self._references.add_box(f"I{n_boxes}", inner)
+            return shown
+        if kind is None and not is_numbered:
             return shown
         numbers = inner
-        if kind is not None and (template := split_template(unmark_separators(inner), self._facts.code)) is not None:
-            numbers = self._references.template(kind, template, inner, is_shown=bool(shown.strip(_CUT_BLOCKS)))
+        if kind is not None and (template := split_template(inner, self._facts.code)) is not None:
+            is_shown = bool(shown.strip(_CUT_BLOCKS))
+            numbers = self._references.template(kind, unmarked(template), inner, is_shown=is_shown)
         elif not shown.strip(_CUT_BLOCKS):
             self._references.hide(inner)
         elif CUT in shown and without_numbers(numbered := self._worked_out_again(inner, depth)) == shown:
@@ -251,7 +253,7 @@ class PagePreparation:
         if not has_numbers(numbers):
             return shown
         if shown[:1] == CUT and not shown.strip(CUT + BLOCK):
-            return cut_out(numbers) + BLOCK * shown.endswith(BLOCK)
+            return cut_out(numbers) + _CUTS_IN_A_ROW.sub(CUT, shown)[1:]
         return shown + "".join(NUMBERED.findall(numbers)) if shown[-1:].isalnum() else shown
 
     def _worked_out_again(self, inner: str, depth: int) -> str:
@@ -301,6 +303,8 @@ class PagePreparation:
             return self._leave_out(inner, template.name, rendering.outcome)
         self.templates[template.name, "rendered"] += 1
         text = rendering.wikitext
+        if PLACE in text:
+            text = _with_places(text, inner)
         if not text and not rendering.is_block:
             return CUT
         if "[[" in text and text.count("[[") > inner.count("[["):
@@ -311,7 +315,7 @@ class PagePreparation:
             self._has_fractions = True
             text = f"{CUT}{CUT}{text}"  # apart from a number before it, to which it is added
         if not depth:
-            self.shown[template.name, "rendered"] += visible_chars(text)
+            self.shown[template.name, "rendered"] += visible_chars(_without_places(text))
         if rendering.is_block:  # an empty one keeps the list behind it at the beginning of a line
             text = f"\n\n{text}\n\n" if text else f"{CUT}\n\n"
         return mark_separators(text) if depth else text
@@ -333,12 +337,14 @@ class PagePreparation:
             return self._leave_out(inner, name, outcome)
         self.templates[name, outcome] += 1
         if not depth and (is_infobox or text.strip(_NOTHING)):
-            self.shown[name, outcome] += visible_chars(text)
-        if PLACE in inner:  # of infoboxes in the arguments that it does not show
-            text += "".join(f"\n{place}\n" for place in _PLACE_LINE.findall(inner) if place not in text)
+            self.shown[name, outcome] += visible_chars(_without_places(text))
+        if PLACE in inner:
+            text = _with_places(text, inner)
+            shown = set(_PLACE_LINE.findall(text))
+            text += "".join(f"\n{place}\n" for place in _PLACE_LINE.findall(inner) if place not in shown)
         box = ""
-        if is_infobox and (template := split_template(unmark_separators(inner), self._facts.code)) is not None:
-            box = self._add_infobox(template)
+        if is_infobox and (template := split_template(inner, self._facts.code)) is not None:
+            box = self._add_infobox(unmarked(template))
         return box + (mark_separators(text) if depth else text) or CUT
 
     def _add_infobox(self, template: Template) -> str:
@@ -357,7 +363,7 @@ class PagePreparation:
             return _OPENED_ARGUMENT.sub("", inner)
         self.templates[name, outcome] += 1
         if "|" in inner:
-            lost = lost_text(inner, self.lost.get((name, outcome)))
+            lost = lost_text(_without_places(inner), self.lost.get((name, outcome)))
             if lost is not None:
                 self.lost[name, outcome] = lost
         if PLACE in inner:
@@ -438,6 +444,17 @@ def _has_heading(inner: str) -> bool:
     if "\n==" not in inner or not _HEADING_IN_TEMPLATE.search(inner):
         return False
     return "[[" not in inner or _HEADING_IN_TEMPLATE.search(LINK_OF_LINES.sub("", inner)) is not None
+
+
+def _with_places(shown: str, inner: str) -> str:
+    """What a template shows of a use, with the places of infoboxes in it at the ends of lines; what a function made of
+    a place goes."""
+    places = {*_PLACE_LINE.findall(inner)}
+    return _PLACE_SHOWN.sub(lambda place: f"{place[1]}\n" if place[1] in places else "", shown)
+
+
+def _without_places(text: str) -> str:
+    return ANY_PLACE.sub("", text) if PLACE in text else text
 
 
 def _apart(text: str) -> str:

@@ -205,7 +205,7 @@ class NoteKinds:
         return kind
 
     def _found(self, head: str) -> str | None:
-        bare = head.strip().casefold()
+        bare = head.strip().lower()
         if bare.startswith("#tag:"):
             return "tag" if bare[5:].strip() in ("ref", "references") else None
         if len(head) > 200 or bare[:1] == "#" or not bare:

@@ -25,12 +25,15 @@ from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.markers import (
     CUT,
     DIGITS,
+    EQUALS,
     HEADING,
     NUMBERED,
+    PIPE,
     PLACE,
     has_numbers,
     mark_numbers,
     number_mark,
+    unmark_separators,
     without_marks,
     without_numbers,
 )
@@ -43,12 +46,15 @@ from kbsource.wikitext.reference_texts import (
     full_keys,
     pages_of,
 )
+from kbsource.wikitext.templates import split_at_pipes
 from kbsource.wikitext.walk import Link
 
 # Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39; what they mean, https://www.mediawiki.org/wiki/Help:Cite.
 _ATTRIBUTE = re.compile(r"""(?<!\w)(\w++)\s*+=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'=<>`]+))""")
 _BLANKS = re.compile(r"[^\S\n]*(\S?)")
 _IN_ORDER = re.compile(f"({NUMBERED.pattern})|{PLACE}(I[0-9]+)")
+_BOX = re.compile(f"\n?{PLACE}(I[0-9]+)\n?")  # with the newlines that are the place's own
+_PLAIN_LINK = re.compile(r"\[\[[^\[\]]*\]\]")
 # Source: Module:Efn and Template:Notelist of English Wikipedia, which others took over by name.
 _NO_TARGET = Target("page", 0, "", None, False)
 _DIGITS = frozenset(DIGITS)
@@ -58,7 +64,7 @@ _NAMES = ("name", "n", "nom", "nombre", "nome", "naam", "navn", "namn", "nazwa",
 _GROUP_NAMES = ("group", "grp", "groupe", "grupo", "gruppo", "groep", "gruppe", "grupp", "grupa", "группа", "група")
 _CONTENTS = ("text", "content", "texte", "texto", "testo", "tekst", "inhalt", "contenu", "contenido", "текст", "note")
 MAX_NESTED = 8
-"""Notes within notes: one around more makes none."""
+"""Templates that make notes, lists, citations or marks of doubt, within one another: one around more makes none."""
 _GROUPS = {"la": "lower-alpha", "ua": "upper-alpha", "lr": "lower-roman", "ur": "upper-roman", "lg": "lower-greek"}
 
 
@@ -123,6 +129,7 @@ class References:
         self.counts: Counter[str] = Counter()
         #: notes in an infobox, by its place (``I0``), and those that stand by themselves behind it or a table (``T3``)
         self.boxes: dict[str, list[int]] = {}
+        self._infoboxes: dict[str, str] = {}  # what stands between their braces, by their places
         self.places: dict[int, Place] = {}  #: by note; those without stand in no text, table or infobox
         self.above: dict[Place, int] = {}  #: the element before a table or an infobox
         self._below_headings: set[int] = set()  # notes on a line of their own below a heading
@@ -132,6 +139,7 @@ class References:
         self._hidden: set[int] = set()  # in templates that show nothing
         self._parts: set[int] = set()  # citations in the values of others
         self._levels: dict[int, int] = {}  # notes within a note, at most; of those with some
+        self._box_levels: dict[str, int] = {}  # notes in an infobox within one another, or around it
 
     def _add(self, note: Note) -> str:
         self._notes.append(note)
@@ -180,14 +188,17 @@ class References:
             ending = template.name.casefold().rpartition("-")[2]
             is_alphabetic = template.name.casefold().startswith(("efn", "notelist"))
             group = group or (_GROUPS.get(ending, "lower-alpha") if is_alphabetic else "")
-        level = 1 + max((self._levels.get(number, 0) for number in numbers), default=-1)
+        level = self._level(inner, numbers)
         self.counts["nested"] += level > MAX_NESTED
         if level > MAX_NESTED or (kind == "reuse" and not template.filled()):
             return "".join([CUT + number_mark(number) for number in numbers])
-        markup = self._written(f"{{{{{inner}}}}}")
+        # What a reused note holds has its place behind it, so it is no part of its markup.
+        markup = self._written(f"{{{{{without_numbers(inner) if kind == 'reuse' else inner}}}}}")
         written = "" if is_shown else markup  # a text around it has what it shows already
-        if level and kind in ("note", "short", "short_text"):
+        if level:
             self._levels[len(self._notes)] = level
+        if PLACE in inner:  # what is around it may see the infobox alone
+            self._box_levels.update(dict.fromkeys(_BOX.findall(inner), level))
         if kind == "reuse":
             self.counts["by_template"] += len(template.filled())
             reused = [
@@ -217,12 +228,42 @@ class References:
         return self._add(Note(kind, written, markup, template=template, detail=mark or None))
 
     def _written(self, text: str) -> str:
-        """A text with the notes in it as they were written."""
+        """A text with the notes and infoboxes in it as they were written."""
+        text = _with_separators(text)
+        if PLACE in text:
+            text = self._with_boxes(text, set())
         if has_numbers(text):
             written = {number_mark(number): self._notes[number].markup for number in mark_numbers(text)}
             # Each once: a template may show its argument many times, and the next one that many times again.
             text = NUMBERED.sub(lambda found: written.pop(found[0], ""), text)
         return without_marks(text)
+
+    def _with_boxes(self, text: str, written: set[str]) -> str:
+        """A text with the infoboxes in it, each once, as those in ``written`` are already."""
+
+        def write(found: re.Match[str]) -> str:
+            place = found[1]
+            if place in written or place not in self._infoboxes:
+                return ""
+            written.add(place)
+            return f"{{{{{self._with_boxes(_with_separators(self._infoboxes[place]), written)}}}}}"
+
+        return _BOX.sub(write, text)
+
+    def add_box(self, place: str, inner: str) -> None:
+        """Takes an infobox by its place (``I0``) and what stands between its braces."""
+        self._infoboxes[place] = inner
+        if has_numbers(inner):
+            self.boxes[place] = mark_numbers(inner)
+        if level := self._level(inner, self.boxes.get(place, ())):
+            self._box_levels[place] = level - 1
+
+    def _level(self, inner: str, numbers: Iterable[int]) -> int:
+        """How many notes stand within one another in a use with these numbers."""
+        levels = [self._levels.get(number, 0) for number in numbers]
+        if PLACE in inner:
+            levels += [self._box_levels.get(place, -1) for place in _BOX.findall(inner)]
+        return 1 + max(levels, default=-1)
 
     def hide(self, text: str) -> None:
         """Takes away the places of the notes in a text that is not shown; their order stays."""
@@ -536,6 +577,18 @@ def _plain(template: Template) -> Template:
 
     named = {key: plain(value) for key, value in template.named.items()}
     return template._replace(positional=tuple(map(plain, template.positional)), named=named)
+
+
+def _with_separators(inner: str) -> str:
+    """A use of a template whose pipes and equals signs that came out of others separate no arguments, as wikitext."""
+    if PIPE not in inner and EQUALS not in inner:
+        return inner
+    parts: list[str] = []
+    for part in split_at_pipes(inner):
+        part = _PLAIN_LINK.sub(lambda link: unmark_separators(link[0]), part).replace(PIPE, "{{!}}")
+        is_named = "=" in part.partition(EQUALS)[0]
+        parts.append(part.replace(EQUALS, "=" if is_named else "{{=}}"))
+    return "|".join(parts)
 
 
 def _each_once(text: str) -> tuple[int, ...]:

@@ -34,9 +34,9 @@ _REFERENCE = re.compile(r"&(?:#0*+[0-9]{1,7}|#[xX]0*+[0-9A-Fa-f]{1,6}|[A-Za-z][A
 _RIGHT_TO_LEFT = frozenset({"&רלמ;", "&رلم;"})
 # The numbers that references may have, without their ends. Source: validateCodepoint of the same file.
 _ALLOWED = ((0x08, 0x0B), (0x1F, 0x7F), (0x9F, 0xD800), (0xDFFF, 0xFFFE), (0xFFFF, 0x110000))
-_SPAN = re.compile(r"\b(colspan|rowspan)\s*=\s*[\"']?\s*(\d+)", re.IGNORECASE)
+_SPAN = re.compile(r"\b((?ai:colspan|rowspan))\s*=\s*[\"']?\s*(\d+)")
 # What is raised, but for what holds another one; a note of more characters is no exponent.
-_RAISED = re.compile(r"<sup(?:\s[^<>]*)?>((?:[^<>\n]|<(?!/?sup[\s>])[^<>\n]*>){1,60})</sup\s*>", re.IGNORECASE)
+_RAISED = re.compile(r"<(?ai:sup)(?:\s[^<>]*)?>((?:[^<>\n]|<(?!/?(?ai:sup)[\s>])[^<>\n]*>){1,60})</(?ai:sup)\s*>")
 _BASE_ENDS = frozenset(")]}'>")
 _GREEK = re.compile("[\u0370-\u03ff]")
 _INNER_TAG = re.compile(r"<[^<>]*>")
@@ -248,9 +248,8 @@ def is_opaque_tag(name: str) -> bool:
 # An opener ends with the first ">"; it holds few "<", so that a run of unfinished openers is scanned but a few times.
 # Most are a whole reference without tags in it.
 _OPENER = re.compile(
-    r"<(?:(?P<reference>ref(?:\s[^<>]*)?>(?:(?<=/>)|[^<]*</ref\s*>))"
-    rf"|!--|(/?)({'|'.join(_ALL_TAGS)})(?=[\s/>])([^<>]*+(?:<[^<>]*+){{0,3}})>)",
-    re.IGNORECASE,
+    r"<(?:(?P<reference>(?ai:ref)(?:\s[^<>]*)?>(?:(?<=/>)|[^<]*</(?ai:ref)\s*>))"
+    rf"|!--|(/?)((?ai:{'|'.join(_ALL_TAGS)}))(?=[\s/>])([^<>]*+(?:<[^<>]*+){{0,3}})>)"
 )
 _LANGUAGE_ATTRIBUTE = re.compile(r"\binline\b")
 
@@ -262,7 +261,7 @@ def find_closer(tag: str, text: str, start: int) -> re.Match[str] | None:
 
 @cache
 def _closer(tag: str) -> re.Pattern[str]:
-    return re.compile(rf"</{tag}\s*>", re.IGNORECASE)
+    return re.compile(rf"</(?ai:{tag})\s*>")
 
 
 class TagNotes(Protocol):
@@ -422,7 +421,7 @@ def _left(tag: str, attributes: str, cut: str) -> str:
     return cut
 
 
-_NOWIKI = re.compile(r"<nowiki>((?:[^<]|<(?!/nowiki>))*+)</nowiki>", re.IGNORECASE)
+_NOWIKI = re.compile(r"<nowiki>((?:[^<]|<(?!/nowiki>))*+)</nowiki>", re.IGNORECASE | re.ASCII)
 
 
 _SEPARATING = re.compile("!(?=!)")

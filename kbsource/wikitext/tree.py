@@ -42,8 +42,8 @@ MAX_SOURCE_CHARS = 2 << 20
 """Longer sources are no pages: $wgMaxArticleSize of MediaWiki, in bytes there."""
 
 _OPAQUE = "nowiki|pre|syntaxhighlight|source|math|templatedata"
-_PART = re.compile(rf"<(?:!--|(noinclude|includeonly|onlyinclude|{_OPAQUE})(\s[^<>]*)?(/?)>)", re.IGNORECASE)
-_CLOSERS = re.compile(r"</?(?:noinclude|includeonly|onlyinclude)(?:\s[^<>]*)?/?>", re.IGNORECASE)
+_PART = re.compile(rf"<(?:!--|((?ai:noinclude|includeonly|onlyinclude|{_OPAQUE}))(\s[^<>]*)?(/?)>)")
+_CLOSERS = re.compile(r"</?(?ai:noinclude|includeonly|onlyinclude)(?:\s[^<>]*)?/?>")
 
 
 def transcluded(source: str, lang: str, losses: Counter[str], *, is_marked: bool = False) -> str:
@@ -209,8 +209,8 @@ _KINDS = ("hidden", "maintenance", "aside", "infobox")  # where several fit, the
 _PIECE = re.compile(
     r"<(/?)([A-Za-z][A-Za-z0-9]*)((?:\s[^<>]*)?)>|(?:\A|\n)[ \t:*#\x02\x0b]*\{\|([^\n]*)|\n[ \t\x02]*\|\}"
 )
-_ATTRIBUTE = re.compile(r"\b(class|style|role|id)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>|]+))", re.IGNORECASE)
-_TELLING = re.compile(r"class|style|role|\bid\b", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"\b((?ai:class|style|role|id))\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>|]+))")
+_TELLING = re.compile(r"(?ai:class|style|role)|\b(?ai:id)\b")
 _NO_CONTENT = frozenset({"br", "hr", "img", "wbr", "link", "meta", "col", "input"})
 _CATEGORY = re.compile(rf"\[\[{TEMPLATE_LINK}?\s*([^\[\]|:\n]{{1,100}}):[^\[\]\n]*\]\]")
 _TAG = re.compile(r"<[^<>\n]*>")

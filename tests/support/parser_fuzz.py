@@ -18,7 +18,7 @@ import signal
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic, process_time
 from typing import NamedTuple
@@ -61,6 +61,7 @@ http://x.y [//x.y [ftp:// [mailto:a@b.c [http://[::1]/ ht tp:// {{ }} {{{ }}} {{
 |ref= {{cite·web|url= {{citation| {{ISSN| {{doi| {{sfn| {{sfn|A|2000}} {{harvnb|A|2000}} {{efn| {{efn|n}}
 {{refn| {{r|a}} {{r| {{rp|4}} {{rp| {{cn}} {{cn| {{dead·link}} {{dead·link|date=May·2010}} {{reflist}}
 {{reflist|refs= {{notelist}} {{unbulleted·list| {{ubl| {{unknown| {{unknown}} {{main| {{quote| $ ${{x|1}} ($ ( )
+{{lc: {{uc: {{urlencode: {{#sub: {{padright: {{#tag: |5|7 rowspan=2 colspan=3 ſ ı K
 . , ; " « » “ ” word Word, é 漢字 𝒳 İ es 's · ·· ·a
 """.split()
 PIECES = [
@@ -167,6 +168,30 @@ NESTINGS: dict[str, Callable[[int], str]] = {
     "identifiers": lambda n: "<ref>" + "doi:10.1000/ab " * n + "</ref>",
     "sentences": lambda n: "A. b.<ref>c</ref> " * n,
 }
+
+
+_HEADS = """
+{{efn|a {{efn|name=x| {{efn|a<ref>c</ref> {{#tag:ref| {{#tag:references| {{cite·book|title=a
+{{cite·book|title=b|id= {{cite·book|ref= {{sfn| {{harvnb| {{rp| {{cn| {{r| {{reflist|refs= {{ISSN| {{nowrap|
+{{lang|fr| {{#if:a| {{unknown| {{Infobox|a= {{Wrap| {{Rows|
+"""
+# What nests in any order: what opens it, and what closes that.
+LINKS_OF_CHAINS = {
+    **dict.fromkeys((head.replace("·", " ") for head in _HEADS.split()), "}}"),
+    "{{{a|": "}}}",
+    "[[a|": "]]",
+    "[[File:a.jpg|thumb|": "]]",
+    "[http://a b ": "]",
+    "{|\n| a ": "\n|}\n",
+    "<small>": "</small>",
+    "''": "''",
+}
+
+
+def chain(openers: Sequence[str], n: int) -> str:
+    """What these open within one another, n times."""
+    closers = [LINKS_OF_CHAINS[opener] for opener in reversed(openers)]
+    return "".join(openers) * n + "b" + "".join(closers) * n
 
 
 class Page(NamedTuple):
@@ -383,6 +408,9 @@ def main() -> int:
         if kind == 0:
             name = rng.choice([*NESTINGS])
             page = Page(f"nesting {name}", NESTINGS[name](int(2 ** rng.uniform(1, 11))))
+        elif kind == 1:
+            openers = rng.choices([*LINKS_OF_CHAINS], k=rng.randrange(2, 4))
+            page = Page(f"chain {openers}", chain(openers, int(2 ** rng.uniform(1, 7))))
         else:
             page = soup(rng) if kind < 11 else mutants(rng, stock)
         tried[page.origin.split()[0]] += 1

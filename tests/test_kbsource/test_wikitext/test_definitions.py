@@ -46,6 +46,13 @@ def facts(parsed: ParsedText) -> dict[str, list[str]]:
     }
 
 
+def test_equals_signs_that_templates_show_name_no_field_of_an_infobox_by_definition() -> None:
+    definitions = Dictionary({"Steckbrief": '<table class="infobox"><tr><td>{{{1}}}</td></tr></table>'})
+    parser = WikitextParser(Site(), definitions=definitions)
+    [box] = parser.parse("{{Steckbrief|{{nowrap|1=a = b}}{{!}}c|d=e}}", title="T").infoboxes
+    assert [(name, value.text) for name, value in box.fields] == [("1", "a = b|c"), ("d", "e")]
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0][:50])
 def test_golden(case: tuple[str, str, dict[str, Any]]) -> None:
     wikitext, expected, *rest = case

@@ -8,7 +8,7 @@ import pytest
 
 from kbsource.wikitext.parse import WikitextParser
 from tests.support.examples import examples
-from tests.support.parser_fuzz import NESTINGS, SITE, Parsers, faults, mutants, soup, stock_of_pages
+from tests.support.parser_fuzz import NESTINGS, SITE, Parsers, chain, faults, mutants, soup, stock_of_pages
 from tests.test_kbsource.test_wikitext.test_properties import python_work
 
 
@@ -33,3 +33,15 @@ def test_work_with_references_grows_with_a_nesting_alone(name: str) -> None:
     python_work(parser, make(50))
     small, large = python_work(parser, make(150)), python_work(parser, make(600))
     assert large <= 4**1.3 * small + 3000, f"{small} lines for 150, {large} for 600"
+
+
+NOTING = ["{{efn|a", "{{cite book|title=b|id=", "{{cn|", "{{r|", "{{reflist|refs=", "{{Infobox|a=", "[[a|"]
+
+
+@pytest.mark.parametrize("outer", NOTING)
+@pytest.mark.parametrize("inner", NOTING)
+def test_work_with_references_grows_with_a_chain_of_two_alone(outer: str, inner: str) -> None:
+    parser = WikitextParser(SITE, has_references=True)
+    python_work(parser, chain([outer, inner], 3))
+    small, large = (python_work(parser, chain([outer, inner], n)) for n in (10, 40))
+    assert large <= 4**1.2 * small, f"{small} lines for 10, {large} for 40"

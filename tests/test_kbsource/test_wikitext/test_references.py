@@ -18,6 +18,8 @@ from kbsource.wikitext.asked import Asked
 from kbsource.wikitext.markers import ANY_CONTROL
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 from kbsource.wikitext.reference_texts import NoteKinds, ReferenceReader
+from kbsource.wikitext.references import MAX_NESTED
+from tests.support.wikitexts import Dictionary
 
 NOTED, PLAIN = WikitextParser(Site(lang="en"), has_references=True), WikitextParser(Site(lang="en"))
 
@@ -262,10 +264,25 @@ def test_work_grows_with_the_page_alone(wikitext: str) -> None:
         "{{#tag:<references>}}",
         "=[[<references>{{}}|[[c]]]]",
         "[[a {{cn}} [[b]] c<ref>d</ref>]] e {{sfn|A|2000}} [[f",
+        "|{{lang||<references>{{}}}}<",
+        "={{nowrap|<references >{{|}}}}d",
+        "a {{nowrap|<references/><ref>b</ref>}}* c",
+        "a {{nowrap|<ref>b</ref><references/><ref>c</ref>}}= d =",
+        "{{ISSN|{{Infobox|}}}}|-",
+        "{{ISSN|{{Infobox|}}}}#",
+        "{{ISSN|{{Infobox|a=<ref>b</ref>}}}}5 c",
     ],
 )
 def test_a_page_is_the_same_with_and_without_its_references(wikitext: str) -> None:
     parse(wikitext)
+
+
+def test_a_template_by_definition_is_the_same_with_and_without_a_list_of_references_in_it() -> None:
+    facts = {"definitions": Dictionary({"Wrap": "{{{1|}}}"})}
+    noted, plain = WikitextParser(Site(), has_references=True, **facts), WikitextParser(Site(), **facts)
+    for wikitext in (">{{Wrap|<references>{{c}}}}{", "a{{Wrap|<references/>{{c}}{{c}}}}* b"):
+        parsed = noted.parse(wikitext, title="T")
+        assert replace(parsed, references=None, asked=None) == replace(plain.parse(wikitext, title="T"), asked=None)
 
 
 def test_marks_keep_their_places_where_brackets_are_mended() -> None:
@@ -305,6 +322,57 @@ def test_citations_in_the_values_of_one_are_part_of_it() -> None:
         ("ref", "c"),
         ("work", "{{cite book|title=a|id=ISSN 0028-0836 {{cite book|title=b}}<ref>c</ref>}}"),
     ]
+
+
+BOX = "{{Infobox|a=b|c=[[d|e]]}}"
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "markup"),
+    [
+        (f"a {{{{ISSN|{BOX}}}}}", f"{{{{ISSN|{BOX}}}}}"),
+        (f"a {{{{cite book|title= {BOX} f}}}}", f"{{{{cite book|title= {BOX} f}}}}"),
+        (f"a{{{{sfn|{BOX}|2000}}}}", f"{{{{sfn|{BOX}|2000}}}}"),
+        (f"a{{{{efn|f\n{BOX}\ng}}}}", f"f\n{BOX}\ng"),
+        (f"a{{{{efn|1={{{{zzz none|{BOX}}}}}}}}}", BOX),
+        (f"a{{{{#tag:ref|{BOX}}}}}", BOX),
+        ("a{{efn|{{Infobox|a={{Infobox|b=c<ref>d</ref>}}}}}}", "{{Infobox|a={{Infobox|b=c<ref>d</ref>}}}}"),
+        ("a {{cite book|title={{nowrap|[[a|b]]}}}}", "{{cite book|title=[[a|b]]}}"),
+        ("a {{cite book|title={{nowrap|1=a = b}}}}", "{{cite book|title=a = b}}"),
+        ("a {{ISSN|{{nowrap|1=a = b}}}}", "{{ISSN|a {{=}} b}}"),
+        ("a {{cite book|title=b{{!}}c}}", "{{cite book|title=b{{!}}c}}"),
+        ("a{{efn|b{{!}}c{{=}}d}}", "b|c=d"),
+        ("a{{efn|<gallery>\nA.jpg|b\n</gallery>c}}", "c"),
+        ("a{{efn|b <references/>}}", "b <references/>"),
+        ("a {{cite book|title=b <references>c}}", "{{cite book|title=b <references>c}}"),
+        ("a {{cite book|title={{ubl|b|c}}}}", "{{cite book|title=\n\n* b\n* c\n\n}}"),
+    ],
+)
+def test_markup_is_wikitext_without_placeholders(wikitext: str, markup: str) -> None:
+    found = parse(wikitext).references
+    assert found is not None
+    assert markup in [ref.markup for ref in found.refs]
+
+
+def test_equals_signs_that_come_out_of_templates_name_no_argument_of_a_note() -> None:
+    assert refs("a{{efn|b {{nowrap|1=c = d}}}} e{{efn|f{{=}}g}}") == [
+        ("lower-alpha", 1, "b c = d"),
+        ("lower-alpha", 2, "f=g"),
+    ]
+
+
+def test_names_of_schemes_tags_and_attributes_are_ascii() -> None:
+    assert refs("<ref>Do\u0130 10.1000/a</ref>") == [("", 1, "Do\u0130 10.1000/a")]
+    assert parse("a<\u017fection begin=b />").elements[1].text == "a<\u017fection begin=b />"
+    assert parse("<nowiki>a</now\u0131ki>b</nowiki>c").elements[1].text == "a</now\u0131ki>bc"
+
+
+@pytest.mark.parametrize("others", ["{{cite book|title=", "{{cn|", "{{rp|", "{{reflist|refs=", "{{harvnb|"])
+def test_notes_within_notes_are_counted_through_other_templates(others: str) -> None:
+    found = parse(f"{{{{efn|{others}" * 40 + "b" + "}}}}" * 40).references
+    assert found is not None
+    assert sum(ref.form == "note" for ref in found.refs if not ref.source_number) <= MAX_NESTED + 1
+    assert found.counts["nested"] > 30
 
 
 @pytest.mark.parametrize("n", [24, 400])

@@ -51,6 +51,11 @@ def test_cells(wikitext: str, expected: list[list[list[str]]]) -> None:
     assert [texts(table) for table in parse(wikitext).tables] == expected
 
 
+def test_names_of_attributes_are_ascii() -> None:
+    [table] = parse("{|\n| colspan=2 row\u017fpan=3 | a\n|}").tables
+    assert [(cell.content.text, cell.colspan, cell.rowspan) for row in table.rows for cell in row] == [("a", 2, 1)]
+
+
 def test_a_second_caption_is_a_line_of_the_first() -> None:
     (table,) = parse('{|\n|+ style="x"| a\n|+ b\nc\n| d\n|}').tables
     assert table.caption == "a\nb\nc"
@@ -90,6 +95,27 @@ def test_infobox_fields_are_text_with_links() -> None:
     assert [region.text[link.start : link.end] for link in region.links] == ["the north"]
     assert infobox.element == 0
     assert [element.text for element in parsed.elements[1:]] == ["Text."]
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "text"),
+    [
+        ("a {{lc:{{Infobox|b=c}}}} d", "a d"),
+        ("a {{urlencode:{{Infobox|b=c}}}} d", "a d"),
+        ("a {{#sub:{{Infobox|b=c}}|0|2}} d", "a d"),
+        ("a {{ISSN|{{Infobox|b=c}}}}5", "a ISSN 5"),
+    ],
+)
+def test_what_functions_make_of_the_place_of_an_infobox_is_no_text(wikitext: str, text: str) -> None:
+    parsed = parse(wikitext)
+    assert [element.text for element in parsed.elements[1:]] == [text]
+    assert [infobox.fields[0][0] for infobox in parsed.infoboxes] == ["b"]
+
+
+def test_no_name_or_example_of_lost_text_holds_the_place_of_an_infobox() -> None:
+    parsed = parse("{{Infobox|{{Infobox|b=c}}=d}} {{zzz none|e {{Infobox|f=g}}}}")
+    assert [infobox.fields[0][0] for infobox in parsed.infoboxes] == ["b", "", "f"]
+    assert parsed.lost["Zzz none", "unknown"] == (1, "{{zzz none|e}}")
 
 
 def test_lines_of_an_infobox_value_stay_apart() -> None:
