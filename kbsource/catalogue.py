@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Required, TypedDict
 
+from kbsource.documents import bounded_content, typed_value
 from kbsource.errors import DataError, SetupError, shown_value
 from kbsource.files import Folder, join
 from kbsource.release.kind import parse_content
 from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import DAMAGED, CommonFacts, snapshot_of, sources_of, typed_value
+from kbsource.release.manifest import DAMAGED, CommonFacts, snapshot_of, sources_of
 
 FOLDER_VARIABLE = "KBSOURCE_RELEASES"
 """Environment variable with the folder in which releases are looked for by their names."""
@@ -82,8 +83,8 @@ def _manifest(root: Folder, place: str) -> dict[str, Any]:
         DataError: they are not.
     """
     where = join(place, MANIFEST) if place else MANIFEST
-    values = parse_content(root.read(where), join(root.url, where))
-    typed_value(values, _Listing, join(root.url, where))
+    values = parse_content(bounded_content(root / where, remedy=DAMAGED), join(root.url, where))
+    typed_value(values, _Listing, join(root.url, where), remedy=DAMAGED)
     inside = [part["folder"] for part in values.get("alignments") or ()]
     if odd := [folder for folder in inside if {"", ".", ".."} & {*folder.split("/")}]:
         raise DataError(f"{join(root.url, where)}: {shown_value(odd[0])} is no folder in a release; {DAMAGED}")

@@ -111,6 +111,15 @@ def shown_value(value: object) -> str:
         return "a number of thousands of digits"
 
 
+def shown_name(name: str) -> str:
+    """The same of a name, or of the place of a value, without quotes.
+
+    >>> shown_name("datasets.a\\nb")
+    'datasets.a\\\\nb'
+    """
+    return shown_value(name)[1:-1]
+
+
 def counted(n: int, things: str) -> str:
     """A number with what it is a number of, which is given in the plural.
 

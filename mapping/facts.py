@@ -21,8 +21,8 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from kbsource.columns import rebatched, rows_of, schema_of
-from kbsource.errors import SetupError
-from kbsource.files import Folder
+from kbsource.documents import read_toml
+from kbsource.errors import SetupError, shown_name
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Checking, Law, counts_law
 from kbsource.release.layout import shard_path
@@ -64,6 +64,7 @@ PROBLEMS: Mapping[str, str] = {
 }
 """Why a fact makes no question, in the order in which they are looked for."""
 QUESTION = "question"
+_OWN = "mapping/facts.toml"
 _GROUP_ROWS, _ROWS = 1 << 14, 256
 _PROPERTY = re.compile(r"P[1-9]\d*", re.ASCII)
 
@@ -139,21 +140,15 @@ def load_templates(path: str | None = None) -> dict[str, str]:
     Raises:
         SetupError: the file is none of such questions.
     """
-    where = path or "mapping/facts.toml"
-    try:
-        with (
-            resources.files("mapping").joinpath("facts.toml").open("rb")
-            if path is None
-            else Folder.of(path).open() as file
-        ):
-            own = tomllib.loads(file.read().decode("utf-8-sig"))
-    except OSError as error:
-        raise SetupError(f"{where} cannot be read: {error.strerror}. Give a file of questions.") from error
-    except (ValueError, RecursionError) as error:
-        raise SetupError(f"{where} is no TOML: {error}. Compare it with mapping/facts.toml.") from error
+    where = path or _OWN
+    if path is None:
+        own = tomllib.loads(resources.files("mapping").joinpath("facts.toml").read_text("utf-8"))
+    else:
+        own = read_toml(path, remedy=f"compare it with {_OWN}")
     for name, text in own.items():
         if not _PROPERTY.fullmatch(name) or not isinstance(text, str) or text.count("{entity}") != 1:
-            raise SetupError(f'{where}: {name}: expected a line like P36 = "What is the capital of {{entity}}?"')
+            shown = shown_name(name)
+            raise SetupError(f'{where}: {shown}: expected a line like P36 = "What is the capital of {{entity}}?"')
     if path is not None:
         return own
     templates = {

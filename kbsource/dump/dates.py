@@ -12,12 +12,10 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import NamedTuple
 
-import orjson
-
+from kbsource.dump.status import STATUS, read_status
 from kbsource.errors import SetupError
-from kbsource.files import Folder, base_name, join
+from kbsource.files import base_name
 
-STATUS = "dumpstatus.json"
 MOST_DAYS_LATER = timedelta(days=14)
 """How long after its day a dump may still take in revisions, at most: the next one begins then."""
 _IN_NAME = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
@@ -45,11 +43,14 @@ def day_of(path: str) -> DumpDay | None:
     """The day that a file of a dump is of; None where nothing says it.
 
     Its own name comes first, then the files that ``dumpstatus.json`` names, then the name of its folder.
+
+    Raises:
+        SetupError: the ``dumpstatus.json`` beside it is not one as published.
     """
     if (written := written_date(path)) is not None and (day := _day(written)) is not None:
         return DumpDay(day, "its name")
     folder = posixpath.dirname(path)
-    if (day := _status_day(join(folder, STATUS))) is not None:
+    if (day := _status_day(folder)) is not None:
         return DumpDay(day, STATUS)
     found = _OF_FOLDER.search(folder)
     day = None if found is None else _day("".join(found.groups()))
@@ -63,16 +64,12 @@ def _day(written: str) -> date | None:
         return None
 
 
-def _status_day(path: str) -> date | None:
-    """The day in the names of the files of a ``dumpstatus.json``; None where it has none or several, or is none."""
-    file = Folder.of(path)
-    if not file.exists():
+def _status_day(folder: str) -> date | None:
+    """The day in the names of the files of a ``dumpstatus.json``; None where it has none or several, or is missing."""
+    if (status := read_status(folder)) is None:
         return None
-    try:
-        jobs = orjson.loads(file.read())["jobs"].values()
-        days = {_day(found) for job in jobs for name in job.get("files", {}) if (found := written_date(name))}
-    except (ValueError, KeyError, AttributeError, TypeError):
-        return None  # ``find_published`` says what is wrong with it
+    names = (name for job in status.jobs.values() for name in job.files)
+    days = {_day(found) for name in names if (found := written_date(name))}
     return days.pop() if len(days) == 1 else None
 
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
 import msgspec
-import orjson
 
 from kbsource.dump.compressed.streams import read_up_to
-from kbsource.errors import DataError, SetupError
+from kbsource.dump.status import STATUS, DumpStatus, read_status
+from kbsource.errors import DataError
 from kbsource.files import Folder, RangesFile, base_name, join
 
 BLOCK_BYTES = 1 << 20
@@ -159,24 +159,18 @@ def find_published(path: str) -> Published:
             found = _LINE.match(line)
             if found and base_name(found[2]) == name and len(found[1]) in _ALGORITHMS:
                 published.digests.append((_ALGORITHMS[len(found[1])], found[1].lower(), list_name))
-    status_path = join(folder, "dumpstatus.json")
-    if Folder.of(status_path).exists():
-        _add_status(published, Folder.of(status_path).read(), name, status_path)
+    if (status := read_status(folder)) is not None:
+        _add_status(published, status, name)
     return published
 
 
-def _add_status(published: Published, data: bytes, name: str, path: str) -> None:
-    try:
-        jobs = orjson.loads(data)["jobs"]
-        for job_name, job in jobs.items():
-            facts = job.get("files", {}).get(name)
-            if facts is None:
-                continue
-            published.n_bytes = facts.get("size", published.n_bytes)
-            for algorithm in ("md5", "sha1"):
-                if algorithm in facts:
-                    published.digests.append((algorithm, facts[algorithm].lower(), "dumpstatus.json"))
-            if job.get("status") != "done":
-                published.unfinished_job = f"{job_name}: {job.get('status')}"
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise SetupError(f"{path} is not a dumpstatus.json as published ({error!r}). Download or remove it.") from error
+def _add_status(published: Published, status: DumpStatus, name: str) -> None:
+    for job_name, job in status.jobs.items():
+        if (facts := job.files.get(name)) is None:
+            continue
+        published.n_bytes = facts.size if facts.size is not None else published.n_bytes
+        for algorithm, digest in (("md5", facts.md5), ("sha1", facts.sha1)):
+            if digest is not None:
+                published.digests.append((algorithm, digest.lower(), STATUS))
+        if job.status != "done":
+            published.unfinished_job = f"{job_name}: {job.status}"

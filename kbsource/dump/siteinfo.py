@@ -5,13 +5,12 @@ Source: https://www.mediawiki.org/wiki/Help:Export and the export-0.3 to export-
 
 from __future__ import annotations
 
-import gzip
 import re
 from dataclasses import dataclass, replace
 
 import msgspec
-import orjson
 
+from kbsource.documents import read_document
 from kbsource.dump.compressed.bzip2 import Damage
 from kbsource.dump.compressed.streams import Compression, compression_of, encoding_of, iter_pieces, read_up_to
 from kbsource.errors import SetupError
@@ -210,16 +209,7 @@ def read_siteinfo_json(path: str) -> Siteinfo:
     Raises:
         SetupError: the file is no such answer.
     """
-    with Folder.of(path).open() as file:
-        data = file.read()
-    try:
-        value = orjson.loads(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data)
-    except (ValueError, OSError, EOFError) as error:
-        raise SetupError(f"{path} is no siteinfo JSON ({error}). Download it again or leave it out.") from error
-    try:
-        return msgspec.convert(value, _Answer, str_keys=True).query
-    except msgspec.ValidationError as error:
-        raise SetupError(f"{path} is no answer of meta=siteinfo: {error}. Leave it out.") from error
+    return read_document(path, _Answer, remedy="download the answer of meta=siteinfo again, or leave it out").query
 
 
 def merge_siteinfo_json(site: Site, data: Siteinfo) -> Site:

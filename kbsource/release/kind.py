@@ -5,7 +5,6 @@ A kind is defined once, beside what makes it; ``mapping.kinds`` names all of the
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -16,6 +15,7 @@ from typing import Any, Generic, NamedTuple
 
 import pyarrow as pa
 
+from kbsource.documents import MOST_BYTES, bounded_content, parsed_json, typed_value
 from kbsource.errors import DataError, SetupError, shown_value
 from kbsource.files import Folder, is_local, join
 from kbsource.release.laws import Checking, Law, M
@@ -27,16 +27,10 @@ from kbsource.release.manifest import (
     ListingManifest,
     Manifest,
     Values,
-    typed_value,
 )
 from kbsource.release.reader import read_table, rows_with
 
-_MOST_BYTES = 32 << 20
-"""The largest JSON file that is read; the manifest of a release of the English Wikipedia has about 1 MB."""
-_DEEPEST = 16
-"""How deeply the values of a JSON file may be nested."""
 _UNFIT = re.compile(r"[\x00-\x1f\x7f]")
-_UNPAIRED = re.compile("[\ud800-\udfff]")
 
 _PAGES = "kbsource-release"
 """Of the formats of releases of pages, without the version."""
@@ -118,7 +112,7 @@ class Kind(Generic[M]):
         own = {name: one for name, one in value.items() if name != "manifest_sha256"}
         manifest = self.manifest.from_json(own, where)
         if self.facts is not None:
-            typed_value(own, self.facts, where)
+            typed_value(own, self.facts, where, remedy=DAMAGED)
         if (fault := next(self._faults(manifest), None)) is not None:
             raise DataError(f"{where}: {fault}; {DAMAGED}")
         if manifest.to_bytes() != content:
@@ -137,9 +131,8 @@ class Kind(Generic[M]):
         file = Folder.of(join(folder, name))
         if not file.exists():
             raise DataError(f"{file.url} is missing; get or make the release again, and check it with kbsource verify")
-        value = _decoded(_bounded(file, DAMAGED_FILE), file.url, DAMAGED_FILE)
-        _check_texts(value, file.url, DAMAGED_FILE)
-        typed_value(value, self.documents[name], file.url, DAMAGED_FILE)
+        value = parsed_json(bounded_content(file, remedy=DAMAGED_FILE), file.url, remedy=DAMAGED_FILE)
+        typed_value(value, self.documents[name], file.url, remedy=DAMAGED_FILE)
         return Values(value, file.url, DAMAGED_FILE)
 
     def lines(self, folder: str, manifest: Manifest, name: str) -> Iterator[dict[str, Any]]:
@@ -154,16 +147,15 @@ class Kind(Generic[M]):
         path = join(folder, name)
         with Folder.of(path).open() as file:
             number = 0
-            while line := file.readline(_MOST_BYTES + 1):
+            while line := file.readline(MOST_BYTES + 1):
                 number += 1
                 where = f"{path}, line {number}"
-                if len(line) > _MOST_BYTES:
+                if len(line) > MOST_BYTES:
                     raise DataError(
-                        f"{where}: longer than {_MOST_BYTES >> 20} MB, the most that is read; {DAMAGED_FILE}"
+                        f"{where}: longer than {MOST_BYTES >> 20} MB, the most that is read; {DAMAGED_FILE}"
                     )
-                value = _decoded(line, where, DAMAGED_FILE)
-                _check_texts(value, where, DAMAGED_FILE)
-                typed_value(value, self.records[name], where, DAMAGED_FILE)
+                value = parsed_json(line, where, remedy=DAMAGED_FILE)
+                typed_value(value, self.records[name], where, remedy=DAMAGED_FILE)
                 yield Values(value, where, DAMAGED_FILE)
 
     def _faults(self, manifest: M) -> Iterator[str]:
@@ -273,15 +265,7 @@ def read_content(path: str) -> bytes:
     file = Folder.of(join(path, MANIFEST))
     if not file.exists():
         raise SetupError(f"{path}: {no_release(path)}")
-    return _bounded(file, DAMAGED)
-
-
-def _bounded(file: Folder, remedy: str) -> bytes:
-    with file.open() as opened:
-        content = opened.read(_MOST_BYTES + 1)
-    if len(content) > _MOST_BYTES:
-        raise DataError(f"{file.url}: larger than {_MOST_BYTES >> 20} MB, the most that is read; {remedy}")
-    return content
+    return bounded_content(file, remedy=DAMAGED)
 
 
 def parse_content(content: bytes, where: str) -> dict[str, Any]:
@@ -290,36 +274,10 @@ def parse_content(content: bytes, where: str) -> dict[str, Any]:
     Raises:
         SetupError: it is none; a DataError where it is not even JSON.
     """
-    value = _decoded(content, where, DAMAGED)
+    value = parsed_json(content, where, remedy=DAMAGED)
     if not isinstance(value, dict) or not isinstance(value.get("format"), str):
         raise SetupError(f"{where}: not a manifest of kbsource; name the folder of a release")
-    _check_texts(value, where, DAMAGED)
     return value
-
-
-def _decoded(content: bytes, where: str, remedy: str) -> Any:
-    try:
-        return json.loads(content, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: not JSON ({error}); {remedy}") from error
-
-
-def _check_texts(value: Any, where: str, remedy: str) -> None:
-    if _is_odd(value, _DEEPEST):
-        raise DataError(f"{where}: nested too deeply, or a text that is no Unicode; {remedy}")
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number")
-
-
-def _is_odd(value: Any, depth: int) -> bool:
-    """Whether JSON values are nested more deeply than that, or have half a surrogate pair in a text."""
-    if isinstance(value, str):
-        return not value.isascii() and _UNPAIRED.search(value) is not None
-    if isinstance(value, dict):
-        return not depth or any(_is_odd(own, depth - 1) for pair in value.items() for own in pair)
-    return isinstance(value, list) and (not depth or any(_is_odd(own, depth - 1) for own in value))
 
 
 def kind_of(content: bytes, where: str, kinds: Sequence[Kind[Any]]) -> Kind[Any]:

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from kbsource import __version__
+from kbsource.documents import typed_value
 from kbsource.errors import DataError
 from kbsource.files import Folder, base_name, join
 from kbsource.release.layout import MANIFEST, stored_files, table_of
@@ -233,9 +234,9 @@ class TypedManifest(Manifest):
         known = {one.name for one in dataclasses.fields(cls)} - {"files"} | {"index"}
         if odd := sorted(values.keys() ^ known):
             raise DataError(f"{where}: missing or unknown {odd}; {DAMAGED}")
-        typed_value(values["options"], OptionFacts, f"{where}: options")
+        typed_value(values["options"], OptionFacts, f"{where}: options", remedy=DAMAGED)
         typed = {**values, "files": _with_rows(values["index"]), "options": Values(values["options"], where)}
-        return typed_value(typed, cls, where)
+        return typed_value(typed, cls, where, remedy=DAMAGED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,9 +273,11 @@ class ListingManifest(Manifest):
 
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str) -> typing.Self:
-        entries = typed_value(_with_rows(values.get("files", [])), tuple[FileEntry, ...], f"{where}: files")
+        entries = typed_value(
+            _with_rows(values.get("files", [])), tuple[FileEntry, ...], f"{where}: files", remedy=DAMAGED
+        )
         facts = {name: value for name, value in values.items() if name not in ("format", "files")}
-        typed_value(facts, CommonFacts, where)
+        typed_value(facts, CommonFacts, where, remedy=DAMAGED)
         return cls.of(values["format"], entries, Values(facts, where))
 
 
@@ -408,21 +411,6 @@ def sum_counts(counts: Iterable[Summed], zero: Summed) -> Summed:
             else:
                 total[name] = before + more
     return type(zero)(**total)
-
-
-T = typing.TypeVar("T")
-
-
-def typed_value(value: Any, wanted: type[T], where: str, remedy: str = DAMAGED) -> T:
-    """A JSON value as the annotated type; ``where`` names it in errors. Fields that are unknown are left out.
-
-    Raises:
-        DataError: a field is missing or of another type.
-    """
-    try:
-        return msgspec.convert(value, wanted)
-    except msgspec.ValidationError as error:
-        raise DataError(f"{where}: {error}; {remedy}") from error
 
 
 def _with_rows(files: Any) -> Any:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from kbsource.errors import SetupError, shown_value
-from kbsource.files import Folder
+from kbsource.documents import read_json, read_yaml
+from kbsource.errors import SetupError, shown_name, shown_value
 from kbsource.rows import Columns, Row
 from mapping.options import Checked, Choices, Language
 
@@ -267,7 +267,8 @@ _ID = {
     "property": re.compile("P[1-9][0-9]{0,17}"),
     "name": re.compile(r"[\w-]{1,100}"),
 }
-_REMEDY = "Compare it with mapping/amber/collections.json."
+_OWN = "mapping/amber/collections.json"
+_REMEDY = f"compare it with {_OWN}"
 
 
 def load_collections(path: str | None, names: Sequence[str], templates: TemplateForm) -> tuple[Collection, ...]:
@@ -282,29 +283,14 @@ def load_collections(path: str | None, names: Sequence[str], templates: Template
         SetupError: the file, or a name, is none; the message names file, entry and what was expected.
     """
     if path is None:
-        path = "mapping/amber/collections.json"
-        content = (resources.files("mapping.amber") / "collections.json").read_bytes()
+        path, data = _OWN, json.loads(resources.files("mapping.amber").joinpath("collections.json").read_bytes())
     else:
-        with Folder.of(path).open() as file:
-            content = file.read()
-    try:
-        data = json.loads(content) if path.endswith(".json") else _from_yaml(content)
-    except (ValueError, RecursionError) as error:
-        raise SetupError(f"{path} is neither JSON nor YAML: {error}. {_REMEDY}") from error
+        data = (read_json if path.endswith(".json") else read_yaml)(path, remedy=_REMEDY)
     reader = _Reader(path)
     found = {name: reader.collection(name, one, templates) for name, one in reader.entries("", data, "name")}
     if unknown := [name for name in names if name not in found]:
         raise SetupError(f"--collection {unknown[0]}: {path} has {', '.join(found)}; choose of these.")
     return tuple(found[name] for name in names or found)
-
-
-def _from_yaml(content: bytes) -> Any:
-    import yaml  # not there where releases are only read
-
-    try:
-        return yaml.safe_load(content)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
 
 
 class _Reader:
@@ -372,6 +358,5 @@ class _Reader:
         return tuple(data)
 
     def _fail(self, place: str, expected: str, found: Any) -> None:
-        raise SetupError(
-            f"{self._path}: {place or 'top level'}: expected {expected}; found {shown_value(found)}. {_REMEDY}"
-        )
+        place = shown_name(place) or "top level"
+        raise SetupError(f"{self._path}: {place}: expected {expected}; found {shown_value(found)}; {_REMEDY}")

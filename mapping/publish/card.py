@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import groupby
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import yaml
 
+from kbsource.release.manifest import Count
 from mapping.kinds import KINDS
 from mapping.publish.catalogues import record_name
 from mapping.publish.configs import Config, hub_values
@@ -237,7 +240,11 @@ def law_of(part: Part) -> str:
     counts = part.values.get("totals") or part.values.get("records")
     if not isinstance(counts, Mapping):
         return ""
-    numbers = {name: sum(n.values()) if isinstance(n, Mapping) else n for name, n in counts.items()}
+    numbers = {}
+    for name, n in counts.items():
+        with suppress(msgspec.ValidationError):  # a manifest may say more there than was counted
+            one = msgspec.convert(n, Count | dict[str, Count])
+            numbers[name] = sum(one.values()) if isinstance(one, dict) else one
     read = next((name for name in numbers if name == "read" or name.endswith("_read")), None)
     if read is None:
         return ""

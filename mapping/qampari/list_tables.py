@@ -14,10 +14,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-import orjson
+import msgspec
+from msgspec.structs import astuple
 
+from kbsource.documents import parsed_json, typed_value
 from kbsource.errors import SetupError
 from kbsource.records import Cell, CellLink, Page
+from kbsource.release.manifest import Count
 from mapping.sources.raw_records import iter_lines
 
 LEAST_ROWS = 5
@@ -281,6 +284,15 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+class _KeyColumn(msgspec.Struct):
+    title: str
+    table: Count
+    column: Count
+
+
+_KEY_REMEDY = "write title, table and column as JSON, both numbers from 0 on"
+
+
 def read_key_columns(path: str) -> tuple[tuple[str, int, int], ...]:
     """Title of the page, number of the table and number of its key column, for each line of a file.
 
@@ -292,16 +304,10 @@ def read_key_columns(path: str) -> tuple[tuple[str, int, int], ...]:
     """
     found: dict[tuple[str, int], int] = {}
     for raw in iter_lines(path):
-        try:
-            value = orjson.loads(raw.data)
-            title, table, column = value["title"], value["table"], value["column"]
-        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-            raise SetupError(f"{path}, line {raw.line}: {error}; write {{title, table, column}} as JSON.") from error
-        if not isinstance(title, str) or type(table) is not int or type(column) is not int or min(table, column) < 0:
-            raise SetupError(
-                f"{path}, line {raw.line}: title must be a text, table and column whole numbers from 0 on."
-            )
+        where = f"{path}, line {raw.line}"
+        value = parsed_json(raw.data, where, remedy=_KEY_REMEDY, fault=SetupError)
+        title, table, column = astuple(typed_value(value, _KeyColumn, where, remedy=_KEY_REMEDY, fault=SetupError))
         if (title, table) in found:
-            raise SetupError(f"{path}, line {raw.line}: table {table} of {title!r} is named a second time.")
+            raise SetupError(f"{where}: table {table} of {title!r} is named a second time.")
         found[title, table] = column
     return tuple((title, table, column) for (title, table), column in sorted(found.items()))

@@ -15,11 +15,10 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from kbsource.errors import SetupError, shown_value
-from kbsource.files import Folder
+from kbsource.documents import read_toml
+from kbsource.errors import SetupError, shown_name, shown_value
 from mapping.qampari.records import QueryRow, Question, QuestionAnswer, QuestionEntity
 
 _PROPERTY = re.compile(r"P[1-9]\d*")
@@ -28,6 +27,7 @@ _TABLES = {"wanted_types", "simple", "types", "composition"}
 _OPTIONAL = {"type_words", "classes"}
 _ITEM = re.compile(r"Q[1-9]\d*")
 _PERSONS = "persons"
+_OWN = "mapping/qampari/relations.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +120,10 @@ def load_relations(path: str | None = None) -> Relations:
         SetupError: the file cannot be read, or an entry is not what the head of the package's file says; the message
             names file, entry, and what was expected.
     """
-    file = Path(path) if path is not None else resources.files("mapping.qampari") / "relations.toml"
-    try:
-        with file.open("rb") if path is None else Folder.of(path).open() as opened:
-            data = tomllib.loads(opened.read().decode("utf-8-sig"))
-    except FileNotFoundError as error:
-        raise SetupError(f"{file}: no such file.") from error
-    except OSError as error:
-        raise SetupError(f"{file} cannot be read: {error.strerror}. Give a file of relations.") from error
-    except (ValueError, RecursionError) as error:
-        raise SetupError(f"{file} is no TOML: {error}. Compare it with mapping/qampari/relations.toml.") from error
-    return _Reader(str(file)).relations(data)
+    if path is not None:
+        return _Reader(path).relations(read_toml(path, remedy=f"compare it with {_OWN}"))
+    own = resources.files("mapping.qampari").joinpath("relations.toml").read_text("utf-8")
+    return _Reader(_OWN).relations(tomllib.loads(own))
 
 
 class _Reader:
@@ -237,7 +230,8 @@ class _Reader:
         return value if isinstance(value, dict) else self._fail(place, "a table", value)
 
     def _fail(self, place: str, expected: str, found: Any) -> NoReturn:
-        raise SetupError(f"{self._file}: {place or 'top level'}: expected {expected}; found {shown_value(found)}.")
+        place = shown_name(place) or "top level"
+        raise SetupError(f"{self._file}: {place}: expected {expected}; found {shown_value(found)}.")
 
 
 SIMPLE, COMPOSITION, INTERSECTION = "wikidata_simple", "wikidata_comp", "wikidata_intersection"

@@ -28,6 +28,8 @@ from mapping.retrieval.system_options import ReaderOptions
 
 _PURPOSE = "kbsource read"
 _UNBOUNDED = 10**6
+_GGUF = b"GGUF"
+"""How such files begin. Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md."""
 RAG_TOKENIZER = "generator_tokenizer"
 """Folder of the tokenizer in one of RAG, whose question encoder has another."""
 DECIMALS = 5
@@ -272,6 +274,11 @@ def _located(options: ReaderOptions) -> tuple[str, dict[str, str]]:
         return model_folder(ModelOptions(options.model, revision=options.revision)), {}
     if not os.path.isfile(options.model):
         raise SetupError(f"{options.model}: no such file here.")
+    with open(options.model, "rb") as file:
+        if file.read(len(_GGUF)) != _GGUF:
+            raise SetupError(
+                f"{options.model}: is no GGUF file, by its first bytes. Get the model again, or name another."
+            )
     for library in ("accelerate", "gguf"):
         load_library(library, purpose="a GGUF file (pip install 'kbsource[read]')")
     return os.path.dirname(options.model) or ".", {"gguf_file": os.path.basename(options.model)}

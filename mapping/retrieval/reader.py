@@ -29,8 +29,8 @@ from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
+from kbsource.documents import read_toml
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Folder
 from kbsource.identity import stable_sha256
 from mapping.contexts.export import SEPARATOR
 from mapping.metrics.answers import NOT_RELEVANT, answer_form
@@ -136,10 +136,7 @@ def read_prompt(path: str | None, form: ReadForm) -> Prompt:
     """
     if path is None:
         return Prompt(**tomllib.loads((resources.files("mapping.retrieval") / PROMPTS).read_text("utf-8"))[form])
-    try:
-        own = tomllib.loads(Folder.of(path).read().decode("utf-8", "replace"))
-    except tomllib.TOMLDecodeError as error:
-        raise SetupError(f"{path} is no TOML: {error}.") from error
+    own = read_toml(path, remedy="write its texts in quotes")
     wanted = ("prompt",) if form == "closed" else ("prompt", "passage")
     if sorted(own) != sorted(wanted) or not all(isinstance(one, str) for one in own.values()):
         raise SetupError(f"{path}: give {' and '.join(wanted)}, each a text, for --form {form}.")

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 from mcp.server import Server
+from mcp.server.context import ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
@@ -195,11 +196,15 @@ def mcp_server(served: Served, answering: Answering) -> Server[Any]:
         ]
         return ListToolsResult(tools=tools)
 
-    async def call_tool(_: Any, asked: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(context: ServerRequestContext[Any, Any], asked: CallToolRequestParams) -> CallToolResult:
         try:
             if asked.name not in offered:
                 raise RecordError("bad_request", f"there is no tool {asked.name}; there are {', '.join(offered)}")
-            content = await answering.answer(offered[asked.name], asked.arguments or {})
+            work = answering.answer(offered[asked.name], asked.arguments or {})
+            request = context.request  # by HTTP; None by standard input, whose end ends everything
+            content = await (_until_gone(request, work) if isinstance(request, HttpRequest) else work)
+        except ClientDisconnect:  # nobody reads it
+            return CallToolResult(content=[], is_error=True)
         except RecordError as error:
             said = TextContent(text=json.dumps({"reason": error.reason, "detail": error.detail}))
             return CallToolResult(content=[said], is_error=True)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, get_origin
 
 from cyclopts import Argument
 
+from kbsource.documents import compose_yaml
 from kbsource.errors import SetupError
-from kbsource.files import Folder, join
+from kbsource.files import join
+from mapping.options import LONGEST_PATH
 from pipelines.terminal import nearest
 
 if TYPE_CHECKING:
@@ -40,21 +42,11 @@ class ConfigFile:
     """
 
     def __init__(self, path: str, *, expected: str) -> None:
-        import yaml
-
         self.path = path
-        try:
-            with Folder.of(path).open() as file:
-                root = yaml.compose(file, Loader=yaml.SafeLoader)
-        except FileNotFoundError as error:
-            raise SetupError(f"{path}: no such file.") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise SetupError(f"{path} is no YAML: {' '.join(str(error).split())}") from error
-        except RecursionError as error:
-            raise SetupError(f"{path} is nested too deeply; it needs five levels at most.") from error
+        root = compose_yaml(path, remedy=f"name {expected} in it, as docs/manual.md shows")
         if root is None:
             raise SetupError(f"{path} is empty; it must name {expected}.")
-        self.root: yaml.Node = root
+        self.root = root
 
     def items(self, node: yaml.Node, what: str, *, allowed: Collection[str] | None = None) -> Items:
         """The pairs of a mapping, by name."""
@@ -74,6 +66,8 @@ class ConfigFile:
         """A value that is no list and not empty."""
         if not isinstance(node.value, str) or not node.value:
             self.fail(node, f"{name!r} must have a value, or a list of them where the option takes several")
+        if len(node.value) > LONGEST_PATH:
+            self.fail(node, f"{name!r} has a value of {len(node.value):,} characters; {LONGEST_PATH:,} are the most")
         return str(node.value)
 
     def typed(self, argument: Argument, key: str, item: Item) -> Iterator[str]:
@@ -86,7 +80,7 @@ class ConfigFile:
             yield from [flag] * (value == "true")
             yield from [f"--no-{key}"] * (value == "false" and len(argument.names) > 1)
             return
-        takes_many = get_origin(argument.hint) is tuple and isinstance(item.value.value, list)
+        takes_many = get_origin(argument.hint) is tuple and item.value.id == "sequence"
         for node in item.value.value if takes_many else [item.value]:
             text = self.text(node, key)
             near = self.near(text)
@@ -103,4 +97,4 @@ class ConfigFile:
 
     def fail(self, node: yaml.Node, message: str) -> NoReturn:
         """Raises SetupError with the place."""
-        raise SetupError(f"{self.where(node)}: {message}.")
+        raise SetupError(f"{self.where(node)}: {' '.join(message.split())}.")  # values may have several lines

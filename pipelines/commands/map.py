@@ -275,7 +275,7 @@ class _Config(ConfigFile):
             named = error.argument.name.removeprefix("--") if error.argument is not None else ""
             self.fail(items[named].value if named in items else at, str(error).rstrip("."))
         except SetupError as error:
-            raise SetupError(f"{self.where(at)}: {error}") from error
+            self.fail(at, str(error).rstrip("."))
 
     def _check_keys(self, items: Items, what: str, dataset: str, also: Sequence[str] = ()) -> None:
         allowed = [*also, *_keys(dataset)]

@@ -149,7 +149,7 @@ def test_questions_are_the_packages_own_else_ambers_else_those_of_qampari() -> N
         ("P036 = 'What is {entity}?'\n", "P036: expected a line like"),
         ("P36 = 1\n", "P36: expected a line like"),
         ("P36\n", "is no TOML"),
-        (None, "cannot be read"),
+        (None, "no such file"),
     ],
 )
 def test_a_file_of_questions_is_looked_at(tmp_path: Path, content: str | None, said: str) -> None:

@@ -102,3 +102,21 @@ def test_a_model_without_a_label_for_nothing_is_refused(tmp_path: Path) -> None:
     folder = tagger(tmp_path / "tiny", {}, labels=("entailment", "neutral"))
     with pytest.raises(SetupError, match="none is O"):
         open_mention_finder(str(folder))
+
+
+@pytest.mark.parametrize("content", [None, b"", b"[nlp", b"\xff"], ids=["missing", "empty", "half", "noise"])
+def test_a_pipeline_of_spacy_with_a_damaged_file_is_told_in_a_line(tmp_path: Path, content: bytes | None) -> None:
+    import spacy
+
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("entity_ruler")
+    for name in ("config.cfg", "meta.json", "tokenizer", "entity_ruler/cfg", "vocab/strings.json"):
+        folder = tmp_path / name.replace("/", "-")
+        pipeline.to_disk(folder)
+        (folder / name).unlink()
+        if content is not None:
+            (folder / name).write_bytes(content)
+        with pytest.raises(SetupError, match=r"et the model again|name a pipeline with ner") as caught:
+            open_mention_finder(str(folder))
+        assert "\n" not in str(caught.value)
+        assert str(folder) in str(caught.value)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from kbsource.errors import RecordError, SetupError
+from mapping.retrieval.generator import Generator
 from mapping.retrieval.queries import Hit, Query, queries_of
 from mapping.retrieval.reader import Prompt, answered, contexts_of, read_prompt, with_template_question
 from mapping.retrieval.runs import found_id
@@ -216,3 +217,10 @@ def test_a_prompt_that_means_nothing_is_refused(tmp_path: Path, text: str, said:
     (tmp_path / "p.toml").write_text(text)
     with pytest.raises(SetupError, match=said.replace("{", r"\{")):
         read_prompt(str(tmp_path / "p.toml"), "read")
+
+
+@pytest.mark.parametrize("content", [b"", b"GG", b"PK\3\4", b"{}"])
+def test_a_file_that_is_no_gguf_is_told(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "model.gguf").write_bytes(content)
+    with pytest.raises(SetupError, match=r"model\.gguf: is no GGUF file, by its first bytes\. Get the model again"):
+        Generator.sha256(ReaderOptions(str(tmp_path / "model.gguf")))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -148,6 +150,40 @@ def test_a_client_that_hangs_up_leaves_no_trace(url: str, sent: bytes) -> None:
         time.sleep(0.02)
         connection.close()
     assert httpx.get(f"{url}/resolve?page=Sorn").status_code == 200
+
+
+def _tool_call(name: str, **arguments: object) -> bytes:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    body = json.dumps(asked).encode()
+    head = b"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
+    return b"POST /mcp HTTP/1.1\r\n%b%bContent-Length: %d\r\n\r\n%b" % (HEAD, head, len(body), body)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"GET /search?query=a HTTP/1.1\r\n" + HEAD + b"\r\n", _tool_call("search", query="a")],
+    ids=["route", "tool"],
+)
+def test_the_work_for_a_client_that_leaves_is_given_up(url: str, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    begun: list[float] = []
+    is_at_work = threading.Event()
+
+    def steps(request: Search, served: Served) -> Iterator[dict[str, bool] | None]:
+        for _ in range(60):
+            begun.append(time.monotonic())
+            is_at_work.set()
+            time.sleep(0.1)
+            yield None
+        yield {"slow": True}
+
+    monkeypatch.setattr(Search, "steps", steps)
+    with _connected(url) as connection:
+        connection.sendall(sent)
+        assert is_at_work.wait(5)
+        left_at = time.monotonic()
+    while time.monotonic() < begun[-1] + 1:
+        time.sleep(0.05)
+    assert begun[-1] < left_at + 2
 
 
 def test_many_slow_clients_keep_nobody_else_waiting(url: str) -> None:

@@ -33,7 +33,7 @@ from pipelines.commands import COMMANDS
 from tests.support.every_kind import write_every_kind
 from tests.support.examples import examples
 from tests.support.inspected import client_of
-from tests.support.strangers import LOOT, hostile_name, sealed
+from tests.support.strangers import LOOT, copied, hostile_name, sealed
 
 Way = tuple[str | int, ...]
 FORMATS = [kind.format for kind in KINDS]
@@ -227,6 +227,17 @@ def test_releases_of_every_kind_are_read_as_they_are(
     releases: dict[str, Path], tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["info", str(releases[form])]) == 0, capsys.readouterr()
+
+
+@pytest.mark.parametrize("other", ["x", True, -1, 1.5, [7], {"a": "b"}, None])
+def test_the_sum_of_a_card_has_no_more_than_what_was_counted(
+    releases: dict[str, Path], tmp_path: Path, other: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = copied(releases[ALIGNED], tmp_path / "own", lambda values: values["records"].update(totals=other))
+    assert main(["publish", str(own), "--output", str(tmp_path / "out"), "--licence", "CC0-1.0"]) == 0, (
+        capsys.readouterr()
+    )
+    assert "0 read = 0 examples + 0 excluded + 0 merged + 0 rejected |" in (tmp_path / "out" / "README.md").read_text()
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -1,0 +1,183 @@
+"""JSON, TOML and YAML that others wrote, read within bounds and by a declared shape; a fault names the path."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import tomllib
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from kbsource.errors import DataError, SetupError
+from kbsource.files import Folder
+
+if TYPE_CHECKING:
+    import yaml
+
+T = TypeVar("T")
+
+MOST_BYTES = 32 << 20
+"""The largest file that is read as a whole; the manifest of a release of the English Wikipedia has about 1 MB."""
+_DEEPEST = 16
+"""How deeply the values of a file may be nested."""
+_UNPAIRED = re.compile("[\ud800-\udfff]")
+_GZIP = b"\x1f\x8b"
+_MOST_CHARS = 300
+"""Of what a parser says; some repeat the text that they stumbled over."""
+
+
+def read_document(path: str, shape: type[T], *, remedy: str) -> T:
+    """Returns the values of a JSON file, plain or gzipped, that a person or a server gave.
+
+    Args:
+        shape: of the values; what it does not name is left out. A key may be a number that is written as a text.
+        remedy: what to do about a file that is another one.
+
+    Raises:
+        SetupError: the file is missing, is not JSON, is too large, or has a value of another type.
+    """
+    content = _given(path, remedy)
+    if content.startswith(_GZIP):
+        content = _unpacked(content, path, remedy)
+    value = parsed_json(content, path, remedy=remedy, fault=SetupError)
+    return typed_value(value, shape, path, remedy=remedy, fault=SetupError)
+
+
+def read_json(path: str, *, remedy: str) -> Any:
+    """Returns the values of a JSON file that a person gave, in whatever shape; the rest as ``read_document``."""
+    return parsed_json(_given(path, remedy), path, remedy=remedy, fault=SetupError)
+
+
+def read_toml(path: str, *, remedy: str) -> dict[str, Any]:
+    """Returns the values of a TOML file that a person gave, in whatever shape.
+
+    Raises:
+        SetupError: the file is missing, is not TOML, or is too large.
+    """
+    content = _given(path, remedy)
+    try:
+        return tomllib.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise SetupError(f"{path} is no TOML: {_one_line(error)}; {remedy}") from error
+
+
+def read_yaml(path: str, *, remedy: str) -> Any:
+    """Returns the lists, pairs and texts of a YAML file that a person gave: numbers and the like are texts too.
+
+    Raises:
+        SetupError: the file is missing, is not YAML, or is too large.
+    """
+    with _yaml_loader(path, remedy) as loader:
+        return loader.get_single_data()
+
+
+def compose_yaml(path: str, *, remedy: str) -> yaml.Node | None:
+    """Returns the same with the places in the file, as PyYAML has nodes; None for an empty file.
+
+    Raises:
+        SetupError: as ``read_yaml``.
+    """
+    with _yaml_loader(path, remedy) as loader:
+        return loader.get_single_node()
+
+
+@contextmanager
+def _yaml_loader(path: str, remedy: str) -> Iterator[yaml.BaseLoader]:
+    import yaml  # not there where releases are only read
+
+    class Loader(yaml.BaseLoader):  # type: ignore[misc]  # which has no types
+        def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
+            node = super().compose_scalar_node(anchor)
+            if _is_odd(node.value):
+                raise ValueError(f"line {node.start_mark.line + 1} has a text that is no Unicode")
+            return node
+
+    content = _given(path, remedy)
+    try:
+        yield Loader(content)
+    except (yaml.YAMLError, ValueError) as error:  # the latter for an escape of no character
+        raise SetupError(f"{path} is no YAML: {_one_line(error)}; {remedy}") from error
+    except RecursionError as error:
+        raise SetupError(f"{path} is nested too deeply; {remedy}") from error
+
+
+def _given(path: str, remedy: str) -> bytes:
+    try:
+        return bounded_content(Folder.of(path), remedy=remedy, fault=SetupError)
+    except FileNotFoundError as error:
+        raise SetupError(f"{path}: no such file.") from error
+
+
+def bounded_content(file: Folder, *, remedy: str, fault: type[SetupError] = DataError) -> bytes:
+    """Returns the content of a file.
+
+    Raises:
+        SetupError: it is larger than ``MOST_BYTES``.
+    """
+    with file.open() as opened:
+        return _checked_size(opened.read(MOST_BYTES + 1), file.url, remedy, fault)
+
+
+def _unpacked(content: bytes, where: str, remedy: str) -> bytes:
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+        try:
+            unpacked = file.read(MOST_BYTES + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise SetupError(f"{where}: not gzip to its end ({_one_line(error)}); {remedy}") from error
+    return _checked_size(unpacked, where, remedy, SetupError)
+
+
+def _checked_size(content: bytes, where: str, remedy: str, fault: type[SetupError]) -> bytes:
+    if len(content) > MOST_BYTES:
+        raise fault(f"{where}: larger than {MOST_BYTES >> 20} MB, the most that is read; {remedy}")
+    return content
+
+
+def parsed_json(content: bytes, where: str, *, remedy: str, fault: type[SetupError] = DataError) -> Any:
+    """Returns the values of JSON; ``where`` names it in errors.
+
+    Raises:
+        SetupError: it is not JSON, is nested too deeply, or has half a surrogate pair in a text.
+    """
+    try:
+        value = json.loads(content, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise fault(f"{where}: not JSON ({_one_line(error)}); {remedy}") from error
+    if _is_odd(value):
+        raise fault(f"{where}: nested too deeply, or a text that is no Unicode; {remedy}")
+    return value
+
+
+def typed_value(value: Any, wanted: type[T], where: str, *, remedy: str, fault: type[SetupError] = DataError) -> T:
+    """Returns a JSON value as the annotated type; ``where`` names it in errors. Unknown fields are left out.
+
+    Raises:
+        SetupError: a field is missing or of another type.
+    """
+    try:
+        return msgspec.convert(value, wanted, str_keys=True)
+    except msgspec.ValidationError as error:
+        raise fault(f"{where}: {_one_line(error)}; {remedy}") from error
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+def _is_odd(value: Any, depth: int = _DEEPEST) -> bool:
+    """Whether values are nested more deeply than that, or have half a surrogate pair in a text."""
+    if isinstance(value, str):
+        return not value.isascii() and _UNPAIRED.search(value) is not None
+    if isinstance(value, dict):
+        return not depth or any(_is_odd(own, depth - 1) for pair in value.items() for own in pair)
+    return isinstance(value, list) and (not depth or any(_is_odd(own, depth - 1) for own in value))
+
+
+def _one_line(error: Exception) -> str:
+    return f"{' '.join(str(error).split()):.{_MOST_CHARS}}"
