@@ -211,9 +211,9 @@ class AmberMetrics(Metrics[tuple[str, Sequence[Entity]], AmberScores]):
                 item = scores.new_item(query.query_id)
                 prediction = None if kept is None else Prediction(tuple(kept[0]), kept[1])
                 for metric, value in _scored(query, prediction, {1, *self._options.ks}, has_answers=self._has_answers):
-                    every, head, tail = (scores.columns[f"{metric} {part}".rstrip()] for part in ("", *PARTS))
-                    for column in (every, head if entity.is_head else tail):
-                        column.add(item, value)
+                    every, heads, tails = (scores.columns[f"{metric} {part}".rstrip()] for part in ("", *PARTS))
+                    for own in (every, heads if entity.is_head else tails):
+                        own.add(item, value)
                     if metric.startswith("accuracy@"):
                         hits[int(metric.partition("@")[2])][query.query_id] = int(value)
         if not ids:
