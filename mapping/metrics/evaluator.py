@@ -13,17 +13,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import fsum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-import numpy as np
 import orjson
 
 from kbsource.errors import RecordError
 from kbsource.records import BadRecord
 from mapping.metrics.plausible import Family, check_ids, check_plausible
-from mapping.metrics.significance import Difference, Interval, Values, differences, intervals
+from mapping.metrics.significance import Difference, Interval, differences, intervals
 from mapping.sources.raw_records import Json, RawRecord, check_shape, iter_records
 from mapping.sources.scratch import Joined
+
+if TYPE_CHECKING:
+    from mapping.metrics.significance import Values
 
 Q = TypeVar("Q")
 S = TypeVar("S", bound="Scores")
@@ -383,6 +385,8 @@ def evaluated(
 def differences_of(first: S, second: S, resamples: int) -> dict[str, Difference]:
     """What the second system is better by, for each metric of both, over the items that count for both; with
     ``resamples`` 0 nothing."""
+    import numpy as np
+
     pairs: defaultdict[bytes, list[tuple[str, Values, Values]]] = defaultdict(list)
     for name in (name for name in first.columns if resamples and name in second.columns):
         columns = first.columns[name], second.columns[name]
@@ -402,6 +406,8 @@ def differences_of(first: S, second: S, resamples: int) -> dict[str, Difference]
 
 def intervals_of(columns: Mapping[str, Column], resamples: int) -> dict[str, Interval]:
     """The interval of the mean of each metric that some items count for."""
+    import numpy as np
+
     by_size: defaultdict[int, list[str]] = defaultdict(list)
     for name, column in columns.items():
         if column.n:

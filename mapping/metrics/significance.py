@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from math import fsum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Values = NDArray[np.float64]
-"""A row an item, a column a metric, 0 to 1."""
+    Values = NDArray[np.float64]
+    """A row an item, a column a metric, 0 to 1."""
 _AT_ONCE = 64
 _TOLERANCE = 1e-12
 
@@ -39,6 +40,8 @@ class Difference(NamedTuple):
 
 def intervals(values: Values, resamples: int) -> list[Interval]:
     """Returns the percentile bootstrap interval of the mean of each column."""
+    import numpy as np
+
     draw = _generator("bootstrap")
     n = len(values)
     means = np.concatenate(
@@ -53,6 +56,8 @@ def intervals(values: Values, resamples: int) -> list[Interval]:
 
 def differences(first: Values, second: Values, resamples: int) -> list[Difference]:
     """Returns for each column what the second system is better by; both have the same items in the same order."""
+    import numpy as np
+
     delta = second - first
     means = delta.mean(axis=0)
     draw = _generator("randomisation")
@@ -68,4 +73,6 @@ def differences(first: Values, second: Values, resamples: int) -> list[Differenc
 
 
 def _generator(purpose: str) -> np.random.Generator:
+    import numpy as np
+
     return np.random.default_rng(int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "big"))
