@@ -79,6 +79,7 @@ class OptionFacts(typing.TypedDict, total=False):
     site: str | None
     sites: list[str] | None
     languages: list[str] | None
+    qualifiers: list[str] | None
     formats: list[str]
     templates: str | None
 

@@ -242,7 +242,7 @@ def write_manifest(
     inputs, tables = (InputFile(**INPUT),), {entry.file.partition("/")[0]: (entry,) for entry in entries}
     if kind is WIKIDATA_RELEASE:
         counts = {"counts": {"x.json": EntityCounts()}, "totals": EntityCounts(), "findings": {}}
-        options = {"languages": ["en"], "sites": ["enwiki"], "qualifiers": False}
+        options = {"languages": ["en"], "sites": ["enwiki"], "qualifiers": ["P580", "P582"]}
         given = {"code": CODE, "inputs": inputs, "options": options, "tables": tables, **counts}
         commit(kind, WikidataManifest(**given, date="20260101"), output)
     elif kind is PAGEVIEWS_RELEASE:

@@ -229,6 +229,18 @@ def test_releases_of_every_kind_are_read_as_they_are(
     assert main(["info", str(releases[form])]) == 0, capsys.readouterr()
 
 
+@pytest.mark.parametrize("other", [False, 7, "P580", [7], {"P580": 1}])
+def test_qualifiers_that_are_no_list_of_properties_are_named(
+    releases: dict[str, Path], tmp_path: Path, other: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    form = WIKIDATA_RELEASE.format
+    own = copied(releases[form], tmp_path / "own", lambda values: values["options"].update(qualifiers=other))
+    made_from = (str(releases[PAGES]), str(own))
+    assert main(["qampari", *made_from, "--model", "none", "--output", str(tmp_path / "out")]) == 1
+    assert "own/manifest.json: options" in (said := capsys.readouterr().err)
+    assert "qualifiers" in said
+
+
 @pytest.mark.parametrize("other", ["x", True, -1, 1.5, [7], {"a": "b"}, None])
 def test_the_sum_of_a_card_has_no_more_than_what_was_counted(
     releases: dict[str, Path], tmp_path: Path, other: Any, capsys: pytest.CaptureFixture[str]
