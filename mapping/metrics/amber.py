@@ -10,7 +10,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import groupby, product
 from math import fsum
 from statistics import fmean
@@ -166,8 +165,9 @@ def evaluate_amber(files: AmberFiles, options: AmberEvaluation, *, reject: Rejec
     Raises:
         SetupError: as ``evaluate``.
     """
-    made = partial(AmberMetrics, files.gold, options)
-    return evaluated(made, files.predictions, files.compare, resamples=options.resamples, reject=reject)
+    first = AmberMetrics(files.gold, options, files.predictions)
+    second = None if files.compare is None else AmberMetrics(files.gold, options, files.compare)
+    return evaluated(first, second, resamples=options.resamples, reject=reject)
 
 
 class AmberMetrics(Metrics[tuple[str, Sequence[Entity]], AmberScores]):

@@ -364,22 +364,21 @@ class _Lines:
 
 
 def evaluated(
-    made: Callable[[str], Metrics[Any, S]], predictions: str, compare: str | None, *, resamples: int, reject: Reject
+    first: Metrics[Any, S], second: Metrics[Any, S] | None, *, resamples: int, reject: Reject
 ) -> Evaluated[S]:
     """Returns the scores of a system, and of a second one where there is one.
-
-    Args:
-        made: makes the metrics of a file of predictions.
 
     Raises:
         SetupError: as ``evaluate`` and ``check_plausible``.
     """
-    every = [made(path) for path in (predictions, compare) if path is not None]
-    for metrics in every:
+    for metrics in (first,) if second is None else (first, second):
         for role in metrics.predicted:
             check_plausible(metrics.family, metrics.gold, metrics.given[role])
-    first, *others = [evaluate(metrics, resamples=resamples, reject=reject) for metrics in every]
-    return Evaluated(first, others[0], differences_of(first, others[0], resamples)) if others else Evaluated(first)
+    scores = evaluate(first, resamples=resamples, reject=reject)
+    if second is None:
+        return Evaluated(scores)
+    others = evaluate(second, resamples=resamples, reject=reject)
+    return Evaluated(scores, others, differences_of(scores, others, resamples))
 
 
 def differences_of(first: S, second: S, resamples: int) -> dict[str, Difference]:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 from kbsource.errors import RecordError, SetupError
@@ -263,8 +262,9 @@ def evaluate_kilt(files: KiltFiles, options: KiltEvaluation, *, reject: Reject) 
         articles = None
         if files.accept_redirects is not None:
             articles = stack.enter_context(KnowledgeSource.open(files.accept_redirects))
-        made = partial(KiltMetrics, files, options, articles)
-        return evaluated(made, files.predictions, files.compare, resamples=options.resamples, reject=reject)
+        first = KiltMetrics(files, options, articles, files.predictions)
+        second = None if files.compare is None else KiltMetrics(files, options, articles, files.compare)
+        return evaluated(first, second, resamples=options.resamples, reject=reject)
 
 
 class KiltMetrics(Metrics[GoldRecord, KiltScores]):

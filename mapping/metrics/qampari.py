@@ -344,22 +344,23 @@ def evaluate_qampari(files: QampariFiles, options: QampariEvaluation, *, reject:
     """
     if files.predictions is None and files.retrieved is None:
         raise SetupError("Give --predictions, --retrieved, or both.")
-    given = {"predictions": files.predictions, "retrieved": files.retrieved}
+    given = {
+        role: path
+        for role, path in (("predictions", files.predictions), ("retrieved", files.retrieved))
+        if path is not None
+    }
+    first = QampariMetrics(files, options, given, next(iter(given.values())))
+    second = None
+    if files.compare is not None:
+        second = QampariMetrics(files, options, _roles_of(files.compare), files.compare)
+    return evaluated(first, second, resamples=options.resamples, reject=reject)
 
-    def made(path: str) -> QampariMetrics:
-        own = given if path != files.compare else _roles_of(path)
-        return QampariMetrics(files, options, {role: one for role, one in own.items() if one is not None}, path)
 
-    first = files.predictions or files.retrieved
-    assert first is not None
-    return evaluated(made, first, files.compare, resamples=options.resamples, reject=reject)
-
-
-def _roles_of(path: str) -> dict[str, str | None]:
+def _roles_of(path: str) -> dict[str, str]:
     """What a file gives by the keys of its first records: predictions, retrieved passages, or both."""
     keys = {key for record in islice(readable_records(path), _MOST_LOOKED_AT) for key in record}
     found = {role: path for role in ("predictions", "retrieved") if keys & {*KEYS[role]}}
-    return {**(found or {"predictions": path})}
+    return found or {"predictions": path}
 
 
 class QampariMetrics(Metrics[GoldQuestion, QampariScores]):

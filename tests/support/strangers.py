@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,30 @@ from kbsource.files import Folder
 from kbsource.release.manifest import canonical_json
 
 LOOT = "loot.txt"
+Way = tuple[str | int, ...]
+"""Keys and numbers that lead from JSON values to one in them."""
+
+
+def ways(value: Any, way: Way = ()) -> Iterator[Way]:
+    """The ways to everything in JSON values, the whole too."""
+    yield way
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from ways(inner, (*way, key))
+
+
+def changed(values: Any, way: Way, other: Any) -> Any:
+    """Returns JSON values with another one in a place; with ``...`` without it."""
+    if not way:
+        return other
+    copied = copy.deepcopy(values)
+    inside = copied
+    for key in way[:-1]:
+        inside = inside[key]
+    if other is ...:
+        del inside[way[-1]]
+    else:
+        inside[way[-1]] = other
+    return copied
 
 
 def sealed(values: dict[str, Any]) -> bytes:

@@ -141,6 +141,36 @@ def test_a_second_file_is_checked_as_the_first(family: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_a_second_file_that_predicts_nothing_is_refused(family: str, tmp_path: Path) -> None:
+    predicted, *_ = FAMILIES[family]
+    silent = [{key: value for key, value in one.items() if key in ("id", "qid")} for one in predicted(0)]
+    with pytest.raises(SetupError, match="second has no record with"):
+        _run(family, tmp_path, predicted(20), [{**one, "output": []} for one in silent])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_system_is_as_good_as_itself(family: str, tmp_path: Path) -> None:
+    predicted, name, _ = FAMILIES[family]
+    found = _run(family, tmp_path, predicted(7), predicted(7), resamples=50)
+    assert found.second is not None
+    assert found.first.columns == found.second.columns
+    assert {one.mean for one in found.differences.values()} == {0.0}
+    assert found.differences[name].p == 1
+
+
+def test_what_cannot_be_used_of_a_second_system_is_told(tmp_path: Path) -> None:
+    gold, first, second = (
+        str(write_records(tmp_path / name, rows))
+        for name, rows in (("gold", KILT_GOLD), ("a", _kilt(0)), ("b", [*_kilt(0), *_kilt(0)[:3]]))
+    )
+    told: list[Any] = []
+    found = evaluate_kilt(KiltFiles(gold, first, compare=second), KiltEvaluation(), reject=told.append)
+    assert found.has_rejects
+    assert [bad.reason for bad in told] == ["duplicate_id"] * 3
+    assert found.to_json()["compared"]["rejected"] == {"predictions": {"duplicate_id": 3}}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_values_of_every_item_are_written(family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     predicted, name, _ = FAMILIES[family]
     found = _run(family, tmp_path, predicted(15), None)

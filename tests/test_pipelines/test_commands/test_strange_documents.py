@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,41 +17,16 @@ from mapping.kinds import KINDS
 from pipelines.cli import main
 from tests.support.every_kind import REPORTS_OF, write_every_kind
 from tests.support.inspected import client_of
-from tests.support.strangers import entry_of_file, sealed
+from tests.support.strangers import Way, changed, entry_of_file, sealed, ways
 
 Capsys = pytest.CaptureFixture[str]
-Way = tuple[str | int, ...]
 DOCUMENTS = [(kind, name) for kind in KINDS for name in kind.documents]
-OTHERS: list[Any] = [7, -1, 2**80, 1.5, 1e300, True, None, "", "x", [], [None], {}, {"a": None}, {"a": [1]}]
+OTHERS: list[Any] = [..., 7, -1, 2**80, 1.5, 1e300, True, None, "", "x", [], [None], {}, {"a": None}, {"a": [1]}]
 
 
 @pytest.fixture(scope="module")
 def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return write_every_kind(tmp_path_factory.mktemp("every"))
-
-
-def ways(value: Any, way: Way = ()) -> Iterator[Way]:
-    """The ways to everything in JSON values, the whole too."""
-    yield way
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield from ways(inner, (*way, key))
-
-
-def changed(values: Any, way: Way) -> Iterator[Any]:
-    """The values with another value at one place, or without it."""
-    if not way:
-        yield from OTHERS
-        return
-    for other in (*OTHERS, ...):
-        copied = copy.deepcopy(values)
-        inside = copied
-        for key in way[:-1]:
-            inside = inside[key]
-        if other is ...:
-            del inside[way[-1]]
-        else:
-            inside[way[-1]] = other
-        yield copied
 
 
 def path_of(way: Way) -> str:
@@ -74,7 +47,7 @@ def test_every_value_of_another_type_is_refused_or_shown(
         values = json.loads((own / name).read_bytes())
         assert values == REPORTS_OF[kind.format]
         for way in ways(values):
-            for changed_values in changed(values, way):
+            for changed_values in (changed(values, way, other) for other in OTHERS if way or other is not ...):
                 (own / name).write_bytes(json.dumps(changed_values).encode())
                 fault = None
                 try:

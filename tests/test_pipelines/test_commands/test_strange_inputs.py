@@ -24,8 +24,8 @@ from mapping.qampari.questions import load_relations
 from mapping.retrieval.reader import read_prompt
 from pipelines.commands.benchmark import _Config
 from pipelines.commands.map import read_config
+from tests.support.strangers import Way, changed, ways
 
-Way = tuple[str | int, ...]
 OTHERS: list[Any] = [
     ..., 7, -1, 2**80, 1.5, 1e300, True, None, "", "x", "\0", "a\nb", "x" * 5000, "\ud800", [], [None], [[1]], {},
     {"a": None}, {"a": [1]},
@@ -174,28 +174,6 @@ def written(name: str, values: Any) -> str:
     if not isinstance(values, dict):
         raise ValueError("TOML is a table")
     return "".join(f"{json.dumps(key)} = {_toml(one)}\n" for key, one in values.items())
-
-
-def ways(value: Any, way: Way = ()) -> Iterator[Way]:
-    """The ways to everything in the values, the whole too."""
-    yield way
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield from ways(inner, (*way, key))
-
-
-def changed(values: Any, way: Way, other: Any) -> Any:
-    """Returns the values with another one in a place, or without it; the key in its place where that is a text."""
-    if not way:
-        return other
-    copied = copy.deepcopy(values)
-    inside = copied
-    for key in way[:-1]:
-        inside = inside[key]
-    if other is ...:
-        del inside[way[-1]]
-    else:
-        inside[way[-1]] = other
-    return copied
 
 
 def renamed(values: Any, way: Way, name: str) -> Any:

@@ -33,9 +33,8 @@ from pipelines.commands import COMMANDS
 from tests.support.every_kind import write_every_kind
 from tests.support.examples import examples
 from tests.support.inspected import client_of
-from tests.support.strangers import LOOT, copied, hostile_name, sealed
+from tests.support.strangers import LOOT, copied, hostile_name, sealed, ways
 
-Way = tuple[str | int, ...]
 FORMATS = [kind.format for kind in KINDS]
 LOOT_PLACE = Path(gettempdir()) / LOOT
 LOOT_NAME = hostile_name(LOOT_PLACE)
@@ -48,17 +47,9 @@ ODD: list[Any] = [
 ]  # fmt: skip
 
 
-def ways(value: Any, way: Way = ()) -> Iterator[Way]:
-    """The ways to everything in JSON values."""
-    if way:
-        yield way
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield from ways(inner, (*way, key))
-
-
 def change(values: dict[str, Any], data: st.DataObject) -> None:
     """Changes one thing."""
-    every = list(ways(values))
+    every = [way for way in ways(values) if way]
     way = data.draw(st.sampled_from(every))
     inside: Any = values
     for key in way[:-1]:
