@@ -24,6 +24,7 @@ import numpy as np
 from benchmarks.environment import WORK, machine, table, write_json
 from benchmarks.slices import REPOSITORY
 from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_rows
 from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import Passage, PassageSpan, passage_id
@@ -51,13 +52,16 @@ def made_up_texts(seed: int, n_words: int) -> Iterator[str]:
 
 def write_corpus(folder: Path, n_passages: int) -> None:
     """Writes a corpus of made-up passages, ten a page."""
-    facts = {"options": {}, "counts": {}, "lang": "en", "release": {"manifest_sha256": ""}}
+    options = {"max_words": 100, "split_long": False, "unit": "sentences", "formats": []}
+    counts = {"pages": -(-n_passages // 10)}
+    facts = {"options": options, "counts": counts, "lang": "en", "release": {"manifest_sha256": ""}}
     rows = (
         Passage(passage_id(row // 10, row % 10), row // 10, "", row % 10, PASSAGE_WORDS, text, (PassageSpan(1, 0, 1),))
         for row, text in enumerate(islice(made_up_texts(7, PASSAGE_WORDS), n_passages))
     )
     with ReleaseFolder(str(folder), kind=PASSAGES_CORPUS):
         entry = write_rows(rows, "passages", PASSAGES, output=str(folder), group_rows=2_048)
+        facts = with_counts(PASSAGES_CORPUS, [entry], facts, str(folder))
         commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing([entry], facts), str(folder))
 
 

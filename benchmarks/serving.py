@@ -27,6 +27,7 @@ from benchmarks.environment import WORK, machine, table, write_json
 from benchmarks.inspector import memory_mb
 from benchmarks.slices import REPOSITORY
 from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_rows
 from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import Passage, PassageSpan, passage_id
@@ -52,7 +53,8 @@ def made(n_pages: int) -> Path:
     pages = (page(1 + number, title_of(number), *islice(texts, OF_A_PAGE)) for number in range(n_pages))
     titles = [TitleRow(1 + number, title_of(number)) for number in range(n_pages)]
     manifest = write_release(folder, pages, titles=titles, rows_per_shard=n_pages // 10, n_shards=10)
-    facts = {"options": {}, "counts": {}, "lang": "en", "release": manifest.facts()}
+    options = {"max_words": 100, "split_long": False, "unit": "sentences", "formats": []}
+    facts = {"options": options, "counts": {"pages": n_pages}, "lang": "en", "release": manifest.facts()}
     rows = (
         Passage(
             passage_id(1 + number, place),
@@ -69,6 +71,7 @@ def made(n_pages: int) -> Path:
     corpus = str(folder / "corpus")
     with ReleaseFolder(corpus, kind=PASSAGES_CORPUS):
         entry = write_rows(rows, "passages", PASSAGES, output=corpus, group_rows=2_048)
+        facts = with_counts(PASSAGES_CORPUS, [entry], facts, corpus)
         commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing([entry], facts), corpus)
     make_index(corpus, str(folder / "bm25"))
     return folder

@@ -20,8 +20,9 @@ from kbsource.dump.lines import LineRange, read_lines
 from kbsource.dump.rejects import DAMAGED_BYTES
 from kbsource.files import Files, Folder, base_name
 from kbsource.records import BadRecord
+from kbsource.release.counts import TableCount
 from kbsource.release.kind import Kind
-from kbsource.release.laws import Law, counts_law
+from kbsource.release.laws import Law
 from kbsource.release.manifest import Count, Counted, TypedManifest, row_faults, sum_faults
 from kbsource.rows import SCHEMA_VERSION, Row
 from kbsource.runtime.chunks import Report
@@ -102,7 +103,6 @@ LAWS = (
             from pageviews window placed as (order by _file, _row)
         ) where title < other or (title = other and id <= other_id)""",
     ),
-    counts_law("select '', 'views', sum(views) from pageviews", "views", ("pageviews",)),
 )
 
 PAGEVIEWS_RELEASE: Kind[PageviewsManifest] = Kind(
@@ -113,10 +113,12 @@ PAGEVIEWS_RELEASE: Kind[PageviewsManifest] = Kind(
     tables={"pageviews": schema_of(TitleViews), "rejected": schema_of(BadRecord)},
     required=("pageviews", "rejected"),
     schema_version=SCHEMA_VERSION,
-    count_faults=count_faults,
+    counts=(
+        TableCount("views", "select sum(views) from pageviews"),
+        TableCount(None, "select count(*) from pageviews", summary="titles with views"),
+    ),
+    further_faults=count_faults,
     laws=LAWS,
-    claims=lambda manifest: {"views": manifest.views},
-    counted={"titles with views": "select count(*) from pageviews"},
     shown_by=(("pageviews", "title"), ("pageviews", "page_id"), ("rejected", "key")),
 )
 

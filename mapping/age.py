@@ -23,11 +23,12 @@ import pyarrow as pa
 
 from kbsource.columns import rebatched, schema_of
 from kbsource.records import BadRecord
+from kbsource.release.counts import TableCount
 from kbsource.release.kind import ListingKind
-from kbsource.release.laws import Law, counts_law
-from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, shape
+from kbsource.release.laws import Law
+from kbsource.release.manifest import Count, SourceFacts, shape
 from kbsource.release.output import commit
-from kbsource.release.sql import add_tables, connected
+from kbsource.release.sql import add_tables, connected, with_counts
 from kbsource.release.writer import write_batches, write_rejected
 from kbsource.rows import Columns, Int32, Row
 from mapping.records import Alignment, PageKey, Span
@@ -351,20 +352,9 @@ LAWS = (
         "a piece of evidence has not one row for every release",
         """select min(_file), format('record {}, evidence {}, {}', example_id, output, evidence) from fates
         group by dataset, ordinal, example_id, output, evidence
-        having count(*) <> (select n from claimed where name = 'releases') or count(distinct release) <> count(*)""",
+        having count(*) <> (select n from settings where name = 'releases') or count(distinct release) <> count(*)""",
     ),
-    counts_law("select '', 'fates ' || fate, count(*) from fates group by all", "fates %", ("fates",)),
-    counts_law("select '', 'rejected', count(*) from rejected", "rejected", ("rejected",)),
 )
-
-
-def _claims(manifest: ListingManifest) -> dict[str, int]:
-    counts = {f"fates {fate}": int(manifest.facts["counts"][fate]) for fate in FATES}
-    return {
-        **counts,
-        "rejected": int(manifest.facts["counts"]["rejected"]),
-        "releases": len(manifest.facts["releases"]),
-    }
 
 
 class _HalfLifeFacts(msgspec.Struct):
@@ -410,16 +400,20 @@ class _Report(msgspec.Struct):
 AGE = ListingKind(
     name="age of a benchmark",
     format="kbsource-age-1",
-    facts=shape("facts", releases=list[SourceFacts], counts=counts_shape(*FATES, "rejected")),
+    facts=shape("facts", releases=list[SourceFacts]),
     made_by="kbsource age",
     tables={"fates": schema_of(Fate), "rejected": schema_of(BadRecord)},
     required=("fates", "rejected"),
     files=(REPORT,),
     documents={REPORT: _Report},
+    counts=(
+        TableCount("counts", "select fate, count(*) from fates group by all", names=(*FATES,)),
+        TableCount("counts.rejected", "select count(*) from rejected"),
+        TableCount(None, "select count(*) from fates where release = 0", summary="pieces of evidence"),
+    ),
     laws=LAWS,
-    claims=_claims,
+    settings=lambda manifest: {"releases": len(manifest.facts["releases"])},
     shown_by=(("fates", "example_id"), ("fates", "page_id"), ("fates", "last_title"), ("rejected", "key")),
-    counted={"pieces of evidence": "select count(*) from fates where release = 0"},
 )
 
 
@@ -438,17 +432,9 @@ def commit_age(
         dates: of the releases, yyyymmdd.
         facts: for the manifest, ``releases`` among them.
     """
-    counts = dict.fromkeys(FATES, 0)
-
-    def seen() -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for fate in batch["fate"].to_pylist():
-                counts[fate] += 1
-            yield batch
-
-    entry = write_batches(rebatched(seen(), _GROUP_ROWS), "fates", schema_of(Fate), output=output)
+    entry = write_batches(rebatched(batches, _GROUP_ROWS), "fates", schema_of(Fate), output=output)
     with connected(reads=[output]) as db:
         add_tables(db, AGE.declared, {"fates": [entry.file]}, output)
         report = report_values(db, dates)
     entries = [entry, write_rejected(rejected, output=output), write_report(report, output=output)]
-    commit(AGE, AGE.listing(entries, {**facts, "counts": {**counts, "rejected": len(rejected)}}), output)
+    commit(AGE, AGE.listing(entries, with_counts(AGE, entries, facts, output)), output)

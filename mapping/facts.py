@@ -14,6 +14,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
+from itertools import product
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -23,12 +24,14 @@ from msgspec.structs import replace
 from kbsource.columns import rebatched, rows_of, schema_of
 from kbsource.documents import read_toml
 from kbsource.errors import SetupError, shown_name
+from kbsource.release.counts import TableCount
 from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Checking, Law, counts_law
+from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import Count, ListingManifest, SourceFacts, shape
 from kbsource.release.output import commit
 from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_batches, write_lines
 from kbsource.rows import Int32, Row
 from mapping.amber.records import ANY, load_collections
@@ -274,11 +277,6 @@ LAWS = (
         )
         for side in SIDES
     ),
-    counts_law(
-        f"select '', outcome || ' ' || coalesce(problem, '{QUESTION}'), count(*) from facts group by all",
-        "%",
-        ("facts",),
-    ),
 )
 
 
@@ -326,10 +324,6 @@ def _faults(fact: Fact, side: Side, tokeniser: Tokeniser) -> Iterator[str]:
                 yield f"the proof of {one.value} is of another page"
 
 
-def _claims(manifest: ListingManifest) -> dict[str, int]:
-    return {f"{outcome} {name}": n for outcome, own in manifest.facts["counts"].items() for name, n in own.items() if n}
-
-
 class _Statements(msgspec.Struct, forbid_unknown_fields=True):
     """Statements of a property in one release of Wikidata."""
 
@@ -349,20 +343,27 @@ class _OfProperty(msgspec.Struct):
 FACTS = ListingKind(
     name="release of moved facts",
     format="kbsource-facts-1",
-    facts=shape("facts", old=SourceFacts, new=SourceFacts, counts=dict[str, dict[str, Count]]),
+    facts=shape("facts", old=SourceFacts, new=SourceFacts),
     made_by="kbsource facts",
     tables={"facts": schema_of(Fact)},
     required=("facts",),
     files=(*(kilt_path(side) for side in SIDES), REPORT),
     documents={REPORT: shape("report", properties=dict[str, _OfProperty])},
+    counts=(
+        TableCount(
+            "counts",
+            f"select outcome, coalesce(problem, '{QUESTION}'), count(*) from facts group by all",
+            names=[*product(OUTCOMES, (QUESTION, *PROBLEMS))],
+        ),
+        TableCount(None, "select count(*) from facts", summary="facts"),
+        TableCount(None, "select count(*) from facts where problem is null", summary="questions"),
+        TableCount(
+            None,
+            "select sum(len([0 for one in old_answers || new_answers if one.proof is not null])) from facts",
+            summary="proofs",
+        ),
+    ),
     laws=LAWS,
-    claims=_claims,
-    counted={
-        "facts": "select count(*) from facts",
-        "questions": "select count(*) from facts where problem is null",
-        "proofs": """select coalesce(sum(len([0 for one in old_answers || new_answers if one.proof is not null])), 0)
-            ::bigint from facts""",
-    },
     check=check_facts,
     shown_by=tuple(("facts", name) for name in ("entity", "item_id", "old_item_id", "question")),
     made_from={side: MadeFrom(PAGES_RELEASE, side, ("pages",)) for side in SIDES},
@@ -384,13 +385,6 @@ def commit_facts(
         output: folder, marked as unfinished.
         facts: of the manifest.
     """
-    counts = {outcome: dict.fromkeys((QUESTION, *PROBLEMS), 0) for outcome in OUTCOMES}
-
-    def seen() -> Iterator[pa.RecordBatch]:
-        for batch in batches():
-            for outcome, problem in zip(batch["outcome"].to_pylist(), batch["problem"].to_pylist(), strict=True):
-                counts[outcome][problem or QUESTION] += 1
-            yield batch
 
     def lines(side: Side) -> Iterator[bytes]:
         for batch in batches():
@@ -399,7 +393,8 @@ def commit_facts(
                     if (record := kilt_record(fact, side)) is not None:
                         yield kilt_line(record)
 
-    entries = [write_batches(rebatched(seen(), _GROUP_ROWS), "facts", FACTS.tables["facts"], output=output)]
+    entries = [write_batches(rebatched(batches(), _GROUP_ROWS), "facts", FACTS.tables["facts"], output=output)]
     entries += [write_lines(lines(side), kilt_path(side), output=output) for side in SIDES]
-    entries.append(write_report({"facts": counts, "properties": properties}, output=output))
-    commit(FACTS, FACTS.listing(entries, {**facts, "counts": counts}), output)
+    facts = with_counts(FACTS, entries, facts, output)
+    entries.append(write_report({"facts": facts["counts"], "properties": properties}, output=output))
+    commit(FACTS, FACTS.listing(entries, facts), output)

@@ -217,6 +217,13 @@ class Alignment(Row):
         return None if self.span is None else self.span.score
 
 
+class OutputOutcome(Row):
+    """What became of one output of a record."""
+
+    form: Annotated[str, "whole | answer_only | dropped"]
+    reason: Annotated[str | None, "why it is not whole; null where it is"] = None
+
+
 class RecordFate(Row):
     """What became of a record."""
 
@@ -235,6 +242,10 @@ class RecordFate(Row):
     n_evidences_written: Annotated[Int32 | None, "those of them that are in the file; null where it is no example"] = (
         None
     )
+    n_answers: Annotated[Int32 | None, "distinct answers in the file; null where it is not written"] = None
+    outputs: Annotated[
+        tuple[OutputOutcome, ...] | None, "what became of each output as read; null where it is not written"
+    ] = None
 
 
 def example_to_json(example: Example) -> str:

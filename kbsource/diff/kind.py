@@ -20,10 +20,11 @@ import pyarrow as pa
 
 from kbsource.columns import schema_of
 from kbsource.dump.rejects import TRUNCATED
+from kbsource.release.counts import TableCount
 from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Law, counts_law
+from kbsource.release.laws import Law
 from kbsource.release.layout import shard_path
-from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, row_faults, shape
+from kbsource.release.manifest import Count, SourceFacts, shape
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.rows import Int32, Row
 
@@ -312,14 +313,6 @@ LAWS = (
                 <> substring(old.text, old_start + 1, old_end - old_start))""",
         needs=("old", "new"),
     ),
-    counts_law(
-        " union all ".join(
-            f"select '', '{table} ' || outcome, count(*) from {table} where outcome in {(*outcomes,)} group by all"
-            for table, outcomes in OUTCOMES_OF.items()
-        ),
-        "%",
-        (*TABLES,),
-    ),
 )
 
 
@@ -330,24 +323,6 @@ class _Side(SourceFacts, total=False):
     limits: dict[str, Any]
 
 
-def _counts(manifest: ListingManifest) -> dict[str, dict[str, int]]:
-    counts = manifest.facts["counts"]
-    return {table: {name: int(counts[table][name]) for name in own} for table, own in OUTCOMES_OF.items()}
-
-
-def count_faults(manifest: ListingManifest) -> list[str]:
-    """Every way in which the counts of a manifest contradict its files."""
-    try:
-        counts = _counts(manifest)
-    except (KeyError, TypeError, ValueError) as error:
-        return [f"counts are not those of a diff ({error!r})"]
-    return row_faults(manifest, {table: sum(own.values()) for table, own in counts.items()})
-
-
-def _claims(manifest: ListingManifest) -> dict[str, int]:
-    return {f"{table} {name}": n for table, own in _counts(manifest).items() for name, n in own.items()}
-
-
 RELEASE_DIFF = ListingKind(
     name="diff of releases",
     format="kbsource-diff-1",
@@ -356,15 +331,14 @@ RELEASE_DIFF = ListingKind(
     tables=TABLES,
     required=tuple(TABLES),
     files=(REPORT, TEXT_REPORT, TITLE_MAP_FILE),
-    facts=shape(
-        "facts",
-        old=_Side,
-        new=_Side,
-        counts=shape("counts", **{table: counts_shape(*own) for table, own in OUTCOMES_OF.items()}),
+    facts=shape("facts", old=_Side, new=_Side),
+    counts=(
+        *(
+            TableCount(f"counts.{table}", f"select outcome, count(*) from {table} group by all", names=outcomes)
+            for table, outcomes in OUTCOMES_OF.items()
+        ),
+        TableCount(None, "select count(old_page_id) from page_changes", summary="pages"),
     ),
-    count_faults=count_faults,
     laws=LAWS,
-    claims=_claims,
-    counted={"pages": "select count(old_page_id) from page_changes"},
     made_from={side: MadeFrom(PAGES_RELEASE, side, ("pages",)) for side in ("old", "new")},
 )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +37,7 @@ from kbsource.release.manifest import canonical_json, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.reader import check_hashes
-from kbsource.release.sql import MEMORY_MB, add_release, connected
+from kbsource.release.sql import MEMORY_MB, add_release, connected, with_counts
 from kbsource.release.writer import GROUP_ROWS, write_batches, write_lines
 from kbsource.rows import Int32, Row
 from kbsource.runtime.chunks import rows_batch
@@ -389,28 +388,19 @@ def make_diff(
                 for statement in MATCH:
                     db.execute(statement)
                 _compare(db, before, after, on_step)
-                counts: dict[str, Counter[str]] = {table: Counter() for table in TABLES}
                 entries = [
-                    write_batches(
-                        _counted(batches(db, query, TABLES[table]), counts[table]),
-                        table,
-                        TABLES[table],
-                        output=out.folder,
-                    )
+                    write_batches(batches(db, query, TABLES[table]), table, TABLES[table], output=out.folder)
                     for table, (query, _, _) in _QUERIES.items()
                 ]
-                by_outcome = {
-                    table: {outcome: counts[table][outcome] for outcome in outcomes}
-                    for table, (_, _, outcomes) in _QUERIES.items()
-                }
                 titles = iter(db.execute(TITLE_MAP).fetchone, None)
                 moved = (f"{old_title}\t{new_title}\n".encode() for old_title, new_title in titles)
                 entries.append(write_lines(moved, TITLE_MAP_FILE, output=out.folder))
-                report = {**facts, "counts": by_outcome, **_figures(db)}
+                figures = _figures(db)
+            facts = with_counts(RELEASE_DIFF, entries, facts, out.folder)
+            report = {**facts, **figures}
             for file, content in ((REPORT, canonical_json(report)), (TEXT_REPORT, report_text(report).encode())):
                 entries.append(write_lines(content.splitlines(keepends=True), file, output=out.folder))
-            said = {**facts, "counts": by_outcome, "code": code_facts()}
-            commit(RELEASE_DIFF, RELEASE_DIFF.listing(entries, said), out.folder)
+            commit(RELEASE_DIFF, RELEASE_DIFF.listing(entries, {**facts, "code": code_facts()}), out.folder)
     return report
 
 
@@ -428,12 +418,6 @@ def _compare(
     with db.cursor() as reading:  # beside what is written
         rows = (page for batch in batches(reading, COMPARED, schema_of(Compared)) for page in rows_of(batch, Compared))
         compare_pages(db, rows, before, after, see)
-
-
-def _counted(batches: Iterator[pa.RecordBatch], counts: Counter[str]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        counts.update(batch["outcome"].to_pylist())
-        yield batch
 
 
 def _figures(db: DuckDBPyConnection) -> dict[str, Any]:

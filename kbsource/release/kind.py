@@ -18,6 +18,7 @@ import pyarrow as pa
 from kbsource.documents import MOST_BYTES, bounded_content, parsed_json, typed_value
 from kbsource.errors import DataError, SetupError, shown_value
 from kbsource.files import Folder, is_local, join
+from kbsource.release.counts import Sum, TableCount
 from kbsource.release.laws import Checking, Law, M
 from kbsource.release.layout import MANIFEST, is_shard, no_release, parents
 from kbsource.release.manifest import (
@@ -26,6 +27,7 @@ from kbsource.release.manifest import (
     FileEntry,
     ListingManifest,
     Manifest,
+    MissingFactError,
     Values,
 )
 from kbsource.release.reader import read_table, rows_with
@@ -58,12 +60,13 @@ class Kind(Generic[M]):
     further: Mapping[str, Sequence[pa.Field]] = field(default_factory=dict)  #: columns that tables may have besides
     files: Sequence[str] = ()  #: files and folders beside the tables
     parts: Kind[Any] | None = None  #: kind of the releases in its folders
-    count_faults: Callable[[M], list[str]] | None = None  #: ways in which a manifest's counts contradict each other
+    counts: Sequence[TableCount] = ()  #: numbers that its manifests have and its tables contain
+    sums: Sequence[Sum] = ()  #: numbers of its manifests that add up
+    further_faults: Callable[[M], list[str]] | None = None  #: other ways in which counts contradict each other
     laws: Sequence[Law] = ()
-    claims: Callable[[M], Mapping[str, int]] | None = None
-    """What a manifest says of the tables by name, for the view ``claimed``; fails where it says nothing of the kind."""
+    settings: Callable[[M], Mapping[str, float]] | None = None
+    """Numbers by name that laws and counts need from a manifest, for the view ``settings``."""
     remarks: Callable[[M], list[str]] | None = None  #: what of a sound release its user should know of
-    counted: Mapping[str, str] = field(default_factory=dict)  #: query by what it counts, to say how much was checked
     views: Callable[[Checking[M]], Iterable[str]] | None = None  #: adds further views, and names them as given
     check: Callable[[Checking[M]], Mapping[str, int] | None] | None = None
     """Looks at what no query sees, and counts further; None where files do not allow it."""
@@ -113,6 +116,13 @@ class Kind(Generic[M]):
         manifest = self.manifest.from_json(own, where)
         if self.facts is not None:
             typed_value(own, self.facts, where, remedy=DAMAGED)
+        for count in self.counts:
+            try:
+                count.written(manifest)
+            except MissingFactError:  # count_faults reports it
+                continue
+            except DataError as error:
+                raise DataError(f"{where}: {error}; {DAMAGED}") from error
         if (fault := next(self._faults(manifest), None)) is not None:
             raise DataError(f"{where}: {fault}; {DAMAGED}")
         if manifest.to_bytes() != content:
@@ -120,6 +130,17 @@ class Kind(Generic[M]):
         if (left := next(_leaving(path, [MANIFEST, *_paths(manifest)]), None)) is not None:
             raise DataError(f"{where}: {left!r} is a link to a file outside the release; get the release again")
         return manifest
+
+    def count_faults(self, manifest: M) -> list[str]:
+        """Every way in which the counts of a manifest contradict each other, or are missing."""
+        faults = []
+        try:
+            for count in self.counts:
+                count.written(manifest)
+            faults += [fault for law in self.sums if (fault := law.fault(manifest)) is not None]
+        except DataError as error:
+            return [str(error)]
+        return faults + (self.further_faults(manifest) if self.further_faults is not None else [])
 
     def read_document(self, folder: str, name: str) -> dict[str, Any]:
         """Returns the values of one of the ``documents`` of a release.

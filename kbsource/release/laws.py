@@ -39,7 +39,7 @@ class Law:
     """A rule that the releases of a kind keep. Several may have one slug, and only the first its meaning.
 
     Read are the views of ``kbsource.release.sql``, with places; those of a release to compare with stand in a schema of
-    its name. ``claimed`` (_part, name, n) is what ``Kind.claims`` says.
+    its name. ``settings`` (_part, name, n) is what ``Kind.settings`` takes from the manifests.
     """
 
     slug: str
@@ -227,22 +227,3 @@ class Remade:
         if error is None and self._is_same and (rest := self._stored.read(_SHOWN)):
             self._differs(f"more than there should be: {rest.decode('utf-8', 'replace')}")
         self._stored.close()
-
-
-def counts_law(
-    query: str, names: str, needs: tuple[str, ...], *, slug: str = "counts", meaning: str = meanings(COMMON)["counts"]
-) -> Law:
-    """The law that what is counted in tables is what the manifest claims.
-
-    Args:
-        query: gives _part, name and n.
-        names: pattern of the names in ``claimed`` that it counts, as ``like`` takes it.
-    """
-    broken = f"""
-select concat_ws('/', nullif(_part, ''), '{MANIFEST}'),
-    format('{{}}: {{}} counted, {{}} written', name, coalesce(counted.n, 0), coalesce(written.n, 0))
-from ({query}) as counted(_part, name, n)
-full join (select _part, name, n from claimed where name like '{names}') as written using (_part, name)
-where coalesce(counted.n, 0) <> coalesce(written.n, 0)
-"""
-    return Law(slug, meaning, broken, needs=needs)

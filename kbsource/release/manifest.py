@@ -180,6 +180,14 @@ class Manifest:
         """The sha256 of the manifest of a release that this was made from; None where that is not said."""
         return None
 
+    def fact(self, name: str) -> Any:
+        """The JSON value of one of the outermost fields.
+
+        Raises:
+            MissingFactError: the manifest has no such field.
+        """
+        raise NotImplementedError
+
     def entries(self) -> Iterator[FileEntry]:
         """Every file."""
         for entries in self.tables.values():
@@ -222,6 +230,9 @@ class TypedManifest(Manifest):
     code: dict[str, str]
     inputs: tuple[InputFile, ...]
     options: dict[str, Any]  #: options that decide the bytes, as JSON values
+
+    def fact(self, name: str) -> Any:
+        return Values({name: msgspec.to_builtins(getattr(self, name))})[name]
 
     def to_json(self) -> dict[str, Any]:
         values = msgspec.to_builtins(self)
@@ -266,6 +277,9 @@ class ListingManifest(Manifest):
         named = self.facts.get(fact)
         sha256 = named.get("manifest_sha256") if isinstance(named, Mapping) else None
         return sha256 if isinstance(sha256, str) else None
+
+    def fact(self, name: str) -> Any:
+        return self.facts[name]
 
     def to_json(self) -> dict[str, Any]:
         files = [dataclasses.asdict(one) for one in sorted(self.entries(), key=lambda entry: entry.file)]

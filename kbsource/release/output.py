@@ -52,7 +52,7 @@ def commit(kind: Kind[M], manifest: M, output: str, *, kept: Collection[str] = (
     Raises:
         SetupError: a file is missing, has another size, or is not listed; a DataError where counts do not add up.
     """
-    if kind.count_faults is not None and (faults := kind.count_faults(manifest)):
+    if faults := kind.count_faults(manifest):
         raise DataError(f"The counts do not add up, so nothing was released: {'; '.join(faults)}.")
     entries = sorted(manifest.entries(), key=lambda entry: entry.file)
     found = set(stored_files(output)) - {entry.file for entry in entries}

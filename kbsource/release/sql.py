@@ -25,7 +25,9 @@ import pyarrow as pa
 
 from kbsource.errors import DataError, shown_value
 from kbsource.files import join
-from kbsource.release.kind import Kind
+from kbsource.release.counts import Path, add_settings, with_numbers
+from kbsource.release.kind import Kind, ListingKind
+from kbsource.release.manifest import FileEntry
 from kbsource.release.reader import check_columns
 from kbsource.runtime.database import MEMORY_MB as MEMORY_MB
 from kbsource.runtime.database import connected as connected
@@ -102,3 +104,24 @@ def add_tables(
             nowhere = "'' as _file, '' as _part, 0 as _file_number, 0 as _row"
             db.execute(f"create or replace table {view} as select *, {nowhere} from _empty")
             db.unregister("_empty")
+
+
+def with_counts(
+    kind: ListingKind, entries: Iterable[FileEntry], facts: Mapping[str, Any], folder: str
+) -> dict[str, Any]:
+    """Returns the facts of a manifest with all the numbers that its kind counts in the tables.
+
+    Args:
+        entries: files in the folder, the tables among them; a table without files counts as empty.
+        facts: the rest of what the manifest contains.
+    """
+    manifest = kind.listing(list(entries), facts)
+    files = {table: [entry.file for entry in manifest.tables.get(table, ())] for table in kind.tables}
+    with connected(reads=[folder], threads=1) as db:
+        add_tables(db, kind.declared, files, folder)
+        add_settings(db, {"": {} if kind.settings is None else kind.settings(manifest)})
+        found: dict[Path, int] = {}
+        for count in kind.counts:
+            if count.path is not None:
+                found |= count.counted(db, kind.tables, schema="main", part="")
+    return with_numbers(facts, kind.counts, found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.files import CHUNK_BYTES, Folder, join
+from kbsource.release.counts import add_settings
 from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.laws import COMMON, Checking, Finding, Findings, check
 from kbsource.release.layout import EXTRA, MANIFEST, is_in, stored_files, table_of
@@ -82,7 +84,7 @@ def verify(
     files = _Files(path, found)
     files.list_release(kind, manifest, "")
     files.check_stored(on_progress)
-    for fault in kind.count_faults(manifest) if kind.count_faults is not None else ():
+    for fault in kind.count_faults(manifest):
         found.add(MANIFEST, "counts", fault)
     files.check_rows()
     counts = _check_laws(kind, manifest, files, sources, memory_mb)
@@ -120,7 +122,7 @@ def _check_laws(
     kind: Kind[Any], manifest: Manifest, files: _Files, sources: Mapping[str, str], memory_mb: int
 ) -> Mapping[str, int] | None:
     """Asks for everything that breaks a law, and gives how much was asked of; None where files do not allow it."""
-    if not kind.laws:
+    if not kind.laws and not kind.counts:
         return {}
     import duckdb
 
@@ -130,7 +132,7 @@ def _check_laws(
         whole = files.add_views(kind, db)
         checking = Checking(files.path, kind.name, manifest, sources, found, db, whole, files.entries, files.sound)
         try:
-            if not files.add_claims(db):
+            if not files.add_settings(db):
                 return None
             for name, folder in sources.items():
                 add_release(db, kind.made_from[name].kind, folder, schema=name, places=True)
@@ -138,9 +140,7 @@ def _check_laws(
             if kind.views is not None:
                 checking.given.update(kind.views(checking))
             check(db, kind.laws, checking.given, found)
-            counts = {}
-            for what, query in kind.counted.items():
-                ((counts[what],),) = db.execute(query).fetchall()
+            counts = files.check_counts(db)
             further = {} if kind.check is None else kind.check(checking)
             return None if further is None else {**counts, **further}
         except duckdb.OutOfMemoryException as error:
@@ -273,30 +273,59 @@ class _Files:
         files: dict[str, list[str]] = {table: [] for table in kind.declared}
         whole = {*files}
         for folder, (_, manifest) in self._releases.items():
-            for table, entries in manifest.tables.items():
-                own = [join(folder, entry.file) for entry in entries]
+            for table in manifest.tables:
+                own = self._files_of(manifest, folder, table)
                 files[table] += [file for file in own if file in self._readable]
                 if not self._readable.issuperset(own):
                     whole.discard(table)
         add_tables(db, kind.declared, files, self.path, places=True)
         return whole
 
-    def add_claims(self, db: Any) -> bool:
-        """Adds what the manifests claim; False where one does not say what its kind says."""
-        db.execute("create table claimed (_part varchar, name varchar, n bigint)")
+    def add_settings(self, db: Any) -> bool:
+        """Adds what laws and counts need from the manifests; False where one does not contain it."""
+        settings = {}
         for folder, (kind, manifest) in self._releases.items():
-            if kind.claims is None:
-                continue
             try:
-                claimed = [(folder, name, int(n)) for name, n in kind.claims(manifest).items()]
+                settings[folder] = {} if kind.settings is None else kind.settings(manifest)
             except (AttributeError, KeyError, TypeError, ValueError, SetupError) as error:
                 file = join(folder, MANIFEST)
                 if not self.found.has(file, "counts"):  # which says so of counts that are not there
                     self.found.add(file, "manifest", f"options and counts are not those of a {kind.name} ({error!r})")
                 return False
-            if claimed:
-                db.executemany("insert into claimed values (?, ?, ?)", claimed)
+        add_settings(db, settings)
         return True
+
+    def check_counts(self, db: Any) -> dict[str, int]:
+        """Compares the counts of each manifest with its tables; returns how much was checked, by what it is."""
+        summary: Counter[str] = Counter()
+        for number, (folder, (kind, manifest)) in enumerate(self._releases.items()):
+            if not kind.counts:
+                continue
+            files = {table: self._files_of(manifest, folder, table) for table in kind.tables}
+            whole = {table for table, own in files.items() if self._readable.issuperset(own)}
+            schema = "main" if len(self._releases) == 1 else f"release_{number}"
+            missing = {table: files[table] for table in whole if schema != "main" or not files[table]}
+            add_tables(db, kind.declared, missing, self.path, schema=schema)
+            for count in kind.counts:
+                if not count.tables(kind.tables) <= whole:
+                    continue
+                counted = count.counted(db, kind.tables, schema=schema, part=folder)
+                if count.summary:
+                    summary[count.summary] += sum(counted.values())
+                if count.path is None:
+                    continue
+                try:
+                    written = count.written(manifest)
+                except DataError:  # a count is missing, which is a finding already
+                    continue
+                for path in sorted(counted.keys() | written.keys()):
+                    if (n := counted.get(path, 0)) != (m := written.get(path, 0)):
+                        self.found.add(join(folder, MANIFEST), "counts", f"{'.'.join(path)}: {n} counted, {m} written")
+        return dict(summary)
+
+    @staticmethod
+    def _files_of(manifest: Manifest, folder: str, table: str) -> list[str]:
+        return [join(folder, entry.file) for entry in manifest.tables.get(table, ())]
 
     def find_unreadable(self) -> bool:
         """Reads every table, and notes those that cannot be read though they are what was written."""

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from kbsource.columns import rebatched
 from kbsource.files import join
+from kbsource.release.counts import TableCount
 from kbsource.release.kind import Kind
-from kbsource.release.laws import Checking, Law, counts_law
+from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import Count, Counted, TypedManifest, row_faults, sum_faults
 from kbsource.release.reader import row_groups
@@ -66,11 +67,6 @@ def count_faults(manifest: WikidataManifest) -> list[str]:
         "rejected": totals.n_rejected,
     }
     return sum_faults(manifest.counts, totals, EntityCounts()) + row_faults(manifest, expected)
-
-
-def _claims(manifest: WikidataManifest) -> dict[str, int]:
-    rejected = {f"rejected: {reason}": n for reason, n in manifest.totals.rejected.items()}
-    return {**rejected, "every site": manifest.options.get("sites", ()) is None}
 
 
 _ITEM, _PROPERTY, _VALUE = f"Q{ID_NUMBER}", f"P{ID_NUMBER}", VALUE_ID
@@ -179,13 +175,12 @@ LAWS = (
     _claim_law(
         "sitelinks_Q",
         "select sum(n_sitelinks), sum(n_sitelinks * try_cast(item_id[2:] as bigint)) from items "
-        "where exists (from claimed where name = 'every site' and n > 0)",
+        "where exists (from settings where name = 'every site' and n > 0)",
         "select count(*), sum(try_cast(item_id[2:] as bigint)) from sitelinks "
-        "where exists (from claimed where name = 'every site' and n > 0)",
+        "where exists (from settings where name = 'every site' and n > 0)",
         ("items", "sitelinks"),
     ),
     Law("classes_disagree", "the class closure is not that of the statements"),
-    counts_law("select '', 'rejected: ' || reason, count(*) from rejected group by all", "rejected: %", ("rejected",)),
 )
 _IS_LINK = f"value_type = 'entity' and rank <> 'deprecated' and regexp_full_match(value, '{_ITEM}')"
 _EDGES = f"""
@@ -230,15 +225,17 @@ WIKIDATA_RELEASE: Kind[WikidataManifest] = Kind(
     tables=WIKIDATA_TABLES,
     required=tuple(WIKIDATA_TABLES),
     schema_version=SCHEMA_VERSION,
-    count_faults=count_faults,
+    counts=(
+        TableCount("totals.items", "select count(*) from items", summary="items"),
+        TableCount("totals.properties", "select count(*) from properties", summary="properties"),
+        TableCount("totals.rejected", "select reason, count(*) from rejected group by all", names=()),
+        TableCount(None, "select count(*) from statements", summary="statements"),
+        TableCount(None, "select count(*) from sitelinks", summary="sitelinks"),
+        TableCount(None, "select count(*) from classes", summary="pairs of classes"),
+    ),
+    further_faults=count_faults,
     laws=LAWS,
-    claims=_claims,
-    counted={
-        "entities": "select (select count(*) from items) + (select count(*) from properties)",
-        "statements": "select count(*) from statements",
-        "sitelinks": "select count(*) from sitelinks",
-        "pairs of classes": "select count(*) from classes",
-    },
+    settings=lambda manifest: {"every site": manifest.options.get("sites", ()) is None},
     check=check_classes,
 )
 

@@ -18,7 +18,7 @@ from kbsource.release.layout import shard_path
 from kbsource.release.manifest import ListingManifest
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.reader import row_groups
-from mapping.entity_linking.kind import count_faults
+from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.entity_linking.links import COLUMNS, PageLinks
 from mapping.entity_linking.records import (
     SPLITS,
@@ -37,7 +37,7 @@ def check_linking(checking: Checking[ListingManifest]) -> Mapping[str, int] | No
 
     Memory: a row group, and 8 bytes a record.
     """
-    if count_faults(checking.manifest):
+    if ENTITY_LINKING.count_faults(checking.manifest):
         return None
     if not checking.has_files([*map(lines_path, SPLITS), shard_path("links", 0, 1)]):
         return None

@@ -14,12 +14,13 @@ from msgspec import Meta
 
 from kbsource.columns import schema_of
 from kbsource.files import join
+from kbsource.release.counts import TableCount
 from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Checking, Law, Remade, counts_law
-from kbsource.release.layout import shard_path
+from kbsource.release.laws import Checking, Law, Remade
+from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
-from mapping.passages.corpus import COUNTS, TABLE, line_path, read_page_texts, read_pages, read_passages
+from mapping.passages.corpus import TABLE, line_path, read_page_texts, read_pages, read_passages
 from mapping.passages.cut import CutOptions, Passage
 from mapping.passages.forms import FORMS, KiltPages, LineForm, line_forms
 
@@ -32,12 +33,12 @@ LAWS = (
         """[passage_id || ': ' || fault for fault in [
             case when passage_id <> page_id || '__' || number then format('number {} of page {}', number, page_id) end,
             case when len(spans) = 0 or length(text) - list_sum([span.end_char - span.start_char for span in spans])
-                not between len(spans) - 1 and (len(spans) - 1) * (select n from claimed where name = 'separator')
+                not between len(spans) - 1 and (len(spans) - 1) * (select n from settings where name = 'separator')
                 then 'of another length than its spans' end,
             case when len([0 for span, place in spans if place > 1 and (span.element, span.start_char)
                 < (spans[place - 1].element, spans[place - 1].end_char)]) > 0 then 'its spans are out of order' end,
-            case when n_words > (select n from claimed where name = 'limit')
-                and ((select n from claimed where name = 'sentences may be longer') = 0 or len(spans) > 1)
+            case when n_words > (select n from settings where name = 'limit')
+                and ((select n from settings where name = 'sentences may be longer') = 0 or len(spans) > 1)
                 then n_words || ' words' end] if fault is not null]""",
         of=TABLE,
     ),
@@ -64,15 +65,13 @@ LAWS = (
     ),
     Law("passage_differs", "a passage is not what its page gives"),
     Law("line_differs", "a line is not what the table says"),
-    counts_law(
-        """select '', 'n passages', count(*) from passages union all select '', 'n words', sum(n_words) from passages
-        union all select '', 'n long_passages', count(*) from passages
-            where n_words > (select n from claimed where name = 'limit')
-        union all select '', 'n pages with passages', count(distinct page_id) from passages""",
-        "n %",
-        (TABLE,),
+    Law(
+        "counts",
+        "",
+        f"""select '{MANIFEST}', format('counts.pages: {{}} counted, {{}} written', pages, n::bigint)
+        from (select count(*) as pages from kb.pages), settings where name = 'pages' and n <> pages""",
+        needs=("kb",),
     ),
-    counts_law("select '', 'pages', count(*) from kb.pages", "pages", ("kb",)),
 )
 
 
@@ -81,16 +80,13 @@ def _options(manifest: ListingManifest) -> tuple[CutOptions, Sequence[LineForm]]
     return CutOptions(*(given[name] for name in ("max_words", "split_long", "unit"))), line_forms(given["formats"])
 
 
-def _claims(manifest: ListingManifest) -> dict[str, int]:
+def _settings(manifest: ListingManifest) -> dict[str, int]:
     options, _ = _options(manifest)
-    counts = {name: int(manifest.facts["counts"][name]) for name in COUNTS}
     return {
         "limit": options.limit,
         "sentences may be longer": options.has_lists and not options.split_long,
         "separator": 2 if options.is_by_sentence else 1,
-        "pages": counts["pages"],
-        "n pages with passages": counts["pages"] - counts["pages_without_text"],
-        **{f"n {name}": counts[name] for name in ("passages", "words", "long_passages")},
+        "pages": int(manifest.facts["counts"]["pages"]),
     }
 
 
@@ -166,7 +162,7 @@ PASSAGES_CORPUS = ListingKind(
     facts=shape(
         "facts",
         options=shape("options", max_words=Count, split_long=bool, unit=str, formats=list[_Form]),
-        counts=counts_shape(*COUNTS),
+        counts=counts_shape("pages"),
     ),
     made_by="kbsource passages",
     made_from_pages=True,
@@ -174,9 +170,20 @@ PASSAGES_CORPUS = ListingKind(
     tables=TABLES,
     required=tuple(TABLES),
     files=tuple(dict.fromkeys(form.folder for form in line_forms(FORMS))),
+    counts=(
+        TableCount("counts.passages", "select count(*) from passages", summary="passages"),
+        TableCount("counts.words", "select sum(n_words) from passages"),
+        TableCount(
+            "counts.long_passages",
+            "select count(*) from passages where n_words > (select n from settings where name = 'limit')",
+        ),
+        TableCount(
+            "counts.pages_without_text",
+            "select (select n from settings where name = 'pages') - count(distinct page_id) from passages",
+        ),
+    ),
     laws=LAWS,
-    claims=_claims,
-    counted={"passages": "select count(*) from passages"},
+    settings=_settings,
     check=check_corpus,
     made_from={"kb": MadeFrom(PAGES_RELEASE, "release", ("pages",))},
 )

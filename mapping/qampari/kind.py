@@ -11,6 +11,7 @@ from kbsource.columns import rows_of, schema_of
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import join
 from kbsource.records import BadRecord
+from kbsource.release.counts import TableCount
 from kbsource.release.kind import ListingKind
 from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import MANIFEST, shard_path
@@ -219,12 +220,13 @@ QAMPARI_RELEASE = ListingKind(
     files=(DATA, REPORT),
     documents={REPORT: dict[str, Any]},
     laws=LAWS,
-    counted={
-        "questions": "select count(*) from questions",
-        "answers": "select coalesce(sum(len(answers)), 0)::bigint from questions",
-        "proofs": """select coalesce(sum(list_sum([len(answer.proofs) for answer in answers])), 0)::bigint
-            from questions""",
-    },
+    counts=(
+        TableCount(None, "select count(*) from questions", summary="questions"),
+        TableCount(None, "select sum(len(answers)) from questions", summary="answers"),
+        TableCount(
+            None, "select sum(list_sum([len(answer.proofs) for answer in answers])) from questions", summary="proofs"
+        ),
+    ),
     check=check_release,
     made_from=FROM_PAGES,
 )

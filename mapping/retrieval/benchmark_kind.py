@@ -17,9 +17,10 @@ from typing import Annotated
 
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
+from kbsource.release.counts import TableCount
 from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Law, counts_law
-from kbsource.release.manifest import SourceFacts, counts_shape, shape
+from kbsource.release.laws import Law
+from kbsource.release.manifest import SourceFacts, shape
 from kbsource.rows import Row
 from mapping.passages.kind import PASSAGES_CORPUS
 
@@ -69,7 +70,7 @@ EVERY_VALUE = """(
 BENCHMARK = ListingKind(
     name="benchmark",
     format="kbsource-benchmark-1",
-    facts=shape("facts", passages=SourceFacts, counts=counts_shape("runs", "rejected")),
+    facts=shape("facts", passages=SourceFacts),
     made_by="kbsource benchmark",
     tables={
         "scores": schema_of(Score),
@@ -98,10 +99,12 @@ BENCHMARK = ListingKind(
                 select distinct _file, dataset, system from "values" anti join costs using (dataset, system))""",
             needs=("values", "costs"),
         ),
-        counts_law("select '', 'runs', count(*) from costs", "runs", ("costs",)),
     ),
-    claims=lambda manifest: {"runs": int(manifest.facts["counts"]["runs"])},
-    counted={"scores": "select count(*) from scores"},
+    counts=(
+        TableCount("counts.runs", "select count(*) from costs"),
+        TableCount("counts.rejected", "select count(*) from rejected"),
+        TableCount(None, "select count(*) from scores", summary="scores"),
+    ),
     made_from={"passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",))},
     shown_by=(("scores", "dataset"), ("costs", "dataset"), ("scores", "system"), ("rejected", "key")),
 )

@@ -37,13 +37,14 @@ import pyarrow as pa
 from kbsource.columns import batch_of, schema_of
 from kbsource.errors import SetupError
 from kbsource.files import Folder, join
+from kbsource.release.counts import TableCount
 from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Law, counts_law
+from kbsource.release.laws import Law
 from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import ListingManifest, code_facts, row_faults
+from kbsource.release.manifest import code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes
-from kbsource.release.sql import add_release, connected
+from kbsource.release.sql import add_release, connected, with_counts
 from kbsource.release.writer import write_batches
 from kbsource.rows import Int32, Row
 from kbsource.runtime.chunks import rows_batch
@@ -103,10 +104,6 @@ _CORPUS = {
 }
 
 
-def _counts(manifest: ListingManifest) -> dict[str, int]:
-    return {table: int(manifest.facts["counts"][table]) for table in (DOCUMENTS, POSTINGS)}
-
-
 TFIDF_INDEX = ListingKind(
     name="Tf-idf index of passages",
     format="kbsource-tfidf-1",
@@ -118,7 +115,7 @@ TFIDF_INDEX = ListingKind(
             "posting_law",
             "a posting has no such bucket, document or count",
             f"""case when bucket not between 0 and {N_BUCKETS - 1} or n_occurrences < 1
-                or document not between 0 and (select n from claimed where name = 'documents') - 1
+                or document not between 0 and (select n from settings where name = 'documents') - 1
                 then [format('bucket {{}}, document {{}}: {{}}', bucket, document, n_occurrences)] end""",
             of=POSTINGS,
         ),
@@ -144,20 +141,23 @@ TFIDF_INDEX = ListingKind(
             "the documents are not those of the passages, in their order",
             f"""select own._file, 'document ' || place from documents as own full join (
                 select *, row_number() over (order by _file_number, _row) - 1 as place from (
-                    select * from ({_CORPUS["passage"]}) where 0 = (select n from claimed where name = 'by page')
+                    select * from ({_CORPUS["passage"]}) where 0 = (select n from settings where name = 'by page')
                     union all
-                    select * from ({_CORPUS["page"]}) where 1 = (select n from claimed where name = 'by page'))
+                    select * from ({_CORPUS["page"]}) where 1 = (select n from settings where name = 'by page'))
             ) as corpus on own.document = place
             where (own.page_id, own.passage_number, own.title)
                 is distinct from (corpus.page_id, corpus.passage_number, corpus.title)""",
             needs=(DOCUMENTS, "passages"),
         ),
-        counts_law("select '', 'documents', count(*) from documents", "documents", (DOCUMENTS,)),
-        counts_law("select '', 'postings', count(*) from postings", "postings", (POSTINGS,)),
     ),
-    claims=lambda manifest: {**_counts(manifest), "by page": int(manifest.facts["options"]["level"] == "page")},
-    count_faults=lambda manifest: row_faults(manifest, _counts(manifest)),
-    counted={"documents": "select count(*) from documents"},
+    counts=(
+        TableCount("counts.documents", "select count(*) from documents", summary="documents"),
+        TableCount("counts.postings", "select count(*) from postings"),
+    ),
+    settings=lambda manifest: {
+        "documents": manifest.n_rows(DOCUMENTS),
+        "by page": int(manifest.facts["options"]["level"] == "page"),
+    },
     made_from={"passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",))},
     shown_by=((DOCUMENTS, "page_id"), (DOCUMENTS, "title"), (POSTINGS, "bucket")),
 )
@@ -235,18 +235,17 @@ def make_tfidf_index(passages: str, index: str, *, level: Level) -> int:
             found = db.sql(f"select * from {table} order by {order}").to_arrow_reader(_GROUP_ROWS)
             batches = (_typed(batch, _SCHEMAS[table]) for batch in found)
             files.append(write_batches(batches, table, _SCHEMAS[table], output=out.folder))
-        counts = {file.file.partition("/")[0]: file.rows or 0 for file in files}
         facts = {
             "release": corpus.facts["release"],
             "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},
             "lang": corpus.facts["lang"],
             "options": {"level": level},
-            "counts": counts,
             "code": code_facts(),
         }
         stack.close()
+        facts = with_counts(TFIDF_INDEX, files, facts, out.folder)
         commit(TFIDF_INDEX, TFIDF_INDEX.listing(files, facts), out.folder)
-    return counts[DOCUMENTS]
+    return int(facts["counts"][DOCUMENTS])
 
 
 def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -21,7 +21,7 @@ from kbsource.release.layout import MANIFEST, check_output
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes
-from kbsource.release.sql import add_release, add_tables, connected
+from kbsource.release.sql import add_release, add_tables, connected, with_counts
 from kbsource.release.writer import LinesFile, write_lines, write_rejected, write_rows
 from kbsource.runtime.database import insert
 from mapping.contexts.export import SEPARATOR
@@ -170,12 +170,10 @@ def make_training_data(
             "datasets": written.facts,
             "inputs": [asdict(one) for one in input_files(runs)],
             "options": options.facts(),
-            "counts": {
-                **{name: written.counts[name] for name in ("queries", "examples", "passages")},
-                "rejected": len(written.rejected),
-            },
+            "counts": {"queries": written.counts["queries"]},
             "code": code_facts(),
         }
+        facts = with_counts(TRAINING_DATA, entries, facts, output)
         manifest = TRAINING_DATA.listing(entries, facts)
         commit(TRAINING_DATA, manifest, output)
     return manifest

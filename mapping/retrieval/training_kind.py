@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from kbsource.columns import rows_of, schema_of
 from kbsource.errors import SetupError
 from kbsource.records import BadRecord
+from kbsource.release.counts import TableCount
 from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Checking, Law, counts_law
+from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import ListingManifest, SourceFacts, counts_shape, row_faults, shape
+from kbsource.release.manifest import ListingManifest, SourceFacts, counts_shape, shape
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.training import (
     ROLES,
@@ -134,7 +135,7 @@ TRAINING_DATA = ListingKind(
         passages=SourceFacts,
         datasets=list[dict[str, Any]],
         options=dict[str, Any],
-        counts=counts_shape("queries", "examples", "passages", "rejected"),
+        counts=counts_shape("queries"),
     ),
     made_by="kbsource training-data",
     tables=TABLES,
@@ -168,21 +169,22 @@ TRAINING_DATA = ListingKind(
         ),
         Law("line_differs", "a line is not what its example gives"),
         Law("batch_differs", "a batch is not the one that datasets and options give"),
-        counts_law(
-            """select '', 'examples ' || dataset, count(*) from examples group by dataset
-            union all select '', 'passages', coalesce(sum(len(passages)), 0) from examples""",
-            "%",
-            (EXAMPLES,),
+        Law(
+            "counts",
+            "",
+            f"""select '{MANIFEST}', format('examples of {{}}: {{}} counted, {{}} written',
+                coalesce(dataset, name), coalesce(counted, 0), coalesce(n, 0)::bigint)
+            from (select dataset, count(*) as counted from examples group by all)
+            full join settings on name = dataset where counted is distinct from n""",
+            needs=(EXAMPLES,),
         ),
     ),
-    claims=lambda manifest: {
-        **{f"examples {name}": n_examples for name, n_examples in sizes_of(manifest.facts).items()},
-        "passages": int(manifest.facts["counts"]["passages"]),
-    },
-    count_faults=lambda manifest: row_faults(
-        manifest, {EXAMPLES: sum(sizes_of(manifest.facts).values()), "rejected": manifest.facts["counts"]["rejected"]}
+    counts=(
+        TableCount("counts.examples", "select count(*) from examples", summary="examples"),
+        TableCount("counts.passages", "select sum(len(passages)) from examples"),
+        TableCount("counts.rejected", "select count(*) from rejected"),
     ),
-    counted={"examples": "select count(*) from examples"},
+    settings=lambda manifest: sizes_of(manifest.facts),
     check=_check,
     made_from={"passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",))},
     shown_by=((EXAMPLES, "query_id"), (EXAMPLES, "dataset"), (BATCHES, "dataset"), ("rejected", "key")),

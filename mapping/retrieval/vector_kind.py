@@ -16,9 +16,10 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from kbsource.columns import schema_of
+from kbsource.release.counts import TableCount
 from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Checking, Law, counts_law
-from kbsource.release.manifest import ListingManifest, SourceFacts, counts_shape, row_faults, shape
+from kbsource.release.laws import Checking, Law
+from kbsource.release.manifest import ListingManifest, SourceFacts, counts_shape, shape
 from kbsource.rows import Int32, Row
 from mapping.passages.kind import PASSAGES_CORPUS
 
@@ -64,7 +65,7 @@ PASSAGE_VECTORS = ListingKind(
         encoder=shape("encoder", name=str, dimension=Dimension, normalisation=str, form=str),
         precision=VectorPrecision,
         computed=dict[str, Any],
-        counts=counts_shape("passages", "cut"),
+        counts=counts_shape("cut"),
     ),
     made_by="kbsource vectors",
     shown_by=(("vectors", "page_id__number"), ("vectors", "page_id")),
@@ -74,7 +75,7 @@ PASSAGE_VECTORS = ListingKind(
         Law(
             "vector_law",
             "a vector has another dimension or length than the encoder gives, or is no number",
-            """case when octet_length(vector) <> (select n from claimed where name = 'vector_bytes')
+            """case when octet_length(vector) <> (select n from settings where name = 'vector_bytes')
                 then [page_id || '__' || number || ': ' || octet_length(vector) || ' bytes'] end""",
             of=TABLE,
         ),
@@ -90,14 +91,9 @@ PASSAGE_VECTORS = ListingKind(
             ) as corpus using (place) where own.id is distinct from corpus.id""",
             needs=(TABLE, "passages"),
         ),
-        counts_law("select '', 'passages', count(*) from vectors", "passages", (TABLE,)),
     ),
-    claims=lambda manifest: {
-        "vector_bytes": vector_bytes(manifest.facts),
-        "passages": int(manifest.facts["counts"]["passages"]),
-    },
-    count_faults=lambda manifest: row_faults(manifest, {TABLE: int(manifest.facts["counts"]["passages"])}),
-    counted={"vectors": "select count(*) from vectors"},
+    counts=(TableCount("counts.passages", "select count(*) from vectors", summary="vectors"),),
+    settings=lambda manifest: {"vector_bytes": vector_bytes(manifest.facts)},
     check=_check,
     made_from={"passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",))},
 )

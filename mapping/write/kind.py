@@ -18,8 +18,9 @@ from typing import Any
 import msgspec
 import orjson
 
+from kbsource.release.counts import Sum, TableCount
 from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Law, counts_law
+from kbsource.release.laws import Law
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import Count, FileEntry, ListingManifest, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
@@ -27,6 +28,8 @@ from kbsource.release.writer import write_lines
 from mapping.schema import TABLES, VERIFICATION
 
 REPORT, TEXT_REPORT = "report.json", "report.txt"
+N_BINS = 20
+"""Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and 1 itself in a bin of its own."""
 
 _BY_REASON = dict[str, Count]
 _RECORDS = shape("records", read=Count, merged=Count, examples=Count, excluded=_BY_REASON, rejected=_BY_REASON)
@@ -104,14 +107,17 @@ LAWS = (
             from records where ordinal is not null
         ) where ordinal <> number""",
     ),
-    counts_law(
-        """select _part, concat_ws(': ', 'records ' || outcome, reason), count(*) from records group by all
-        union all select _part, 'records numbered', count(ordinal) from records group by all
-        union all select _part, 'records with evidences', sum(n_evidences) from records group by all""",
-        "records %",
-        (*TABLES,),
-        slug="record_differs",
-        meaning="what became of the records is not what counts and tables say",
+    Law(
+        "record_differs",
+        "the records, their evidence and the files do not agree",
+        f"""select concat_ws('/', nullif(_part, ''), '{MANIFEST}'),
+            format('pieces of evidence: {{}} in records, not {{}}', coalesce(told.n, 0), coalesce(own.n, 0))
+        from (select _part, sum(n_evidences) as n from records group by all) as told
+        full join (
+            select _part, count(*) as n from (select _part from alignments union all select _part from misses)
+            group by all
+        ) as own using (_part) where coalesce(own.n, 0) <> coalesce(told.n, 0)""",
+        needs=(*TABLES,),
     ),
     Law(
         "record_differs",
@@ -127,47 +133,99 @@ LAWS = (
         "record_differs",
         "",
         f"""select concat_ws('/', nullif(_part, ''), '{MANIFEST}'),
-            format('{{}} has {{}} records, not {{}}', lines.name, lines.n, coalesce(written.n, 0))
-        from claimed as lines left join (from claimed where name = 'records written') as written using (_part)
+            format('{{}} has {{}} records, not {{}}', lines.name, lines.n::bigint, coalesce(written.n, 0)::bigint)
+        from settings as lines left join (from settings where name = 'records written') as written using (_part)
         where lines.name like '%-kilt.jsonl' and lines.n <> coalesce(written.n, 0)""",
     ),
 )
 
 
-def _claims(manifest: ListingManifest) -> dict[str, int]:
-    records, counts = manifest.facts["records"], manifest.facts["counts"]
-    became = {"dropped": counts["dropped"], "excluded": records["excluded"], "rejected": records["rejected"]}
+def _settings(manifest: ListingManifest) -> dict[str, float]:
     return {
-        "records written": counts["written"],
-        "records merged": records["merged"],
-        "records numbered": records["examples"],
-        "records with evidences": manifest.n_rows("alignments") + manifest.n_rows("misses"),
-        **{
-            f"records {outcome}: {reason}": n
-            for outcome, by_reason in became.items()
-            for reason, n in by_reason.items()
-        },
+        "threshold": manifest.facts["options"]["threshold"],
+        "records written": manifest.facts.get("counts", {}).get("written", 0),
         **{entry.file: entry.rows or 0 for entry in manifest.files if entry.file.endswith("-kilt.jsonl")},
     }
 
 
+_FOUND = "(from alignments union all by name from misses)"
+_SETS = f"""(
+    select ordinal, output, bool_and(page_id is not null and outcome <> 'page_ambiguous') as has_pages,
+        bool_and(outcome = 'page_only' or coalesce(score >= (select n from settings where name = 'threshold'), false))
+            as is_at_threshold
+    from {_FOUND} where output >= 0 group by all)"""
+"""Evidence sets as read, by record and output."""
+_WRITTEN_SETS = """(
+    select ordinal, output, count(*) as n_spans, count(distinct page_id) as n_pages
+    from alignments where is_written and output >= 0 group by all)"""
+_RECORDS_WITH_SETS = f"""(
+    select ordinal, count(*) as n_sets, min(n_spans) as least_spans, min(n_pages) as least_pages
+    from {_WRITTEN_SETS} group by all)"""
+
+
+def _by_name(path: str, column: str, table: str, where: str = "true") -> TableCount:
+    """The count of the rows of a table by the values of a column, null left out."""
+    query = f"select {column} as name, count(*) from {table} where {where} and {column} is not null group by all"
+    return TableCount(path, query, names=())
+
+
+COUNTS = (
+    TableCount(None, "select count(*) from records", summary="records"),
+    TableCount("records.examples", "select count(ordinal) from records"),
+    TableCount("records.merged", "select count(*) from records where outcome = 'merged'"),
+    _by_name("records.excluded", "reason", "records", "outcome = 'excluded'"),
+    _by_name("records.rejected", "reason", "records", "outcome = 'rejected'"),
+    TableCount("counts.written", "select count(*) from records where outcome = 'written'"),
+    _by_name("counts.dropped", "reason", "records", "outcome = 'dropped'"),
+    TableCount("counts.pages_there", f"select count(distinct ordinal) from {_SETS} where has_pages"),
+    TableCount("counts.mapped", f"select count(distinct ordinal) from {_SETS} where has_pages and is_at_threshold"),
+    _by_name("counts.outputs", "one.form", "(select unnest(outputs) as one from records)"),
+    _by_name("counts.output_reasons", "one.reason", "(select unnest(outputs) as one from records)"),
+    _by_name("counts.evidences", "outcome", _FOUND),
+    TableCount("counts.spans_written", "select count(*) from alignments where is_written"),
+    TableCount("counts.with_sets", f"select count(*) from {_RECORDS_WITH_SETS}"),
+    TableCount("counts.sets_written", f"select count(*) from {_WRITTEN_SETS}"),
+    TableCount("counts.set_spans", f"select sum(n_spans) from {_WRITTEN_SETS}"),
+    TableCount(
+        "counts.set_pages",
+        "select count(distinct (ordinal, page_id)) from alignments where is_written and output >= 0",
+    ),
+    TableCount("counts.several_sets", f"select count(*) from {_RECORDS_WITH_SETS} where n_sets > 1"),
+    TableCount("counts.several_spans", f"select count(*) from {_RECORDS_WITH_SETS} where least_spans > 1"),
+    TableCount("counts.several_pages", f"select count(*) from {_RECORDS_WITH_SETS} where least_pages > 1"),
+    TableCount("counts.answers", "select sum(n_answers) from records"),
+    _by_name("counts.found_by", "found_by", _FOUND),
+    _by_name("counts.hops", "hops", _FOUND, "hops > 0"),
+    _by_name("counts.matches", "match", "alignments"),
+    _by_name(
+        "counts.scores",
+        f"format('{{:.2f}}', case when score < 1 then least(floor(score * {N_BINS} + 1e-9), {N_BINS}) / {N_BINS} "
+        "else 1.0 end)",
+        "alignments",
+        "score is not null",
+    ),
+)
+"""What became of records and pieces of evidence. ``scores`` are spans by the lower bound of their bin, of width 0.05,
+with 1 in a bin of its own."""
+
+
 ALIGNMENT = ListingKind(
     name="alignment",
-    format="kbsource-alignment-1",
-    facts=shape(
-        "facts",
-        records=_RECORDS,
-        counts=shape("counts", written=Count, dropped=dict[str, Count]),
-    ),
+    format="kbsource-alignment-2",
+    facts=shape("facts", records=shape("records", read=Count), options=shape("options", threshold=float)),
     made_by="kbsource map",
     shown_by=(("records", "example_id"), ("alignments", "page_id"), ("alignments", "title"), ("rejected", "key")),
     tables=TABLES,
     further={"alignments": VERIFICATION},
     files=(REPORT,),
     documents={REPORT: _ALIGNMENT_REPORT},
+    counts=COUNTS,
+    sums=(
+        Sum("records.read", ("records.examples", "records.merged", "records.excluded", "records.rejected")),
+        Sum("records.examples", ("counts.written", "counts.dropped")),
+    ),
     laws=LAWS,
-    claims=_claims,
-    counted={"records": "select count(*) from records"},
+    settings=_settings,
 )
 ALIGNMENTS = ListingKind(
     name="folder of alignments",
@@ -179,7 +237,6 @@ ALIGNMENTS = ListingKind(
     documents={REPORT: _ALIGNMENTS_REPORT},
     parts=ALIGNMENT,
     laws=LAWS,
-    counted=ALIGNMENT.counted,
 )
 FROM_PAGES = {"kb": MadeFrom(PAGES_RELEASE, "release")}
 """What is made from a release of pages, of which single pages are looked up to compare it."""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from kbsource.files import join
 from kbsource.release.manifest import Manifest
 from kbsource.release.sql import add_release, connected, identifier
-from mapping.decide import REASONS, Decision
+from mapping.decide import REASONS
 from mapping.entail.verification import verification_text
-from mapping.records import OUTCOMES, Alignment
+from mapping.records import OUTCOMES
 from mapping.sources import all_sources
 from mapping.sources.source import EXCLUDED, REJECTED, Averages, Split, Tally
-from mapping.write.kind import ALIGNMENT
+from mapping.write.kind import ALIGNMENT, N_BINS
 
 MEANINGS: Mapping[str, Mapping[str, str]] = {"dropped": REASONS, "excluded": EXCLUDED, "rejected": REJECTED}
 """What the reasons of each outcome of a record mean."""
@@ -34,107 +32,6 @@ _SEVERAL = {
     "several_spans": "with several spans in each set",
     "several_pages": "with several pages in each set",
 }
-N_BINS = 20
-"""Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and 1 itself in a bin of its own."""
-
-
-@dataclass(slots=True)
-class AlignmentCounts:
-    """What became of examples and their evidences."""
-
-    written: int = 0  # records in the KILT file
-    dropped: Counter[str] = field(default_factory=Counter)  # records that are not, by reason
-    pages_there: int = 0  # records of which one evidence set has all its pages
-    mapped: int = 0  # those of them where all spans of such a set reach the threshold, or only its pages are wanted
-    outputs: Counter[str] = field(default_factory=Counter)
-    """Outputs by what became of them (``whole``, ``answer_only``, ``dropped``)."""
-    output_reasons: Counter[str] = field(default_factory=Counter)  # why outputs are not whole
-    evidences: Counter[str] = field(default_factory=Counter)  # pieces of evidence, by outcome
-    spans_written: int = 0  # spans in the KILT file
-    with_sets: int = 0  # records written with at least one evidence set
-    sets_written: int = 0  # their evidence sets
-    set_spans: int = 0  # spans of these sets
-    set_pages: int = 0  # distinct pages of each record's sets, summed over records
-    several_sets: int = 0  # records written with several evidence sets
-    several_spans: int = 0  # records each of whose sets has several spans
-    several_pages: int = 0  # records each of whose sets has several pages
-    answers: int = 0  # distinct answers of each record written, summed over records
-    found_by: Counter[str] = field(default_factory=Counter)  # evidences whose page was found, by how
-    hops: Counter[str] = field(default_factory=Counter)  # evidences by redirects followed, above 0
-    matches: Counter[str] = field(default_factory=Counter)  # spans by how the text was matched
-    scores: Counter[str] = field(default_factory=Counter)  # spans by bin of their score, see ``N_BINS``
-
-    def add_evidence(self, alignment: Alignment) -> None:
-        """Counts one evidence."""
-        self.evidences[alignment.outcome] += 1
-        if alignment.found_by is not None:
-            self.found_by[alignment.found_by] += 1
-        if alignment.hops:
-            self.hops[str(alignment.hops)] += 1
-        if alignment.span is not None:
-            self.matches[alignment.span.match] += 1
-            self.scores[score_bin(alignment.span.score)] += 1
-
-    def add_record(self, decision: Decision, sets: Iterable[list[Alignment]], *, threshold: float) -> None:
-        """Counts one record and its outputs."""
-        there = [evidence_set for evidence_set in sets if all(_has_page(piece) for piece in evidence_set)]
-        self.pages_there += bool(there)
-        self.mapped += any(all(_is_mapped(piece, threshold) for piece in evidence_set) for evidence_set in there)
-        if decision.reason is not None:
-            self.dropped[decision.reason] += 1
-            return
-        self.written += 1
-        for fate in decision.outputs:
-            self.outputs[fate.form] += 1
-            if fate.reason is not None:
-                self.output_reasons[fate.reason] += 1
-            self.spans_written += len(fate.kept)
-        self.spans_written += len(decision.partial)
-
-    def add_written(self, record: Mapping[str, Any]) -> None:
-        """Counts sets, pages and answers of a record in KILT's form, its answers not yet taken away."""
-        outputs = record.get("output", [])
-        sets = [output["provenance"] for output in outputs if output.get("provenance")]
-        self.with_sets += bool(sets)
-        self.sets_written += len(sets)
-        self.set_spans += sum(map(len, sets))
-        pages = [{span["wikipedia_id"] for span in evidence_set} for evidence_set in sets]
-        self.set_pages += len(set().union(*pages))
-        self.several_sets += len(sets) > 1
-        self.several_spans += min(map(len, sets), default=0) > 1
-        self.several_pages += min(map(len, pages), default=0) > 1
-        self.answers += len({output["answer"] for output in outputs if "answer" in output})
-
-    def add(self, other: AlignmentCounts) -> None:
-        """Adds another's counts."""
-        for own in fields(self):
-            setattr(self, own.name, getattr(self, own.name) + getattr(other, own.name))
-
-    def to_json(self) -> dict[str, Any]:
-        """The counts as JSON values, keys sorted."""
-        values = {own.name: getattr(self, own.name) for own in fields(self)}
-        return {
-            name: dict(sorted(value.items())) if isinstance(value, Counter) else value for name, value in values.items()
-        }
-
-
-def _has_page(alignment: Alignment) -> bool:
-    return alignment.page_id is not None and alignment.outcome != "page_ambiguous"
-
-
-def _is_mapped(alignment: Alignment, threshold: float) -> bool:
-    if alignment.outcome == "page_only":
-        return True
-    return alignment.span is not None and alignment.span.score >= threshold
-
-
-def score_bin(score: float) -> str:
-    """The lower bound of the score's bin as text.
-
-    >>> score_bin(0.0), score_bin(0.5), score_bin(0.999), score_bin(1.0)
-    ('0.00', '0.50', '0.95', '1.00')
-    """
-    return f"{min(int(score * N_BINS + 1e-9), N_BINS) / N_BINS if score < 1 else 1.0:.2f}"
 
 
 def score_bins(scores: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -142,50 +39,41 @@ def score_bins(scores: Mapping[str, int]) -> list[tuple[str, int]]:
     return [(name, scores.get(name, 0)) for name in (f"{number / N_BINS:.2f}" for number in range(N_BINS + 1))]
 
 
-def faults(tally: Tally, counts: AlignmentCounts) -> list[str]:
-    """Every law that the counts break: what went in came out, once."""
-    found = []
-    n_dropped, n_excluded, n_rejected = counts.dropped.total(), tally.excluded.total(), tally.rejected.total()
-    n_out = counts.written + n_dropped + tally.merged + n_excluded + n_rejected
-    if tally.records != n_out:
-        found.append(
-            f"{tally.records} records read, not {counts.written} written + {n_dropped} dropped + {tally.merged} merged"
-            f" + {n_excluded} excluded + {n_rejected} rejected = {n_out}"
-        )
-    if tally.evidences != counts.evidences.total():
-        found.append(f"{tally.evidences} pieces of evidence read, {counts.evidences.total()} have an outcome")
-    if unknown := sorted(set(counts.evidences) - set(OUTCOMES)):
+def evidence_faults(n_read: int, counts: Mapping[str, Any]) -> list[str]:
+    """Returns how the pieces of evidence that were read differ from those that have an outcome."""
+    evidences, found = counts["evidences"], []
+    if n_read != (n_known := sum(evidences.values())):
+        found.append(f"{n_read} pieces of evidence read, {n_known} have an outcome")
+    if unknown := sorted(set(evidences) - set(OUTCOMES)):
         found.append(f"unknown outcomes {unknown}")
     return found
 
 
-def threshold_share(counts: AlignmentCounts) -> float | None:
-    """The share of records that the threshold alone drops, of those it was applied to; None without any."""
-    n_dropped = counts.dropped["below_threshold"]
-    total = counts.written + n_dropped
+def threshold_share(counts: Mapping[str, Any]) -> float | None:
+    """The share of records that only the threshold drops, of those it was applied to; None without any."""
+    n_dropped = counts["dropped"].get("below_threshold", 0)
+    total = counts["written"] + n_dropped
     return n_dropped / total if total else None
 
 
-def report_values(tally: Tally, counts: AlignmentCounts, *, dataset: str, split: Split) -> dict[str, Any]:
-    """The report as JSON values."""
-    share = threshold_share(counts)
+def report_values(tally: Tally, facts: Mapping[str, Any], *, dataset: str, split: Split) -> dict[str, Any]:
+    """The report as JSON values.
+
+    Args:
+        facts: of the manifest, with its ``records`` and ``counts``.
+    """
+    share = threshold_share(facts["counts"])
     published = all_sources()[dataset].published
     paper = published.dropped.get(split)
     return {
         "dataset": dataset,
         "split": split,
-        "records": {
-            "read": tally.records,
-            "excluded": dict(sorted(tally.excluded.items())),
-            "rejected": dict(sorted(tally.rejected.items())),
-            "merged": tally.merged,
-            "examples": tally.examples,
-        },
+        "records": facts["records"],
         "references": {"read": tally.references, "rejected": dict(sorted(tally.rejected_references.items()))},
         "lost_evidences": dict(sorted(tally.lost_evidences.items())),
         "statistics": dict(tally.statistics),
         "statistics_in_the_paper": dict(published.statistics),
-        "counts": counts.to_json(),
+        "counts": facts["counts"],
         "dropped_by_threshold": None if share is None else round(share, 6),
         "dropped_in_the_paper": None if paper is None else {"records": paper[0], "share": round(paper[1] / 100, 4)},
         "shares_in_the_paper": None if published.shares is None else published.shares._asdict(),

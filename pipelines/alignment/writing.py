@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -19,13 +21,23 @@ from kbsource.release.manifest import FileEntry, code_facts, input_files
 from kbsource.release.output import commit
 from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.reader import row_groups
+from kbsource.release.sql import with_counts
 from kbsource.release.writer import GROUP_ROWS, write_batches, write_lines, write_rows
 from kbsource.rows import Row
 from kbsource.runtime.chunks import BatchRef, ChunkKey, once_value, read_batches, read_rows
 from mapping.decide import Cuts
 from mapping.entail.model import model_facts
 from mapping.entail.verification import verification_values
-from mapping.records import MISSED, Alignment, Place, RecordFate, ReleasedExample, iter_evidence, released_span
+from mapping.records import (
+    MISSED,
+    Alignment,
+    OutputOutcome,
+    Place,
+    RecordFate,
+    ReleasedExample,
+    iter_evidence,
+    released_span,
+)
 from mapping.schema import TABLES, Crossing, KiltSide
 from mapping.search.page_search import SearchSettings
 from mapping.search.tokens import tokeniser_name
@@ -34,11 +46,7 @@ from mapping.sources.raw_records import is_integer
 from mapping.sources.source import HypothesisKind, Tally
 from mapping.write.kilt import ID_FILES, file_name, kilt_line, without_answers, without_input
 from mapping.write.kind import ALIGNMENT, write_report
-from mapping.write.report import (
-    AlignmentCounts,
-    faults,
-    report_values,
-)
+from mapping.write.report import evidence_faults, report_values
 from pipelines.alignment.reading import EvidenceFiles, ReadRecord
 from pipelines.alignment.settling import AlignedChunk, AlignedRecord, FilterOptions, filter_records
 from pipelines.options import MapOptions
@@ -186,7 +194,7 @@ class MergedChunk:
     """What a chunk was written as."""
 
     chunk: int  # its number
-    counts: AlignmentCounts
+    outcomes: dict[str, int]  # pieces of evidence by outcome
     files: tuple[FileEntry, ...]  # its parts of the tables
 
 
@@ -225,7 +233,7 @@ def _merge_chunk(
                 if answered is not None:
                     answered.write(kilt_line(aligned.record))
     entries = merged.write_tables(chunk.examples, key.chunk, n_chunks)
-    return MergedChunk(key.chunk, merged.counts, tuple(entries))
+    return MergedChunk(key.chunk, merged.outcomes, tuple(entries))
 
 
 class _Merged:
@@ -233,10 +241,8 @@ class _Merged:
 
     def __init__(self, part: DatasetPart) -> None:
         self._output = part.output
-        self._threshold = part.options.threshold
         self._is_verified = part.options.verify is not None
         self._has_crosswalk = part.options.dataset == "kilt"
-        self.counts = AlignmentCounts()
         self._records: dict[int, RecordFate] = {}
         self._alignments: list[Alignment] = []
         self._misses: list[Alignment] = []
@@ -247,7 +253,6 @@ class _Merged:
         example, decision, found = record.example, record.decision, record.found
         for key, _ in iter_evidence(example):
             aligned = found[key]
-            self.counts.add_evidence(aligned)
             if aligned.outcome in MISSED:
                 self._misses.append(aligned)
             else:
@@ -259,9 +264,6 @@ class _Merged:
             for index, output in enumerate(example.outputs)
             if output.evidence
         ]
-        self.counts.add_record(record.written, sets, threshold=self._threshold)
-        if record.record is not None:
-            self.counts.add_written(record.record)
         is_kept = decision.reason is None
         # The highest score of evidence sets that have a span for each piece: the lowest of these.
         spans = ([piece.span for piece in evidence_set] for evidence_set in sets)
@@ -278,7 +280,14 @@ class _Merged:
             n_outputs_written=sum(is_kept and fate.form != "dropped" for fate in decision.outputs),
             n_evidences=len(found),
             n_evidences_written=sum(aligned.is_written for aligned in found.values()),
+            n_answers=None if record.record is None else len(_answers(record.record)),
+            outputs=tuple(OutputOutcome(one.form, one.reason) for one in record.written.outputs) if is_kept else None,
         )
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """The pieces of evidence by outcome."""
+        return dict(Counter(one.outcome for one in chain(self._alignments, self._misses)))
 
     def write_tables(self, examples: BatchRef, number: int, n_chunks: int) -> list[FileEntry]:
         """Writes the chunk's part of every table; ``examples`` has its records as they were read."""
@@ -298,6 +307,11 @@ class _Merged:
             batches = _groups(rows, row, schema)
             entries.append(write_batches(batches, table, schema, output=self._output, file=file))
         return entries
+
+
+def _answers(record: Mapping[str, Any]) -> set[str]:
+    """The distinct answers of a record in KILT's form."""
+    return {output["answer"] for output in record.get("output", ()) if "answer" in output}
 
 
 def _groups(rows: Sequence[Any], row: type[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -360,11 +374,9 @@ def commit_part(
     """
     if Folder.of(join(part.output, MANIFEST)).exists():
         return
-    counts, files = AlignmentCounts(), list[FileEntry]()
-    for chunk in merged:
-        counts.add(chunk.counts)
-        files += chunk.files
-    report = _report(part.options, tally, counts)
+    files = [file for chunk in merged for file in chunk.files]
+    facts = with_counts(ALIGNMENT, files, {**part.facts, "records": {"read": tally.records}}, part.output)
+    report = _report(part.options, tally, facts)
     if part.options.verify is not None:
         judged = (
             row
@@ -374,20 +386,19 @@ def commit_part(
             for row in rows_of(group, Alignment)
         )
         report["verification"] = verification_values(judged, threshold=part.options.threshold)
-    files += _write_records(part, number, staging, n_chunks=len(merged), n_records=counts.written)
+    files += _write_records(part, number, staging, n_chunks=len(merged), n_records=facts["counts"]["written"])
     bad = (tuple(row.values()) for stored in rejected for batch in read_batches(stored) for row in batch.to_pylist())
     files.append(write_rows(bad, "rejected", TABLES["rejected"], output=part.output))
     files.append(write_report(report, output=part.output))
-    facts = {**part.facts, "counts": report["counts"], "records": report["records"]}
     commit(ALIGNMENT, ALIGNMENT.listing(files, facts), part.output)
 
 
-def _report(options: MapOptions, tally: Tally, counts: AlignmentCounts) -> dict[str, Any]:
-    if broken := faults(tally, counts):
+def _report(options: MapOptions, tally: Tally, facts: Mapping[str, Any]) -> dict[str, Any]:
+    if broken := evidence_faults(tally.evidences, facts["counts"]):
         raise DataError("The counts do not add up, so nothing was released: " + "; ".join(broken) + ".")
-    report = report_values(tally, counts, dataset=policy_name(options), split=options.split)
+    report = report_values(tally, facts, dataset=policy_name(options), split=options.split)
     if options.accept is not None:
-        report["accept"] = {"rule": options.accept, "dropped": counts.dropped["not_accepted"]}
+        report["accept"] = {"rule": options.accept, "dropped": facts["counts"]["dropped"].get("not_accepted", 0)}
         report["dropped_by_threshold"] = None
     return report
 

@@ -16,6 +16,7 @@ from kbsource.records import BadRecord
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_lines, write_rejected, write_rows
 from kbsource.rows import Row
 from kbsource.runtime.chunks import once_value
@@ -112,7 +113,7 @@ def make_benchmark(
             ),
             *(FileEntry.of(out.folder, file) for _, _, file in runs),
         ]
-        facts |= {"counts": {"runs": len(runs), "rejected": len(rejected)}, "code": code_facts()}
+        facts = with_counts(BENCHMARK, entries, {**facts, "code": code_facts()}, out.folder)
         commit(BENCHMARK, BENCHMARK.listing(entries, facts), out.folder)
     return scores, costs, list(rejected)
 

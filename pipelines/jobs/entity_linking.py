@@ -29,6 +29,7 @@ from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import parquet_file, row_groups
+from kbsource.release.sql import with_counts
 from kbsource.release.writer import LinesFile, write_batches, write_rejected
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
 from kbsource.runtime.regroup import ByNumber
@@ -265,12 +266,7 @@ def cut_lines(work: GroupWork, starts: Mapping[int, Mapping[str, int]], *, plan:
 
 def count_aliases(work: GroupWork) -> None:
     """The part of the alias table that a range of mentions makes."""
-    last = None
     for batch in rebatched(alias_rows(work.rows(OF_MENTIONS)), ALIAS_GROUP_ROWS):
-        mentions = batch["mention"].to_pylist()
-        work.counts[OF_MENTIONS] += len(set(mentions)) - (mentions[0] == last)
-        work.counts["aliases"] += batch.num_rows
-        last = mentions[-1]
         work.write("aliases", batch)
 
 
@@ -386,10 +382,7 @@ def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion
         | "aliases" >> WriteTable("aliases", plan.output, kind=ENTITY_LINKING)
     )
     entries = (written, aliases) | "files of all" >> beam.Flatten() | beam.Map(by_name) | "written" >> CollectSorted()
-    scan_counts, alias_counts = (
-        one[COUNTS] | f"counts {name}" >> CollectSorted() for name, one in (("links", scanned), ("aliases", counted))
-    )
-    given = map(Given, (scan_counts, drawn, alias_counts))
+    given = map(Given, (scanned[COUNTS] | "counts of links" >> CollectSorted(), drawn))
     return entries | "commit" >> do(_commit, *given, output=plan.output, facts=facts, exclusion=exclusion)
 
 
@@ -402,25 +395,21 @@ def _commit(
     entries: Sequence[tuple[str, FileEntry]],
     scanned: _Counts,
     drawn: Mapping[str, Any],
-    aliases: _Counts,
     *,
     output: str,
     facts: Mapping[str, Any],
     exclusion: Exclusion,
 ) -> Iterator[str]:
     """Entries of all files, and counts -> the folder of the data; writes what is rejected, and the manifest last."""
-    of_links, of_aliases = (sum((Counter(one) for _, one in counts), Counter()) for counts in (scanned, aliases))
-    rows = {name: entry.rows for name, entry in entries}
+    of_links = sum((Counter(one) for _, one in scanned), Counter[str]())
     counts = {
-        **{name: of_links[name] for name in ("pages", "excluded_pages", "links", "taken")},
+        **{name: of_links[name] for name in ("pages", "excluded_pages", "links")},
         "skipped": {name: of_links[name] for name in SKIPPED},
         "duplicates": drawn["duplicates"],
         "distinct": drawn["found"],
-        **{split: rows[lines_path(split)] for split in SPLITS},
-        **{name: of_aliases[name] for name in (OF_MENTIONS, "aliases")},
         "exclusion": {"lines": exclusion.n_lines, "unmatched": len(exclusion.rejected)},
     }
     files = [*(entry for _, entry in entries), write_rejected(exclusion.rejected, output=output)]
-    manifest = ENTITY_LINKING.listing(files, {**facts, "counts": counts, "code": code_facts()})
-    commit(ENTITY_LINKING, manifest, output)
+    facts = with_counts(ENTITY_LINKING, files, {**facts, "counts": counts, "code": code_facts()}, output)
+    commit(ENTITY_LINKING, ENTITY_LINKING.listing(files, facts), output)
     yield output

@@ -21,9 +21,9 @@ from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import check_hashes, check_same_facts
+from kbsource.release.sql import with_counts
 from kbsource.runtime.chunks import BatchRef, ChunkKey
 from mapping.passages.corpus import (
-    COUNTS,
     TABLE,
     Base,
     checked_pages,
@@ -190,17 +190,17 @@ def _commit(
         DataError: counts do not add up.
     """
     shards = [entries for _, entries in element]
-    total = sum((Counter(counts) for _, counts in counted), Counter(dict.fromkeys(COUNTS, 0)))
-    counts = {name: total[name] for name in COUNTS}
+    cut = sum((Counter(counts) for _, counts in counted), Counter[str]())
     n_rows = sum(table.rows or 0 for table, *_ in shards)
-    if counts["pages"] != n_pages or counts["passages"] != n_rows:
+    if cut["pages"] != n_pages or cut["passages"] != n_rows:
         raise DataError(
-            f"The counts do not add up, so nothing was released: {counts['pages']} pages of {n_pages}, {n_rows} rows "
-            f"of {counts['passages']} passages."
+            f"The counts do not add up, so nothing was released: {cut['pages']} of {n_pages} pages were cut, and "
+            f"{n_rows} of {cut['passages']} passages were written."
         )
     files = [table for table, *_ in shards]
     for number, form in enumerate(line_forms(formats), start=1):
         own = [entries[number] for entries in shards]
         files += [join_lines(form, own, output=output, parts=parts)] if form.is_joined else own
-    commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing(files, {**facts, "counts": counts}), output)
+    facts = with_counts(PASSAGES_CORPUS, files, {**facts, "counts": {"pages": n_pages}}, output)
+    commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing(files, facts), output)
     yield output

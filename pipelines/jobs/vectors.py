@@ -17,12 +17,13 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.files import absolute, join
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes
+from kbsource.release.sql import with_counts
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, once, read_chunk_report, write_chunk
 from mapping.passages.corpus import GROUP_ROWS
 from mapping.passages.kind import PASSAGES_CORPUS
@@ -153,6 +154,10 @@ def _commit(
     written: list[tuple[str, FileEntry]], n_cut: int, *, output: str, facts: dict[str, Any], n: int
 ) -> Iterator[str]:
     """Writes the manifest, last of all; raises DataError: there are not as many vectors as passages."""
-    facts = {**facts, "counts": {"passages": n, "cut": n_cut}, "code": code_facts()}
-    commit(PASSAGE_VECTORS, PASSAGE_VECTORS.listing([entry for _, entry in written], facts), output)
+    entries = [entry for _, entry in written]
+    facts = {**facts, "counts": {"cut": n_cut}, "code": code_facts()}
+    facts = with_counts(PASSAGE_VECTORS, entries, facts, output)
+    if (n_written := facts["counts"]["passages"]) != n:
+        raise DataError(f"The counts do not add up, so nothing was released: {n_written} vectors of {n} passages.")
+    commit(PASSAGE_VECTORS, PASSAGE_VECTORS.listing(entries, facts), output)
     yield output

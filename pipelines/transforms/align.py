@@ -436,7 +436,7 @@ def _merge(
         return
     drawn = Cuts(*cuts[key.part]) if part.is_sampled else None
     merged = merge_chunk(chunk, part, key, n_chunks=n_chunks, cuts=drawn, staging=staging)
-    count({f"evidences_{outcome}": n for outcome, n in merged.counts.evidences.items()})
+    count({f"evidences_{outcome}": n for outcome, n in merged.outcomes.items()})
     yield key.part, merged
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,6 +17,7 @@ from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PagesManifest
+from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_lines, write_rows
 from mapping.age import AGE, Fate, Found, PageFacts, commit_age, fates_of
 from mapping.amber.kind import AMBER_SETS
@@ -95,18 +95,16 @@ def write_alignment(
     with ReleaseFolder(output, kind=ALIGNMENT):
         pass
     files: list[FileEntry] = []
-    counted: Counter[tuple[str, str]] = Counter()
-    evidences: Counter[str] = Counter()
+    n_read = 0
     lines: list[bytes] = []
     ordinal = 0
     for number in range(n_chunks):
         own = list(islice(source, chunk if number < n_chunks - 1 else None))
         rows: dict[str, list[tuple[Any, ...]]] = {"records": [], "alignments": [], "misses": [], "crosswalk": []}
         for record in own:
-            counted[record.outcome, record.reason or ""] += 1
+            n_read += 1
             rows["records"].append(_record_row(record, ordinal if record.is_example else None))
             for output_number, piece in enumerate(record.pieces):
-                evidences[piece.outcome] += 1
                 table = "misses" if piece.outcome in MISSED else "alignments"
                 more = _JUDGED if is_verified and table == "alignments" else ()
                 rows[table].append((*_evidence_row(record, ordinal, output_number, piece), *more))
@@ -127,29 +125,14 @@ def write_alignment(
         ]
     files.append(write_rows([], "rejected", TABLES["rejected"], output=output))
     files.append(write_lines(lines, f"{dataset}-{split}-kilt.jsonl", output=output, n_rows=len(lines)))
-    by_reason = {
-        outcome: {reason: n for (of, reason), n in counted.items() if of == outcome}
-        for outcome in ("dropped", "excluded", "rejected")
-    }
     facts = {
         "dataset": dataset,
         "split": split,
         "release": None if made_from is None else made_from.facts(),
-        "records": {
-            "read": counted.total(),
-            "examples": ordinal,
-            "merged": counted["merged", ""],
-            "excluded": by_reason["excluded"],
-            "rejected": by_reason["rejected"],
-        },
-        "counts": {
-            "written": counted["written", ""],
-            "dropped": by_reason["dropped"],
-            "evidences": dict(evidences),
-            "found_by": {"title": evidences.total()},
-            "scores": {"0.75": evidences["near"], "1.00": evidences["exact"]},
-        },
+        "options": {"threshold": 0.5},
+        "records": {"read": n_read},
     }
+    facts = with_counts(ALIGNMENT, files, facts, output)
     files.append(write_report(facts, output=output))
     commit(ALIGNMENT, ALIGNMENT.listing(files, facts), output)
     return folder
@@ -163,6 +146,8 @@ def _record_row(record: Record, ordinal: int | None) -> tuple[Any, ...]:
     return (
         *(ordinal, record.id, "in.jsonl", 7, record.outcome, record.reason, record.score),
         *(n_outputs, written[0], n_evidences, written[1]),
+        len({*record.answers}) if is_written else None,
+        [{"form": "whole", "reason": None}] * len(record.answers) if is_written else None,
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kbsource.diff.kind import OUTCOMES_OF, RELEASE_DIFF
+from kbsource.diff.kind import RELEASE_DIFF
 from kbsource.pageviews import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest
-from kbsource.release.kind import Kind
-from kbsource.release.manifest import FileEntry, InputFile, ListingManifest, canonical_json
+from kbsource.release.kind import Kind, ListingKind
+from kbsource.release.manifest import FileEntry, InputFile, canonical_json
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_lines, write_rows
 from kbsource.wikidata.kind import WIKIDATA_RELEASE, EntityCounts, WikidataManifest
 from mapping.age import AGE, FATES
@@ -20,9 +21,8 @@ from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
 from mapping.contexts.kind import CONTEXTS
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.entity_linking.records import SKIPPED, SPLITS
-from mapping.facts import FACTS, OUTCOMES, PROBLEMS, QUESTION
+from mapping.facts import FACTS
 from mapping.kinds import KINDS, OWN_TABLES
-from mapping.passages.corpus import COUNTS
 from mapping.passages.kind import BEIR_DATASET, PASSAGES_CORPUS, PASSAGES_INDEX
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.retrieval.benchmark_kind import BENCHMARK
@@ -35,7 +35,6 @@ from tests.support.releases import CODE, TitleRow, write_release
 
 SOURCE = {"manifest": "manifest.json", "manifest_sha256": "0" * 64, "wiki": "enwiki", "dump_date": "20260101"}
 INPUT = {"name": "x.json", "bytes": 5, "sha256": "0" * 64}
-RECORDS = {"read": 0, "merged": 0, "examples": 0, "excluded": {"empty": 0}, "rejected": {}}
 ENCODER = {
     "name": "tiny", "dimension": 8, "normalisation": "l2", "form": "onnx", "query_prefix": "", "passage_prefix": "",
 }  # fmt: skip
@@ -47,13 +46,12 @@ FACTS_OF: dict[str, dict[str, Any]] = {
     PASSAGES_CORPUS.format: {
         "options": {"max_words": 100, "split_long": False, "unit": "sentences", "formats": ["dpr"]},
         "lang": "en",
-        "counts": dict.fromkeys(COUNTS, 0),
+        "counts": {"pages": 0},
     },
     TFIDF_INDEX.format: {
         "passages": SOURCE,
         "lang": "en",
         "options": {"level": "passage"},
-        "counts": {"documents": 0, "postings": 0},
     },
     PASSAGES_INDEX.format: {"passages": SOURCE, "lang": "en", "counts": {"passages": 0}},
     PASSAGE_VECTORS.format: {
@@ -62,7 +60,7 @@ FACTS_OF: dict[str, dict[str, Any]] = {
         "precision": "float16",
         "computed": {"device": "cpu", "texts_at_once": 1},
         "lang": "en",
-        "counts": {"passages": 0, "cut": 0},
+        "counts": {"cut": 0},
     },
     VECTORS_GRAPH.format: {
         "vectors": SOURCE,
@@ -74,12 +72,10 @@ FACTS_OF: dict[str, dict[str, Any]] = {
         "split": "dev",
         "policy": "fever",
         "options": {"threshold": 0.5},
-        "records": RECORDS,
-        "counts": {"written": 0, "dropped": {"below_threshold": 0}, "evidences": {"exact": 0}},
+        "records": {"read": 0},
     },
     AGE.format: {
         "releases": [SOURCE, {**SOURCE, "manifest_sha256": "1" * 64, "dump_date": "20260201"}],
-        "counts": {**dict.fromkeys(FATES, 0), "rejected": 0},
     },
     QAMPARI_RELEASE.format: {
         "form": {"host": "en.wikipedia.org", "with_meta": False, "is_released_case": False, "seed": "x"},
@@ -91,27 +87,27 @@ FACTS_OF: dict[str, dict[str, Any]] = {
     CAMPAIGN.format: {"tasks": SOURCE, "counts": {"rejected": 0, "judgements": 0}},
     CONTEXTS.format: {"qampari": SOURCE, "passages": SOURCE, "counts": {"questions": {"without_retrieved": 0}}},
     AMBER_SETS.format: {"collections": ["human"], "options": {"rules": {"lang": "en"}}, "model": None},
-    FACTS.format: {
-        "old": SOURCE,
-        "new": SOURCE,
-        "counts": {outcome: dict.fromkeys((QUESTION, *PROBLEMS), 0) for outcome in OUTCOMES},
-    },
+    FACTS.format: {"old": SOURCE, "new": SOURCE},
     ENTITY_LINKING.format: {
         "options": {"train": 3, "dev": 2, "context": 8},
-        "counts": {"links": 0, "taken": 0, "skipped": {}, "distinct": {}, "train": 0, "dev": 0, "mentions": 0},
+        "counts": {
+            "links": 0,
+            "duplicates": 0,
+            "skipped": dict.fromkeys(SKIPPED, 0),
+            "distinct": dict.fromkeys(SPLITS, 0),
+        },
     },
     BEIR_DATASET.format: {"passages": SOURCE, "alignment": SOURCE, "options": {"level": "page"}, "counts": {}},
     BENCHMARK.format: {
         "passages": SOURCE,
         "datasets": [{"name": "nq", "path": "nq.jsonl", "sha256": "0"}],
         "systems": [{"name": "bm25", "options": {}}],
-        "counts": {"runs": 0, "rejected": 0},
     },
     TRAINING_DATA.format: {
         "passages": SOURCE,
         "datasets": [{"name": "nq-train", "queries": 0, "examples": 0}],
         "options": {"form": "fid", "split": "train", "top": 100},
-        "counts": {"queries": 0, "examples": 0, "passages": 0, "rejected": 0},
+        "counts": {"queries": 0},
     },
     OWN_TABLES.format: {"facts": {"mine": [1, {"a": None}]}},
 }
@@ -250,9 +246,5 @@ def write_manifest(
         options = {"site": "enwiki"}
         commit(kind, PageviewsManifest(code=CODE, inputs=inputs, options=options, tables=tables, **counted), output)
     else:
-        if kind is RELEASE_DIFF:
-            facts["counts"] = {table: dict.fromkeys(own, 0) for table, own in OUTCOMES_OF.items()}
-        if kind is ENTITY_LINKING:
-            zeros = dict.fromkeys((*SPLITS, "links", "taken", "duplicates", "aliases", "mentions"), 0)
-            facts["counts"] = {**zeros, "skipped": dict.fromkeys(SKIPPED, 0), "distinct": dict.fromkeys(SPLITS, 0)}
-        commit(kind, ListingManifest.of(kind.format, entries, facts), output, kept=kept)
+        assert isinstance(kind, ListingKind)
+        commit(kind, kind.listing(entries, with_counts(kind, entries, facts, output)), output, kept=kept)

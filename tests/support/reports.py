@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,16 @@ import pyarrow as pa
 from kbsource.release.kind import ListingKind
 from kbsource.release.manifest import InnerRelease
 from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_rows
-from mapping.decide import Decision
 from mapping.document import Document, to_markdown
 from mapping.inspector.app import report_on
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.schema import ALIGNMENTS as ALIGNMENT_ROWS
-from mapping.schema import VERIFICATION
+from mapping.schema import RECORDS, VERIFICATION
 from mapping.sources.source import Split, Tally
 from mapping.write.kind import ALIGNMENT, write_report
-from mapping.write.report import AlignmentCounts, report_values, score_bin
+from mapping.write.report import report_values
 
 RELEASE = {"wiki": "enwiki", "dump_date": "20260101", "manifest_sha256": "0" * 64}
 JUDGED = pa.schema([*ALIGNMENT_ROWS, *VERIFICATION])
@@ -32,11 +33,16 @@ def write_listing(
     kind: ListingKind,
     tables: Mapping[str, tuple[pa.Schema, Iterable[Mapping[str, Any]]]],
     *,
-    report: Mapping[str, Any],
+    report: Mapping[str, Any] | Callable[[Mapping[str, Any]], Mapping[str, Any]],
     facts: Mapping[str, Any],
     parts: Sequence[InnerRelease] = (),
 ) -> Path:
-    """Writes a finished release of some kind; what a row does not say is null. ``parts`` lie in it."""
+    """Writes a finished release of some kind; columns that a row lacks are null.
+
+    Args:
+        report: its report, or a function that makes it from the facts with the counts.
+        parts: releases that lie in it.
+    """
     output = str(folder)
     kept = [part.folder for part in parts]
     with ReleaseFolder(output, kind=kind, kept=kept):
@@ -45,7 +51,8 @@ def write_listing(
         write_rows(([row.get(name) for name in schema.names] for row in rows), table, schema, output=output)
         for table, (schema, rows) in tables.items()
     ]
-    files.append(write_report(report, output=output))
+    facts = with_counts(kind, files, facts, output)
+    files.append(write_report(report(facts) if callable(report) else report, output=output))
     commit(kind, kind.listing(files, facts), output, kept=kept)
     return folder
 
@@ -70,16 +77,21 @@ def write_alignment(
     **tables: tuple[pa.Schema, Iterable[Mapping[str, Any]]],
 ) -> Path:
     """Writes an alignment of records of one evidence each."""
-    counts = AlignmentCounts()
-    for row in rows:
-        counts.add_record(Decision(None, ()), [], threshold=0.5)
-        counts.evidences[row["outcome"]] += 1
-        if row["score"] is not None:
-            counts.scores[score_bin(row["score"])] += 1
-    tally = Tally(records=len(rows), examples=len(rows), evidences=len(rows))
-    report = report_values(tally, counts, dataset=dataset, split=split)
-    facts = {"dataset": dataset, "split": split, "release": RELEASE, "options": {"threshold": 0.5}}
-    return write_listing(folder, ALIGNMENT, {"alignments": (schema, rows), **tables}, report=report, facts=facts)
+    records = [
+        {"ordinal": row["ordinal"], "example_id": row["example_id"], "file": "f", "line": 1, "outcome": "written"}
+        for row in rows
+    ]
+    tables = {"records": (RECORDS, records), "alignments": (schema, rows), **tables}
+    n_read = len([*tables["records"][1]])
+    facts = {
+        "dataset": dataset,
+        "split": split,
+        "release": RELEASE,
+        "options": {"threshold": 0.5},
+        "records": {"read": n_read},
+    }
+    report = partial(report_values, Tally(), dataset=dataset, split=split)
+    return write_listing(folder, ALIGNMENT, tables, report=report, facts=facts)
 
 
 class Shown(HTMLParser):

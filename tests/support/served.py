@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kbsource.records import Anchor, Page
 from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_rows
 from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import CutOptions, PageText
@@ -68,11 +69,14 @@ def write_served(folder: Path) -> tuple[str, str]:
         )
         for one in PAGES.values()
     ]
-    facts: dict[str, Any] = {"options": {}, "counts": {}, "lang": "en", "release": manifest.facts()}
+    options = {"max_words": 100, "split_long": False, "unit": "sentences", "formats": []}
+    counts = {"pages": len(PAGES)}
+    facts: dict[str, Any] = {"options": options, "counts": counts, "lang": "en", "release": manifest.facts()}
     with ReleaseFolder(corpus, kind=PASSAGES_CORPUS):
         entry = write_rows(
             [one for text in texts for one in cut(text)], "passages", PASSAGES, output=corpus, group_rows=9
         )
+        facts = with_counts(PASSAGES_CORPUS, [entry], facts, corpus)
         commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing([entry], facts), corpus)
     make_index(corpus, f"{corpus}-bm25")
     return str(folder / "release"), corpus

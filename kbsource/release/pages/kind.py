@@ -35,8 +35,9 @@ from kbsource.records import (
     TemplateRow,
     Trace,
 )
+from kbsource.release.counts import Sum, TableCount
 from kbsource.release.kind import Kind
-from kbsource.release.laws import Checking, Findings, Law, check, counts_law, laws
+from kbsource.release.laws import Checking, Findings, Law, check, laws
 from kbsource.release.layout import INDEX, MANIFEST, index_path
 from kbsource.release.manifest import DAMAGED, Count, Counted, TypedManifest, row_faults, sum_faults
 from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE, QIDS_SCHEMA, Locations, index_folder
@@ -138,11 +139,7 @@ def count_faults(manifest: PagesManifest) -> list[str]:
     totals = manifest.totals
     faults = sum_faults(manifest.counts, totals, Counts())
     expected = {"pages": totals.articles, "redirects": totals.redirects, "rejected": totals.n_rejected}
-    faults += row_faults(manifest, expected)
-    n_statuses = sum(manifest.parse_statuses.values())
-    if n_statuses != totals.articles:
-        faults.append(f"parse statuses sum up to {n_statuses}, articles are {totals.articles}")
-    return faults
+    return faults + row_faults(manifest, expected)
 
 
 def fallback_remarks(manifest: PagesManifest) -> list[str]:
@@ -155,14 +152,6 @@ def fallback_remarks(manifest: PagesManifest) -> list[str]:
         f"{counted(n_fallbacks, 'articles')} of {manifest.totals.articles:,} fell back to the simplest extraction, "
         f"without links, tables and references; the first: {first}."
     ]
-
-
-def _claims(manifest: PagesManifest) -> dict[str, int]:
-    return {
-        **{f"parse status {status}": n for status, n in manifest.parse_statuses.items()},
-        **{f"rejected: {reason}": n for reason, n in manifest.totals.rejected.items()},
-        "ordered": manifest.page_order == "by_page_id",
-    }
 
 
 _CELLS = "flatten(flatten([t.rows for t in tables]))"
@@ -316,7 +305,7 @@ LAWS = (
         "page ids do not ascend though the manifest says so",
         """select _file, 'page ' || page_id from (
             select _file, page_id, lag(page_id) over (partition by _file order by _row) as before from pages
-        ) where page_id <= before and exists (from claimed where name = 'ordered' and n = 1)""",
+        ) where page_id <= before and exists (from settings where name = 'ordered' and n = 1)""",
     ),
     Law(
         "dangling_target",
@@ -425,8 +414,6 @@ LAWS = (
         needs=("pages", "traces"),
     ),
     *_REFERENCE_LAWS,
-    counts_law("select '', 'parse status ' || parse_status, count(*) from pages group by all", "parse %", ("pages",)),
-    counts_law("select '', 'rejected: ' || reason, count(*) from rejected group by all", "rejected: %", ("rejected",)),
 )
 INDEX_LAWS = tuple(
     Law("index_disagrees", _DISAGREES, f"select '{file}', '{what}' from ({query})")
@@ -597,11 +584,17 @@ PAGES_RELEASE: Kind[PagesManifest] = Kind(
     required=tuple(TABLES),
     schema_version=SCHEMA_VERSION,
     files=(INDEX,),
-    count_faults=count_faults,
+    counts=(
+        TableCount("totals.articles", "select count(*) from pages", summary="pages"),
+        TableCount("totals.redirects", "select count(*) from redirects", summary="redirects"),
+        TableCount("parse_statuses", "select parse_status, count(*) from pages group by all", names=()),
+        TableCount("totals.rejected", "select reason, count(*) from rejected group by all", names=()),
+    ),
+    sums=(Sum("totals.articles", ("parse_statuses",)),),
+    further_faults=count_faults,
     laws=LAWS,
-    claims=_claims,
+    settings=lambda manifest: {"ordered": manifest.page_order == "by_page_id"},
     remarks=fallback_remarks,
-    counted={"pages": "select count(*) from pages", "redirects": "select count(*) from redirects"},
     views=index_views,
     check=check_locations,
 )

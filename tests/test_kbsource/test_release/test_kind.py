@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from kbsource.errors import DataError, SetupError
+from kbsource.release.counts import TableCount
 from kbsource.release.kind import ListingKind
-from kbsource.release.laws import Law, counts_law
+from kbsource.release.laws import Law
 from kbsource.release.layout import BUILDING, EXTRA, shard_path
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.verify import VerifyReport, verify
@@ -34,10 +35,8 @@ HERD = ListingKind(
             "two goats have one id",
             "select min(_file), goat_id from goats group by goat_id having count(*) > 1",
         ),
-        counts_law("select '', 'goats', count(*) from goats", "goats", ("goats",)),
     ),
-    claims=lambda manifest: {"goats": manifest.facts["counts"]["goats"]},
-    counted={"goats": "select count(*) from goats"},
+    counts=(TableCount("counts.goats", "select count(*) from goats", summary="goats"),),
 )
 ROWS = [("g1", "Ada"), ("g2", "Bel"), ("g3", "Cid")]
 

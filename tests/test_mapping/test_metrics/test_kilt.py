@@ -18,6 +18,7 @@ from kbsource.errors import SetupError
 from kbsource.records import BadRecord
 from kbsource.release.manifest import FileEntry
 from kbsource.release.output import commit
+from kbsource.release.sql import with_counts
 from mapping.metrics.evaluation import KiltEvaluation, KiltFiles
 from mapping.metrics.evaluator import Evaluated
 from mapping.metrics.kilt import Crosswalk, KiltScores, evaluate_kilt, evaluate_tasks, leaderboard_text
@@ -179,7 +180,8 @@ def aligned(folder: Path, rows: list[dict[str, Any]]) -> str:
         (folder / "crosswalk").mkdir()
         pq.write_table(pa.Table.from_pylist(rows, schema=CROSSWALK), folder / name)
         entries.append(FileEntry(name, len(rows), (folder / name).stat().st_size, "0" * 64))
-    commit(ALIGNMENT, ALIGNMENT.listing(entries, {}), str(folder))
+    facts = {"options": {"threshold": 0.5}, "records": {"read": 0}}
+    commit(ALIGNMENT, ALIGNMENT.listing(entries, with_counts(ALIGNMENT, entries, facts, str(folder))), str(folder))
     return str(folder)
 
 

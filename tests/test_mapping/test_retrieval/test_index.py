@@ -18,6 +18,7 @@ pytest.importorskip("tantivy")
 
 from kbsource.errors import SetupError
 from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_rows
 from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import Passage, PassageSpan, passage_id
@@ -41,9 +42,16 @@ def passage(page_id: int, number: int, title: str, text: str) -> Passage:
 
 def write_corpus(folder: Path, passages: Iterable[Passage], *, lang: str = "en") -> Path:
     """Writes a corpus of passages of nobody's pages and gives its folder."""
-    facts = {"options": {}, "counts": {}, "lang": lang, "release": {"manifest_sha256": "0" * 64}}
+    own = list(passages)
+    facts = {
+        "options": {"max_words": 100, "split_long": False, "unit": "sentences", "formats": []},
+        "counts": {"pages": len({one.page_id for one in own})},
+        "lang": lang,
+        "release": {"manifest_sha256": "0" * 64},
+    }
     with ReleaseFolder(str(folder), kind=PASSAGES_CORPUS):
-        entry = write_rows(passages, "passages", PASSAGES, output=str(folder), group_rows=512)
+        entry = write_rows(own, "passages", PASSAGES, output=str(folder), group_rows=512)
+        facts = with_counts(PASSAGES_CORPUS, [entry], facts, str(folder))
         commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing([entry], facts), str(folder))
     return folder
 

@@ -4,99 +4,145 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kbsource.release.layout import shard_path
 from kbsource.release.output import commit
+from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_rows
-from kbsource.runtime.chunks import once_value
-from mapping.decide import Decision, OutputFate
-from mapping.schema import ALIGNMENTS
+from mapping.schema import ALIGNMENTS, TABLES
 from mapping.sources.source import Tally
 from mapping.write.kind import ALIGNMENT
 from mapping.write.report import (
     Aligned,
-    AlignmentCounts,
     Averages,
     averages,
-    faults,
+    evidence_faults,
     overview_text,
     overview_values,
     page_values,
     report_text,
     report_values,
-    score_bin,
     threshold_share,
 )
-from tests.support.aligned import aligned
 
-KEPT = Decision(None, (OutputFate("whole", None, (0,)),))
-DROPPED = Decision("below_threshold", (OutputFate("dropped", "below_threshold", ()),))
+SEARCHED = {"page_kind": "title", "page_value": "T", "evidence_text": "t", "file": "f", "line": 1, "example_id": "r"}
 
 
-def counted() -> tuple[Tally, AlignmentCounts]:
-    tally = Tally(records=5, examples=3, evidences=3)
-    tally.excluded["not_enough_info"] += 1
-    tally.rejected["malformed_json"] += 1
-    counts = AlignmentCounts()
-    for alignment, decision in (
-        (aligned("near", 1, "T", score=0.7, found_by="title", hops=2), KEPT),
-        (aligned("weak", 1, "T", score=0.2, found_by="title"), DROPPED),
-        (aligned("page_missing"), Decision("page_missing", (OutputFate("dropped", "page_missing", ()),))),
-    ):
-        counts.add_evidence(alignment)
-        counts.add_record(decision, [[alignment]], threshold=0.5)
-    return tally, counts
+def record(ordinal: int | None, outcome: str = "written", reason: str | None = None, **values: Any) -> dict[str, Any]:
+    return {"ordinal": ordinal, "file": "f", "line": 1, "outcome": outcome, "reason": reason, **values}
 
 
-def test_a_lost_record_and_a_lost_evidence_are_noticed() -> None:
-    tally, counts = counted()
-    tally.records += 1
-    tally.evidences += 1
-    assert [fault.split(",")[0] for fault in faults(tally, counts)] == ["6 records read", "4 pieces of evidence read"]
+def span(ordinal: int, page_id: int = 1, *, output: int = 0, **values: Any) -> dict[str, Any]:
+    """A row of alignments."""
+    own = {"ordinal": ordinal, "output": output, "outcome": "near", "page_id": page_id, "is_written": True}
+    return {**SEARCHED, **own, "evidence": 0, "hops": 0, **values}
 
 
-def test_records_that_joined_another_are_accounted_for_and_shown() -> None:
-    tally, counts = counted()
-    tally.records += 2
-    tally.merged += 2
-    assert faults(tally, counts) == []
-    shown = report_text(report_values(tally, counts, dataset="trex", split="train"))
-    assert "merged with another record" in shown
+def counted(
+    folder: Path,
+    records: Sequence[dict[str, Any]],
+    alignments: Sequence[dict[str, Any]] = (),
+    misses: Sequence[dict[str, Any]] = (),
+    *,
+    threshold: float = 0.5,
+) -> dict[str, Any]:
+    """The facts of an alignment with these rows, and all its counts."""
+    entries = [
+        write_rows([[row.get(name) for name in TABLES[table].names] for row in rows], table, TABLES[table],
+                   output=str(folder))
+        for table, rows in (("records", records), ("alignments", alignments), ("misses", misses))
+    ]  # fmt: skip
+    facts = {"options": {"threshold": threshold}, "records": {"read": len(records)}}
+    return with_counts(ALIGNMENT, entries, facts, str(folder))
 
 
-def test_an_outcome_that_does_not_exist_is_noticed() -> None:
-    tally, counts = counted()
-    tally.evidences += 1
-    counts.evidences["lost"] += 1
-    assert faults(tally, counts) == ["unknown outcomes ['lost']"]
+def faults(facts: dict[str, Any]) -> list[str]:
+    return ALIGNMENT.count_faults(ALIGNMENT.listing([], facts))
 
 
-def test_counts_of_chunks_add_up_and_survive_json(tmp_path: Path) -> None:
-    _, once = counted()
-    twice = once_value(str(tmp_path / "counts.json"), lambda: once, AlignmentCounts)
-    assert twice == once
-    twice.add(once)
-    assert twice.written == 2 * once.written
-    assert twice.evidences.total() == 2 * once.evidences.total()
+def of_several_outcomes(folder: Path) -> dict[str, Any]:
+    return counted(
+        folder,
+        [
+            record(0, n_answers=1, outputs=[{"form": "whole", "reason": None}]),
+            record(1, "dropped", "below_threshold"),
+            record(2, "dropped", "page_missing"),
+            record(None, "excluded", "not_enough_info"),
+            record(None, "rejected", "malformed_json"),
+        ],
+        [
+            span(0, score=0.7, match="bleu", found_by="title", hops=2),
+            span(1, score=0.2, match="bleu", found_by="title", outcome="weak", is_written=False),
+        ],
+        [{**SEARCHED, "ordinal": 2, "output": 0, "evidence": 0, "outcome": "page_missing", "hops": 0}],
+    )
+
+
+def test_outcomes_of_records_and_evidence_are_counted(tmp_path: Path) -> None:
+    facts = of_several_outcomes(tmp_path)
+    assert faults(facts) == []
+    assert facts["records"] == {
+        "read": 5, "examples": 3, "merged": 0, "excluded": {"not_enough_info": 1}, "rejected": {"malformed_json": 1}
+    }  # fmt: skip
+    assert facts["counts"] == {
+        "written": 1, "dropped": {"below_threshold": 1, "page_missing": 1}, "pages_there": 2, "mapped": 1,
+        "outputs": {"whole": 1}, "output_reasons": {}, "evidences": {"near": 1, "weak": 1, "page_missing": 1},
+        "spans_written": 1, "with_sets": 1, "sets_written": 1, "set_spans": 1, "set_pages": 1, "several_sets": 0,
+        "several_spans": 0, "several_pages": 0, "answers": 1, "found_by": {"title": 2}, "hops": {"2": 1},
+        "matches": {"bleu": 2}, "scores": {"0.70": 1, "0.20": 1},
+    }  # fmt: skip
+
+
+def test_a_lost_record_and_a_lost_evidence_are_noticed(tmp_path: Path) -> None:
+    facts = of_several_outcomes(tmp_path)
+    facts["records"]["read"] += 1
+    assert faults(facts) == [
+        "records.read is 6, not records.examples 3 + records.merged 0 + records.excluded 1 + records.rejected 1 = 5"
+    ]
+    assert evidence_faults(3, facts["counts"]) == []
+    assert evidence_faults(4, facts["counts"]) == ["4 pieces of evidence read, 3 have an outcome"]
+    facts["counts"]["evidences"]["lost"] = 1
+    assert evidence_faults(4, facts["counts"]) == ["unknown outcomes ['lost']"]
+
+
+def test_records_that_joined_another_are_accounted_for_and_shown(tmp_path: Path) -> None:
+    facts = counted(tmp_path, [record(0), record(None, "merged"), record(None, "merged")])
+    assert faults(facts) == []
+    assert "merged with another record" in report_text(report_values(Tally(), facts, dataset="trex", split="train"))
 
 
 @pytest.mark.parametrize(
     ("score", "name"), [(0.0, "0.00"), (0.0499, "0.00"), (0.05, "0.05"), (0.15, "0.15"), (0.5, "0.50"), (1.0, "1.00")]
 )
-def test_a_score_is_in_the_bin_that_its_lower_bound_names(score: float, name: str) -> None:
-    assert score_bin(score) == name
+def test_a_score_is_in_the_bin_that_its_lower_bound_names(tmp_path: Path, score: float, name: str) -> None:
+    assert counted(tmp_path, [record(0)], [span(0, score=score)])["counts"]["scores"] == {name: 1}
 
 
-def test_the_share_dropped_by_the_threshold_stands_beside_the_papers() -> None:
-    tally, counts = counted()
-    report = report_values(tally, counts, dataset="fever", split="dev")
-    assert threshold_share(counts) == 0.5
+def test_pages_and_spans_of_an_evidence_set_are_those_that_a_record_needs(tmp_path: Path) -> None:
+    rows = [
+        span(0, score=0.9),  # one set whose two spans reach the threshold
+        span(0, score=0.5),
+        span(1, score=0.9),  # one of two does
+        span(1, score=0.4),
+        span(2, score=0.4),  # a set that does not, and one that does
+        span(2, output=1, score=0.6),
+        span(3, output=-1, score=0.9),  # partial evidence only
+        span(4, outcome="page_ambiguous"),
+        span(5, outcome="page_only"),
+    ]
+    counts = counted(tmp_path, [record(number) for number in range(6)], rows)["counts"]
+    assert (counts["pages_there"], counts["mapped"]) == (4, 3)
+
+
+def test_the_share_dropped_by_the_threshold_stands_beside_the_papers(tmp_path: Path) -> None:
+    facts = of_several_outcomes(tmp_path)
+    report = report_values(Tally(), facts, dataset="fever", split="dev")
+    assert threshold_share(facts["counts"]) == 0.5
     assert report["dropped_in_the_paper"] == {"records": 3675, "share": 0.2603}
     text = report_text(report)
     assert "50.00%; in the KILT paper 26.03% (3,675 records)" in text
@@ -104,56 +150,35 @@ def test_the_share_dropped_by_the_threshold_stands_beside_the_papers() -> None:
     assert "  0.70           1  ####" in text
 
 
-def test_what_a_dataset_counts_besides_stands_beside_the_paper() -> None:
+def test_what_a_dataset_counts_besides_stands_beside_the_paper(tmp_path: Path) -> None:
     tally = Tally(statistics=Counter(relations=9, relations_kept=7, facts_kept=40))
-    text = report_text(report_values(tally, AlignmentCounts(), dataset="trex", split="train"))
+    text = report_text(report_values(tally, counted(tmp_path, []), dataset="trex", split="train"))
     assert re.search(r"relations kept +7; in the KILT paper 113\n", text)
     assert re.search(r"relations +9\n", text)
 
 
-def _span(page: str) -> dict[str, Any]:
-    return {"wikipedia_id": page, "title": page}
-
-
-RECORDS = [
-    {"id": "two sets, two pages", "output": [
-        {"answer": "a", "provenance": [_span("1"), _span("2")]}, {"answer": "a", "provenance": [_span("1")]}]},
-    {"id": "answers alone", "output": [{"answer": "a"}, {"answer": "b"}]},
-    {"id": "evidence alone beside two equal answers", "output": [
-        {"answer": "a"}, {"answer": "a"}, {"provenance": [_span("3")]}]},
-    {"id": "a test record"},
-]  # fmt: skip
-
-
-def _counts(records: list[dict[str, Any]]) -> AlignmentCounts:
-    counts = AlignmentCounts(written=len(records))
-    for record in records:
-        counts.add_written(record)
-    return counts
-
-
-def test_sets_pages_and_answers_are_counted_as_they_are_written() -> None:
-    counts = _counts(RECORDS)
-    assert (counts.with_sets, counts.sets_written, counts.set_spans) == (2, 3, 4)
-    assert (counts.set_pages, counts.answers) == (3, 4)
+def test_sets_pages_and_answers_are_counted_as_they_are_written(tmp_path: Path) -> None:
+    # A set of two pages and one of one; answers only; evidence beside two equal answers; no output.
+    records = [record(number, n_answers=n) for number, n in enumerate((1, 2, 1, 0))]
+    sets = [span(0), span(0, 2), span(0, output=1), span(2, 3), span(2, 4, output=1, is_written=False)]
+    facts = counted(tmp_path, records, sets)
+    counts = facts["counts"]
+    assert (counts["with_sets"], counts["sets_written"], counts["set_spans"]) == (2, 3, 4)
+    assert (counts["set_pages"], counts["answers"]) == (3, 4)
     # Of the first record one set has a single span, so that no second one is needed.
-    assert (counts.several_sets, counts.several_spans, counts.several_pages) == (1, 0, 0)
-    span = _span("1")
-    needed = [{"output": [{"answer": "a", "provenance": own}]} for own in ([span, span], [span, _span("2")], [span])]
-    more = _counts(needed)
-    assert (more.several_sets, more.several_spans, more.several_pages) == (0, 2, 1)
-    report = report_values(Tally(), more, dataset="fever", split="dev")
+    assert (counts["several_sets"], counts["several_spans"], counts["several_pages"]) == (1, 0, 0)
+    assert averages(counts) == Averages(1.3333, 1.5, 1.5, 1.0)
+
+
+def test_records_that_need_several_spans_are_shown_beside_the_paper(tmp_path: Path) -> None:
+    sets = [span(0), span(0), span(1), span(1, 2), span(2)]
+    facts = counted(tmp_path, [record(number) for number in range(3)], sets)
+    counts = facts["counts"]
+    assert (counts["several_sets"], counts["several_spans"], counts["several_pages"]) == (0, 2, 1)
+    report = report_values(Tally(), facts, dataset="fever", split="dev")
     assert "with several spans in each set" in report_text(report)
     assert f"{2 / 3:.2%}; in the KILT paper 16%" in report_text(report)
-    assert "KILT paper" not in report_text(report_values(Tally(), more, dataset="trex", split="dev"))
-    assert averages(counts.to_json()) == Averages(1.3333, 1.5, 1.5, 1.0)
-
-
-@given(st.lists(st.sampled_from(RECORDS)), st.lists(st.sampled_from(RECORDS)))
-def test_counts_of_parts_add_up(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> None:
-    together = _counts(first)
-    together.add(_counts(second))
-    assert together == _counts(first + second)
+    assert "KILT paper" not in report_text(report_values(Tally(), facts, dataset="trex", split="dev"))
 
 
 def _write_pages(folder: Path, *pages: tuple[int, bool]) -> None:
@@ -167,7 +192,8 @@ def _write_pages(folder: Path, *pages: tuple[int, bool]) -> None:
         )
         for number in range(2)
     ]
-    commit(ALIGNMENT, ALIGNMENT.listing(entries, {}), str(folder))
+    facts = {"options": {"threshold": 0.5}, "records": {"read": 0}}
+    commit(ALIGNMENT, ALIGNMENT.listing(entries, with_counts(ALIGNMENT, entries, facts, str(folder))), str(folder))
 
 
 def test_pages_of_written_spans_are_counted_once_by_datasets_and_not_by_splits(tmp_path: Path) -> None:
@@ -181,13 +207,14 @@ def test_pages_of_written_spans_are_counted_once_by_datasets_and_not_by_splits(t
 
 
 def _report(dataset: str, split: Any, written: int, **dropped: int) -> dict[str, Any]:
-    counts = AlignmentCounts(
-        written=written, with_sets=written, sets_written=written, set_spans=written, set_pages=written
-    )
-    counts.answers = written
-    counts.dropped.update(dropped)
-    n_read = written + counts.dropped.total()
-    return report_values(Tally(records=n_read, examples=n_read), counts, dataset=dataset, split=split)
+    counts = {
+        **dict.fromkeys(("written", "with_sets", "sets_written", "set_spans", "set_pages", "answers"), written),
+        "dropped": dropped,
+        "evidences": {},
+    }
+    n_read = written + sum(dropped.values())
+    records = {"read": n_read, "examples": n_read, "merged": 0, "excluded": {}, "rejected": {}}
+    return report_values(Tally(), {"records": records, "counts": counts}, dataset=dataset, split=split)
 
 
 PAGES = {"in_the_release": 66, "with_evidence": 3, "share": 0.0455, "by_number_of_datasets": {"1": 2, "2": 1}}

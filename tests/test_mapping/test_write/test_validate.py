@@ -15,6 +15,7 @@ from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
 from kbsource.release.output import commit
+from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_rows
 from mapping.schema import ALIGNMENTS
 from mapping.write.kind import ALIGNMENT
@@ -161,7 +162,8 @@ def test_bleu_is_computed_again_where_the_evidence_is_known(tmp_path: Path, sour
         ALIGNMENTS,
         output=str(tmp_path),
     )
-    commit(ALIGNMENT, ALIGNMENT.listing([entry], {}), str(tmp_path))
+    facts = {"options": {"threshold": 0.5}, "records": {"read": 0}}
+    commit(ALIGNMENT, ALIGNMENT.listing([entry], with_counts(ALIGNMENT, [entry], facts, str(tmp_path))), str(tmp_path))
 
     result = check(tmp_path, source, good("a"), good("b"), good("unknown"), alignments=str(tmp_path))
 

@@ -1,0 +1,164 @@
+"""Numbers of a manifest that the tables of the release contain: SQL counts them when the release is committed, and
+``kbsource verify`` counts them again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from kbsource.errors import DataError
+from kbsource.release.manifest import Count, Manifest, Values
+from kbsource.runtime.database import identifier, quoted
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+Path: TypeAlias = tuple[str, ...]
+"""Where a number is in a manifest: the names of the fields, from the outermost."""
+SETTINGS = "settings"
+"""The table (_part, name, n) of what ``Kind.settings`` takes from each manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCount:
+    """A number in a manifest, or several numbers by name, with the query that counts it in the tables.
+
+    >>> goats = TableCount("counts.goats", "select count(*) from goats", summary="goats")
+    >>> by_colour = TableCount("counts.by_colour", "select colour, count(*) from goats group by all")
+    """
+
+    path: str | None
+    """Where the manifest has it, with a dot between the fields; None where only ``verify`` reports it."""
+    query: str
+    """Returns one number, or rows whose last column is a number and whose others are the names of fields below
+    ``path``. It reads the tables of one release, and ``settings`` (name, n)."""
+    names: Collection[str | Path] | None = None
+    """For several numbers: the names that the manifest always has, with 0 where no row has them; empty where it has
+    those that occur. None for one number."""
+    summary: str = ""  #: what ``verify`` calls the number when it reports how much was checked
+
+    @property
+    def fields(self) -> Path:
+        """The path as the names of fields."""
+        return () if self.path is None else tuple(self.path.split("."))
+
+    def paths(self) -> Iterator[Path]:
+        """The paths that every manifest of the kind has."""
+        if self.path is not None:
+            for name in ((),) if self.names is None else self.names:
+                yield (*self.fields, *((name,) if isinstance(name, str) else name))
+
+    def written(self, manifest: Manifest) -> dict[Path, int]:
+        """The numbers in a manifest, by path.
+
+        Raises:
+            DataError: a number is missing, or is not a count.
+        """
+        if self.path is None:
+            return {}
+        if wanted := [*self.paths()]:
+            return {path: _count_at(manifest, path) for path in wanted}
+        return dict(_leaves(_value_at(manifest, self.fields), self.fields))
+
+    def counted(self, db: DuckDBPyConnection, tables: Collection[str], *, schema: str, part: str) -> dict[Path, int]:
+        """The numbers in the tables, by path.
+
+        Args:
+            tables: names of the views of the release.
+            schema: that these views are in.
+            part: folder of the release, as ``settings`` has it.
+        """
+        found = dict.fromkeys(self.paths(), 0)
+        own = [
+            f"{identifier(name)} as (from {identifier(schema)}.{identifier(name)})"
+            for name in sorted(self.tables(tables))
+        ]
+        own.append(f"{SETTINGS} as (select name, n from main.{SETTINGS} where _part = {quoted(part)})")
+        for *names, number in db.execute(f"with {', '.join(own)} select * from ({self.query})").fetchall():
+            found[(*self.fields, *map(str, names))] = int(number or 0)
+        return found
+
+    def tables(self, known: Collection[str]) -> set[str]:
+        """Those of some tables that the query may read: whose names are words of it."""
+        return {*known} & {*re.findall(r"\w+", self.query)}
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Numbers of a manifest that add up to another one. Each is named by its path, with a dot between the fields; what
+    has fields of its own counts as the sum of these.
+
+    >>> law = Sum("records.read", ("records.examples", "records.merged", "records.rejected"))
+    """
+
+    total: str
+    parts: Sequence[str]
+
+    def fault(self, manifest: Manifest) -> str | None:
+        """Returns how a manifest breaks the rule; None where it does not."""
+        total, *parts = (_total_at(manifest, tuple(path.split("."))) for path in (self.total, *self.parts))
+        if total == sum(parts):
+            return None
+        said = " + ".join(f"{path} {n}" for path, n in zip(self.parts, parts, strict=True))
+        return f"{self.total} is {total}, not {said} = {sum(parts)}"
+
+
+def add_settings(db: DuckDBPyConnection, settings: Mapping[str, Mapping[str, float]]) -> None:
+    """Adds the table ``settings``, of the settings of each release by its folder."""
+    db.execute(f"create table {SETTINGS} (_part varchar, name varchar, n double)")
+    rows = [(part, name, float(n)) for part, own in settings.items() for name, n in own.items()]
+    if rows:
+        db.executemany(f"insert into {SETTINGS} values (?, ?, ?)", rows)
+
+
+def with_numbers(facts: Mapping[str, Any], counts: Iterable[TableCount], found: Mapping[Path, int]) -> dict[str, Any]:
+    """Returns the facts of a manifest with the numbers of some counts at their paths."""
+    values = dict(facts)
+
+    def fields_at(path: Path) -> dict[str, Any]:
+        inner = values
+        for name in path:
+            inner[name] = dict(inner.get(name, {}))
+            inner = inner[name]
+        return inner
+
+    for count in counts:
+        if count.path is not None and count.names is not None:
+            fields_at(count.fields)
+    for (*above, last), n in found.items():
+        fields_at(tuple(above))[last] = n
+    return values
+
+
+def _value_at(manifest: Manifest, path: Path) -> Any:
+    value: Any = manifest.fact(path[0])
+    for name in path[1:]:
+        value = value[name] if isinstance(value, Values) else Values(value or {})[name]
+    return value
+
+
+def _count_at(manifest: Manifest, path: Path) -> int:
+    return _as_count(_value_at(manifest, path), path)
+
+
+def _as_count(value: Any, path: Path) -> int:
+    try:
+        return msgspec.convert(value, Count)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{'.'.join(path)}: {error}") from error
+
+
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, int]]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves(inner, (*path, name))
+    else:
+        yield path, _as_count(value, path)
+
+
+def _total_at(manifest: Manifest, path: Path) -> int:
+    return sum(n for _, n in _leaves(_value_at(manifest, path), path))
