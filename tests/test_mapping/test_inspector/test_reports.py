@@ -138,9 +138,9 @@ def both(tmp_path: Path) -> Path:
 
 def test_datasets_stand_side_by_side_and_then_each(both: Path) -> None:
     text = report_text(both)
-    assert "| folder | kind | alignments | crosswalk | records |" in text
-    assert "| fever | alignment | 4 | – | 4 |" in text
-    assert "| nq | alignment | 2 | 1 | 2 |" in text
+    assert "| folder | kind | alignments | records | crosswalk |" in text
+    assert "| fever | alignment | 4 | 4 | – |" in text
+    assert "| nq | alignment | 2 | 2 | 1 |" in text
     assert "| fever, dev | 25.0 % | 26.0 % |" in text
     assert "| nq, dev | 25.0 % | 16.1 % |" in text
     assert "| fever, dev | 4 | 10,444 | – | 1.12 |" in text

@@ -102,7 +102,7 @@ def test_every_record_has_its_fate_in_a_table(own: MadeRelease[Any]) -> None:
 
     whole = {"form": "whole", "reason": None}
     assert outcomes["exact"] == (1, [whole])
-    assert outcomes["two"] == (1, [whole, {"form": "dropped", "reason": "answer_kept_elsewhere"}])
+    assert outcomes["two"] == (1, [{"form": "dropped", "reason": "page_missing"}, whole])
     assert outcomes["no output"] == (0, [])
     assert outcomes["weak"] == (None, None)
     assert rows == [
