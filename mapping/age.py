@@ -400,7 +400,7 @@ class _Report(msgspec.Struct):
 AGE = ListingKind(
     name="age of a benchmark",
     format="kbsource-age-1",
-    facts=shape("facts", releases=list[SourceFacts]),
+    facts=shape("facts", releases=list[SourceFacts], counts=dict[str, Count]),
     made_by="kbsource age",
     tables={"fates": schema_of(Fate), "rejected": schema_of(BadRecord)},
     required=("fates", "rejected"),

@@ -343,7 +343,7 @@ class _OfProperty(msgspec.Struct):
 FACTS = ListingKind(
     name="release of moved facts",
     format="kbsource-facts-1",
-    facts=shape("facts", old=SourceFacts, new=SourceFacts),
+    facts=shape("facts", old=SourceFacts, new=SourceFacts, counts=dict[str, dict[str, Count]]),
     made_by="kbsource facts",
     tables={"facts": schema_of(Fact)},
     required=("facts",),

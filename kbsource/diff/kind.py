@@ -331,7 +331,7 @@ RELEASE_DIFF = ListingKind(
     tables=TABLES,
     required=tuple(TABLES),
     files=(REPORT, TEXT_REPORT, TITLE_MAP_FILE),
-    facts=shape("facts", old=_Side, new=_Side),
+    facts=shape("facts", old=_Side, new=_Side, counts=dict[str, dict[str, Count]]),
     counts=(
         *(
             TableCount(f"counts.{table}", f"select outcome, count(*) from {table} group by all", names=outcomes)

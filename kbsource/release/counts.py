@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from kbsource.errors import DataError
+from kbsource.errors import DataError, shown_value
 from kbsource.release.manifest import Count, Manifest, Values
 from kbsource.runtime.database import identifier, quoted
 
@@ -62,7 +62,10 @@ class TableCount:
             return {}
         if wanted := [*self.paths()]:
             return {path: _count_at(manifest, path) for path in wanted}
-        return dict(_leaves(_value_at(manifest, self.fields), self.fields))
+        by_name = _value_at(manifest, self.fields)
+        if not isinstance(by_name, Mapping):
+            raise DataError(f"{self.path}: Expected `object` in place of {shown_value(by_name)}")
+        return {(path := (*self.fields, name)): _as_count(value, path) for name, value in by_name.items()}
 
     def counted(self, db: DuckDBPyConnection, tables: Collection[str], *, schema: str, part: str) -> dict[Path, int]:
         """The numbers in the tables, by path.
@@ -137,7 +140,9 @@ def with_numbers(facts: Mapping[str, Any], counts: Iterable[TableCount], found: 
 def _value_at(manifest: Manifest, path: Path) -> Any:
     value: Any = manifest.fact(path[0])
     for name in path[1:]:
-        value = value[name] if isinstance(value, Values) else Values(value or {})[name]
+        if not isinstance(value, Mapping):
+            raise DataError(f"{'.'.join(path)}: Expected `object` in place of {shown_value(value)}")
+        value = (value if isinstance(value, Values) else Values(value))[name]
     return value
 
 

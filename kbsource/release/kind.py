@@ -119,8 +119,8 @@ class Kind(Generic[M]):
         for count in self.counts:
             try:
                 count.written(manifest)
-            except MissingFactError:  # count_faults reports it
-                continue
+            except MissingFactError as error:
+                raise DataError(f"{where}: {error}") from error
             except DataError as error:
                 raise DataError(f"{where}: {error}; {DAMAGED}") from error
         if (fault := next(self._faults(manifest), None)) is not None:

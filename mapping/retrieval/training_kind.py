@@ -175,7 +175,7 @@ TRAINING_DATA = ListingKind(
             f"""select '{MANIFEST}', format('examples of {{}}: {{}} counted, {{}} written',
                 coalesce(dataset, name), coalesce(counted, 0), coalesce(n, 0)::bigint)
             from (select dataset, count(*) as counted from examples group by all)
-            full join settings on name = dataset where counted is distinct from n""",
+            full join settings on name = dataset where coalesce(counted, 0) <> coalesce(n, 0)""",
             needs=(EXAMPLES,),
         ),
     ),

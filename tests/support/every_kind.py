@@ -89,7 +89,7 @@ FACTS_OF: dict[str, dict[str, Any]] = {
     AMBER_SETS.format: {"collections": ["human"], "options": {"rules": {"lang": "en"}}, "model": None},
     FACTS.format: {"old": SOURCE, "new": SOURCE},
     ENTITY_LINKING.format: {
-        "options": {"train": 3, "dev": 2, "context": 8},
+        "options": {"train": 3, "dev": 2, "context_tokens": 8, "context_chars": 80, "max_tokens": 32},
         "counts": {
             "links": 0,
             "duplicates": 0,

@@ -143,7 +143,7 @@ def test_datasets_stand_side_by_side_and_then_each(both: Path) -> None:
     assert "| nq | alignment | 2 | 2 | 1 |" in text
     assert "| fever, dev | 25.0 % | 26.0 % |" in text
     assert "| nq, dev | 25.0 % | 16.1 % |" in text
-    assert "| fever, dev | 4 | 10,444 | – | 1.12 |" in text
+    assert "| fever, dev | 4 | 10,444 | 1 | 1.12 |" in text
     assert "| fever, dev | 2017-06 | 8.6 | 0.0 % | 50.0 % | 25.0 % | 25.0 % |" in text
     assert "| 2 | 1 | 20.0 % |" in text
     assert [line for line in text.splitlines() if line.startswith("## ")] == [

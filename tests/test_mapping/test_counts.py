@@ -1,0 +1,138 @@
+"""Counts of every kind of release: asked of empty tables, and compared with a manifest that contains other numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kbsource.errors import DataError
+from kbsource.release.counts import Sum, TableCount
+from kbsource.release.kind import Kind, ListingKind
+from kbsource.release.output import ReleaseFolder, commit
+from kbsource.release.sql import with_counts
+from kbsource.release.verify import verify
+from kbsource.release.writer import write_rows
+from mapping.kinds import KINDS
+from tests.support.every_kind import write_every_kind
+from tests.support.strangers import sealed
+
+ANIMALS = pa.schema({"name": pa.string(), "legs": pa.int64()})
+ZOO = ListingKind(
+    name="zoo",
+    format="zoo-1",
+    made_by="a keeper",
+    tables={"animals": ANIMALS},
+    counts=(
+        TableCount("counts.animals", "select count(*) from animals", summary="animals"),
+        TableCount(
+            "counts.tall", "select count(*) from animals where legs > (select n from settings where name = 'limit')"
+        ),
+        TableCount("counts.by_legs", "select legs, count(*) from animals group by all", names=("0", "2", "4")),
+        TableCount("counts.names", "select name, count(*) from animals group by all", names=()),
+        TableCount(None, "select sum(legs) from animals", summary="legs"),
+    ),
+    settings=lambda manifest: {"limit": manifest.facts["limit"]},
+)
+COUNTED = [kind for kind in KINDS if kind.counts]
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_every_kind(tmp_path_factory.mktemp("kinds"))
+
+
+def count_paths(kind: Kind[Any]) -> Iterator[tuple[str, ...]]:
+    for count in kind.counts:
+        yield from count.paths()
+
+
+@pytest.mark.parametrize("kind", COUNTED, ids=[kind.format for kind in COUNTED])
+def test_every_count_is_asked_of_tables_without_rows(every: dict[str, Path], kind: Kind[Any]) -> None:
+    report = verify(str(every[kind.format]), KINDS)
+    assert not [one for one in report.findings if one.rule == "counts"]
+    if report.counts:  # a check of the kind's own may find that files are missing
+        assert {count.summary for count in kind.counts if count.summary} <= report.counts.keys()
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [(kind, path) for kind in COUNTED if isinstance(kind, ListingKind) for path in count_paths(kind)],
+    ids=[f"{kind.format} {'.'.join(path)}" for kind in COUNTED if isinstance(kind, ListingKind)
+         for path in count_paths(kind)],
+)  # fmt: skip
+def test_another_number_in_the_manifest_is_found(
+    every: dict[str, Path], kind: Kind[Any], path: tuple[str, ...]
+) -> None:
+    folder = every[kind.format]
+    file = folder / "manifest.json"
+    content = file.read_bytes()
+    values = json.loads(content)
+    inner = values
+    for name in path[:-1]:
+        inner = inner[name]
+    inner[path[-1]] += 1
+    file.write_bytes(sealed(values))
+    try:
+        found = [one.example for one in verify(str(folder), KINDS).findings if one.rule == "counts"]
+    finally:
+        file.write_bytes(content)
+    # The first of several examples is shown: a sum may be broken, too.
+    assert found
+
+
+def test_numbers_are_counted_put_into_the_facts_and_compared(tmp_path: Path) -> None:
+    folder = str(tmp_path / "zoo")
+    with ReleaseFolder(folder, kind=ZOO):
+        entries = [write_rows([("ox", 4), ("ape", 2), ("emu", 2)], "animals", ANIMALS, output=folder)]
+        facts = with_counts(ZOO, entries, {"limit": 3, "counts": {"visitors": 7}}, folder)
+        assert facts == {
+            "limit": 3,
+            "counts": {"visitors": 7, "animals": 3, "tall": 1, "by_legs": {"0": 0, "2": 2, "4": 1},
+                       "names": {"ape": 1, "emu": 1, "ox": 1}},
+        }  # fmt: skip
+        commit(ZOO, ZOO.listing(entries, facts), folder)
+    report = verify(folder, [ZOO])
+    assert report.is_sound
+    assert report.counts == {"animals": 3, "legs": 8}
+    facts["counts"] |= {"tall": 2, "names": {"ape": 1, "gnu": 1}, "by_legs": {"0": 0, "2": 2, "4": 1}}
+    (tmp_path / "zoo" / "manifest.json").write_bytes(ZOO.listing(entries, facts).to_bytes())
+    (finding,) = verify(folder, [ZOO]).findings
+    assert (finding.rule, finding.n_cases) == ("counts", 4)
+    assert finding.example == "counts.tall: 1 counted, 2 written"
+
+
+def test_sums_of_numbers_and_of_numbers_by_name_are_checked() -> None:
+    def faults(**counts: Any) -> list[str]:
+        kind = ListingKind(name="sum", format="sum-1", made_by="x", tables={}, sums=[Sum("all", ["left", "right"])])
+        return kind.count_faults(kind.listing([], counts))
+
+    assert faults(all=6, left={"a": 1, "b": {"c": 2}}, right=3) == []
+    assert faults(all={"x": 6, "y": 1}, left={}, right=3) == ["all is 7, not left 0 + right 3 = 3"]
+    (missing,) = faults(all=1, left=1)
+    assert "it does not say 'right'" in missing
+    (odd,) = faults(all=1, left="one", right=0)
+    assert odd.startswith("left: Expected `int`")
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({"visitors": 7}, "it does not say 'animals'"),
+        ({"animals": -1}, "counts.animals: Expected `int` >= 0"),
+        ({"animals": 3, "tall": 1, "by_legs": 5}, "counts.by_legs.0: Expected `object` in place of '5'"),
+        (
+            {"animals": 3, "tall": 1, "by_legs": {"0": 0, "2": 2, "4": 1}, "names": []},
+            "counts.names: Expected `object`",
+        ),
+    ],
+)
+def test_a_manifest_without_its_counts_is_damaged(tmp_path: Path, counts: Mapping[str, Any], said: str) -> None:
+    (tmp_path / "manifest.json").write_bytes(ZOO.listing([], {"limit": 3, "counts": counts}).to_bytes())
+    with pytest.raises(DataError, match=re.escape(said)):
+        ZOO.read(str(tmp_path))
