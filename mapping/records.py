@@ -221,7 +221,8 @@ class OutputOutcome(Row):
     """What became of one output of a record."""
 
     form: Annotated[str, "whole | answer_only | dropped"]
-    reason: Annotated[str | None, "why it is not whole; null where it is"] = None
+    reason: Annotated[str | None, "why it is not whole; null where it is"]
+    n_spans: Annotated[Int32, "spans in the file"]
 
 
 class RecordFate(Row):
@@ -242,6 +243,7 @@ class RecordFate(Row):
     n_evidences_written: Annotated[Int32 | None, "those of them that are in the file; null where it is no example"] = (
         None
     )
+    n_spans: Annotated[Int32 | None, "spans in the file, partial evidence too; null where it is not written"] = None
     n_answers: Annotated[Int32 | None, "distinct answers in the file; null where it is not written"] = None
     outputs: Annotated[
         tuple[OutputOutcome, ...] | None, "what became of each output as read; null where it is not written"

@@ -155,12 +155,10 @@ _SETS = f"""(
             as is_at_threshold
     from {_FOUND} where output >= 0 group by all)"""
 """Evidence sets as read, by record and output."""
-_WRITTEN_SETS = """(
-    select ordinal, output, count(*) as n_spans, count(distinct page_id) as n_pages
-    from alignments where is_written and output >= 0 group by all)"""
+_OUTPUTS = "(select ordinal, unnest(outputs) as one from records)"
 _RECORDS_WITH_SETS = f"""(
-    select ordinal, count(*) as n_sets, min(n_spans) as least_spans, min(n_pages) as least_pages
-    from {_WRITTEN_SETS} group by all)"""
+    select ordinal, count(*) as n_sets, min(one.n_spans) as least_spans, sum(one.n_spans) as n_spans
+    from {_OUTPUTS} where one.n_spans > 0 group by all)"""
 
 
 def _by_name(path: str, column: str, table: str, where: str = "true") -> TableCount:
@@ -179,20 +177,28 @@ COUNTS = (
     _by_name("counts.dropped", "reason", "records", "outcome = 'dropped'"),
     TableCount("counts.pages_there", f"select count(distinct ordinal) from {_SETS} where has_pages"),
     TableCount("counts.mapped", f"select count(distinct ordinal) from {_SETS} where has_pages and is_at_threshold"),
-    _by_name("counts.outputs", "one.form", "(select unnest(outputs) as one from records)"),
-    _by_name("counts.output_reasons", "one.reason", "(select unnest(outputs) as one from records)"),
+    _by_name("counts.outputs", "one.form", _OUTPUTS),
+    _by_name("counts.output_reasons", "one.reason", _OUTPUTS),
     _by_name("counts.evidences", "outcome", _FOUND),
-    TableCount("counts.spans_written", "select count(*) from alignments where is_written"),
+    TableCount("counts.spans_written", "select sum(n_spans) from records"),
     TableCount("counts.with_sets", f"select count(*) from {_RECORDS_WITH_SETS}"),
-    TableCount("counts.sets_written", f"select count(*) from {_WRITTEN_SETS}"),
-    TableCount("counts.set_spans", f"select sum(n_spans) from {_WRITTEN_SETS}"),
+    TableCount("counts.sets_written", f"select sum(n_sets) from {_RECORDS_WITH_SETS}"),
+    TableCount("counts.set_spans", f"select sum(n_spans) from {_RECORDS_WITH_SETS}"),
     TableCount(
         "counts.set_pages",
         "select count(distinct (ordinal, page_id)) from alignments where is_written and output >= 0",
     ),
     TableCount("counts.several_sets", f"select count(*) from {_RECORDS_WITH_SETS} where n_sets > 1"),
     TableCount("counts.several_spans", f"select count(*) from {_RECORDS_WITH_SETS} where least_spans > 1"),
-    TableCount("counts.several_pages", f"select count(*) from {_RECORDS_WITH_SETS} where least_pages > 1"),
+    TableCount(
+        "counts.several_pages",
+        """select count(*) from (
+            select min(n_pages) as least from (
+                select ordinal, output, count(distinct page_id) as n_pages
+                from alignments where is_written and output >= 0 group by all
+            ) group by ordinal
+        ) where least > 1""",
+    ),
     TableCount("counts.answers", "select sum(n_answers) from records"),
     _by_name("counts.found_by", "found_by", _FOUND),
     _by_name("counts.hops", "hops", _FOUND, "hops > 0"),

@@ -264,7 +264,7 @@ class _Merged:
             for index, output in enumerate(example.outputs)
             if output.evidence
         ]
-        is_kept = decision.reason is None
+        is_kept, written = decision.reason is None, record.written.outputs
         # The highest score of evidence sets that have a span for each piece: the lowest of these.
         spans = ([piece.span for piece in evidence_set] for evidence_set in sets)
         best_score = max((min(span.score for span in one if span) for one in spans if all(one)), default=None)
@@ -280,8 +280,9 @@ class _Merged:
             n_outputs_written=sum(is_kept and fate.form != "dropped" for fate in decision.outputs),
             n_evidences=len(found),
             n_evidences_written=sum(aligned.is_written for aligned in found.values()),
+            n_spans=sum(len(one.kept) for one in written) + len(record.written.partial) if is_kept else None,
             n_answers=None if record.record is None else len(_answers(record.record)),
-            outputs=tuple(OutputOutcome(one.form, one.reason) for one in record.written.outputs) if is_kept else None,
+            outputs=tuple(OutputOutcome(one.form, one.reason, len(one.kept)) for one in written) if is_kept else None,
         )
 
     @property

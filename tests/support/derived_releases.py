@@ -146,8 +146,9 @@ def _record_row(record: Record, ordinal: int | None) -> tuple[Any, ...]:
     return (
         *(ordinal, record.id, "in.jsonl", 7, record.outcome, record.reason, record.score),
         *(n_outputs, written[0], n_evidences, written[1]),
+        len(record.pieces) if is_written else None,
         len({*record.answers}) if is_written else None,
-        [{"form": "whole", "reason": None}] * len(record.answers) if is_written else None,
+        [{"form": "whole", "reason": None, "n_spans": 1} for _ in record.answers] if is_written else None,
     )
 
 

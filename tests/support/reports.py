@@ -78,7 +78,15 @@ def write_alignment(
 ) -> Path:
     """Writes an alignment of records of one evidence each."""
     records = [
-        {"ordinal": row["ordinal"], "example_id": row["example_id"], "file": "f", "line": 1, "outcome": "written"}
+        {
+            "ordinal": row["ordinal"],
+            "example_id": row["example_id"],
+            "file": "f",
+            "line": 1,
+            "outcome": "written",
+            "n_spans": 1,
+            "outputs": [{"form": "whole", "reason": None, "n_spans": 1}],
+        }
         for row in rows
     ]
     tables = {"records": (RECORDS, records), "alignments": (schema, rows), **tables}

@@ -37,6 +37,11 @@ def record(ordinal: int | None, outcome: str = "written", reason: str | None = N
     return {"ordinal": ordinal, "file": "f", "line": 1, "outcome": outcome, "reason": reason, **values}
 
 
+def outputs(*spans: int) -> list[dict[str, Any]]:
+    """Outputs with these numbers of spans."""
+    return [{"form": "whole" if n else "answer_only", "reason": None, "n_spans": n} for n in spans]
+
+
 def span(ordinal: int, page_id: int = 1, *, output: int = 0, **values: Any) -> dict[str, Any]:
     """A row of alignments."""
     own = {"ordinal": ordinal, "output": output, "outcome": "near", "page_id": page_id, "is_written": True}
@@ -69,7 +74,7 @@ def of_several_outcomes(folder: Path) -> dict[str, Any]:
     return counted(
         folder,
         [
-            record(0, n_answers=1, outputs=[{"form": "whole", "reason": None}]),
+            record(0, n_answers=1, n_spans=1, outputs=outputs(1)),
             record(1, "dropped", "below_threshold"),
             record(2, "dropped", "page_missing"),
             record(None, "excluded", "not_enough_info"),
@@ -159,7 +164,11 @@ def test_what_a_dataset_counts_besides_stands_beside_the_paper(tmp_path: Path) -
 
 def test_sets_pages_and_answers_are_counted_as_they_are_written(tmp_path: Path) -> None:
     # A set of two pages and one of one; answers only; evidence beside two equal answers; no output.
-    records = [record(number, n_answers=n) for number, n in enumerate((1, 2, 1, 0))]
+    spans = ((2, 1), (0, 0), (0, 0, 1), ())
+    records = [
+        record(number, n_answers=n, n_spans=sum(own), outputs=outputs(*own))
+        for number, (n, own) in enumerate(zip((1, 2, 1, 0), spans, strict=True))
+    ]
     sets = [span(0), span(0, 2), span(0, output=1), span(2, 3), span(2, 4, output=1, is_written=False)]
     facts = counted(tmp_path, records, sets)
     counts = facts["counts"]
@@ -172,7 +181,8 @@ def test_sets_pages_and_answers_are_counted_as_they_are_written(tmp_path: Path) 
 
 def test_records_that_need_several_spans_are_shown_beside_the_paper(tmp_path: Path) -> None:
     sets = [span(0), span(0), span(1), span(1, 2), span(2)]
-    facts = counted(tmp_path, [record(number) for number in range(3)], sets)
+    records = [record(number, n_spans=n, outputs=outputs(n)) for number, n in enumerate((2, 2, 1))]
+    facts = counted(tmp_path, records, sets)
     counts = facts["counts"]
     assert (counts["several_sets"], counts["several_spans"], counts["several_pages"]) == (0, 2, 1)
     report = report_values(Tally(), facts, dataset="fever", split="dev")

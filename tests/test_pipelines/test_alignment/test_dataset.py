@@ -98,13 +98,17 @@ def test_every_record_is_accounted_for(own: MadeRelease[Any]) -> None:
 def test_every_record_has_its_fate_in_a_table(own: MadeRelease[Any]) -> None:
     found = table(Path(own.output), "records")
     rows = [tuple(row.values())[:11] for row in found]
-    outcomes = {row["example_id"]: (row["n_answers"], row["outputs"]) for row in found if row["ordinal"] is not None}
+    outcomes = {
+        row["example_id"]: (row["n_spans"], row["n_answers"], row["outputs"])
+        for row in found
+        if row["ordinal"] is not None
+    }
 
-    whole = {"form": "whole", "reason": None}
-    assert outcomes["exact"] == (1, [whole])
-    assert outcomes["two"] == (1, [{"form": "dropped", "reason": "page_missing"}, whole])
-    assert outcomes["no output"] == (0, [])
-    assert outcomes["weak"] == (None, None)
+    whole = {"form": "whole", "reason": None, "n_spans": 1}
+    assert outcomes["exact"] == (1, 1, [whole])
+    assert outcomes["two"] == (1, 1, [{"form": "dropped", "reason": "page_missing", "n_spans": 0}, whole])
+    assert outcomes["no output"] == (0, 0, [])
+    assert outcomes["weak"] == (None, None, None)
     assert rows == [
         (0, "exact", "own.jsonl", 1, "written", None, 1.0, 1, 1, 1, 1),
         (1, "redirect", "own.jsonl", 2, "written", None, 1.0, 1, 1, 1, 1),
