@@ -27,6 +27,7 @@ from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Checking, Law, counts_law
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import Count, ListingManifest, SourceFacts, shape
+from kbsource.release.measures import Measure, ToRows, literals, meanings_table
 from kbsource.release.output import commit
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.writer import write_batches, write_lines
@@ -64,6 +65,32 @@ PROBLEMS: Mapping[str, str] = {
 }
 """Why a fact makes no question, in the order in which they are looked for."""
 QUESTION = "question"
+MEASURES = (
+    Measure(
+        "What became of the facts",
+        f"""select outcome, coalesce(sum(n) over (partition by outcome), 0)::bigint as facts,
+            replace(coalesce(problem, '{QUESTION}'), '_', ' ') as said, coalesce(n, 0) as n,
+            coalesce(problem, '-') as _problem
+        from (select * from {literals("outcomes", ("place", "outcome"), enumerate(OUTCOMES))})
+            cross join (select distinct problem from facts union select null)
+            left join (select outcome, problem, count(*) as n from facts group by all) as counts
+                using (outcome, problem)
+        order by place, list_position({[*PROBLEMS]}, problem) nulls first, problem""",
+        section="Facts",
+        spread="said",
+        links={
+            "facts": ToRows("facts", {"outcome": "outcome"}),
+            "n": ToRows("facts", {"outcome": "outcome", "problem": "_problem"}),
+        },
+        needs=("facts",),
+    ),
+    Measure(
+        "What outcomes and problems mean",
+        f"select name, meaning from {meanings_table({**OUTCOMES, **PROBLEMS})} order by place",
+        section="Facts",
+    ),
+)
+"""What a release of moved facts shows."""
 _OWN = "mapping/facts.toml"
 _GROUP_ROWS, _ROWS = 1 << 14, 256
 _PROPERTY = re.compile(r"P[1-9]\d*", re.ASCII)
@@ -366,6 +393,7 @@ FACTS = ListingKind(
     check=check_facts,
     shown_by=tuple(("facts", name) for name in ("entity", "item_id", "old_item_id", "question")),
     made_from={side: MadeFrom(PAGES_RELEASE, side, ("pages",)) for side in SIDES},
+    measures=MEASURES,
 )
 
 

@@ -25,6 +25,7 @@ from kbsource.release.manifest import Count, FileEntry, ListingManifest, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.writer import write_lines
 from mapping.schema import TABLES, VERIFICATION
+from mapping.write.measures import MEASURES
 
 REPORT, TEXT_REPORT = "report.json", "report.txt"
 
@@ -168,6 +169,7 @@ ALIGNMENT = ListingKind(
     laws=LAWS,
     claims=_claims,
     counted={"records": "select count(*) from records"},
+    measures=MEASURES,
 )
 ALIGNMENTS = ListingKind(
     name="folder of alignments",

@@ -18,7 +18,7 @@ from mapping.document import Document, to_markdown
 from mapping.inspector.app import report_on
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.schema import ALIGNMENTS as ALIGNMENT_ROWS
-from mapping.schema import VERIFICATION
+from mapping.schema import MISSES, VERIFICATION
 from mapping.sources.source import Split, Tally
 from mapping.write.kind import ALIGNMENT, write_report
 from mapping.write.report import AlignmentCounts, report_values, score_bin
@@ -79,7 +79,9 @@ def write_alignment(
     tally = Tally(records=len(rows), examples=len(rows), evidences=len(rows))
     report = report_values(tally, counts, dataset=dataset, split=split)
     facts = {"dataset": dataset, "split": split, "release": RELEASE, "options": {"threshold": 0.5}}
-    return write_listing(folder, ALIGNMENT, {"alignments": (schema, rows), **tables}, report=report, facts=facts)
+    return write_listing(
+        folder, ALIGNMENT, {"alignments": (schema, rows), "misses": (MISSES, ()), **tables}, report=report, facts=facts
+    )
 
 
 class Shown(HTMLParser):

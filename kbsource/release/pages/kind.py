@@ -40,6 +40,7 @@ from kbsource.release.laws import Checking, Findings, Law, check, counts_law, la
 from kbsource.release.layout import INDEX, MANIFEST, index_path
 from kbsource.release.manifest import DAMAGED, Count, Counted, TypedManifest, row_faults, sum_faults
 from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE, QIDS_SCHEMA, Locations, index_folder
+from kbsource.release.pages.measures import MEASURES
 from kbsource.rows import SCHEMA_VERSION
 from kbsource.site import Site
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
@@ -604,4 +605,5 @@ PAGES_RELEASE: Kind[PagesManifest] = Kind(
     counted={"pages": "select count(*) from pages", "redirects": "select count(*) from redirects"},
     views=index_views,
     check=check_locations,
+    measures=MEASURES,
 )
