@@ -1,4 +1,4 @@
-"""What views and reports say, whatever shows it: sections of paragraphs, facts, tables and charts; and as Markdown."""
+"""What views and reports say: sections of paragraphs, facts, tables and charts, which are also Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from kbsource.release.measures import binned, literals
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 
 NOTHING = "–"
 """Stands where there is no value."""
@@ -192,24 +188,6 @@ def counts_table(caption: str, name: str, of: str, counts: Sequence[tuple[str, i
     return Table(caption, (name, of, "share"), tuple((key, n, share(n, total)) for key, n in counts))
 
 
-def sql_table(db: DuckDBPyConnection, caption: str, query: str, parameters: Sequence[Any] = ()) -> Table:
-    """The answer to a query: columns whose names begin with ``share`` are shares."""
-    answer = db.execute(query, parameters)
-    names = tuple(column[0] for column in answer.description or ())
-    shares = [name.startswith("share") for name in names]
-    return Table(
-        caption,
-        names,
-        tuple(
-            tuple(
-                Share(cell) if is_share and cell is not None else cell
-                for cell, is_share in zip(row, shares, strict=True)
-            )
-            for row in answer.fetchall()
-        ),
-    )
-
-
 BLEU_BINS = ("no span", "0.00–0.25", "0.25–0.50", "0.50–0.75", "0.75–1.00", "1.00")
 ENTAILMENT_BINS = ("0.0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1.0", "not judged")
 
@@ -316,7 +294,7 @@ def _cell_value(cell: Cell) -> Any:
         ends = list(accumulate(len(piece.text) for piece in cell.pieces))
         spans = [[end - len(piece.text), end] for end, piece in zip(ends, cell.pieces, strict=True) if piece.is_marked]
         return {"text": cell_text(cell), "marked": spans}
-    return cell
+    return float(cell) if isinstance(cell, Share) else cell
 
 
 def _row(cells: Sequence[str]) -> str:

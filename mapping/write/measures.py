@@ -8,7 +8,7 @@ from mapping.records import OUTCOMES
 
 WORST = 20
 """Spans of the lowest BLEU, below 1, that are shown."""
-N_BINS = 20
+_N_BINS = 20
 """Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and 1 itself in a bin of its own."""
 MOVES = (
     "same paragraph",
@@ -32,12 +32,12 @@ _SPANS = """(from alignments union all by name
     select null::double as entailment, null::double as contradiction, null::varchar as expects where false)"""
 """Spans with the columns that a model fills, which alignments that were not verified have not."""
 _SUPPORT = "case when coalesce(expects = 'contradiction', false) then contradiction else entailment end"
-_BINS = literals("bins", ("place", "name"), ((place, f"{place / N_BINS:.2f}") for place in range(N_BINS + 1)))
+_BINS = literals("bins", ("place", "name"), ((place, f"{place / _N_BINS:.2f}") for place in range(_N_BINS + 1)))
 MEASURES = (
     Measure(
         "BLEU of the spans",
         f"""with counts as (
-            select if(score < 1, least(floor(score * {N_BINS} + 1e-9)::integer, {N_BINS}), {N_BINS}) as place,
+            select if(score < 1, least(floor(score * {_N_BINS} + 1e-9)::integer, {_N_BINS}), {_N_BINS}) as place,
                 count(*) as n
             from alignments where score is not null group by all)
         select name as "BLEU", coalesce(n, 0) as spans from {_BINS} left join counts using (place)

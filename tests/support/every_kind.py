@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from kbsource.diff.kind import OUTCOMES_OF, RELEASE_DIFF
 from kbsource.pageviews import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest
 from kbsource.release.kind import Kind
@@ -203,49 +201,23 @@ REPORTS_OF: dict[str, dict[str, Any]] = {
 """Their reports, by format."""
 
 
-def write_every_kind(folder: Path, *, n_rows: int = 0) -> dict[str, Path]:
-    """Writes a release of each kind with some rows in each table, and returns their folders by format."""
+def write_every_kind(folder: Path) -> dict[str, Path]:
+    """Writes a release of each kind, and returns their folders by format."""
     write_release(folder / "pages", synthetic_pages(4), titles=[TitleRow(1 + 3 * n, f"T{n}") for n in range(4)])
     made = {PAGES_RELEASE.format: folder / "pages" / "release"}
     for kind in KINDS:
         if kind not in (PAGES_RELEASE, ALIGNMENTS):
-            made[kind.format] = _written(kind, folder / kind.format, n_rows)
-    made[ALIGNMENTS.format] = _written(ALIGNMENTS, folder / ALIGNMENTS.format, n_rows, part="fever/dev")
+            made[kind.format] = _written(kind, folder / kind.format)
+    made[ALIGNMENTS.format] = _written(ALIGNMENTS, folder / ALIGNMENTS.format, part="fever/dev")
     return made
 
 
-def made_up(type_: pa.DataType, number: int) -> Any:
-    """A value of a type: texts and numbers that differ by row, lists of one value."""
-    if pa.types.is_struct(type_):
-        return {field.name: made_up(field.type, number) for field in type_}
-    if pa.types.is_list(type_):
-        return [made_up(type_.value_type, number)]
-    if pa.types.is_fixed_size_list(type_):
-        return [made_up(type_.value_type, number)] * type_.list_size
-    if pa.types.is_map(type_):
-        return [(made_up(type_.key_type, number), made_up(type_.item_type, number))]
-    if pa.types.is_string(type_):
-        return f"text {number}"
-    if pa.types.is_binary(type_):
-        return b"bytes"
-    if pa.types.is_boolean(type_):
-        return bool(number % 2)
-    return number / 4 if pa.types.is_floating(type_) else number
-
-
-def _rows(schema: pa.Schema, n_rows: int) -> list[list[Any]]:
-    return [[made_up(field.type, number) for field in schema] for number in range(n_rows)]
-
-
-def _written(kind: Kind[Any], folder: Path, n_rows: int, part: str | None = None) -> Path:
+def _written(kind: Kind[Any], folder: Path, part: str | None = None) -> Path:
     output, kept = str(folder), [] if part is None else [part]
     with ReleaseFolder(output, kind=kind, kept=kept):
         pass
     tables = list(kind.tables)[:6] if kind is OWN_TABLES else kind.tables
-    entries = [
-        write_rows(_rows(schema, n_rows), table, schema, output=output)
-        for table, schema in ((table, kind.tables[table]) for table in tables)
-    ]
+    entries = [write_rows([], table, kind.tables[table], output=output) for table in tables]
     entries += [
         write_lines([] if kind is ENTITY_LINKING else [_content(kind, name)], name, output=output)
         for name in kind.files
@@ -254,7 +226,7 @@ def _written(kind: Kind[Any], folder: Path, n_rows: int, part: str | None = None
     facts = {"release": SOURCE, "inputs": {"kb": [INPUT]}, "options": {}, "code": CODE}
     facts |= FACTS_OF.get(kind.format, {})
     if part is not None:
-        inner = ALIGNMENT.read(str(_written(ALIGNMENT, folder / part, n_rows)))
+        inner = ALIGNMENT.read(str(_written(ALIGNMENT, folder / part)))
         facts["alignments"] = [{"folder": part, "manifest_sha256": inner.sha256}]
     write_manifest(kind, entries, facts, output=output, kept=kept)
     return folder

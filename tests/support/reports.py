@@ -18,7 +18,7 @@ from mapping.document import Document, to_markdown
 from mapping.inspector.app import report_on
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.schema import ALIGNMENTS as ALIGNMENT_ROWS
-from mapping.schema import MISSES, VERIFICATION
+from mapping.schema import TABLES, VERIFICATION
 from mapping.sources.source import Split, Tally
 from mapping.write.kind import ALIGNMENT, write_report
 from mapping.write.report import AlignmentCounts, report_values, score_bin
@@ -80,7 +80,11 @@ def write_alignment(
     report = report_values(tally, counts, dataset=dataset, split=split)
     facts = {"dataset": dataset, "split": split, "release": RELEASE, "options": {"threshold": 0.5}}
     return write_listing(
-        folder, ALIGNMENT, {"alignments": (schema, rows), "misses": (MISSES, ()), **tables}, report=report, facts=facts
+        folder,
+        ALIGNMENT,
+        {"alignments": (schema, rows), "misses": (TABLES["misses"], ()), **tables},
+        report=report,
+        facts=facts,
     )
 
 
