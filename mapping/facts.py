@@ -68,14 +68,14 @@ QUESTION = "question"
 MEASURES = (
     Measure(
         "What became of the facts",
-        f"""select outcome, coalesce(sum(n) over (partition by outcome), 0)::bigint as facts,
-            replace(coalesce(problem, '{QUESTION}'), '_', ' ') as said, coalesce(n, 0) as n,
-            coalesce(problem, '-') as _problem
-        from (select * from {literals("outcomes", ("place", "outcome"), enumerate(OUTCOMES))})
-            cross join (select distinct problem from facts union select null)
-            left join (select outcome, problem, count(*) as n from facts group by all) as counts
-                using (outcome, problem)
-        order by place, list_position({[*PROBLEMS]}, problem) nulls first, problem""",
+        f"""with counts as (
+            select outcome, coalesce(problem, '{QUESTION}') as said, count(*) as n from facts group by all)
+        select outcome, coalesce(sum(n) over (partition by outcome), 0)::bigint as facts,
+            replace(said, '_', ' ') as said, coalesce(n, 0) as n, if(said = '{QUESTION}', '-', said) as _problem
+        from {literals("outcomes", ("place", "outcome"), enumerate(OUTCOMES))}
+            cross join (select distinct said from counts union select '{QUESTION}') as names
+            left join counts using (outcome, said)
+        order by place, list_position({[QUESTION, *PROBLEMS]}, names.said), names.said""",
         section="Facts",
         spread="said",
         links={

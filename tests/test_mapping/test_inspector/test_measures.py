@@ -19,6 +19,7 @@ from kbsource.release.sql import connected, identifier
 from kbsource.release.verify import verify
 from kbsource.release.writer import write_rows
 from mapping.document import Share
+from mapping.facts import FACTS
 from mapping.inspector import measures, opened
 from mapping.inspector.app import about, report_on
 from mapping.inspector.app import measures as measures_of
@@ -277,3 +278,17 @@ def test_a_report_has_what_the_views_have(toy: Opened) -> None:
     assert titles[-2:] == ["Names", "Dearest"]
     table = next(block for section in report_on([toy]).sections for block in section.blocks if hasattr(block, "rows"))
     assert not any(isinstance(cell, Share) for _, cell in table.rows)
+
+
+def test_facts_without_a_problem_are_questions() -> None:
+    [measure] = [one for one in FACTS.measures if one.spread]
+    with connected() as db:
+        db.execute("create table facts as from (values ('stayed', null), ('stayed', null), ('went', 'old_no_page'))")
+        db.execute("alter table facts rename col0 to outcome")
+        db.execute("alter table facts rename col1 to problem")
+        rows = db.execute(measure.query).fetchall()
+    assert [row for row in rows if row[3]] == [
+        ("stayed", 2, "question", 2, "-"),
+        ("went", 1, "old no page", 1, "old_no_page"),
+    ]
+    assert len(rows) == 4 * 2
