@@ -6,21 +6,39 @@ import argparse
 import html
 import re
 from collections import Counter
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from benchmarks.environment import machine, table, write_json
 from benchmarks.slices import OTHERS, S1, Slice, data_root, read_slices
 from kbsource.pages.articles import PageParser
+from kbsource.release.pages.measures import CONTEXT_CHARS, MARKUP
 from kbsource.wikitext.parse import ParsedText
-from mapping.inspector.release_pages import MARKUP, Leak
 
+_MARKUP = re.compile(MARKUP)
 # What these tags hold is shown as written.
 LITERAL = re.compile(
     r"<(nowiki|pre|code|syntaxhighlight|source|math|chem|ce|score|templatedata)\b[^>]*(?<!/)>(.*?)</\1\s*>",
     re.DOTALL | re.IGNORECASE,
 )
 _ENTITY_WINDOW = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """Markup left in one place of an article."""
+
+    title: str
+    place: str  #: ``element 7``, ``table 2`` or ``infobox 0``
+    kind: str  #: of the element, or ``cell``, ``caption``, ``field``
+    markup: str
+    context: str  #: what is around it, on one line
+
+    @classmethod
+    def at(cls, match: re.Match[str], *, title: str, place: str, kind: str) -> Self:
+        """Returns the leak that a match of markup is."""
+        context = match.string[max(0, match.start() - CONTEXT_CHARS) : match.end() + CONTEXT_CHARS]
+        return cls(title, place, kind, match.group(), context.replace("\n", " "))
 
 
 class Literals:
@@ -33,14 +51,14 @@ class Literals:
         for match in LITERAL.finditer(wikitext):
             content = html.unescape(match.group(2))
             pieces = {" ".join(piece.split()) for piece in (content, *content.splitlines())}
-            self._left.update(piece for piece in pieces if MARKUP.search(piece))
+            self._left.update(piece for piece in pieces if _MARKUP.search(piece))
 
     def leaks(self, text: str) -> list[re.Match[str]]:
         """Gives the markup in a text that the wikitext does not ask to show.
 
         Each literal excuses as many places as the wikitext has of it, over all texts of the page asked about.
         """
-        found = list(MARKUP.finditer(text))
+        found = list(_MARKUP.finditer(text))
         if not found:
             return []
         spans = self._claim(re.sub(r"\s", " ", text))

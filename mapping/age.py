@@ -27,6 +27,7 @@ from kbsource.release.counts import TableCount
 from kbsource.release.kind import ListingKind
 from kbsource.release.laws import Law
 from kbsource.release.manifest import Count, SourceFacts, shape
+from kbsource.release.measures import Measure, ToRows, meanings_table
 from kbsource.release.output import commit
 from kbsource.release.sql import add_tables, connected, with_counts
 from kbsource.release.writer import write_batches, write_rejected
@@ -80,6 +81,44 @@ class Fate(Row):
     infobox: Annotated[str | None, "first infobox of the page where it was first found; null without"]
     size: Annotated[str | None, "class of its size there; null where the page was never there"]
     is_searched: Annotated[bool, "false where the page was not, or is as in an earlier release of these"]
+
+
+_STANDS = f"Evidence stands where it is {', '.join(name.replace('_', ' ') for name in STANDING)}."
+_HOW_MUCH = "How much stands"
+MEASURES = (
+    Measure(
+        "Evidence that stands, by release",
+        f"""select dump_date as release, count_if(fate in {STANDING}) / count(*) as stands from fates
+        group by fates.release, dump_date order by fates.release""",
+        section=_HOW_MUCH,
+        chart="columns",
+        about=_STANDS,
+        shares=("stands",),
+        needs=("fates",),
+    ),
+    Measure(
+        "What became of the evidence",
+        f"""with releases as (
+            select fates.release as number, dump_date as release, count_if(fate in {STANDING}) / count(*) as stands
+            from fates group by all)
+        select releases.release, stands, replace(fate, '_', ' ') as said, coalesce(n, 0) as n, fate as _fate
+        from releases cross join (select distinct fate from fates)
+            left join (select fates.release as number, fate, count(*) as n from fates group by all)
+                using (number, fate)
+        order by number, list_position({[*FATES]}, fate), fate""",
+        section=_HOW_MUCH,
+        spread="said",
+        shares=("stands",),
+        links={"n": ToRows("fates", {"dump_date": "release", "fate": "_fate"})},
+        needs=("fates",),
+    ),
+    Measure(
+        "Fates",
+        f"select name as fate, meaning from {meanings_table(FATES)} order by place",
+        section=_HOW_MUCH,
+    ),
+)
+"""What an age shows beside half-lives, which are no sums."""
 
 
 class PageFacts(NamedTuple):
@@ -414,6 +453,7 @@ AGE = ListingKind(
     laws=LAWS,
     settings=lambda manifest: {"releases": len(manifest.facts["releases"])},
     shown_by=(("fates", "example_id"), ("fates", "page_id"), ("fates", "last_title"), ("rejected", "key")),
+    measures=MEASURES,
 )
 
 

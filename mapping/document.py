@@ -1,15 +1,14 @@
-"""What views and reports say, whatever shows it: sections of paragraphs, facts, tables and charts; and as Markdown."""
+"""What views and reports say: sections of paragraphs, facts, tables and charts, which are also Markdown and JSON."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from itertools import accumulate
+from typing import Any, Literal, NamedTuple
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
+from kbsource.release.measures import binned, literals
 
 NOTHING = "–"
 """Stands where there is no value."""
@@ -142,6 +141,7 @@ class Section:
 
     title: str
     blocks: tuple[Block, ...]
+    is_folded: bool = False  #: shown when somebody asks for it
 
 
 Block = Paragraph | Facts | Code | Table | Charts | Section
@@ -188,32 +188,8 @@ def counts_table(caption: str, name: str, of: str, counts: Sequence[tuple[str, i
     return Table(caption, (name, of, "share"), tuple((key, n, share(n, total)) for key, n in counts))
 
 
-def sql_table(db: DuckDBPyConnection, caption: str, query: str, parameters: Sequence[Any] = ()) -> Table:
-    """The answer to a query: columns whose names begin with ``share`` are shares."""
-    answer = db.execute(query, parameters)
-    names = tuple(column[0] for column in answer.description or ())
-    shares = [name.startswith("share") for name in names]
-    return Table(
-        caption,
-        names,
-        tuple(
-            tuple(
-                Share(cell) if is_share and cell is not None else cell
-                for cell, is_share in zip(row, shares, strict=True)
-            )
-            for row in answer.fetchall()
-        ),
-    )
-
-
 BLEU_BINS = ("no span", "0.00–0.25", "0.25–0.50", "0.50–0.75", "0.75–1.00", "1.00")
 ENTAILMENT_BINS = ("0.0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1.0", "not judged")
-
-
-def binned(value: str, edges: tuple[float, ...], null: int) -> str:
-    """SQL for the number of a value's bin: half-open, the first below the first edge; ``null`` without a value."""
-    cases = " ".join(f"when {value} < {edge} then {number}" for number, edge in enumerate(edges))
-    return f"case when {value} is null then {null} {cases} else {len(edges)} end"
 
 
 def entailment_bin(value: str) -> str:
@@ -221,19 +197,19 @@ def entailment_bin(value: str) -> str:
     return binned(value, (0.2, 0.4, 0.6, 0.8), len(ENTAILMENT_BINS) - 1)
 
 
-def crossed(db: DuckDBPyConnection, caption: str, table: str, *, score: str, support: str) -> Table:
-    """Spans of a table by BLEU, a row for each bin, and by the probability that the text says what it should."""
-    bins = f"{binned(score, (0.0, 0.25, 0.5, 0.75, 1.0), 0)}, {entailment_bin(support)}"
-    counts = {
-        (row, column): n
-        for row, column, n in db.execute(f"select {bins}, count(*) from {table} group by all").fetchall()
-    }
-    rows = tuple(
-        (name, *(counts.get((row, column), 0) for column in range(len(ENTAILMENT_BINS))))
-        for row, name in enumerate(BLEU_BINS)
-    )
-    columns = ("BLEU", *(f"entailment {name}" for name in ENTAILMENT_BINS[:-1]), ENTAILMENT_BINS[-1])
-    return Table(caption, columns, rows, is_shaded=True)
+def crossed_query(table: str, *, score: str, support: str, where: str = "") -> str:
+    """SQL for the rows of a table by BLEU, and by the probability that the text says what it should: the number of each
+    pair of bins. ``where``: a condition over all ``counts`` (n, n_judged) without which the answer is empty."""
+    bins = literals("bleu_bins", ("row", "bleu"), enumerate(BLEU_BINS))
+    supports = literals("supports", ("place", "support"), enumerate(ENTAILMENT_BINS))
+    return f"""
+        with counts as (
+            select {binned(score, (0.0, 0.25, 0.5, 0.75, 1.0), 0)} as row, {entailment_bin(support)} as place,
+                count(*) as n, count({support}) as n_judged from {table} group by all)
+        select bleu as "BLEU", if(place = {len(ENTAILMENT_BINS) - 1}, support, 'entailment ' || support) as support,
+            coalesce(n, 0) as spans
+        from {bins} cross join {supports} left join counts using (row, place)
+        where exists (from counts {where}) order by row, place"""
 
 
 def flat_values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -284,6 +260,41 @@ def _lines(block: Block, level: int) -> Iterator[str]:
             yield from (_escaped(chart.about), "")
             if chart.level is not None:
                 yield from (_escaped(chart.level[1]), "")
+
+
+def to_json(document: Document) -> dict[str, Any]:
+    """The whole as JSON values: of each section and block its ``kind``; of a cell its value, or for a link ``value``
+    and ``url``, for a text with marked words ``text`` and ``marked``, the half-open spans of these."""
+    return {"title": document.title, "sections": [_block_values(section) for section in document.sections]}
+
+
+def _block_values(block: Block) -> dict[str, Any]:
+    if isinstance(block, Section):
+        return {"kind": "section", "title": block.title, "blocks": [_block_values(inner) for inner in block.blocks]}
+    if isinstance(block, Paragraph):
+        return {"kind": "paragraph", "text": block.text, "is_warning": block.is_warning}
+    if isinstance(block, Facts):
+        return {"kind": "facts", "values": [{"name": name, "value": _cell_value(cell)} for name, cell in block.rows]}
+    if isinstance(block, Code):
+        return {"kind": "code", "text": block.text}
+    if isinstance(block, Table):
+        rows = [[_cell_value(cell) for cell in row] for row in block.rows]
+        return {"kind": "table", "caption": block.caption, "columns": list(block.columns), "rows": rows}
+    charts = [
+        {**_block_values(chart.table), "kind": chart.style, "about": chart.about, "level": chart.level}
+        for chart in block.charts
+    ]
+    return {"kind": "charts", "charts": charts}
+
+
+def _cell_value(cell: Cell) -> Any:
+    if isinstance(cell, Link):
+        return {"value": cell.value, "url": cell.url}
+    if isinstance(cell, Marked):
+        ends = list(accumulate(len(piece.text) for piece in cell.pieces))
+        spans = [[end - len(piece.text), end] for end, piece in zip(ends, cell.pieces, strict=True) if piece.is_marked]
+        return {"text": cell_text(cell), "marked": spans}
+    return float(cell) if isinstance(cell, Share) else cell
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -29,6 +29,7 @@ from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import Count, ListingManifest, SourceFacts, shape
+from kbsource.release.measures import Measure, ToRows, literals, meanings_table
 from kbsource.release.output import commit
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.sql import with_counts
@@ -67,6 +68,32 @@ PROBLEMS: Mapping[str, str] = {
 }
 """Why a fact makes no question, in the order in which they are looked for."""
 QUESTION = "question"
+MEASURES = (
+    Measure(
+        "What became of the facts",
+        f"""with counts as (
+            select outcome, coalesce(problem, '{QUESTION}') as said, count(*) as n from facts group by all)
+        select outcome, coalesce(sum(n) over (partition by outcome), 0)::bigint as facts,
+            replace(said, '_', ' ') as said, coalesce(n, 0) as n, if(said = '{QUESTION}', '-', said) as _problem
+        from {literals("outcomes", ("place", "outcome"), enumerate(OUTCOMES))}
+            cross join (select distinct said from counts union select '{QUESTION}') as names
+            left join counts using (outcome, said)
+        order by place, list_position({[QUESTION, *PROBLEMS]}, names.said), names.said""",
+        section="Facts",
+        spread="said",
+        links={
+            "facts": ToRows("facts", {"outcome": "outcome"}),
+            "n": ToRows("facts", {"outcome": "outcome", "problem": "_problem"}),
+        },
+        needs=("facts",),
+    ),
+    Measure(
+        "What outcomes and problems mean",
+        f"select name, meaning from {meanings_table({**OUTCOMES, **PROBLEMS})} order by place",
+        section="Facts",
+    ),
+)
+"""What a release of moved facts shows."""
 _OWN = "mapping/facts.toml"
 _GROUP_ROWS, _ROWS = 1 << 14, 256
 _PROPERTY = re.compile(r"P[1-9]\d*", re.ASCII)
@@ -367,6 +394,7 @@ FACTS = ListingKind(
     check=check_facts,
     shown_by=tuple(("facts", name) for name in ("entity", "item_id", "old_item_id", "question")),
     made_from={side: MadeFrom(PAGES_RELEASE, side, ("pages",)) for side in SIDES},
+    measures=MEASURES,
 )
 
 

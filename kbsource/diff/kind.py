@@ -25,6 +25,7 @@ from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Law
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import Count, SourceFacts, shape
+from kbsource.release.measures import Measure, ToRow, ToRows, binned, literals, meanings_table
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.rows import Int32, Row
 
@@ -185,6 +186,115 @@ _PIECE = "format('page {}, element {}, [{}, {})', old_page_id, old_element, old_
 _ROW = "'pages ' || coalesce(old_page_id::varchar, 'none') || ' and ' || coalesce(new_page_id::varchar, 'none')"
 
 
+_KEPT = ("none", "< 25 %", "25–50 %", "50–75 %", "75–100 %", "all")
+_SIZES = ("below 1,000", "1,000–5,000", "5,000–20,000", "20,000 and more")
+_WORST = _TOPICS = 20
+_OLD_TEXT = """count(*) as pages, count_if(outcome = 'gone') as gone, count_if(text_changed) as "text changed",
+    sum(old_chars * kept) / nullif(sum(old_chars), 0) as "share kept\""""
+
+
+def _became(table: str) -> str:
+    """SQL for all outcomes of a table with their numbers."""
+    counts = f"(select outcome as name, count(*) as n from {table} group by all)"
+    return f"""select name as outcome, coalesce(n, 0) as number, number / nullif(sum(number) over (), 0) as share,
+            meaning, place as _place
+        from {meanings_table(OUTCOMES_OF[table])} left join {counts} using (name) order by place"""
+
+
+def _outcomes(table: str, caption: str, section: str, about: str = "") -> Measure:
+    return Measure(
+        f"{caption} by outcome",
+        _became(table),
+        section=section,
+        about=about,
+        links={"outcome": ToRows(table, {"outcome": "outcome"})},
+        needs=(table,),
+    )
+
+
+_OF_PAGES, _BY_SIZE, _BY_KIND = "What became of the pages", "By size", "By kind of page"
+MEASURES = (
+    Measure(
+        "Pages of the older release",
+        """select count(old_page_id) as "pages of the older release",
+            coalesce(sum(old_chars * kept), 0) / nullif(sum(old_chars), 0) as "of their text is kept",
+            count_if(text_changed) as "pages whose text changed",
+            count_if(qid_moved) as "items that another page has now",
+            'true' as _true from page_changes""",
+        section=_OF_PAGES,
+        form="facts",
+        shares=("of their text is kept",),
+        links={
+            "pages whose text changed": ToRows("page_changes", {"text_changed": "_true"}),
+            "items that another page has now": ToRows("page_changes", {"qid_moved": "_true"}),
+        },
+        needs=("page_changes",),
+    ),
+    Measure(
+        "Pages by what became of them",
+        f"""select replace(outcome, '_', ' ') as outcome, number as pages from ({_became("page_changes")})
+        order by _place""",
+        section=_OF_PAGES,
+        chart="bars",
+        about="Every page is counted once.",
+        needs=("page_changes",),
+    ),
+    Measure(
+        "Pages of the older release by the share of their text that is kept",
+        f"""select name as "text kept", coalesce(n, 0) as pages
+        from {literals("bins", ("place", "name"), enumerate(_KEPT))} left join (
+            select {binned("kept", (1e-9, 0.25, 0.5, 0.75, 1), 0)} as place, count(*) as n from page_changes
+            where old_page_id is not null group by all
+        ) using (place) order by place""",
+        section=_OF_PAGES,
+        chart="columns",
+        about="Of a paragraph that was edited the words count that both versions have.",
+        needs=("page_changes",),
+    ),
+    _outcomes("page_changes", "Pages", _OF_PAGES),
+    Measure(
+        "Pages that lost most text",
+        f"""select coalesce(new_title, old_title) as page, old_page_id::varchar as id, outcome, old_chars as characters,
+            new_chars as now, kept, _file_number, _row
+        from page_changes where kept < 1 and outcome <> 'merged'
+        order by old_chars * (1 - kept) desc, old_page_id limit {_WORST}""",
+        section=_OF_PAGES,
+        shares=("kept",),
+        links={"page": ToRow("page_changes")},
+        needs=("page_changes",),
+    ),
+    _outcomes(
+        "section_changes",
+        "Sections",
+        "Sections and pieces",
+        "Of pages that are in both releases and whose text changed.",
+    ),
+    _outcomes("span_changes", "Pieces of paragraphs, headings and items", "Sections and pieces"),
+    _outcomes("redirect_changes", "Redirects", "Redirects"),
+    Measure(
+        "Text kept by size of the older page",
+        f"""select name as characters, {_OLD_TEXT} from page_changes
+        join {literals("sizes", ("place", "name"), enumerate(_SIZES))}
+            on place = {binned("old_chars", (1_000, 5_000, 20_000), 0)}
+        where old_page_id is not null group by place, name order by place""",
+        section=_BY_SIZE,
+        page="measures",
+        needs=("page_changes",),
+    ),
+    Measure(
+        f"Text kept by first infobox, the {_TOPICS} most frequent ones",
+        f"""select coalesce(name, 'none') as infobox, {_OLD_TEXT} from page_changes join (
+            select page_id, infoboxes[1].name as name from "old.pages"
+        ) on page_id = old_page_id group by name order by pages desc, infobox limit {_TOPICS}""",
+        section=_BY_KIND,
+        page="measures",
+        needs=("page_changes", "old.pages"),
+        if_missing="Open the older release too, and what was kept is told by the kind of page.",
+    ),
+)
+"""What a diff shows."""
+
+
 def _texts(side: str) -> str:
     """The pages of a release: id, title, hash of the texts behind it, and their code points."""
     return f"""(select page_id, title, hash([element.text for element in elements[2:]]) as texts,
@@ -341,4 +451,6 @@ RELEASE_DIFF = ListingKind(
     ),
     laws=LAWS,
     made_from={side: MadeFrom(PAGES_RELEASE, side, ("pages",)) for side in ("old", "new")},
+    remarks=lambda manifest: [*doubts(manifest.facts)],
+    measures=MEASURES,
 )

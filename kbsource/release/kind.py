@@ -30,6 +30,7 @@ from kbsource.release.manifest import (
     MissingFactError,
     Values,
 )
+from kbsource.release.measures import Measure
 from kbsource.release.reader import read_table, rows_with
 
 _UNFIT = re.compile(r"[\x00-\x1f\x7f]")
@@ -83,6 +84,7 @@ class Kind(Generic[M]):
     shown_by: Sequence[tuple[str, str]] = ()
     """Tables, each with a column by which ``kbsource show`` finds rows; two columns with ``__`` between them are an id
     such as ``12__0``. The first is what people are told to ask for."""
+    measures: Sequence[Measure] = ()  #: what its tables show, in the order in which it is shown
 
     @property
     def owned(self) -> tuple[str, ...]:

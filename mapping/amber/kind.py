@@ -19,6 +19,7 @@ from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import Count, ListingManifest, shape
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
+from mapping.amber.measures import MEASURES
 from mapping.amber.records import TASKS, AmberOptions, AmberSet, SetEntity
 from mapping.amber.records import Collection as TypesCollection
 from mapping.amber.release import (
@@ -275,4 +276,5 @@ AMBER_SETS = ListingKind(
         *(("set_queries", name) for name in ("query_id", "qid")),
         ("names", "name"),
     ),
+    measures=MEASURES,
 )

@@ -73,19 +73,12 @@ def release_counts(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield said, ", ".join(own)
 
 
-def about_sections(opened: Opened, *, has_counts: bool = False) -> Iterator[Section]:
-    """What every release has: names, inputs with their hashes, tables and other files with their sizes; ``has_counts``
-    where what is counted is told elsewhere."""
-    facts: list[tuple[str, Cell]] = []
-    for name, value in release_facts(opened.kind, opened.manifest):
-        is_open = name == "made from" and opened.made_from is not None
-        facts.append((name, Link(value, opened.made_from.url()) if is_open and opened.made_from else value))
-    blocks: list[Block] = [Facts(tuple(facts))]
+def holdings(opened: Opened, *, has_counts: bool) -> Section:
+    """What every release has: what its manifest counts, its tables and other files with their sizes, the releases in
+    it; ``has_counts`` where what is counted is told elsewhere."""
+    blocks: list[Block] = []
     if not has_counts and (counts := tuple(release_counts(opened.values))):
         blocks.append(Facts(counts))
-    if inputs := list(input_files_of(opened.values.get("inputs"), "input")):
-        rows = tuple((file.name, file.bytes, file.sha256, option) for option, file in inputs)
-        blocks.append(Table("Inputs", ("file", "bytes", "sha256", "given as"), rows))
     if sizes := tuple(_sizes(opened)):
         columns = ("table or file", "rows or lines", "files", "bytes", "share of bytes")
         blocks.append(Table("Tables and other files", columns, sizes))
@@ -99,7 +92,20 @@ def about_sections(opened: Opened, *, has_counts: bool = False) -> Iterator[Sect
             for folder, part, own in zip(opened.manifest.parts, opened.parts, counted, strict=True)
         )
         blocks.append(Table("Releases in it", ("folder", "kind", *tables), parts))
-    yield Section("What it is", tuple(blocks))
+    return Section("What it holds", tuple(blocks))
+
+
+def provenance(opened: Opened) -> Section:
+    """What every release is: its names and hashes, what made it out of what; folded."""
+    facts: list[tuple[str, Cell]] = []
+    for name, value in release_facts(opened.kind, opened.manifest):
+        is_open = name == "made from" and opened.made_from is not None
+        facts.append((name, Link(value, opened.made_from.url()) if is_open and opened.made_from else value))
+    blocks: list[Block] = [Facts(tuple(facts))]
+    if inputs := list(input_files_of(opened.values.get("inputs"), "input")):
+        rows = tuple((file.name, file.bytes, file.sha256, option) for option, file in inputs)
+        blocks.append(Table("Inputs", ("file", "bytes", "sha256", "given as"), rows))
+    return Section("What it is and was made from", tuple(blocks), is_folded=True)
 
 
 def _sizes(opened: Opened) -> Iterator[tuple[Cell, ...]]:
@@ -118,12 +124,11 @@ def _sizes(opened: Opened) -> Iterator[tuple[Cell, ...]]:
 
 
 def other_values(opened: Opened, apart: Iterable[str] = ()) -> Section:
-    """What else the manifest says, but for what is told ``apart``."""
+    """What else the manifest says, but for what is told ``apart``; folded."""
     left_out = _SHOWN_APART.union(apart)
     values = {name: value for name, value in opened.values.items() if name not in left_out}
-    return Section(
-        "Counts and options", (Table("What the manifest says", ("name", "value"), tuple(flat_values(values))),)
-    )
+    table = Table("What the manifest says", ("name", "value"), tuple(flat_values(values)))
+    return Section("Counts and options", (table,), is_folded=True)
 
 
 def report_of(opened: Opened) -> dict[str, Any]:

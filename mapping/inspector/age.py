@@ -1,13 +1,13 @@
-"""The age of a benchmark: how much of its evidence stands in each release, by what it is about, and what fell when."""
+"""The age of a benchmark: half-lives by what evidence is about, and what fell when."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from mapping.age import FATES, STANDING, said_half_life
-from mapping.document import Chart, Charts, Facts, Section, Table, share
-from mapping.inspector.about import about_sections, other_values, report_of
+from mapping.age import FATES, said_half_life
+from mapping.document import Cell, Facts, Section, Table, share
+from mapping.inspector.about import report_of
 from mapping.inspector.frame import KindViews
 from mapping.inspector.listing import Listing, Row
 from mapping.inspector.marking import Span
@@ -15,53 +15,23 @@ from mapping.inspector.opened import Opened
 
 _BY = {"dataset": "dataset", "infobox": "first infobox of the page", "size": "size of the page"}
 """How evidence is grouped: by column of ``fates``."""
-_SAID = f"Evidence stands where it is {', '.join(name.replace('_', ' ') for name in STANDING)}."
 
 
 def about_age(opened: Opened) -> Iterator[Section]:
-    """What the report says, and what the release is."""
+    """Half-lives, of all evidence and by group."""
     report = report_of(opened)
     dates = [release["dump_date"] for release in report["releases"]]
     for every in report["groups"]["all"]:
-        yield Section("How much stands", (_facts(every), _chart(every, dates), _table(opened, every, dates)))
-    for name, said in _BY.items():
-        groups = report["groups"][name]
-        if groups:
-            yield Section(f"By {said}", (_groups(opened, name, groups, dates),))
-    meanings = tuple((name, meaning) for name, meaning in FATES.items())
-    yield Section("What each fate means", (Table("Fates", ("fate", "meaning"), meanings),))
-    yield from about_sections(opened, has_counts=True)
-    yield other_values(opened, ("counts", "releases"))
-
-
-def _facts(every: Mapping[str, Any]) -> Facts:
-    return Facts(
-        (
+        facts: tuple[tuple[str, Cell], ...] = (
             ("pieces of evidence", every["evidence"]),
             ("half-life, with the bounds of 95 %", said_half_life(every["half_life_years"])),
             ("stand in the last release", share(every["standing"][-1], every["evidence"])),
         )
-    )
-
-
-def _chart(every: Mapping[str, Any], dates: list[str]) -> Charts:
-    rows = tuple((day, share(n, every["evidence"])) for day, n in zip(dates, every["standing"], strict=True))
-    table = Table("Evidence that stands, by release", ("release", "stands"), rows)
-    return Charts((Chart(table=table, about=_SAID),))
-
-
-def _table(opened: Opened, every: Mapping[str, Any], dates: list[str]) -> Table:
-    fates = [fate for fate in FATES if any(own[fate] for own in every["fates"])]
-    rows = tuple(
-        (day, share(n, every["evidence"]), *(own[fate] for fate in fates))
-        for day, n, own in zip(dates, every["standing"], every["fates"], strict=True)
-    )
-    columns = ("release", "stands", *(fate.replace("_", " ") for fate in fates))
-    links = {
-        fate.replace("_", " "): lambda row, fate=fate: opened.url("tables/fates", dump_date=row["release"], fate=fate)
-        for fate in fates
-    }
-    return Table("What became of the evidence", columns, rows).linked(**links)
+        yield Section("How much stands", (Facts(facts),))
+    for name, said in _BY.items():
+        groups = report["groups"][name]
+        if groups:
+            yield Section(f"By {said}", (_groups(opened, name, groups, dates),))
 
 
 def _groups(opened: Opened, name: str, groups: list[dict[str, Any]], dates: list[str]) -> Table:
@@ -97,6 +67,7 @@ def _to_page(opened: Opened, row: Row) -> str | None:
 
 AGE_VIEWS = KindViews(
     about=about_age,
+    apart=("counts", "releases"),
     listings={
         "fates": Listing(
             label="Evidence",

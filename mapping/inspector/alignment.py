@@ -1,4 +1,4 @@
-"""Alignments: what became of records and evidence, what their rows say, and one record with old texts beside new."""
+"""Alignments: what their reports say beside the tables, and one record with old texts beside new."""
 
 from __future__ import annotations
 
@@ -20,23 +20,18 @@ from kbsource.release.manifest import FileEntry
 from mapping.document import (
     Block,
     Cell,
-    Chart,
-    Charts,
     Facts,
     Link,
     Marked,
-    Paragraph,
     Piece,
     Section,
     Share,
     Table,
     bars,
     counts_table,
-    crossed,
     share,
-    sql_table,
 )
-from mapping.inspector.about import about_sections, other_values, report_of
+from mapping.inspector.about import report_of
 from mapping.inspector.frame import KindViews, paging
 from mapping.inspector.listing import Card, Listing, Row, Rows, render_card
 from mapping.inspector.marking import Span, changed_words
@@ -44,48 +39,30 @@ from mapping.inspector.opened import InPage, Opened, in_page
 from mapping.records import OUTCOMES, PARTIAL
 from mapping.sources import all_sources
 from mapping.sources.source import Averages, Policy
-from mapping.write.report import MEANINGS, PAPER_PAGES, PAPER_PAGES_SHARE, STAGES, report_rows, score_bins
+from mapping.write.report import MEANINGS, PAPER_PAGES, PAPER_PAGES_SHARE, STAGES, report_rows
 
-WORST = 20
-"""Spans of the lowest BLEU, below 1, that are shown."""
 KILT_DATE = "2019-08-01"
 """Snapshot of KILT's knowledge source, which the evidence of its files stands in."""
-MOVES = (
-    "same paragraph",
-    "other paragraph of the section",
-    "other section of the page",
-    "same page, no place in it",
-    "other page",
-    "no page",
-)
-"""Where a new span stands, seen from the old one."""
-_MOVED = """case when new_wikipedia_id is null then 5 when old_wikipedia_id is distinct from new_wikipedia_id then 4
-    when new_start_paragraph_id is null then 3 when (old_section = new_section) is not true then 2
-    when (old_start_paragraph_id = new_start_paragraph_id) is not true then 1 else 0 end"""
-_MOVES = f"""
-select name as "new place", count(moved) as spans, count(moved) / sum(count(moved)) over () as share,
-    avg(score) as "mean BLEU"
-from (select unnest({list(MOVES)}) as name, unnest(range({len(MOVES)})) as place)
-left join (select {_MOVED} as moved, score from crosswalk) on moved = place group by place, name order by place"""
-_SUPPORT = "case when coalesce(expects = 'contradiction', false) then contradiction else entailment end"
 _PLACE = itemgetter("output", "evidence")
 _CHARS = ("start_paragraph_id", "start_character", "end_paragraph_id", "end_character")
 _AVERAGES = ("spans a set", "sets a record", "pages a record", "answers a record")
-_EVIDENCE_A_PAGE, _LONGEST = 20, 600
+_EVIDENCE_A_PAGE = 20
 _DATE = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})")
 _BLOCK_BYTES = 1 << 22
 
 
 def about_alignment(opened: Opened) -> Iterator[Section]:
-    """What the manifest and the report of an alignment say."""
-    yield from about_sections(opened, has_counts=True)
-    yield from _outcomes(opened, _report(opened))
-    yield other_values(opened, ("dataset", "split", "records", "counts"))
+    """What the report of an alignment says beside its tables."""
+    report = _report(opened)
+    yield Section("Outcomes", (_facts(opened, report),))
+    became = tuple(_became(opened, report))
+    yield Section(
+        "Records and evidence", (Table("What became of them", ("what", "number", "share", "meaning"), became),)
+    )
 
 
 def about_alignments(opened: Opened) -> Iterator[Section]:
     """What the report of a folder of alignments says, and beside it that of each of them."""
-    yield from about_sections(opened, has_counts=True)
     overall, ages = _report(opened), []
     for part, folder in zip(opened.parts, opened.manifest.parts, strict=True):
         if part.sha256 != folder.manifest_sha256:
@@ -102,57 +79,12 @@ def about_alignments(opened: Opened) -> Iterator[Section]:
     yield Section("Side by side", tuple(blocks))
 
 
-def measured_alignments(opened: Opened) -> Iterator[Section]:
-    """What the rows of each alignment of a folder say."""
-    for part, folder in zip(opened.parts, opened.manifest.parts, strict=True):
-        blocks = (*_outcomes(part, _report(part)), *measured_alignment(part))
-        yield Section(folder.folder.replace("/", ", "), blocks)
-
-
 def measured_alignment(opened: Opened) -> Iterator[Section]:
-    """What the rows of an alignment say."""
-    db, report = opened.db, _report(opened)
-    if opened.manifest.n_rows("crosswalk"):
-        table = sql_table(db, "How far evidence moved, and how like it stayed", _MOVES)
-        said = "Where the new span stands, seen from the old one."
-        chart = bars("How far evidence moved", table.columns[:2], (row[:2] for row in table.rows), said)
-        yield Section("Drift", (chart, table))
-    if "alignments" not in opened.tables:
-        return
-    names = [row[0] for row in db.execute("describe alignments").fetchall()]
-    support = _SUPPORT if "entailment" in names else "null"
-    if db.execute(f"select count({support}) from alignments").fetchall() != [(0,)]:
-        table = crossed(
-            db,
-            "BLEU and the probability that the text says what the dataset says",
-            "alignments",
-            score="score",
-            support=support,
-        )
-        verification = report.get("verification") or {}
+    """What a model did, where one judged."""
+    if verification := _report(opened).get("verification"):
         not_judged = [(f"not judged: {name}", n) for name, n in (verification.get("refusals") or {}).items()]
         chosen = ("spans that the model chose", verification.get("rescued", 0))
-        yield Section("Both signals", (table, Facts((chosen, *not_judged))))
-    yield Section("Worst spans", (_worst(opened, support),))
-
-
-def _worst(opened: Opened, support: str) -> Block:
-    judged = "" if support == "null" else f', {support} as "entailment"'
-    found = sql_table(
-        opened.db,
-        "Spans of the lowest BLEU; the words that changed are marked",
-        f"""select example_id as record, title as page, score as "BLEU"{judged},
-            case when is_written then 'yes' else 'no' end as written, evidence_text as "old text", text as "new text"
-            from alignments where score < 1 order by score, ordinal, output, evidence limit ?""",
-        [WORST],
-    )
-    if not found.rows:
-        return Paragraph("No span differs from the text that was looked for.")
-    rows = [(*row[:-2], *changed_texts(_cut(row[-2]), _cut(row[-1]))) for row in found.rows]
-    return Table(found.caption, found.columns, tuple(rows)).linked(
-        record=lambda row: opened.url("tables/records", example_id=row["record"]),
-        page=lambda row: opened.title_url(row["page"]),
-    )
+        yield Section("Both signals", (Facts((chosen, *not_judged)),))
 
 
 def changed_texts(old: str, new: str) -> tuple[Marked, Marked]:
@@ -161,22 +93,9 @@ def changed_texts(old: str, new: str) -> tuple[Marked, Marked]:
     return Marked(tuple(old_pieces)), Marked(tuple(new_pieces))
 
 
-def _cut(text: str | None) -> str:
-    text = text or ""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
 def _report(opened: Opened) -> dict[str, Any]:
     found: dict[str, Any] = opened.kept("report", lambda: report_of(opened))
     return found
-
-
-def _outcomes(opened: Opened, report: Mapping[str, Any]) -> Iterator[Section]:
-    yield Section("Outcomes", (_facts(opened, report), Charts(tuple(_charts(report["counts"])))))
-    became = tuple(_became(opened, report))
-    yield Section(
-        "Records and evidence", (Table("What became of them", ("what", "number", "share", "meaning"), became),)
-    )
 
 
 def _facts(opened: Opened, report: Mapping[str, Any]) -> Facts:
@@ -193,20 +112,6 @@ def _facts(opened: Opened, report: Mapping[str, Any]) -> Facts:
     if (age := _age(opened)) is not None:
         facts += [("evidence of", age[0]), ("years to the snapshot", age[1])]
     return Facts(tuple(facts))
-
-
-def _charts(counts: Mapping[str, Any]) -> Iterator[Chart]:
-    if counts["scores"]:
-        yield Chart(
-            table=Table("BLEU of the spans", ("BLEU", "spans"), tuple(score_bins(counts["scores"]))),
-            about="Spans by the lower bound of their bin; 1.00 is a bin of its own.",
-        )
-    outcomes = tuple((name.replace("_", " "), n) for name in OUTCOMES if (n := counts["evidences"].get(name)))
-    yield Chart(
-        table=Table("Evidence by outcome", ("outcome", "pieces of evidence"), outcomes),
-        about="What became of each piece of evidence.",
-        style="bars",
-    )
 
 
 def _became(opened: Opened, report: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
@@ -602,11 +507,11 @@ _SPANS = {
 ALIGNMENT_VIEWS = KindViews(
     about=about_alignment,
     measured=measured_alignment,
+    apart=("dataset", "split", "records", "counts"),
     listings={"records": _records_listing(), **_SPANS},
 )
 ALIGNMENTS_VIEWS = KindViews(
     about=about_alignments,
-    measured=measured_alignments,
     listings={
         "records": _records_listing(
             computed={

@@ -1,4 +1,4 @@
-"""AmbER sets: what became of names, statistics beside the paper, and one set with its head beside the tails."""
+"""AmbER sets: what the report counts beside the tables, and one set with its head beside the tails."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
+from mapping.amber.measures import RANKS_SAID
 from mapping.amber.records import OUTCOMES, TASKS
-from mapping.amber.release import MEASURES
-from mapping.document import Block, Chart, Charts, Section, Table, bars, crossed, flat_values, share
-from mapping.inspector.about import about_sections, other_values, report_of
+from mapping.document import Block, Chart, Charts, Section, Table, bars, flat_values
+from mapping.inspector.about import report_of
 from mapping.inspector.frame import KindViews
 from mapping.inspector.listing import Card, Listing, Row, Rows, render_card
 from mapping.inspector.marking import Span
 from mapping.inspector.opened import InPage, Opened, in_page
 
 _SPAN = ("start_element", "start_char", "end_element", "end_char")
-_SIDES = ("made", "published")
 
 
 class EntityShown(NamedTuple):
@@ -35,46 +34,20 @@ class EntityShown(NamedTuple):
 
 
 def about_sets(opened: Opened) -> Iterator[Section]:
-    """What the report of the release says, by collection."""
-    yield from about_sections(opened, has_counts=True)
+    """What the report counts beside the tables: tuples of names that make no set too, and all entities."""
     report: dict[str, Any] = report_of(opened)
     for name, of in report.get("collections", {}).items():
-        yield Section(f"Collection {name}", tuple(_collection(opened, name, of)))
+        if blocks := tuple(_of_tuples(opened, of)):
+            yield Section(f"Tuples of the collection {name}", blocks)
     if "entities" in report:
-        blocks: list[Block] = [Table("Counts", ("name", "value"), tuple(flat_values(report["entities"])))]
-        if popularity := report.get("popularity"):
-            blocks.append(Charts((_popularity_chart("Page views of all entities, by rank", by_rank(popularity)),)))
-        yield Section("Entities and page views", tuple(blocks))
-    yield other_values(opened)
+        counts = Table("Counts", ("name", "value"), tuple(flat_values(report["entities"])))
+        popularity = report.get("popularity")
+        charts = (_popularity_chart(by_rank(popularity)),) if popularity else ()
+        yield Section("Entities and page views", (counts, *charts))
 
 
-def measured_sets(opened: Opened) -> Iterator[Section]:
-    """Both signals of the tuples."""
-    if "tuples" in opened.tables:
-        table = crossed(opened.db, "Tuples of the sets by both", "tuples", score="bleu", support="entailment")
-        yield Section("BLEU and entailment crossed", (table,))
-
-
-def _collection(opened: Opened, name: str, report: Mapping[str, Any]) -> Iterator[Block]:
-    names = report["names"]
-    total = sum(names.values())
-    rows: tuple[Any, ...] = tuple(
-        (outcome, names.get(outcome, 0), share(names.get(outcome, 0), total), said)
-        for outcome, said in OUTCOMES.items()
-    )
-    yield Table("What became of the names", ("outcome", "names", "share", "meaning"), rows).linked(
-        outcome=lambda row: (
-            opened.url("tables/names", collection=name, outcome=row["outcome"]) if row["names"] else None
-        )
-    )
-    if "sets" in opened.tables:
-        yield Charts(
-            (_popularity_chart("Page views of the entities of the sets, by rank", _views_of_sets(opened, name)),)
-        )
-    statistics, shares = report["statistics"], report["statistics"]["shares"]
-    measures = tuple((measure.replace("_", " "), *(statistics[measure][of] for of in _SIDES)) for measure in MEASURES)
-    yield Table("Statistics beside the paper", ("measure", "here", "AmbER paper"), measures)
-    if shares:
+def _of_tuples(opened: Opened, report: Mapping[str, Any]) -> Iterator[Block]:
+    if shares := report["statistics"]["shares"]:
         order = sorted(shares, key=lambda key: (-shares[key]["made"], key))
         both = ((key, shares[key]["made"], shares[key]["published"]) for key in order)
         columns: tuple[str, ...] = ("type and property", "here", "AmbER paper")
@@ -95,13 +68,10 @@ def _collection(opened: Opened, name: str, report: Mapping[str, Any]) -> Iterato
         )
 
 
-def _popularity_chart(caption: str, views: Mapping[int, int]) -> Chart:
+def _popularity_chart(views: Mapping[int, int]) -> Charts:
     rows = tuple((f"{rank:,}", math.log10(n)) for rank, n in views.items())
-    return Chart(
-        table=Table(caption, ("rank", "decimal logarithm of the views"), rows),
-        about="How many page views the entity of a rank has, the most viewed first: few have many, and most have few. "
-        "Source: figure 2 of the paper.",
-    )
+    table = Table("Page views of all entities, by rank", ("rank", "decimal logarithm of the views"), rows)
+    return Charts((Chart(table=table, about=RANKS_SAID),))
 
 
 def ranks(n: int) -> Iterator[int]:
@@ -127,16 +97,6 @@ def by_rank(n_with: Mapping[str, int]) -> dict[int, int]:
     """
     falling = sorted(((int(views), n) for views, n in n_with.items()), reverse=True)
     return {rank: next(views for views, n in falling if n >= rank) for rank in ranks(max(n_with.values(), default=0))}
-
-
-def _views_of_sets(opened: Opened, collection: str) -> dict[int, int]:
-    """The views of the entities of a collection's sets, each once, by some ranks."""
-    # No page has as many views as the bounds allow; a table from elsewhere may hold any number.
-    query = """select round(power(10, greatest(least(max(entity.popularity), 18), 0)))::bigint as views from (
-            select unnest(entities) as entity from sets where collection = ?)
-        where not isnan(entity.popularity) group by entity.qid order by views desc"""
-    views = [row[0] for row in opened.db.execute(query, [collection]).fetchall()]
-    return {rank: views[rank - 1] for rank in ranks(len(views))}
 
 
 def _bands(signals: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, int]]]:
@@ -213,7 +173,6 @@ def _set_of(opened: Opened, row: Row) -> str | None:
 
 AMBER_VIEWS = KindViews(
     about=about_sets,
-    measured=measured_sets,
     listings={
         "sets": Listing(
             label="Sets",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import duckdb
+import orjson
 from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -23,9 +25,9 @@ from kbsource.release.kind import Kind
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.age import AGE
 from mapping.amber.kind import AMBER_SETS
-from mapping.document import Code, Document, Section
+from mapping.document import Code, Document, Paragraph, Section, to_json
 from mapping.facts import FACTS
-from mapping.inspector.about import about_sections, next_commands, other_values, python_lines, release_name
+from mapping.inspector.about import holdings, next_commands, other_values, provenance, python_lines, release_name
 from mapping.inspector.age import AGE_VIEWS
 from mapping.inspector.alignment import ALIGNMENT_VIEWS, ALIGNMENTS_VIEWS
 from mapping.inspector.amber import AMBER_VIEWS
@@ -34,6 +36,8 @@ from mapping.inspector.diff import DIFF_VIEWS
 from mapping.inspector.facts import FACTS_VIEWS
 from mapping.inspector.frame import POSTING, READING, KindViews, Tab, View, guards, render
 from mapping.inspector.listing import Listing, run_sql, show_card, show_list, show_sql, stop_sql
+from mapping.inspector.marking import shown
+from mapping.inspector.measures import measure_sections
 from mapping.inspector.opened import Opened, every_release
 from mapping.inspector.qampari import QAMPARI_VIEWS
 from mapping.inspector.release_pages import PAGES_VIEWS
@@ -67,12 +71,12 @@ def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starle
         ]
         run, stop = (partial(answer, opened=opened, sandbox=sandbox) for answer in (run_sql, stop_sql))
         queries = [Route("/sql", run, methods=["POST"]), Route("/sql/stop", stop, methods=["POST"])]
-        shown = [_route(view.path, view.show, opened) for view in views]
-        routes.append(Mount(f"/r/{opened.slug}", routes=[*shown, *queries]))
+        reading = [_route(view.path, view.show, opened) for view in views]
+        routes.append(Mount(f"/r/{opened.slug}", routes=[*reading, *queries]))
         posted |= {opened.url("sql"), opened.url("sql/stop")}
         tabs[opened.slug] = [
             Tab("Overview", ""),
-            *([Tab("Measures", "measures")] if own.measured is not None else []),
+            *([Tab("Measures", "measures")] if _has_measures(opened) else []),
             *own.tabs,
             *(Tab(listing.label, f"tables/{name}") for name, listing in own.listings.items() if name in opened.tables),
             *([Tab("SQL", "sql")] if opened.tables else []),
@@ -158,22 +162,58 @@ _OWN: dict[Kind[Any], KindViews] = {
 def views_of(kind: Kind[Any]) -> KindViews:
     """The views of a kind of release; of one that has none of its own those that its tables give it."""
     return _OWN.get(kind) or KindViews(
-        about=lambda opened: (*about_sections(opened), other_values(opened)),
-        listings={name: Listing(label=name.replace("_", " ").capitalize()) for name in kind.tables},
+        listings={name: Listing(label=name.replace("_", " ").capitalize()) for name in kind.tables}
     )
 
 
+def _has_measures(opened: Opened) -> bool:
+    """Whether there is more than the overview."""
+    is_measured = views_of(opened.kind).measured is not None or opened.kind.parts is not None
+    return is_measured or any(measure.page == "measures" for measure in opened.kind.measures)
+
+
 def about(opened: Opened) -> tuple[Section, ...]:
-    """What a release is, was made from and counts."""
-    found: tuple[Section, ...] = opened.kept("about", lambda: tuple(views_of(opened.kind).about(opened)))
+    """What a release shows and counts, then what it holds and how it is opened, and last what it was made from."""
+    found: tuple[Section, ...] = opened.kept("about", lambda: tuple(_about(opened)))
     return found
+
+
+def _about(opened: Opened) -> Iterator[Section]:
+    own = views_of(opened.kind)
+    if remarks := tuple(Paragraph(said, is_warning=True) for said in remarks_of(opened)):
+        yield Section("To be known", remarks)
+    yield from _together(measure_sections(opened, "overview"), own.about(opened))
+    yield holdings(opened, has_counts=any(measure.page == "overview" for measure in opened.kind.measures))
+    yield provenance(opened)
+    yield other_values(opened, own.apart)
+
+
+def remarks_of(opened: Opened) -> list[str]:
+    """What the user of a release should know of it."""
+    return [] if opened.kind.remarks is None else opened.kind.remarks(opened.manifest)
 
 
 def measures(opened: Opened) -> tuple[Section, ...]:
-    """What the rows of a release say; they are read once."""
-    measured = views_of(opened.kind).measured
-    found: tuple[Section, ...] = opened.kept("measures", lambda: tuple(measured(opened)) if measured else ())
+    """What the rows of a release show; they are read once."""
+    found: tuple[Section, ...] = opened.kept("measures", lambda: tuple(_measures(opened)))
     return found
+
+
+def _measures(opened: Opened) -> Iterator[Section]:
+    measured = views_of(opened.kind).measured
+    yield from _together(measure_sections(opened, "measures"), measured(opened) if measured else ())
+    for part, folder in zip(opened.parts, opened.manifest.parts, strict=True):
+        overview = _together(measure_sections(part, "overview"), views_of(part.kind).about(part))
+        yield Section(folder.folder.replace("/", ", "), (*overview, *measures(part)))
+
+
+def _together(measured: Iterable[Section], others: Iterable[Section]) -> Iterator[Section]:
+    """Sections of measures, those of the same title put in front of what they show, and then the others."""
+    left = {section.title: section for section in others}
+    for section in measured:
+        own = left.pop(section.title, None)
+        yield section if own is None else replace(section, blocks=(*own.blocks, *section.blocks))
+    yield from left.values()
 
 
 def show_overview(request: Request, opened: Opened) -> Response:
@@ -181,7 +221,10 @@ def show_overview(request: Request, opened: Opened) -> Response:
     path = opened.path.rstrip("/")
     commands = [f"{command}  # {said}" for command, said in next_commands(path, opened.kind)]
     lines = [*python_lines(path, opened.kind, opened.manifest), "", *commands]
-    sections = (*about(opened), Section("How to open it", (Code("\n".join(lines)),)))
+    every = about(opened)
+    folded = [section for section in every if section.is_folded]
+    opening = Section("How to open it", (Code("\n".join(lines)),))
+    sections = (*(section for section in every if not section.is_folded), opening, *folded)
     return _show(request, opened, release_name(opened.kind, opened.values), opened.slug, sections)
 
 
@@ -191,6 +234,13 @@ def show_measures(request: Request, opened: Opened) -> Response:
 
 
 def _show(request: Request, opened: Opened, heading: str, title: str, sections: Sequence[Section]) -> Response:
+    """A document as a page, or for ``?format=json`` as JSON."""
+    form = request.query_params.get("format", "html")
+    if form == "json":
+        content = orjson.dumps(to_json(Document(heading, tuple(sections))), option=orjson.OPT_INDENT_2)
+        return Response(content, media_type="application/json")
+    if form != "html":
+        raise HTTPException(400, f"format={shown(form[:80])} is neither html nor json.")
     return render(request, opened, "overview.html", title=title, heading=heading, sections=sections)
 
 

@@ -1,38 +1,25 @@
-"""Moved facts: what became of them by outcome and problem, and one fact with its old and its new proofs."""
+"""Moved facts: the properties that were asked for, and one fact with its old and its new proofs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from mapping.document import Paragraph, Section, Table
-from mapping.facts import OUTCOMES, PROBLEMS, QUESTION, SIDES
-from mapping.inspector.about import about_sections, other_values, report_of
+from mapping.facts import OUTCOMES, PROBLEMS, SIDES
+from mapping.inspector.about import report_of
 from mapping.inspector.frame import KindViews
-from mapping.inspector.listing import NULL, Card, Listing, Row, render_card
+from mapping.inspector.listing import Card, Listing, Row, render_card
 from mapping.inspector.opened import Opened
 from mapping.inspector.qampari import proof_shown
 from mapping.write.kind import REPORT
 
 
 def about_facts(opened: Opened) -> Iterator[Section]:
-    """What became of the facts, and which properties were asked for."""
-    counts = opened.values["counts"]
-    names = [name for name in (QUESTION, *PROBLEMS) if any(own[name] for own in counts.values())]
-    columns = ("outcome", "facts", *(name.replace("_", " ") for name in names))
-    rows = tuple((outcome, sum(own.values()), *(own[name] for name in names)) for outcome, own in counts.items())
-
-    def listed(problem: str) -> Any:
-        return lambda row: opened.url("tables/facts", outcome=row["outcome"], problem=problem or None)
-
-    links = {name.replace("_", " "): listed(NULL if name == QUESTION else name) for name in names}
-    became = Table("What became of the facts", columns, rows).linked(**{"facts": listed(""), **links})
-    meanings = (*OUTCOMES.items(), *PROBLEMS.items())
-    yield Section("Facts", (became, Table("What outcomes and problems mean", ("name", "meaning"), meanings)))
+    """Which properties were asked for."""
     properties = report_of(opened)["properties"]
     of_properties = tuple(
         (
@@ -50,8 +37,6 @@ def about_facts(opened: Opened) -> Iterator[Section]:
     table = Table("Statements about items, in either release of Wikidata", columns, of_properties)
     linked = table.linked(property=lambda row: opened.url("tables/facts", property_id=row["property"]))
     yield Section("Properties", (linked, others))
-    yield from about_sections(opened, has_counts=True)
-    yield other_values(opened, ("counts", *SIDES))
 
 
 def show_fact(request: Request, opened: Opened, card: Card) -> Response:
@@ -93,6 +78,7 @@ def _texts(answers: str) -> str:
 
 FACTS_VIEWS = KindViews(
     about=about_facts,
+    apart=("counts", *SIDES),
     listings={
         "facts": Listing(
             label="Facts",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -59,8 +59,11 @@ class Tab(NamedTuple):
 class KindViews:
     """What a kind of release has beside what any has."""
 
-    about: Callable[[Opened], Iterable[Section]]  #: what is known of one without reading rows
-    measured: Callable[[Opened], Iterable[Section]] | None = None  #: what its rows say
+    about: Callable[[Opened], Iterable[Section]] = lambda _: ()
+    """What its measures do not tell of one, without reading rows. A section with the title of one of theirs is put in
+    front of what that shows."""
+    measured: Callable[[Opened], Iterable[Section]] | None = None  #: likewise, what its rows say
+    apart: Collection[str] = ()  #: names in manifests of what is told elsewhere
     listings: dict[str, Listing]  #: how its tables are listed; those that it names have a tab
     views: Sequence[View] = ()
     tabs: Sequence[Tab] = ()

@@ -1,4 +1,4 @@
-"""QAMPARI releases: what became of queries and answers beside the paper, and one question with its proofs."""
+"""QAMPARI releases: what the report counts beside its tables, and one question with its proofs."""
 
 from __future__ import annotations
 
@@ -8,32 +8,17 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mapping.document import (
-    ENTAILMENT_BINS,
-    Block,
-    Chart,
-    Charts,
-    Paragraph,
-    Section,
-    Table,
-    bars,
-    entailment_bin,
-    flat_values,
-    share,
-)
-from mapping.inspector.about import about_sections, other_values, report_of
+from mapping.document import Section, Table, flat_values
+from mapping.inspector.about import report_of
 from mapping.inspector.frame import KindViews, paging
 from mapping.inspector.listing import Card, Listing, Row, render_card
 from mapping.inspector.marking import Span
 from mapping.inspector.opened import InPage, Opened, in_page
-from mapping.qampari.questions import SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
-from mapping.qampari.release import AnswerStatistics
-from mapping.qampari.selection import KEPT, OUTCOMES
-from mapping.qampari.table_questions import REASONS
+from mapping.qampari.measures import meaning
+from mapping.qampari.selection import KEPT
 from mapping.write.kind import REPORT
 
 _ANSWERS_A_PAGE = 20
-_STEPS = {"n_answers": "answers", "n_with_page": "with a page", "n_aligned": "with a sentence", "n_validated": "proved"}
 _SAID = {"questions", "funnel", "types", "types_without_class"}
 """Of the report that lies in the release, what is counted here or is long."""
 
@@ -48,121 +33,12 @@ class ProofShown(NamedTuple):
 
 
 def about_questions(opened: Opened) -> Iterator[Section]:
-    """What became of queries, and the report that lies in the release."""
-    yield from about_sections(opened, has_counts=True)
-    if "queries" in opened.tables:
-        yield Section("Funnel", tuple(_funnel(opened)))
-    if "questions" in opened.tables:
-        yield Section("Questions and answers", tuple(_questions(opened)))
+    """What else the report that lies in the release says."""
     if any(entry.file == REPORT for entry in opened.manifest.files):
         report = report_of(opened)
         others = {name: value for name, value in report.items() if name not in _SAID}
         table = Table("Counts of the job", ("name", "value"), tuple(flat_values(others)))
         yield Section("Other counts", (table,))
-    yield other_values(opened)
-
-
-def measured_questions(opened: Opened) -> Iterator[Section]:
-    """What the proofs say."""
-    if "questions" not in opened.tables:
-        return
-    counted = opened.db.execute(
-        f"""with proofs as (
-            select if(len(property_ids) > 0, property_ids, ['tables']) as properties,
-                unnest(flatten([a.proofs for a in answers])).entailment as entailment from questions
-            ), named as (select unnest(properties) as property, entailment from proofs)
-        select property, {entailment_bin("entailment")}, count(*) from named group by all"""
-    ).fetchall()
-    counts = {(name, number): n for name, number, n in counted}
-    every = opened.db.execute(
-        "select distinct unnest(if(len(property_ids) > 0, property_ids, ['tables'])) as p from questions order by p"
-    ).fetchall()
-    rows = tuple((name, *(counts.get((name, at), 0) for at in range(len(ENTAILMENT_BINS)))) for (name,) in every)
-    table = Table("Proofs by property and entailment", ("property", *ENTAILMENT_BINS), rows, is_shaded=True)
-    said = Paragraph("Proofs of answers; of a question that rests on two properties, each counts them all.")
-    yield Section(
-        "Entailment of proofs by property",
-        (said, table.linked(property=lambda row: opened.entity_url(row["property"]))),
-    )
-
-
-def meaning(subset: str, outcome: str) -> str:
-    """What an outcome of a query means; of those about tables some have a meaning of their own."""
-    own = REASONS if subset in (TABLE_SIMPLE, TABLE_COMPOSITION) else {}
-    return own.get(outcome) or OUTCOMES.get(outcome, "")
-
-
-def _funnel(opened: Opened) -> Iterator[Block]:
-    sums = ", ".join(f"coalesce(sum({name}), 0)::bigint" for name in _STEPS)
-    found = opened.db.execute(f"select subset, outcome, count(*), {sums} from queries group by all").fetchall()
-    n_queries = {(subset, outcome): n for subset, outcome, n, *_ in found}
-    subsets = [subset for subset in SUBSETS if any(subset == known for known, _ in n_queries)]
-    names = sorted({outcome for _, outcome in n_queries}, key=lambda name: (name != KEPT, name))
-    columns = ("kind of question", "queries", *(name.replace("_", " ") for name in names))
-    rows = tuple(
-        (
-            subset,
-            sum(n_queries.get((subset, name), 0) for name in names),
-            *(n_queries.get((subset, name), 0) for name in names),
-        )
-        for subset in subsets
-    )
-
-    def listed(outcome: str) -> Any:
-        return lambda row: opened.url("tables/queries", subset=row["kind of question"], outcome=outcome or None)
-
-    links = {name.replace("_", " "): listed(name) for name in names} | {"queries": listed("")}
-    yield Table("What became of the queries", columns, rows).linked(**links)
-    meanings = tuple(
-        (
-            subset,
-            name,
-            n_queries[subset, name],
-            share(n_queries[subset, name], sum(n for (of, _), n in n_queries.items() if of == subset)),
-            meaning(subset, name),
-        )
-        for subset in subsets
-        for name in names
-        if (subset, name) in n_queries
-    )
-    yield Table("What each outcome means", ("kind of question", "outcome", "queries", "share", "meaning"), meanings)
-    answers = {
-        subset: [sum(row[3 + at] for row in found if row[0] == subset) for at in range(len(_STEPS))]
-        for subset in subsets
-    }
-    is_judged = opened.values.get("model") is not None
-    labels = [label if is_judged or name != "n_validated" else "taken unjudged" for name, label in _STEPS.items()]
-    steps = tuple((label, sum(own[at] for own in answers.values())) for at, label in enumerate(labels))
-    said = "Answers of all queries considered; those of intersections were proved before."
-    yield bars("How far answers came", ("step", "answers"), steps, said)
-    rows = tuple((subset, *own) for subset, own in answers.items())
-    yield Table("How far answers came, by kind of question", ("kind of question", *labels), rows)
-
-
-def _questions(opened: Opened) -> Iterator[Block]:
-    statistics = AnswerStatistics()
-    asked = "select subset, split, len(answers), coalesce(paraphrase, question_text) from questions"
-    rows_asked = opened.db.execute(asked)
-    for subset, split, n, text in iter(rows_asked.fetchone, None):
-        statistics.add(subset, split, n, text)
-    found = statistics.values()
-    answers = found["answers"]
-    means = ((name, row["mean"], row["published_mean"]) for name, row in answers.items())
-    said = "Mean number of answers, beside that of the published set."
-    yield bars("Answers a question", ("questions", "here", "QAMPARI paper"), means, said)
-    names = ("questions", "mean", "published_mean", "median", "published_median", "words", "published_words")
-    columns = ("questions", "number", "mean", "mean (paper)", "median", "median (paper)", "words", "words (paper)")
-    rows: tuple[Any, ...] = tuple((name, *(row[key] for key in names)) for name, row in answers.items())
-    yield Table("Answers a question beside the paper", columns, rows)
-    sets = ("train", "dev and test")
-    bins = [(name, *(answers[one]["distribution"][name] for one in sets)) for name in answers[sets[0]]["distribution"]]
-    table = Table("Questions by number of answers", ("answers", *sets), tuple(bins))
-    yield Charts((Chart(table=table, about="How many questions have so many answers: the paper's figure 3."),))
-    drawn, kept = found["drawn"], found["kept"]
-    rows = tuple((kind, n, *(drawn[split].get(kind, 0) for split in drawn)) for kind, n in kept.items())
-    yield Table("Questions kept, and drawn by split", ("kind of question", "kept", *drawn), rows).linked(
-        kept=lambda row: opened.url("tables/questions", subset=row["kind of question"])
-    )
 
 
 def show_question(request: Request, opened: Opened, card: Card) -> Response:
@@ -204,7 +80,6 @@ def _add_question(_: Opened, rows: list[Row]) -> None:
 
 QAMPARI_VIEWS = KindViews(
     about=about_questions,
-    measured=measured_questions,
     listings={
         "questions": Listing(
             label="Questions",
@@ -218,7 +93,7 @@ QAMPARI_VIEWS = KindViews(
         ),
         "queries": Listing(
             label="Queries",
-            columns=("key", "subset", "outcome", *_STEPS),
+            columns=("key", "subset", "outcome", "n_answers", "n_with_page", "n_aligned", "n_validated"),
             facets=("subset", "outcome"),
             searched=("key", "type_label"),
             links={"key": _question_of},

@@ -16,6 +16,7 @@ from kbsource.release.kind import ListingKind
 from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import ListingManifest, SourceFacts, shape
+from mapping.qampari.measures import MEASURES
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SUBSETS
 from mapping.qampari.records import SPLITS, QueryRow, Question
 from mapping.qampari.release import (
@@ -229,6 +230,7 @@ QAMPARI_RELEASE = ListingKind(
     ),
     check=check_release,
     made_from=FROM_PAGES,
+    measures=MEASURES,
 )
 
 

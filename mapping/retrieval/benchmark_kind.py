@@ -21,6 +21,7 @@ from kbsource.release.counts import TableCount
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Law
 from kbsource.release.manifest import SourceFacts, shape
+from kbsource.release.measures import Measure
 from kbsource.rows import Row
 from mapping.passages.kind import PASSAGES_CORPUS
 
@@ -67,6 +68,43 @@ EVERY_VALUE = """(
     select pool, system, metric, value, _row, true from "values" where pool <> '')"""
 """Values by all that they count for, in SQL: their dataset, and all questions or all mentions."""
 
+
+def _pool(name: str) -> Measure:
+    return Measure(
+        "Page R-precision",
+        f"""select system, value as "R-precision" from scores where dataset = '{name}' and metric = 'Rprec'
+        order by _row""",
+        section=name.capitalize(),
+        chart="bars",
+        about="The mean over the records with a gold page.",
+        shares=("R-precision",),
+        needs=("scores",),
+    )
+
+
+MEASURES = (
+    *map(_pool, (QUESTIONS, MENTIONS)),
+    Measure(
+        "Runs",
+        "select (select count(*) from costs) as runs, (select count(*) from rejected) as rejected",
+        section="What it took",
+        page="measures",
+        form="facts",
+        needs=("costs", "rejected"),
+    ),
+    Measure(
+        "Runs by system",
+        """select system, count(*) as datasets, sum(queries)::bigint as queries, round(sum(seconds), 1) as seconds,
+            round(sum(queries) / greatest(sum(seconds), 0.001), 1) as "queries a second",
+            max(peak_bytes) as "most memory, bytes"
+        from costs group by system order by min(_row)""",
+        section="What it took",
+        page="measures",
+        about="Measured on one machine, beside whatever else it did.",
+        needs=("costs",),
+    ),
+)
+"""What a benchmark shows beside the table of scores, which has the figures of the papers."""
 BENCHMARK = ListingKind(
     name="benchmark",
     format="kbsource-benchmark-1",
@@ -107,4 +145,5 @@ BENCHMARK = ListingKind(
     ),
     made_from={"passages": MadeFrom(PASSAGES_CORPUS, "passages", ("passages",))},
     shown_by=(("scores", "dataset"), ("costs", "dataset"), ("scores", "system"), ("rejected", "key")),
+    measures=MEASURES,
 )

@@ -26,6 +26,7 @@ from kbsource.release.manifest import Count, FileEntry, ListingManifest, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.writer import write_lines
 from mapping.schema import TABLES, VERIFICATION
+from mapping.write.measures import MEASURES
 
 REPORT, TEXT_REPORT = "report.json", "report.txt"
 N_BINS = 20
@@ -232,6 +233,7 @@ ALIGNMENT = ListingKind(
     ),
     laws=LAWS,
     settings=_settings,
+    measures=MEASURES,
 )
 ALIGNMENTS = ListingKind(
     name="folder of alignments",

@@ -100,7 +100,9 @@ FACTS_OF: dict[str, dict[str, Any]] = {
     BEIR_DATASET.format: {"passages": SOURCE, "alignment": SOURCE, "options": {"level": "page"}, "counts": {}},
     BENCHMARK.format: {
         "passages": SOURCE,
-        "datasets": [{"name": "nq", "path": "nq.jsonl", "sha256": "0"}],
+        "datasets": [
+            {"name": "nq", "path": "nq.jsonl", "form": "kilt", "key": "nq", "pool": "", "task": "em", "sha256": "0"}
+        ],
         "systems": [{"name": "bm25", "options": {}}],
     },
     TRAINING_DATA.format: {

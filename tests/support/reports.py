@@ -19,7 +19,7 @@ from mapping.document import Document, to_markdown
 from mapping.inspector.app import report_on
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.schema import ALIGNMENTS as ALIGNMENT_ROWS
-from mapping.schema import RECORDS, VERIFICATION
+from mapping.schema import TABLES, VERIFICATION
 from mapping.sources.source import Split, Tally
 from mapping.write.kind import ALIGNMENT, write_report
 from mapping.write.report import report_values
@@ -89,7 +89,12 @@ def write_alignment(
         }
         for row in rows
     ]
-    tables = {"records": (RECORDS, records), "alignments": (schema, rows), **tables}
+    tables = {
+        "records": (TABLES["records"], records),
+        "alignments": (schema, rows),
+        "misses": (TABLES["misses"], ()),
+        **tables,
+    }
     n_read = len([*tables["records"][1]])
     facts = {
         "dataset": dataset,

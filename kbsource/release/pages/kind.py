@@ -41,6 +41,7 @@ from kbsource.release.laws import Checking, Findings, Law, check, laws
 from kbsource.release.layout import INDEX, MANIFEST, index_path
 from kbsource.release.manifest import DAMAGED, Count, Counted, TypedManifest, row_faults, sum_faults
 from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE, QIDS_SCHEMA, Locations, index_folder
+from kbsource.release.pages.measures import MEASURES
 from kbsource.rows import SCHEMA_VERSION
 from kbsource.site import Site
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
@@ -597,4 +598,5 @@ PAGES_RELEASE: Kind[PagesManifest] = Kind(
     remarks=fallback_remarks,
     views=index_views,
     check=check_locations,
+    measures=MEASURES,
 )

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from msgspec import structs
 
 from kbsource.records import BadRecord, Cell, Infobox, InfoboxField, Page, Table
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
-from mapping.document import Document, Paragraph, Section, cell_text, to_markdown
+from kbsource.release.pages.measures import MARKUP, MEASURES, SAMPLED
+from kbsource.release.sql import add_release, connected
+from mapping.document import Document, Paragraph, Section, cell_text, plain, to_markdown
+from mapping.document import Table as Shown
+from mapping.inspector.app import about
 from mapping.inspector.opened import close_releases, open_releases
-from mapping.inspector.release_pages import about_pages, bin_name, sampled_pages
 from tests.support.builds import open_release
 from tests.support.pages import synthetic_pages
 from tests.support.passages import page
 from tests.support.releases import TitleRow, write_release
 from tests.support.reports import report_of_releases, report_text
 
+BOLD = "'''"
 LEAKY = page(1001, "Leaky", "Left {{here}} and [[there]].", "Nothing.")
 CELLS = structs.replace(
     page(1002, "Cells", "Clean."),
@@ -78,11 +84,48 @@ def test_pages_are_counted_as_a_plain_loop_counts_them(release: Path, report: Do
 
 
 def test_the_sample_is_that_of_the_least_hashes_in_order_whatever_the_shards(release: Path) -> None:
-    (opened,) = open_releases([str(release)])
-    titles = [row["title"] for row in sampled_pages(opened, 7)]
-    close_releases([opened])
+    sampled = next(measure.derived["sampled"] for measure in MEASURES if "sampled" in measure.derived)
+    with connected(reads=[str(release)]) as db:
+        add_release(db, PAGES_RELEASE, str(release), places=True)
+        query = f"select title from pages join ({sampled.replace(str(SAMPLED), '7')}) using (page_id) order by page"
+        titles = [title for (title,) in db.execute(query).fetchall()]
     least = sorted(PAGES, key=lambda own: hashlib.sha256(str(own.page_id).encode()).digest())[:7]
     assert titles == [own.title for own in PAGES if own in least]
+
+
+def bin_name(number: int) -> str:
+    """The numbers of so many bits."""
+    if number <= 1:
+        return str(number)
+    if number > 10:
+        least = 1 << (number - 11)
+        unit, size = ("K", 1) if least < 1024 else ("M", 1024)
+        return f"{least // size}{unit}–{2 * least // size}{unit}"
+    return f"{1 << (number - 1)}–{(1 << number) - 1}"
+
+
+def test_bins_are_named_by_powers_of_two() -> None:
+    measure = next(measure for measure in MEASURES if measure.caption == "Elements a page")
+    with connected() as db:
+        db.register("given", pa.table({"elements": [1 << bits >> 1 for bits in range(26)]}))
+        db.execute("create table sizes as from given")
+        rows = db.execute(measure.query).fetchall()
+    assert rows == [(bin_name(bits), 1) for bits in range(26)]
+
+
+def test_leaks_are_those_that_a_plain_loop_finds(tmp_path: Path) -> None:
+    texts = ["{{a}} b", f"{BOLD}x{BOLD}" + "y" * 50 + "[[z]]\u00a0<ref", "n {{" * 30, "clean", f"a }} 𝔘 {BOLD} b"]
+    pages = [page(number, f"Page {number}", *texts[number % 3 :], texts[number % 5]) for number in range(1, 6)]
+    report = report_of_releases(write(tmp_path / "leaky", pages))
+    [found] = [block for block in section(report, "Leaks").blocks if getattr(block, "caption", "") == "First places"]
+    assert isinstance(found, Shown)
+    wanted = [
+        (own.title, f"element {number}, {element.kind}", element.text[max(0, match.start() - 40) : match.end() + 40])
+        for own in pages
+        for number, element in enumerate(own.elements)
+        for match in re.finditer(MARKUP, element.text)
+    ][:20]
+    assert [(plain(title), place, text) for title, place, text in found.rows] == wanted
 
 
 def test_a_release_without_pages_has_a_report(tmp_path: Path) -> None:
@@ -101,7 +144,7 @@ def _changed(release: Path, **values: Any) -> Document:
     """What is said of a release whose manifest says something else."""
     (opened,) = open_releases([str(release)])
     changed = dataclasses.replace(opened, manifest=dataclasses.replace(_manifest(release), **values))
-    found = Document("", tuple(about_pages(changed)))
+    found = Document("", about(changed))
     close_releases([opened])
     return found
 

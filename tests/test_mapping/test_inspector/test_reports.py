@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from pathlib import Path
@@ -17,16 +18,17 @@ from kbsource.release.manifest import FileEntry, InnerRelease, ListingManifest
 from kbsource.release.sql import connected
 from mapping.amber.kind import AMBER_SETS
 from mapping.amber.records import OUTCOMES
-from mapping.amber.release import MEASURES, TABLES
-from mapping.document import BLEU_BINS, ENTAILMENT_BINS, Document, crossed, to_markdown
-from mapping.inspector.about import about_sections, other_values
-from mapping.inspector.alignment import WORST
+from mapping.amber.release import MEASURES as STATISTICS
+from mapping.amber.release import TABLES
+from mapping.document import BLEU_BINS, ENTAILMENT_BINS, Document, crossed_query, to_markdown
+from mapping.inspector.about import holdings, other_values, provenance
 from mapping.inspector.opened import Database, Opened
 from mapping.inspector.saved import saved_page
 from mapping.kinds import KINDS
 from mapping.schema import ALIGNMENTS as ALIGNMENT_ROWS
 from mapping.schema import CROSSWALK
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
+from mapping.write.measures import WORST
 from mapping.write.report import Aligned, overview_values
 from tests.support.contexts import write_pages, write_questions
 from tests.support.reports import (
@@ -138,16 +140,17 @@ def both(tmp_path: Path) -> Path:
 
 def test_datasets_stand_side_by_side_and_then_each(both: Path) -> None:
     text = report_text(both)
-    assert "| folder | kind | alignments | records | crosswalk |" in text
-    assert "| fever | alignment | 4 | 4 | – |" in text
-    assert "| nq | alignment | 2 | 2 | 1 |" in text
+    assert "| folder | kind | alignments | misses | records | crosswalk |" in text
+    assert "| fever | alignment | 4 | 0 | 4 | – |" in text
+    assert "| nq | alignment | 2 | 0 | 2 | 1 |" in text
     assert "| fever, dev | 25.0 % | 26.0 % |" in text
     assert "| nq, dev | 25.0 % | 16.1 % |" in text
     assert "| fever, dev | 4 | 10,444 | 1 | 1.12 |" in text
     assert "| fever, dev | 2017-06 | 8.6 | 0.0 % | 50.0 % | 25.0 % | 25.0 % |" in text
     assert "| 2 | 1 | 20.0 % |" in text
     assert [line for line in text.splitlines() if line.startswith("## ")] == [
-        "## What it is", "## Side by side", "## fever", "## nq",
+        "## Side by side", "## What it holds", "## What it is and was made from", "## Counts and options",
+        "## fever", "## nq",
     ]  # fmt: skip
 
 
@@ -181,25 +184,37 @@ def test_qampari_has_its_funnel_its_answers_and_its_proofs(tmp_path: Path) -> No
     assert "Counts of the job" not in text  # the release holds none
 
 
+_ENTITY = {"qid": "Q1", "popularity": 1.0, "is_head": False, "aliases": [], "entity_types": [], "wikipedia": []}
 _EMPTY: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0.0, "list": []}
 
 
 def test_amber_has_its_names_statistics_and_signals(tmp_path: Path) -> None:
-    measures = {name: {"made": number, "published": None} for number, name in enumerate(MEASURES)}
+    statistics = {name: {"made": number, "published": None} for number, name in enumerate(STATISTICS)}
     shares = {"Q5 P19": {"made": 40.0, "published": 2.5}, "Q5 P102": {"made": 60.0, "published": None}}
     collection = {
         "names": {**dict.fromkeys(OUTCOMES, 0), "set": 3, "small_gap": 1},
-        "statistics": {**measures, "shares": shares},
+        "statistics": {**statistics, "shares": shares},
         "signals": {"P19": {"found": {"bleu_0.50": {"supported": 2}}, "not_found": {"no_span": {"not_judged": 1}}}},
     }
     schema = TABLES["tuples"]
     empty = {field.name: _EMPTY[str(field.type).partition("<")[0]] for field in schema if not field.nullable}
     signals = ((0.5, 0.9), (0.5, 1.0), (None, None))
-    rows = [{**empty, "bleu": bleu, "entailment": entailment} for bleu, entailment in signals]
+    rows = [{**empty, "collection": "human", "bleu": bleu, "entailment": entailment} for bleu, entailment in signals]
+    names = [
+        {"collection": "human", "name": str(number), "outcome": outcome, "n_bearers": 2, "n_members": 2}
+        for number, outcome in enumerate(("set", "set", "small_gap", "set"))
+    ]
+    entities = [{**_ENTITY, "qid": f"Q{views}", "popularity": math.log10(views)} for views in (1000, 10)]
+    sets = [{"collection": "human", "name": "0", "entities": entities}]
     folder = write_listing(
         tmp_path / "a",
         AMBER_SETS,
-        {"tuples": (schema, rows)},
+        {
+            "tuples": (schema, rows),
+            "names": (TABLES["names"], names),
+            "sets": (TABLES["sets"], sets),
+            "set_queries": (TABLES["set_queries"], []),
+        },
         report={
             "collections": {"human": collection},
             "entities": {"entities": 61},
@@ -209,6 +224,8 @@ def test_amber_has_its_names_statistics_and_signals(tmp_path: Path) -> None:
     )
     text = report_text(folder)
     assert "| set | 3 | 75.0 % | a set of the release |" in text
+    assert "| sets | 1 | 2,093 |\n| entities per set | 2 | 2.98 |\n| told apart per set | 1 | 2.03 |" in text
+    assert "| 1 | 3 |\n| 2 | 1 |" in text
     assert "| 0.50–0.75 | 0 | 0 | 0 | 0 | 2 | 0 |" in text
     assert text.index("| Q5 P102 | 60 | – |") < text.index("| Q5 P19 | 40 | 2.5 |")
     assert "| P19 | found | 0.50 | 0 | 2 |" in text
@@ -231,9 +248,9 @@ def test_both_signals_are_binned_as_plain_comparisons_bin_them() -> None:
     wanted = Counter(map(names, scores, supports))
     with connected() as db:
         db.register("spans", pa.table({"score": scores, "support": supports}))
-        rows = crossed(db, "", "spans", score="score", support="support").rows
-    found = {(row[0], name): n for row in rows for name, n in zip(ENTAILMENT_BINS, row[1:], strict=True) if n}
-    assert found == wanted
+        rows = db.execute(crossed_query("spans", score="score", support="support")).fetchall()
+    assert {(bleu, name.removeprefix("entailment ")): n for bleu, name, n in rows if n} == wanted
+    assert [bleu for bleu, *_ in rows] == [name for name in BLEU_BINS for _ in ENTAILMENT_BINS]
 
 
 OTHERS = [kind for kind in KINDS if kind.manifest is ListingManifest]
@@ -250,7 +267,7 @@ def test_any_kind_has_facts_tables_and_counts(tmp_path: Path, kind: Kind[Any]) -
     entries = [FileEntry("t/t-00000-of-00001.parquet", 7, 30, "c"), FileEntry("more.jsonl", None, 10, "d")]
     manifest = ListingManifest.of(kind.format, entries, facts)
     opened = Opened("x", str(tmp_path), kind, manifest, Database([]))
-    text = to_markdown(Document("", (*about_sections(opened), other_values(opened))))
+    text = to_markdown(Document("", (holdings(opened, has_counts=False), provenance(opened), other_values(opened))))
     assert f"- made by: {kind.made_by}" in text
     assert "| x.json | 5 | ab | kb |" in text
     assert "| t | 7 | 1 | 30 | 75.0 % |" in text

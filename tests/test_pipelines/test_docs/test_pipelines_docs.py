@@ -163,3 +163,7 @@ def test_a_kind_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     run_example("A kind of release of your own, with its laws", tmp_path, monkeypatch)
     said = "visits/visits-00000-of-00001.parquet: a page has visits below 0 (1): 12\n"
     assert capsys.readouterr().out == said
+
+
+def test_a_measure_is_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_example("Adding a kind of release", tmp_path, monkeypatch)

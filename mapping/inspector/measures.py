@@ -1,0 +1,253 @@
+"""Measures of releases as sections of a document: one renderer for those of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from kbsource.errors import counted
+from kbsource.release.measures import Measure, Target, ToRow, ToRows
+from kbsource.release.sql import identifier
+from mapping.document import Block, Cell, Chart, Charts, Facts, Link, Marked, Paragraph, Section, Share, Table
+from mapping.inspector.marking import changed_words
+from mapping.inspector.opened import Opened
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MOST_ROWS = 2_000
+"""Of the answer to a query; what is shown of more says so."""
+_LONGEST = 600
+"""Characters of a text in a cell."""
+_FILES = ("tables", "files", "index", "manifest_sha256")
+
+
+def measure_sections(opened: Opened, page: str) -> Iterator[Section]:
+    """Returns what the measures of a release show that stand on a page of the inspector.
+
+    Memory: that of the database, and ``MOST_ROWS`` rows.
+    """
+    measures = [one for one in opened.kind.measures if one.page == page]
+    with closing(_Asking(opened)) as asking:
+        for heading, group in groupby(measures, key=lambda one: one.heading):
+            yield from _sections(heading, [(one, asking.answer(one)) for one in group], opened)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """Rows of a query, or what is said in their place."""
+
+    columns: tuple[str, ...] = ()
+    rows: Sequence[tuple[Any, ...]] = ()
+    said: str = ""
+    is_cut: bool = False
+
+    def by(self, column: str) -> dict[str, _Answer]:
+        """The rows by the values of a column."""
+        at = self.columns.index(column) if column in self.columns else 0
+        found: dict[str, list[tuple[Any, ...]]] = {}
+        for row in self.rows:
+            found.setdefault(str(row[at]), []).append(row)
+        return {value: replace(self, rows=rows) for value, rows in found.items()}
+
+
+class _Asking:
+    """Asks for the measures of a release, on one connection, with the tables that they share."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._db: DuckDBPyConnection | None = None
+        self._made: set[str] = set()
+
+    def answer(self, measure: Measure) -> _Answer:
+        """The answer to the query of a measure."""
+        if not all(self._has(table) for table in measure.needs):
+            return _Answer(said=measure.if_missing)
+        db = self._connection
+        for name, query in measure.derived.items():
+            self._make("table", name, query)
+        named = {"manifest": _manifest_json(self._opened)} if "$manifest" in measure.query else None
+        result = db.execute(measure.query, named)
+        columns = tuple(column[0] for column in result.description or ())
+        rows = result.fetchmany(MOST_ROWS + 1)
+        said = "" if rows else measure.if_empty
+        return _Answer(columns, rows[:MOST_ROWS], said, len(rows) > MOST_ROWS)
+
+    def close(self) -> None:
+        """Forgets the tables."""
+        if self._db is not None:
+            self._db.close()
+
+    @property
+    def _connection(self) -> DuckDBPyConnection:
+        if self._db is None:
+            self._db = self._opened.db
+        return self._db
+
+    def _has(self, table: str) -> bool:
+        """Whether a table is there; one of another release becomes a view."""
+        source, _, name = table.rpartition(".")
+        if not source:
+            return table in self._opened.tables and bool(self._opened.tables[table].files)
+        release = self._opened.sources.get(source)
+        if release is None or name not in release.tables or not release.tables[name].files:
+            return False
+        release.database.of(release).close()  # so that its tables are there
+        self._make("view", table, f"from {identifier(release.slug)}.{identifier(name)}")
+        return True
+
+    def _make(self, what: str, name: str, query: str) -> None:
+        if name not in self._made:
+            self._connection.execute(f"create temp {what} {identifier(name)} as {query}")
+            self._made.add(name)
+
+
+def _manifest_json(opened: Opened) -> str:
+    found: str = opened.kept(
+        "manifest",
+        lambda: orjson.dumps({name: value for name, value in opened.values.items() if name not in _FILES}).decode(),
+    )
+    return found
+
+
+def _sections(heading: str, asked: Sequence[tuple[Measure, _Answer]], opened: Opened) -> Iterator[Section]:
+    """A section of measures, or one for each value by which they are told apart."""
+    if not any(measure.by for measure, _ in asked):
+        if blocks := tuple(_joined(block for measure, answer in asked for block in _blocks(measure, answer, opened))):
+            yield Section(heading, blocks)
+        return
+    parts = [(measure, answer.by(measure.by)) for measure, answer in asked]
+    for value in dict.fromkeys(value for _, by_value in parts for value in by_value):
+        blocks = tuple(
+            _joined(
+                block
+                for measure, by_value in parts
+                if value in by_value
+                for block in _blocks(measure, by_value[value], opened)
+            )
+        )
+        yield Section(f"{heading} {value}".strip(), blocks)
+
+
+def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Blocks with charts that follow each other side by side, and facts in one block."""
+    waiting: Block | None = None
+    for block in blocks:
+        if isinstance(waiting, Charts) and isinstance(block, Charts):
+            waiting = Charts((*waiting.charts, *block.charts))
+        elif isinstance(waiting, Facts) and isinstance(block, Facts):
+            waiting = Facts((*waiting.rows, *block.rows))
+        else:
+            if waiting is not None:
+                yield waiting
+            waiting = block
+    if waiting is not None:
+        yield waiting
+
+
+def _blocks(measure: Measure, answer: _Answer, opened: Opened) -> Iterator[Block]:
+    """What is shown of the answer to a measure."""
+    if not answer.rows:
+        if answer.said:
+            yield Paragraph(answer.said)
+        return
+    if measure.form == "text":
+        yield Paragraph(str(answer.rows[0][0]))
+        return
+    columns, rows = _cells(measure, answer, opened)
+    if measure.form == "facts":
+        yield Facts(tuple(zip(columns, rows[0], strict=True)))
+        return
+    table = Table(measure.caption, columns, tuple(rows), is_shaded=measure.is_shaded)
+    if measure.chart is not None:
+        yield Charts((Chart(table=table, about=measure.about, style=measure.chart),))
+    else:
+        if measure.about:
+            yield Paragraph(measure.about)
+        yield table
+    if answer.is_cut:
+        yield Paragraph(f"There are more: these are the first {counted(len(answer.rows), 'rows')} of the query.")
+
+
+def _cells(measure: Measure, answer: _Answer, opened: Opened) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
+    """The columns and rows that are shown."""
+    rows = []
+    for row in answer.rows:
+        values = dict(zip(answer.columns, row, strict=True))
+        cells = {name: _cell(measure, name, values, opened) for name in values if _is_shown(measure, name)}
+        if measure.compared is not None:
+            cells |= _compared(*measure.compared, cells)
+        rows.append(cells)
+    names = [*rows[0]]
+    if measure.spread:
+        return _spread(names[: names.index(measure.spread)], measure.spread, rows)
+    shown = [name for name in names if name not in measure.optional or any(row[name] is not None for row in rows)]
+    return tuple(shown), [tuple(row[name] for name in shown) for row in rows]
+
+
+def _spread(
+    key: Sequence[str], column: str, rows: Sequence[Mapping[str, Cell]]
+) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
+    """Rows whose key is the same as one row, the values of the column behind another below each of its values."""
+    spread: dict[str, None] = {}
+    found = []
+    for of_key, group in groupby(rows, key=lambda row: tuple(row[name] for name in key)):
+        values = {}
+        for row in group:
+            cells = iter(row.items())
+            next(name for name, _ in cells if name == column)
+            values[str(row[column])] = next(cells)[1]
+        spread |= dict.fromkeys(values)
+        found.append((of_key, values))
+    return (*key, *spread), [(*of_key, *(values.get(name) for name in spread)) for of_key, values in found]
+
+
+def _is_shown(measure: Measure, column: str) -> bool:
+    return not column.startswith("_") and column != measure.by
+
+
+def _cell(measure: Measure, column: str, values: Mapping[str, Any], opened: Opened) -> Cell:
+    value = values[column]
+    is_share = column.startswith("share") or column in measure.shares
+    cell = Share(value) if is_share and value is not None else _plain(value)
+    target = measure.links.get(column)
+    if target is None or not cell or not isinstance(cell, str | int | float):
+        return cell
+    url = _url(target, column, values, opened)
+    return cell if url is None else Link(cell, url)
+
+
+def _plain(value: Any) -> Cell:
+    """A value as it is shown; long texts are cut."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or isinstance(value, int | float):
+        return value
+    if isinstance(value, Decimal):
+        return int(value) if value == int(value) else float(value)
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _url(target: Target, column: str, values: Mapping[str, Any], opened: Opened) -> str | None:
+    """The address that a value leads to."""
+    if isinstance(target, ToRows):
+        asked = {own: values[name] for own, name in target.where.items()}
+        return None if None in asked.values() else opened.url(f"tables/{target.table}", **asked)
+    if isinstance(target, ToRow):
+        number = opened.tables[target.table].number(values["_file_number"], values["_row"])
+        return opened.url(f"tables/{target.table}/{number}")
+    lead: Callable[[str], str | None] = opened.title_url if target == "title" else opened.entity_url
+    return lead(str(values[column]))
+
+
+def _compared(old: str, new: str, cells: Mapping[str, Cell]) -> dict[str, Cell]:
+    """Two texts, the words marked that the other has not at their place."""
+    pieces = changed_words(*(str(cells[name] or "") for name in (old, new)))
+    return {name: Marked(tuple(own)) for name, own in zip((old, new), pieces, strict=True)}
