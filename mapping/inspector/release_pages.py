@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from starlette.responses import RedirectResponse
 
-from kbsource.release.pages.kind import PAGES_RELEASE
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from mapping.document import Paragraph, Section
 from mapping.inspector.frame import KindViews, Tab
 from mapping.inspector.listing import Listing
