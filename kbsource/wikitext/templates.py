@@ -465,7 +465,7 @@ def _with_arguments(name: str, parts: list[str]) -> Template:
             key, value = _split_name(part)
         if key is None:
             positional.append(value)
-        elif is_number(key := key.strip(BLANKS)):
+        elif (key := key.strip(BLANKS)).isdecimal() and is_number(key):
             numbered[int(key)] = value.strip(BLANKS)
         else:
             named[key] = value.strip(BLANKS)
