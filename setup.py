@@ -13,6 +13,7 @@ COMPILED = tuple(
         "citations",
         "lines",
         "parse",
+        "preparation",
         "reference_texts",
         "references",
         "templates",

@@ -1,4 +1,5 @@
-"""The day that the files of a dump are of, by their names, their folders and the ``dumpstatus.json`` beside them.
+"""The day that the files of a dump are of, by their names, their folders and the ``dumpstatus.json`` beside them, and
+where these tell nothing by their revisions.
 
 Files of two days are not one dump: pages that were moved, merged or deleted between them come twice or not at all.
 Source: https://dumps.wikimedia.org/<wiki>/<date>/ as of 2026: a dump is called by the day on which it was begun.
@@ -6,9 +7,11 @@ Source: https://dumps.wikimedia.org/<wiki>/<date>/ as of 2026: a dump is called 
 
 from __future__ import annotations
 
+import math
 import posixpath
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, timedelta
 from typing import NamedTuple
 
@@ -96,3 +99,47 @@ def check_one_day(paths: Iterable[str]) -> None:
     """
     if said := two_days(paths):
         raise SetupError(f"{said}: that is not one dump. Give the files of one day.")
+
+
+_LEAST_CHANCE = 1e-6
+_LEAST_SHARE = 0.25
+"""Of pages changed later. Parts of one dump differ too: of a wiki of 2,004 pages one third by page id had no change in
+the last two months, while 3 % of the others had."""
+
+
+def check_revision_days(days: Mapping[str, Mapping[str, int]], undated: Collection[str]) -> None:
+    """Checks by the days of their revisions that files are of one dump.
+
+    Args:
+        days: number of pages by the day of their newest revision, for every file.
+        undated: the files that nothing else gives a day for; two other files are known to be of one day.
+
+    All parts of a dump are written at about the same time, and each contains recently changed pages. A file is from an
+    earlier dump if none of its pages changed after some day, although at least a quarter of the other files' did, and
+    the probability is below one in a million that this many pages are all unchanged. A few pages prove nothing.
+
+    Raises:
+        SetupError: a file is of an earlier dump than others.
+    """
+    if len(days) < 2:
+        return
+    newest = {file: max(own) for file, own in days.items() if own}
+    total: Counter[str] = Counter()
+    for own in days.values():
+        total.update(own)
+    latest = max(newest, key=lambda file: newest[file], default="")
+    for file, day in newest.items():
+        first, last = _day(day), _day(newest[latest])
+        if first is None or last is None or last - first <= MOST_DAYS_LATER:
+            continue
+        if file not in undated and latest not in undated:
+            continue
+        n_pages = sum(days[file].values())
+        n_later = sum(count for other, count in total.items() if other > day)
+        share = n_later / (total.total() - n_pages + 1)
+        if share >= _LEAST_SHARE and n_pages * math.log1p(-share) < math.log(_LEAST_CHANCE):
+            raise SetupError(
+                f"{latest} has revisions up to {last}, but {file} has none after {first}, and {share:.0%} of the pages "
+                "in the other files changed later: that is not one dump. Give the files of one day. If they are of one "
+                "day, write it into their names, as in enwiki-20260101-pages-articles1.xml.bz2."
+            )

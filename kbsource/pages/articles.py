@@ -49,17 +49,15 @@ from kbsource.runtime.chunks import Work
 from kbsource.site import Site
 from kbsource.titles import Target, permanent_url
 from kbsource.wikitext.asked import Asked
-from kbsource.wikitext.blocks import RawLink
 from kbsource.wikitext.lua_modules import LuaModules
 from kbsource.wikitext.parse import (
     FAILED_REFERENCES,
     PAGE_FAULTS,
-    ParsedInfobox,
-    ParsedTable,
     ParsedText,
     WikitextParser,
     extract_fallback,
 )
+from kbsource.wikitext.parsed import ParsedInfobox, ParsedTable, RawLink
 from kbsource.wikitext.reference_rows import NotedPage
 from kbsource.wikitext.references import ParsedReferences
 
@@ -129,7 +127,8 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PagePr
         return found.title, target.fragment or found.fragment, found.page_id
 
     anchors: list[Anchor] = []
-    for element, start, end, shown, target, written, is_made in text.anchors:
+    for raw_anchor in text.anchors:
+        target = raw_anchor.target
         _, namespace, wanted, fragment, _ = target
         if wanted and not namespace:  # as look_up does, without the call: nearly all targets are such
             found = resolve(wanted)
@@ -137,18 +136,21 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PagePr
             fragment = fragment or found.fragment
         else:
             found_title, fragment, found_id = look_up(target)
-        anchors.append(Anchor(element, start, end, shown, found_title, fragment, found_id, written, is_made))
+        place = raw_anchor.element, raw_anchor.start, raw_anchor.end, raw_anchor.text
+        anchors.append(Anchor(*place, found_title, fragment, found_id, raw_anchor.written, raw_anchor.is_made))
 
     def links(raw_links: tuple[RawLink, ...]) -> tuple[CellLink, ...]:
         if not raw_links:
             return ()
-        return tuple(CellLink(start, end, *look_up(target)) for start, end, target in raw_links)
+        return tuple([CellLink(link.start, link.end, *look_up(link.target)) for link in raw_links])
 
     def table(parsed_table: ParsedTable) -> Table:
         rows = tuple(
             tuple(
-                Cell(content.text, is_header, colspan, rowspan, links(content.links))
-                for content, is_header, colspan, rowspan in row
+                [
+                    Cell(cell.content.text, cell.is_header, cell.colspan, cell.rowspan, links(cell.content.links))
+                    for cell in row
+                ]
             )
             for row in parsed_table.rows
         )

@@ -89,6 +89,7 @@ class ScanReport:
     n_definitions: int  #: templates and modules among them that are staged
     n_unselected: int  #: left out by the selection, or without a revision before the time that was asked for
     rejected: dict[str, int]  #: pages and places of damage, by reason
+    days: dict[str, int]  #: pages by the day of their revision, ``2019-07-19``
     #: ``n_bytes``, ``damaged_bytes``: stored bytes of the range, and those that cannot be read
     n_bytes: int
     damaged_bytes: int
@@ -159,6 +160,7 @@ class Scan:
         self._rows: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in self.schemas}
         self._counts: Counter[str] = Counter()
         self._rejected: Counter[str] = Counter()
+        self._days: Counter[str] = Counter()
         self._n_sources = 0
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -173,12 +175,14 @@ class Scan:
                     self._counts["n_unselected"] += 1
                 else:
                     self._reject(record)
-            elif record.namespace != 0:
-                self._counts["n_other"] += 1
-                if self._selection.has_definitions and record.namespace in (TEMPLATE, MODULE):
-                    n_defined += self._define(record, redirects)
             else:
-                n_chars += self._add(record, redirects)
+                self._days[record.timestamp[:10]] += 1
+                if record.namespace == 0:
+                    n_chars += self._add(record, redirects)
+                else:
+                    self._counts["n_other"] += 1
+                    if self._selection.has_definitions and record.namespace in (TEMPLATE, MODULE):
+                        n_defined += self._define(record, redirects)
             if n_chars >= CHUNK_CHARS:
                 yield self._batch("articles")
                 n_chars = 0
@@ -248,6 +252,7 @@ class Scan:
             file=self._file,
             **{name: self._counts[name] for name in _COUNTED},
             rejected=dict(sorted(self._rejected.items())),
+            days=dict(sorted(self._days.items())),
             n_bytes=self._n_bytes,
             damaged_bytes=sum(self._damages),
             chunks=tuple(chunks),

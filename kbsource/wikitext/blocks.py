@@ -7,8 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kbsource.records import Element
-from kbsource.titles import Target
 from kbsource.wikitext.markers import (
     BREAK,
     CUT,
@@ -24,6 +25,7 @@ from kbsource.wikitext.markers import (
     mark_numbers,
     without_numbers,
 )
+from kbsource.wikitext.parsed import RawAnchor, RawCell, RawLink, TextCell
 from kbsource.wikitext.walk import Link
 
 # Every alternative begins with the newline before the line, so that the search leaps from line to line.
@@ -44,15 +46,6 @@ _ATTRIBUTES_ALONE = re.compile(
     r"\s*=\s*(?:\"[^\"\n]*\"|[\w#%]+)\s*)+(?=\x02)"
 )
 _SPAN = re.compile(r"\b((?ai:colspan|rowspan))\s*=\s*[\"']?\s*(\d{1,4})")
-
-
-class RawCell(NamedTuple):
-    """A cell whose content is still wikitext."""
-
-    text: str
-    is_header: bool
-    colspan: int = 1
-    rowspan: int = 1
 
 
 @dataclass(slots=True)
@@ -238,8 +231,8 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
         content, attributes = _without_attributes(piece) if "|" in piece else (piece, "")
         if "=" in content and not attributes and CUT in content and (alone := _ATTRIBUTES_ALONE.match(content)):
             content, attributes = content[alone.end() :], alone[0]
-        if row and "]]" in content and "[[" not in content[:3]:  # where the opener of most links is
-            content = _end_open_link(row, content)
+        if row and (end := content.find("]]")) >= 0 and content.find("[[", 0, end) < 0:
+            content = _end_open_link(row, content, end)
         content = content.strip()
         if content and content[0] in _LINE_MARKS:
             content = CUT + content  # not at the start of a line, so no list and no heading
@@ -250,22 +243,19 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
             row.append(RawCell(content, is_header))
 
 
-def _end_open_link(row: list[RawCell], content: str) -> str:
-    """What is left of a cell that holds a closer: where its link was opened in a cell before it, that takes the rest.
+def _end_open_link(row: list[RawCell], content: str, end: int) -> str:
+    """What is left of a cell with a closer that nothing in it opens: the cell that opens the link takes the rest.
 
     Source: MediaWiki's Parser, which reads links after tables, so that a label goes on in the next cell.
     """
-    end = content.find("]]")
-    if content.find("[[", 0, end) >= 0:
-        return content
     for number in range(len(row) - 1, max(len(row) - 1 - _LONGEST_LINK, -1), -1):
         text = row[number].text
         opener = text.rfind("[[")
         if opener >= 0:
             if "|" in text[opener:] and "]]" not in text[opener:]:
                 between = [cell.text for cell in row[number + 1 :]]
-                row[number] = row[number]._replace(text=" ".join((text, *between, content[: end + 2])))
-                row[number + 1 :] = [cell._replace(text="") for cell in row[number + 1 :]]
+                row[number] = replace(row[number], text=" ".join((text, *between, content[: end + 2])))
+                row[number + 1 :] = [replace(cell, text="") for cell in row[number + 1 :]]
                 return content[end + 2 :]
             return content
     return content
@@ -287,36 +277,9 @@ def _continue_cell(table: RawTable, line: str) -> None:
         table.rows.append([])
     row = table.rows[-1]
     if row:
-        row[-1] = row[-1]._replace(text=f"{row[-1].text}\n{line}")
+        row[-1] = replace(row[-1], text=f"{row[-1].text}\n{line}")
     else:
         row.append(RawCell(line, False))
-
-
-class RawAnchor(NamedTuple):
-    """A link in an element whose target is not yet looked up; ``is_made``: a template made it."""
-
-    element: int
-    start: int
-    end: int
-    text: str
-    target: Target
-    written: str
-    is_made: bool
-
-
-class RawLink(NamedTuple):
-    """A link in a cell or infobox value whose target is not yet looked up."""
-
-    start: int
-    end: int
-    target: Target
-
-
-class TextCell(NamedTuple):
-    """A cell or an infobox value as text with its links."""
-
-    text: str
-    links: tuple[RawLink, ...]
 
 
 class Blocks(NamedTuple):
@@ -478,27 +441,32 @@ def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
     next_start = links[0][0] if links else beyond
     for piece in text[offset:].split(FRAGMENT):
         end = offset + len(piece)
+        own = NO_LINKS
         if next_start < end:
             last = first + 1
             while last < n_links and links[last][0] < end:
                 last += 1
-            add(_cell(piece, offset, links[first:last]))
+            own = links[first:last]
             first = last
             next_start = links[first][0] if first < n_links else beyond
-        elif not piece.isprintable() and _has_structure(piece):  # controls are not; most cells have nothing of the kind
-            add(_cell(piece, offset, NO_LINKS))
+        if not piece.isprintable():
+            add(_cell(piece, offset, own))
+        elif own:  # printable: one line without marks, as most cells are
+            add(_line_cell(piece, offset, own))
         else:
-            add(TextCell(piece.strip(), ()))
+            add(TextCell(piece.strip()))
         offset = end + _FRAGMENT_LENGTH
     return cells
 
 
-def _has_structure(text: str) -> bool:
-    """Whether a cell has lines of its own."""
-    return "\n" in text or BREAK in text or LIST in text or PRE in text or HEADING in text or PLACE in text
+_LOOSE_LINE = re.compile(r"\n(?:\s|(?<=\s\n))")  # a line that has white space around it, or is blank
 
 
-_LOOSE_LINE = re.compile(r"\s\n|\n\s")  # a line that has white space around it, or is blank
+def _line_cell(text: str, offset: int, links: list[Link]) -> TextCell:
+    """The text of a cell that has no list marks, and no white space around its lines but before and behind all."""
+    stripped = text.strip()
+    shift = offset if len(stripped) == len(text) else offset + len(text) - len(text.lstrip())
+    return TextCell(stripped, tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
 
 
 def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
@@ -506,20 +474,18 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
 
     A line break begins a line, but within a link.
     """
-    is_plain = text.isprintable()
-    if not is_plain and BREAK in text:
+    if BREAK in text:
         for link in links:
             start, end = link[0] - offset, link[1] - offset
             if text.find(BREAK, start, end) >= 0:
                 text = text[:start] + text[start:end].replace(BREAK, " ") + text[end:]
         text = text.replace(BREAK, "\n")
-    has_marks = not is_plain and (LIST in text or PRE in text or HEADING in text or PLACE in text)
-    if not links and not has_marks:
-        return TextCell("\n".join(filter(None, map(str.strip, text.split("\n")))), ())
-    stripped = text.strip()
-    if is_plain or (not has_marks and ("\n" not in stripped or not _LOOSE_LINE.search(stripped))):
-        shift = offset + len(text) - len(text.lstrip())
-        return TextCell(stripped, tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
+    has_marks = LIST in text or PRE in text or HEADING in text or PLACE in text
+    if not has_marks:
+        if not links:
+            return TextCell("\n".join(filter(None, map(str.strip, text.split("\n")))) if "\n" in text else text.strip())
+        if not _LOOSE_LINE.search(text.strip()):
+            return _line_cell(text, offset, links)
     lines: list[str] = []
     found: list[RawLink] = []
     length = 0

@@ -328,6 +328,7 @@ def strip_quotes(text: str) -> str:
     out: list[str] = []
     position = 0
     found = text.find("''")
+    quoted = _QUOTES_IN_LINK.search(text, text.rfind("\n", 0, found) + 1)  # the next link that holds quotes
     while found >= 0:
         start = text.rfind("\n", position, found) + 1 or position
         end = text.find("\n", found)
@@ -335,8 +336,9 @@ def strip_quotes(text: str) -> str:
             end = len(text)
         out.append(text[position:start])
         line = text[start:end]
-        if "[[" in line and _QUOTES_IN_LINK.search(line):
+        if quoted is not None and quoted.start() < end:
             line = _strip_links(line)
+            quoted = _QUOTES_IN_LINK.search(text, end)
         out.append(_strip_line(line))
         position = end
         found = text.find("''", end)

@@ -10,12 +10,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import islice
 from operator import itemgetter
-from typing import NamedTuple
 
 from mwparserfromhell.parser import ParserError
 
@@ -23,462 +20,36 @@ from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
 from kbsource.titles import TargetParser
 from kbsource.wikitext.asked import Asked
-from kbsource.wikitext.blocks import LINK_OF_LINES, RawAnchor, RawTable, TextCell, build_blocks, build_cells, cut_tables
-from kbsource.wikitext.braces import expand_braces
+from kbsource.wikitext.blocks import build_blocks, build_cells
 from kbsource.wikitext.brackets import CutText, lift_numbers, match_brackets, without_stray_blocks, without_stray_marks
-from kbsource.wikitext.expander import Definitions, Expander, Invoke, PageExpander
-from kbsource.wikitext.functions import inline
-from kbsource.wikitext.functions.arguments import PageFacts, Template
-from kbsource.wikitext.functions.conditions import ERROR
-from kbsource.wikitext.lines import (
-    VARIANT_LANGS,
-    choose_variants,
-    end_paragraphs,
-    mark_lines,
-    remove_switches,
-    strip_quotes,
-    tidy,
-)
+from kbsource.wikitext.expander import Definitions, Expander, Invoke
+from kbsource.wikitext.functions.arguments import PageFacts
+from kbsource.wikitext.lines import mark_lines, strip_quotes, tidy
 from kbsource.wikitext.markers import (
-    ANY_PLACE,
     BLOCK,
-    BREAK,
-    CUT,
-    CUTS,
     EQUALS,
     FRAGMENT,
     LINE,
     NUMBER,
-    NUMBERED,
-    PIPE,
     PLACE,
     PRE,
     SAID,
     TEMPLATE_LINK,
     as_read,
-    cut_out,
-    has_numbers,
-    mark_separators,
     single_spaces,
     unliteral,
-    unmark_separators,
-    without_marks,
-    without_numbers,
 )
+from kbsource.wikitext.parsed import ParsedInfobox, ParsedTable, RawAnchor, TextCell
+from kbsource.wikitext.preparation import PagePreparation, drop_addresses
 from kbsource.wikitext.reference_texts import NoteKinds, ReferenceReader
-from kbsource.wikitext.references import ParsedReferences, Place, References
-from kbsource.wikitext.tags import decode_references, replace_tags, strip_extensions
-from kbsource.wikitext.templates import (
-    WORDS_ALONE,
-    LostText,
-    find_rule,
-    fixed_outcomes,
-    is_in_sentence,
-    lost_text,
-    mark_links,
-    normalise_template_name,
-    render,
-    split_at_pipes,
-    split_template,
-    unmarked,
-    visible_chars,
-)
+from kbsource.wikitext.references import ParsedReferences, References
+from kbsource.wikitext.tags import decode_references
+from kbsource.wikitext.templates import LostText, find_rule
 from kbsource.wikitext.walk import Walker
 
-_NOTHING = f"{CUTS}{LINE} \n"
-_CUT_BLOCKS = CUTS + BLOCK
-_BLANK_NAME = f"{CUTS}{PIPE}: _\n"  # what no template's name is made of
-_PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
-_PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
-_PLACE_SHOWN = re.compile(f"({ANY_PLACE.pattern})\n?")
-_CUTS_IN_A_ROW = re.compile(f"{CUT}{CUT}+")
-_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # what _settle looks for
-# A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
-_LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
-_MONEY_IN_BRACKETS = re.compile(rf"\([^()\n{NUMBER}]{{0,200}}{NUMBER}[^()\n]{{0,200}}\)")
-_MONEY_WITHOUT_NUMBER = re.compile(rf"[^(,;{NUMBER}]*{NUMBER}(?=[ ,;.)])(?! ?[0-9])[^,;)]*")
-_SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
-# An external link as far as its address goes, where no blank ends that: with the bracket where it has no label.
-_ADDRESS = re.compile(
-    r"\[https?://(?:\[[0-9A-Fa-f:.]+\])?+[^\s\[\]\"<>']*+(?:'[^\s\[\]\"<>']++)*+(?:\]|(?=[\[\"<]|''|[^\S \n]))"
-)
-# An external link whose label holds block elements: its address shows nothing, and it may end on another line.
-_BLOCK_TAG = "(?ai:table|div|p|center|blockquote|ul|ol|dl|hr|h[1-6])\\b"
-_REST_OF_BLOCKS = (
-    rf"//[^\s\[\]<>\"|\x00-\x1f]++((?:[^\[\]\n<{BLOCK}]|<(?!{_BLOCK_TAG}))*+[<{BLOCK}]"
-    r"(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\])*+)\]"
-)
-_LABEL_OF_BLOCKS = re.compile(rf"\[https?:{_REST_OF_BLOCKS}")
-_RELATIVE_LABEL_OF_BLOCKS = re.compile(rf"\[{_REST_OF_BLOCKS}")
-# A reference to a blank, which does not end an address.
-_BLANK_IN_ADDRESS = re.compile(r"(\[https?://[^\s\[\]<>\"&]*+)&(?:nbsp|#(?:x20|32|160|x[aA]0));")
-_FRACTION = re.compile("[0-9]+[⁄/][0-9]+")
-_FRACTION_AFTER_NUMBER = re.compile(rf"(?<=[0-9]){CUT}{CUT}(?=[0-9]+[⁄/][0-9])")
-_LONGEST_LABEL = 500
-_OPENED_ARGUMENT = re.compile(r"\A[^|\n\[\]]*\|[^\n\[\]]*=[ \t]*(?=\n)")
 # What a line of text with links, quotes and character references has not, nor begins with.
 _STRUCTURE = re.compile(r"\|[-+]|[{}<\n\x00\x01\x03-\x07\x0b-\x0d\x1c-\x1f]|__|~~~")
 _LINE_STARTS = frozenset("=*#:;- ")
-_HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
-
-
-class ParsedCell(NamedTuple):
-    """A table cell before its links are looked up."""
-
-    content: TextCell
-    is_header: bool
-    colspan: int
-    rowspan: int
-
-
-class ParsedTable(NamedTuple):
-    """A table before its links are looked up; fields as in records.Table."""
-
-    element: int
-    caption: str | None
-    rows: tuple[tuple[ParsedCell, ...], ...]
-
-
-class ParsedInfobox(NamedTuple):
-    """An infobox before its links are looked up; ``fields`` are (name, value) in order."""
-
-    element: int
-    name: str
-    fields: tuple[tuple[str, TextCell], ...]
-
-
-class PagePreparation:
-    """The state of one page while it is prepared for the tokenizer; counts as in ``ParsedText``."""
-
-    def __init__(
-        self,
-        page: PageFacts,
-        expander: Expander | None,
-        references: References | None = None,
-    ) -> None:
-        self._page = page
-        self.title = page.title
-        self._fixed_outcome = fixed_outcomes(page.lang)
-        self._find_rule = find_rule(page.lang)
-        self._references = references
-        self._expander = expander
-        self._facts = page.site.language_facts
-        self._expansion = PageExpander(expander, page) if expander is not None else None
-        self.losses: Counter[str] = Counter()
-        self.templates: Counter[tuple[str, str]] = Counter()
-        self.lost: dict[tuple[str, str], LostText] = {}
-        self.shown: Counter[tuple[str, str]] = Counter()
-        self._switches: set[str] = set()
-        self._infoboxes: list[tuple[str, list[tuple[str, str]]]] = []
-        self._tables: list[RawTable] = []
-        self._has_blocks = self._has_fractions = False
-
-    def prepare(self, wikitext: str) -> str:
-        """The body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
-        references = self._references
-        text = strip_extensions(wikitext, self.losses, references)
-        if self._facts.code in VARIANT_LANGS:
-            text = choose_variants(text)
-        text = _LISTED_WORK.sub(rf"\1{CUT}", "\n" + text)[1:]
-        on_template = self._on_template if references is None else self._on_noted
-        text = expand_braces(text, on_template=on_template, on_parameter=self._on_parameter, on_broken=self._on_broken)
-        if references is not None:
-            references.set_order(text)
-        if SAID in text:
-            text = _SAID.sub(self._said, text)
-        text = self._settle(text)
-        return text.replace(BREAK, " ") if BREAK in text else text
-
-    def _said(self, use: re.Match[str]) -> str:
-        """The words that an unknown template wraps inside of a sentence, nothing elsewhere."""
-        inner, numbers = without_numbers(use[1]), "".join(NUMBERED.findall(use[1]))  # in its name
-        head, _, words = inner.partition("|")
-        name = normalise_template_name(head, self._facts.code)
-        if not is_in_sentence(use):
-            return self._leave_out(inner, name, "unknown") + numbers
-        self.templates[name, "unknown"] += 1
-        return words.strip() + numbers
-
-    def _settle(self, text: str) -> str:
-        if NUMBER in text:  # in brackets, a currency sign without its number goes with the words around it
-            text = _MONEY_IN_BRACKETS.sub(lambda found: _MONEY_WITHOUT_NUMBER.sub(cut_out, found[0]), text)
-            text = text.replace(NUMBER, CUT)
-        if LINE in text:
-            text = text.replace(f"\n{LINE}", "\n").removeprefix(LINE).replace(LINE, "\n")
-        text = unmark_separators(text)
-        if PLACE in text:
-            text = _PLACE_TO_SETTLE.sub(_own_line, text)
-        if "[http" in text:
-            text = _ADDRESS.sub(partial(_address, losses=self.losses), text)
-            text = _LABEL_OF_BLOCKS.sub(rf"{CUT}\1{CUT}", text)
-            if "&" in text:
-                text = _BLANK_IN_ADDRESS.sub(r"\1%20", text)
-        if "[//" in text:
-            text = _RELATIVE_LABEL_OF_BLOCKS.sub(rf"{CUT}\1{CUT}", text)
-        if self._has_fractions:
-            text = _FRACTION_AFTER_NUMBER.sub("+", text)
-        if ERROR in text:
-            text = text.replace(ERROR, CUT)
-        text = decode_references(replace_tags(text, self.losses))
-        text = remove_switches(text, self.losses, self._switches, self._facts.switch_pattern())
-        if BLOCK not in text:
-            return cut_tables(text, self._tables, self.losses)
-        self._has_blocks = True
-        return end_paragraphs(cut_tables(text, self._tables, self.losses))
-
-    def _on_noted(self, inner: str, depth: int) -> str:
-        """What ``_on_template`` gives, with the numbers of references in the use, and with its own where it makes some.
-
-        Where the use shows something else than a cut, numbers stay if they pass through what works it out, and else
-        stand behind it, but for places where they would part what belongs together.
-        """
-        assert self._references is not None
-        kind = self._references.kind_of(inner.partition("|")[0])
-        is_numbered = has_numbers(inner)
-        n_boxes = len(self._infoboxes)
-        shown = self._on_template(without_numbers(inner) if is_numbered else inner, depth)
-        if len(self._infoboxes) > n_boxes:
-            self._references.add_box(f"I{n_boxes}", inner)
-            return shown
-        if kind is None and not is_numbered:
-            return shown
-        numbers = inner
-        if kind is not None and (template := split_template(inner, self._facts.code)) is not None:
-            is_shown = bool(shown.strip(_CUT_BLOCKS))
-            numbers = self._references.template(kind, unmarked(template), inner, is_shown=is_shown)
-        elif not shown.strip(_CUT_BLOCKS):
-            self._references.hide(inner)
-        elif CUT in shown and without_numbers(numbered := self._worked_out_again(inner, depth)) == shown:
-            return numbered
-        if not has_numbers(numbers):
-            return shown
-        if shown[:1] == CUT and not shown.strip(CUT + BLOCK):
-            return cut_out(numbers) + _CUTS_IN_A_ROW.sub(CUT, shown)[1:]
-        return shown + "".join(NUMBERED.findall(numbers)) if shown[-1:].isalnum() else shown
-
-    def _worked_out_again(self, inner: str, depth: int) -> str:
-        """What ``_on_template`` gives; nothing is counted, and no other use has less left that it may cost."""
-        again = PagePreparation(self._page, self._expander)
-        again._infoboxes = self._infoboxes[:]
-        return again._on_template(inner, depth)
-
-    def _on_template(self, inner: str, depth: int) -> str:
-        is_listed = inner[:1] == CUT  # see _LISTED_WORK
-        fixed = None if is_listed else self._fixed_outcome(inner.partition("|")[0])
-        if fixed is not None:
-            name, outcome, ends_paragraph = fixed
-            if outcome == "unknown":
-                if self._expansion is not None and (text := self._expand(inner, name, depth)) is not None:
-                    return text
-                if not depth and WORDS_ALONE.fullmatch(inner):
-                    return f"{SAID}{inner}{SAID}"
-            left = self._leave_out(inner, name, outcome)
-            return left + BLOCK if ends_paragraph and not depth else left
-        template = split_template(inner, self._facts.code)
-        if template is None:
-            self.losses["broken_markup"] += 1
-            text = inner if inner.partition("|")[0].strip(_BLANK_NAME) else CUT
-            return mark_separators(text) if depth else text
-        if PIPE in inner or EQUALS in inner:
-            template = unmarked(template)
-        if is_listed and (work := inline.whole(template)):
-            self.templates[template.name, "rendered"] += 1
-            return mark_separators(work) if depth else work
-        if self._expansion is not None and self._find_rule(template.name).yields:
-            expanded = self._expand(inner, template.name, depth, has_rule=True)
-            if expanded is not None:
-                return expanded
-        rendering = render(template, self._page)
-        if rendering.outcome == "infobox":
-            if _has_heading(inner):
-                return self._leave_out(inner, template.name, "infobox")
-            self.templates[template.name, "rendered"] += 1
-            text = mark_separators(rendering.wikitext) if depth else rendering.wikitext
-            return self._add_infobox(template) + text
-        if rendering.outcome != "rendered":
-            if rendering.outcome == "unknown" and self._expansion is not None:
-                expanded = self._expand(inner, template.name, depth)
-                if expanded is not None:
-                    return expanded
-            return self._leave_out(inner, template.name, rendering.outcome)
-        self.templates[template.name, "rendered"] += 1
-        text = rendering.wikitext
-        if PLACE in text:
-            text = _with_places(text, inner)
-        if not text and not rendering.is_block:
-            return CUT
-        if "[[" in text and text.count("[[") > inner.count("[["):
-            text = mark_links(text, inner)
-        if "'" in text and template.name[0] != "#":
-            text = _apart(text)
-        elif text[-1:].isdigit() and _FRACTION.fullmatch(text):
-            self._has_fractions = True
-            text = f"{CUT}{CUT}{text}"  # apart from a number before it, to which it is added
-        if not depth:
-            self.shown[template.name, "rendered"] += visible_chars(_without_places(text))
-        if rendering.is_block:  # an empty one keeps the list behind it at the beginning of a line
-            text = f"\n\n{text}\n\n" if text else f"{CUT}\n\n"
-        return mark_separators(text) if depth else text
-
-    def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
-        """What a template shows by its definition; None where there is none, nothing comes of it, or it hits a
-        limit and there is a rule."""
-        if self._expansion is None or _has_heading(inner):
-            return None
-        outcome, text, is_infobox, n_modules, n_refs = self._expansion.expand(inner, name)
-        if has_rule and (outcome in ("unknown", "bound") or not (is_infobox or text.strip(_NOTHING))):
-            return None
-        self.losses["module"] += n_modules
-        if self._references is not None:
-            self._references.count("in_definition", n_refs)
-        if outcome == "unknown":
-            return None
-        if outcome == "bound":
-            return self._leave_out(inner, name, outcome)
-        self.templates[name, outcome] += 1
-        if not depth and (is_infobox or text.strip(_NOTHING)):
-            self.shown[name, outcome] += visible_chars(_without_places(text))
-        if PLACE in inner:
-            text = _with_places(text, inner)
-            shown = set(_PLACE_LINE.findall(text))
-            text += "".join(f"\n{place}\n" for place in _PLACE_LINE.findall(inner) if place not in shown)
-        box = ""
-        if is_infobox and (template := split_template(inner, self._facts.code)) is not None:
-            box = self._add_infobox(unmarked(template))
-        return box + (mark_separators(text) if depth else text) or CUT
-
-    def _add_infobox(self, template: Template) -> str:
-        unnamed = [(str(number), value) for number, value in enumerate(template.positional, 1) if value.strip(_NOTHING)]
-        fields = unnamed + [(without_marks(name).strip(), value) for name, value in template.named.items() if value]
-        self._infoboxes.append((template.name, fields))
-        return f"\n{PLACE}I{len(self._infoboxes) - 1}\n"
-
-    def _leave_out(self, inner: str, name: str, outcome: str) -> str:
-        """Counts a template that shows nothing. Infoboxes and tables inside it keep their place.
-
-        One that holds a section heading was never closed, and its closer is another's: its text stays.
-        """
-        if _has_heading(inner):
-            self.losses["broken_markup"] += 1
-            return _OPENED_ARGUMENT.sub("", inner)
-        self.templates[name, outcome] += 1
-        if "|" in inner:
-            lost = lost_text(_without_places(inner), self.lost.get((name, outcome)))
-            if lost is not None:
-                self.lost[name, outcome] = lost
-        if PLACE in inner:
-            return "".join(f"\n{place}\n" for place in _PLACE_LINE.findall(inner)) or CUT
-        return CUT
-
-    def _on_parameter(self, inner: str) -> str:
-        self.losses["parameter"] += 1
-        return next(islice(split_at_pipes(inner), 1, None), "")
-
-    def _on_broken(self) -> None:
-        self.losses["broken_markup"] += 1
-
-    def fragments(self) -> list[str]:
-        """The wikitext of all cells and values in the order that ``assemble`` takes them back."""
-        # Values may hold tables of their own, which come after the body's: settle them first.
-        values = [
-            self._settle(value) if _UNSETTLED.search(value) or self._has_fractions else value
-            for _, fields in self._infoboxes
-            for _, value in fields
-        ]
-        cells: list[str] = []
-        for table in self._tables:
-            if table.caption is not None:
-                cells.append(table.caption)
-            cells.extend(cell.text for row in table.rows for cell in row)
-        if self._has_blocks:
-            cells = [end_paragraphs(cell) if BLOCK in cell else cell for cell in cells]
-        return cells + values
-
-    def assemble(
-        self, cells: list[TextCell], places: dict[str, int], hidden_places: set[str]
-    ) -> tuple[tuple[ParsedTable, ...], tuple[ParsedInfobox, ...]]:
-        """The tables and infoboxes with the texts of their fragments, each with its place in the body.
-
-        Those at ``hidden_places`` are left out, with the tables in them, which follow them and have no place.
-        """
-        taken = iter(cells)
-        tables: list[ParsedTable] = []
-        place = 0
-        is_hidden = False
-        for number, table in enumerate(self._tables):
-            place = places.get(f"T{number}", place)
-            is_hidden = f"T{number}" in hidden_places or (is_hidden and f"T{number}" not in places)
-            caption = None if table.caption is None else next(taken).text or None
-            rows = [
-                tuple([ParsedCell(next(taken), cell.is_header, cell.colspan, cell.rowspan) for cell in row])
-                for row in table.rows
-            ]
-            kept = tuple([row for row in rows if row])
-            if (kept or caption) and not is_hidden:
-                self._put(f"T{number}", table.numbers, Place(table=len(tables)), place)
-                tables.append(ParsedTable(place, caption, kept))
-        infoboxes: list[ParsedInfobox] = []
-        for number, (name, fields) in enumerate(self._infoboxes):
-            values = tuple((field, next(taken)) for field, _ in fields)
-            place = places.get(f"I{number}", 0)
-            self._put(f"I{number}", (), Place(infobox=number), place)
-            infoboxes.append(ParsedInfobox(place, name, tuple(value for value in values if value[1].text)))
-        return tuple(tables), tuple(infoboxes)
-
-    def _put(self, name: str, notes: Sequence[int], place: Place, element: int) -> None:
-        if self._references is not None:
-            own = self._references.boxes.get(name, [])
-            self._references.places.update(dict.fromkeys([*notes, *own], place))
-            self._references.above[place] = element
-
-    def is_disambiguation(self) -> bool:
-        """Whether a behaviour switch or a template of the language's family marks the page."""
-        if self._switches & self._facts.disambiguation_words:
-            return True
-        names = self._facts.disambiguation_templates
-        return any(name in names for name, _ in self.templates)
-
-
-def _has_heading(inner: str) -> bool:
-    """Whether a use holds a section heading that stands in no file's caption."""
-    if "\n==" not in inner or not _HEADING_IN_TEMPLATE.search(inner):
-        return False
-    return "[[" not in inner or _HEADING_IN_TEMPLATE.search(LINK_OF_LINES.sub("", inner)) is not None
-
-
-def _with_places(shown: str, inner: str) -> str:
-    """What a template shows of a use, with the places of infoboxes in it at the ends of lines; what a function made of
-    a place goes."""
-    places = {*_PLACE_LINE.findall(inner)}
-    return _PLACE_SHOWN.sub(lambda place: f"{place[1]}\n" if place[1] in places else "", shown)
-
-
-def _without_places(text: str) -> str:
-    return ANY_PLACE.sub("", text) if PLACE in text else text
-
-
-def _apart(text: str) -> str:
-    """What a rule shows so that apostrophes at its ends join none beside it: a template's are inside of a tag."""
-    before = CUT if text[0] == "'" else ""
-    return f"{before}{text}{CUT}" if text[-1] == "'" else before + text
-
-
-def _address(found: re.Match[str], losses: Counter[str]) -> str:
-    """A link without a label goes; a blank parts an address from the label behind it. In a link's label it is text."""
-    if found[0][-1] != "]":
-        return f"{found[0]} "
-    before = found.string[max(found.start() - _LONGEST_LABEL, 0) : found.start()].rpartition("\n")[2]
-    if "|" in (label := before.rpartition("[[")[2]) and "[[" in before and "]]" not in label:
-        return found[0]
-    losses["external_link_unlabelled"] += 1
-    return cut_out(found)
-
-
-def _own_line(place: re.Match[str]) -> str:
-    """A place on a line of its own; the blanks behind it go, or the next line would be preformatted."""
-    is_begun = place.start() > 0 and place.string[place.start() - 1] != "\n"
-    return f"\n{place[1]}\n" if is_begun else f"{place[1]}\n"
-
 
 # The newlines around a template's argument are stripped off, so a mark may end up within a line.
 _STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the mark, which is found faster than any character
@@ -600,8 +171,7 @@ class WikitextParser:
         if _STRUCTURE.search(wikitext):
             return self.plain_structure(wikitext)
         losses: Counter[str] = Counter()
-        text = _ADDRESS.sub(partial(_address, losses=losses), wikitext) if "[http" in wikitext else wikitext
-        text = decode_references(text)
+        text = decode_references(drop_addresses(wikitext, losses) if "[http" in wikitext else wikitext)
         if text[:1] in _LINE_STARTS:
             return self.plain_structure(wikitext)
         text = tidy(strip_quotes(text), has_prefixes=self._prefix is not None)

@@ -185,7 +185,8 @@ def decode_references(text: str) -> str:
     """
     if "&" not in text:
         return text
-    return _REFERENCE.sub(_decoded, text).replace("&", _AMPERSAND)
+    text = text.replace("&nbsp;", " ")  # half of all references
+    return _REFERENCE.sub(_decoded, text).replace("&", _AMPERSAND) if "&" in text else text
 
 
 # An address as far as it goes, and what references of it stand for that no address holds.
@@ -198,7 +199,7 @@ _LONGEST_ADDRESS = 2000
 def _decoded(match: re.Match[str]) -> str:
     """What a reference stands for; in an address a bracket or pipe is escaped."""
     decoded = _decode(match[0])
-    if decoded in _NOT_IN_ADDRESS or (decoded == " " and match[0].lower() in _NEWLINES):
+    if decoded in _NOT_IN_ADDRESS or (decoded == " " and match[0][1] == "#" and match[0].lower() in _NEWLINES):
         start = match.start()
         if _OPEN_FREE_ADDRESS.search(match.string, max(start - _LONGEST_ADDRESS, 0), start):
             return "%0A" if decoded == " " else f"%{ord(unliteral(decoded)):02X}"

@@ -216,8 +216,10 @@ _EXAMPLE_CHARS = 80
 _LARGEST_GAP = 100  # numbered arguments further than this behind the last one stay named
 
 
-WORDS_ALONE = re.compile(r"[^|]*\|(?!\s*(?:[A-Z]+|.)\s*\Z)(?:[^\W\d_]|[ ,'\u2019\u0300-\u036f-])+")
-"""The inside of a template whose only argument is plain words, and no code or sign."""
+WORDS_ALONE = re.compile(
+    r"[^|]*\|(?!\s*(?:[A-Z]+|.)\s*\Z)(?:(?:[^\W\d_]|[ ,'\u2019\u0300-\u036f-])+|\s*[+\u2212-]?\d(?:[\d.,]*\d)\s*)"
+)
+"""The inside of a template whose only argument is plain words or a number, and no code, sign or single digit."""
 _NO_SENTENCE = frozenset("\n|*#={}<>")
 
 
@@ -465,7 +467,7 @@ def _with_arguments(name: str, parts: list[str]) -> Template:
             key, value = _split_name(part)
         if key is None:
             positional.append(value)
-        elif is_number(key := key.strip(BLANKS)):
+        elif (key := key.strip(BLANKS)).isdecimal() and is_number(key):
             numbered[int(key)] = value.strip(BLANKS)
         else:
             named[key] = value.strip(BLANKS)

@@ -156,12 +156,13 @@ class Walker:
                     plain = unliteral(written)
                 target = parse(plain)
                 kind = target[0]
-                if kind in _HIDDEN and (not source or _PLAIN_INSIDE.fullmatch(source)):
-                    after_link = False
-                    self._hide(target, source or label, is_made=is_made)
-                    continue
-                if kind == "invalid" and "//" in written:  # an external link in two brackets
-                    source = source or _source(written, label)
+                if kind != "page":
+                    if kind in _HIDDEN and (not source or _PLAIN_INSIDE.fullmatch(source)):
+                        after_link = False
+                        self._hide(target, source or label, is_made=is_made)
+                        continue
+                    if kind == "invalid" and "//" in written:  # an external link in two brackets
+                        source = source or _source(written, label)
             if source or not is_direct:
                 self._length, self._ends_in_space = length, ends_in_space
                 if is_direct and (external := _PLAIN_EXTERNAL.fullmatch(source)):

@@ -17,7 +17,7 @@ import apache_beam as beam
 from apache_beam.pvalue import AsSingleton
 
 from kbsource.dump.check import CheckReport, DumpFinding, check_dump
-from kbsource.dump.dates import check_one_day
+from kbsource.dump.dates import check_one_day, check_revision_days, day_of
 from kbsource.dump.digests import HashedFile, hash_file, write_hashes
 from kbsource.dump.ranges import DumpRange, expand_inputs, from_root, plan_ranges, range_size, size_of
 from kbsource.dump.rejects import check_fallbacks, check_rejects
@@ -269,7 +269,9 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
         inputs.ranges, Scanning(inputs.site, options.as_of, selection, staging, hashes, beats)
     )
     rejects = {"options": options, "n_ranges": len(inputs.ranges), "staging": staging}
-    checked = dump.counts | "checked" >> CollectSorted() | "ceiling" >> do(_check_scan, **rejects)
+    paths = {part.path for part in inputs.ranges}
+    undated = {base_name(path) for path in paths if day_of(path) is None} if options.as_of is None else set()
+    checked = dump.counts | "checked" >> CollectSorted() | "ceiling" >> do(_check_scan, undated=undated, **rejects)
     index = dump.titles | "index" >> BuildTitleIndex(
         join(staging, INDEX), items=items, max_duplicates=options.max_rejects, after=checked
     )
@@ -312,9 +314,15 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
     )
 
 
-def _check_scan(_: object, *, options: BuildOptions, n_ranges: int, staging: str) -> Iterator[None]:
-    """Ends the job where too much of the dump cannot be used, before anything is parsed."""
-    _check_rejects(options, _scans(staging, n_ranges), (), staging=staging)
+def _check_scan(_: object, *, options: BuildOptions, undated: set[str], n_ranges: int, staging: str) -> Iterator[None]:
+    """Ends the job where too much of the dump cannot be used or is of another day, before anything is parsed."""
+    scans = _scans(staging, n_ranges)
+    _check_rejects(options, scans, (), staging=staging)
+    if undated:
+        days: dict[str, Counter[str]] = {}
+        for report in scans:
+            days.setdefault(report.file, Counter()).update(report.days)
+        check_revision_days(days, undated)
     yield None
 
 

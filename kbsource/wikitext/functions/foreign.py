@@ -209,12 +209,12 @@ def nihongo(template: Template, page: PageFacts, *, order: str = "english") -> s
 
     ``order`` is ``english`` for ``{{nihongo}}``, ``romaji`` for ``{{nihongo3}}``, ``kanji`` for ``{{nihongo2}}``.
     """
-    values = template.padded(5)
-    english, kanji, romaji, extra, extra2 = values[:5]
-    extra = template.named.get("extra", "") or extra
-    extra2 = template.named.get("extra2", "") or extra2
     if order == "kanji":
-        return english
+        return template.argument(1, "kanji")
+    english, kanji = template.argument(1, "english"), template.argument(2, "kanji", "kana")
+    romaji = template.argument(3, "romaji", "rōmaji", "hepburn")
+    extra = template.named.get("extra", "") or template.argument(4)
+    extra2 = template.named.get("extra2", "") or template.argument(5)
     romaji_text = f"''{romaji}''" if romaji and "''" not in romaji else romaji
     if order == "romaji":
         head, inside = romaji_text or english, [kanji, english if romaji else "", extra]

@@ -387,6 +387,10 @@ def taxa(template: Template, page: PageFacts) -> str:
 
 _MOST_AUTHORS = 3
 _PERSONS = (("last", "first"), ("author", ""), ("surname", "given"), ("editor-last", "editor-first"), ("editor", ""))
+_PERSON_KEYS = tuple(
+    tuple((f"{last}{number}", f"{first}{number}" if first else "") for number in ("", *map(str, range(1, 10))))
+    for last, first in _PERSONS
+)
 _WORKS = ("journal", "work", "website", "newspaper", "magazine", "encyclopedia", "series")
 
 
@@ -426,11 +430,11 @@ def supreme_court(template: Template, page: PageFacts) -> str | None:
 def whole(template: Template) -> str:
     """A work as a bibliography does: ``Smith, John (2001). Title. Publisher.``; empty where nothing is named."""
     persons: list[str] = []
-    for last, first in _PERSONS:
-        for number in ("", *map(str, range(1, 10))):
-            name = template.argument(0, f"{last}{number}")
-            given = template.argument(0, f"{first}{number}") if first else ""
-            if name:
+    arguments = template.named
+    for keys in _PERSON_KEYS:
+        for last, first in keys:
+            if name := arguments.get(last):
+                given = first and arguments.get(first)
                 persons.append(f"{name}, {given}" if given else name)
         if persons:
             break

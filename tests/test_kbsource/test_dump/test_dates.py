@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kbsource.dump.check import check_dump
-from kbsource.dump.dates import check_one_day, day_of
+from kbsource.dump.dates import check_one_day, check_revision_days, day_of
 from kbsource.errors import SetupError
 
 _HEAD = '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="ltg">'
@@ -69,3 +69,30 @@ def test_a_revision_of_a_later_time_is_told(tmp_path: Path) -> None:
     later = _write(tmp_path / "ltgwiki-20260901-pages-articles.xml", "2026-10-03")
     (found,) = (one for one in check_dump([later], deep=True).findings if one.code == "mixed_dates")
     assert "of 2026-09-01 (by its name), but its newest revision is of 2026-10-03" in found.message
+
+
+_OLD = {"2019-05-01": 40, "2019-07-19": 3}
+_NEW = {"2019-01-01": 30, "2024-03-04": 10, "2024-07-01": 3}
+
+
+def test_parts_whose_revisions_end_far_apart_are_refused_with_both_days() -> None:
+    files = {"a.xml": _OLD, "b.xml": _NEW}
+    message = r"b.xml has revisions up to 2024-07-01, but a.xml has none after 2019-07-19, and 30% .* not one dump"
+    for undated in (["a.xml", "b.xml"], ["a.xml"], ["b.xml"]):
+        with pytest.raises(SetupError, match=message):
+            check_revision_days(files, undated)
+
+
+@pytest.mark.parametrize(
+    ("files", "undated"),
+    [
+        ({"a.xml": _OLD}, ["a.xml"]),
+        ({"a.xml": _OLD, "b.xml": _NEW}, []),  # their names give one day
+        ({"a.xml": {"2019-07-19": 2}, "b.xml": {"2024-07-01": 2}}, ["a.xml", "b.xml"]),  # few pages
+        ({"a.xml": _OLD, "b.xml": {"2019-01-01": 500, "2024-07-01": 90}}, ["a.xml", "b.xml"]),  # rarely changed
+        ({"a.xml": _OLD, "b.xml": {"2019-07-25": 43}}, ["a.xml", "b.xml"]),  # written over some days
+        ({"a.xml": {}, "b.xml": _NEW, "c.xml": {"": 3}}, ["a.xml", "b.xml", "c.xml"]),
+    ],
+)
+def test_parts_that_may_be_of_one_dump_are_taken(files: dict[str, dict[str, int]], undated: list[str]) -> None:
+    check_revision_days(files, undated)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kbsource.site import Site
-from kbsource.wikitext.parse import ParsedTable, ParsedText, WikitextParser
+from kbsource.wikitext.parse import ParsedText, WikitextParser
+from kbsource.wikitext.parsed import ParsedTable
 
 
 def parse(wikitext: str) -> ParsedText:
