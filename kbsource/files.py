@@ -208,17 +208,8 @@ class Folder:
                 yield file
             return
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        temporary = f"{path}{TEMPORARY}"
-        file = open(temporary, "wb")  # noqa: SIM115  # closed before it is renamed, whose faults are told too
-        try:
+        with completed_file(path) as temporary, open(temporary, "wb") as file:
             yield file
-            file.close()
-            os.replace(temporary, path)
-        except BaseException:
-            file.close()
-            with suppress(FileNotFoundError):
-                os.remove(temporary)
-            raise
 
     def write(self, content: bytes, name: str = "") -> None:
         """Writes a file, over an older one."""
@@ -302,6 +293,20 @@ class Folder:
 
 Files = Callable[[str], Folder]
 """What gives the file of a path: ``Folder.of``, or one whose files are compared with their hashes."""
+
+
+@contextmanager
+def completed_file(path: str) -> Iterator[str]:
+    """Returns the temporary name of a local file, which gets its own name once the context has ended well, and is
+    removed otherwise."""
+    temporary = f"{path}{TEMPORARY}"
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.remove(temporary)
+        raise
 
 
 def glob(pattern: str) -> list[str]:

@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
@@ -66,10 +66,34 @@ EVERY_VALUE = """(
     select pool, system, metric, value, _row, true from "values" where pool <> '')"""
 """Values by all that they count for, in SQL: their dataset, and all questions or all mentions."""
 
+
+class _DatasetFacts(TypedDict, total=False):
+    """What a manifest says of a dataset."""
+
+    name: str
+    path: str
+    form: str
+    key: str
+    pool: str
+    task: str
+
+
+class _SystemFacts(TypedDict, total=False):
+    """What a manifest says of a system."""
+
+    name: str
+
+
 BENCHMARK = ListingKind(
     name="benchmark",
     format="kbsource-benchmark-1",
-    facts=shape("facts", passages=SourceFacts, counts=counts_shape("runs", "rejected")),
+    facts=shape(
+        "facts",
+        passages=SourceFacts,
+        datasets=list[_DatasetFacts],
+        systems=list[_SystemFacts],
+        counts=counts_shape("runs", "rejected"),
+    ),
     made_by="kbsource benchmark",
     tables={
         "scores": schema_of(Score),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -73,6 +76,30 @@ def test_what_is_stopped_leaves_nothing(tmp_path: Path) -> None:
     started.wait()
     index.close()
     assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+
+from mapping.inspector.finder import SideIndex
+
+
+def make(folder, on_progress):
+    Path(folder, "rows.parquet").write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+SideIndex(Path(sys.argv[1], "index"), make).wait()
+"""
+
+
+def test_what_a_killed_process_left_in_the_cache_is_removed_by_the_next(tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert list(tmp_path.rglob("rows.parquet"))
+    assert _said(SideIndex(tmp_path / "index", _write)) == ["done"]
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
 def test_a_fault_is_kept_and_the_work_not_begun_again(tmp_path: Path) -> None:

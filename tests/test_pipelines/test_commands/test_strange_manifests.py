@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -20,12 +21,17 @@ from kbsource.pageviews import PAGEVIEWS_RELEASE
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from mapping.amber.kind import AMBER_SETS
+from mapping.amber.records import AmberOptions
 from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
+from mapping.contexts.kind import CONTEXTS
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.kinds import KINDS
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.retrieval.benchmark_kind import BENCHMARK
+from mapping.retrieval.training import TrainingOptions
+from mapping.retrieval.training_kind import TRAINING_DATA
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS
 from mapping.write.kind import ALIGNMENT
 from pipelines.cli import main
@@ -33,7 +39,7 @@ from pipelines.commands import COMMANDS
 from tests.support.every_kind import write_every_kind
 from tests.support.examples import examples
 from tests.support.inspected import client_of
-from tests.support.strangers import LOOT, copied, hostile_name, sealed, ways
+from tests.support.strangers import LOOT, Way, changed, copied, hostile_name, sealed, ways
 
 FORMATS = [kind.format for kind in KINDS]
 LOOT_PLACE = Path(gettempdir()) / LOOT
@@ -230,6 +236,36 @@ def test_qualifiers_that_are_no_list_of_properties_are_named(
     assert main(["qampari", *made_from, "--model", "none", "--output", str(tmp_path / "out")]) == 1
     assert "own/manifest.json: options" in (said := capsys.readouterr().err)
     assert "qualifiers" in said
+
+
+TYPED: dict[str, tuple[Way, ...]] = {
+    AMBER_SETS.format: tuple(("options", "rules", one.name) for one in fields(AmberOptions)),
+    BENCHMARK.format: (("datasets",), ("datasets", 0), ("datasets", 0, "form"), ("systems", 0), ("systems", 0, "name")),
+    CONTEXTS.format: (("options", "most_ranked"), ("counts", "questions", "without_retrieved")),
+    ENTITY_LINKING.format: (("options", "context_tokens"), ("options", "max_tokens")),
+    TRAINING_DATA.format: (
+        *(("options", one.name) for one in fields(TrainingOptions)),
+        *(("datasets", 0), ("datasets", 0, "name"), ("datasets", 0, "examples")),
+    ),
+}
+"""By kind, options that a manifest records and what it says of datasets, out of which values of ours are made."""
+
+
+@pytest.mark.parametrize(("form", "way"), [(form, way) for form, own in TYPED.items() for way in own])
+def test_recorded_options_of_another_type_are_one_line(
+    releases: dict[str, Path], tmp_path: Path, form: str, way: Way, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = json.loads((releases[form] / "manifest.json").read_bytes())
+    own = tmp_path / "own"
+    shutil.copytree(releases[form], own, copy_function=os.link)
+    for other in (-7.5, [[7]]):
+        (own / "manifest.json").unlink()
+        (own / "manifest.json").write_bytes(sealed(changed(values, way, other)))
+        assert main(["info", str(own)]) == 1
+        said = capsys.readouterr().err
+        assert "own/manifest.json: Expected" in said, said
+        assert "get or build the release again" in said
+        assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize("other", ["x", True, -1, 1.5, [7], {"a": "b"}, None])
