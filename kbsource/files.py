@@ -352,12 +352,14 @@ def check_regular(path: str) -> None:
     """Raises where a path cannot be read as a file; every file is asked before it is opened or mapped.
 
     Raises:
-        SetupError: it is a folder, or a pipe: to open that could take for ever, and it can be read once only.
+        SetupError: it is a folder, a socket, or a pipe: to open that could take for ever, and it can be read once only.
         FileNotFoundError: there is none.
     """
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
         raise SetupError(f"{path} is a folder; name a file.")
+    if stat.S_ISSOCK(mode):
+        raise SetupError(f"{path} is a socket; name a file.")
     if stat.S_ISFIFO(mode):
         raise SetupError(f"{path} is a pipe; write what comes out of it to a file, and name that.")
 

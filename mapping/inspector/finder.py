@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 from rapidfuzz import fuzz, process
 
-from kbsource.errors import SetupError
+from kbsource.errors import SetupError, named_faults
 from kbsource.files import Folder
 from kbsource.index.title_index import TitleIndex
 from kbsource.lookup import KnowledgeSource
@@ -118,7 +118,7 @@ class SideIndex:
     def _run(self) -> None:
         try:
             self._folder.parent.mkdir(parents=True, exist_ok=True)
-            with TemporaryFolder(str(self._folder.parent)) as scratch:
+            with named_faults(), TemporaryFolder(str(self._folder.parent)) as scratch:
                 made = os.path.join(scratch, "made")
                 os.mkdir(made)
                 self._make(made, self._see)

@@ -114,6 +114,17 @@ def test_a_fault_is_kept_and_the_work_not_begun_again(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_table_that_is_damaged_is_a_fault_too(tmp_path: Path) -> None:
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1, and no more")
+
+    def make(folder: str, on_progress: OnProgress) -> None:
+        pq.read_table(tmp_path / "damaged.parquet")
+
+    index = SideIndex(tmp_path / "index", make)
+    assert index.wait() is None
+    assert "A table is not as it was written" in (index.fault or "")
+
+
 def test_what_was_changed_since_it_was_made_is_made_again(tmp_path: Path) -> None:
     calls = []
 
