@@ -158,11 +158,11 @@ def typed_value(value: Any, wanted: type[T], where: str, *, remedy: str, fault: 
     """Returns a JSON value as the annotated type; ``where`` names it in errors. Unknown fields are left out.
 
     Raises:
-        SetupError: a field is missing or of another type.
+        SetupError: a field is missing or of another type, or the type itself refuses the values.
     """
     try:
         return msgspec.convert(value, wanted, str_keys=True)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, SetupError) as error:
         raise fault(f"{where}: {_one_line(error)}; {remedy}") from error
 
 

@@ -208,17 +208,8 @@ class Folder:
                 yield file
             return
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        temporary = f"{path}{TEMPORARY}"
-        file = open(temporary, "wb")  # noqa: SIM115  # closed before it is renamed, whose faults are told too
-        try:
+        with completed_file(path) as temporary, open(temporary, "wb") as file:
             yield file
-            file.close()
-            os.replace(temporary, path)
-        except BaseException:
-            file.close()
-            with suppress(FileNotFoundError):
-                os.remove(temporary)
-            raise
 
     def write(self, content: bytes, name: str = "") -> None:
         """Writes a file, over an older one."""
@@ -304,6 +295,20 @@ Files = Callable[[str], Folder]
 """What gives the file of a path: ``Folder.of``, or one whose files are compared with their hashes."""
 
 
+@contextmanager
+def completed_file(path: str) -> Iterator[str]:
+    """Returns the temporary name of a local file, which gets its own name once the context has ended well, and is
+    removed otherwise."""
+    temporary = f"{path}{TEMPORARY}"
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.remove(temporary)
+        raise
+
+
 def glob(pattern: str) -> list[str]:
     """The paths of the files that match a path or URL with wildcards, sorted."""
     fixed, wild = _split_pattern(pattern)
@@ -347,12 +352,14 @@ def check_regular(path: str) -> None:
     """Raises where a path cannot be read as a file; every file is asked before it is opened or mapped.
 
     Raises:
-        SetupError: it is a folder, or a pipe: to open that could take for ever, and it can be read once only.
+        SetupError: it is a folder, a socket, or a pipe: to open that could take for ever, and it can be read once only.
         FileNotFoundError: there is none.
     """
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
         raise SetupError(f"{path} is a folder; name a file.")
+    if stat.S_ISSOCK(mode):
+        raise SetupError(f"{path} is a socket; name a file.")
     if stat.S_ISFIFO(mode):
         raise SetupError(f"{path} is a pipe; write what comes out of it to a file, and name that.")
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from kbsource.errors import DataError
-from kbsource.files import CHUNK_BYTES, Folder
+from kbsource.files import CHUNK_BYTES, Folder, completed_file
 from kbsource.temporary import HeldFolder, open_lock, path_prefix
 
 _COPYING = "copying"
@@ -71,10 +71,9 @@ def _size(file: Folder) -> int:
 
 def _copy(source: Folder, target: str) -> None:
     n_bytes = _size(source)
-    temporary = f"{target}.tmp"
     os.makedirs(os.path.dirname(target), exist_ok=True)
-    with source.open() as file, open(temporary, "wb") as sink:
-        shutil.copyfileobj(file, sink, CHUNK_BYTES)
-    if (n_copied := os.path.getsize(temporary)) != n_bytes:
-        raise DataError(f"{source} had {n_bytes} bytes, and {n_copied} when it was copied; is it being written?")
-    os.replace(temporary, target)
+    with completed_file(target) as temporary:
+        with source.open() as file, open(temporary, "wb") as sink:
+            shutil.copyfileobj(file, sink, CHUNK_BYTES)
+        if (n_copied := os.path.getsize(temporary)) != n_bytes:
+            raise DataError(f"{source} had {n_bytes} bytes, and {n_copied} when it was copied; is it being written?")

@@ -13,7 +13,7 @@ from typing import NamedTuple, TextIO
 from kbsource.errors import counted
 from kbsource.files import base_name, glob, is_local, join
 from kbsource.runtime.beat import Beat, Reading
-from pipelines.terminal import columns_of, cut, is_terminal
+from pipelines.terminal import columns_of, cut, harmless, is_terminal
 
 _REDRAW_S = 0.5
 _LOG_S = 30.0
@@ -79,7 +79,7 @@ class Progress:
     def note(self, message: str) -> None:
         """Shows a line that stays."""
         start = "\r\x1b[K" if self._is_terminal else ""
-        self._stream.write(f"{start}{message}\n")
+        self._stream.write(f"{start}{harmless(message)}\n")
         self._stream.flush()
 
     def _watch(self, name: str, poll: Callable[[], Done], started: float, is_over: threading.Event) -> None:

@@ -58,10 +58,11 @@ class Summary:
 
     def show(self, *, as_json: bool) -> None:
         """Prints it."""
+        is_seen = is_terminal(sys.stdout)  # else a program reads it, which gets it as it is
         for line in self.stream:
-            print(line)
+            print(harmless(line) if is_seen else line)
         if as_json and self.values is not None:
-            print(self.to_json())
+            print(harmless(self.to_json()) if is_seen else self.to_json())
         elif not as_json and (text := self.to_text()):
             print_text(text)
         for fault in self.faults:
@@ -69,7 +70,7 @@ class Summary:
             print(told(named), file=sys.stderr)
         if self.next and not as_json:
             # Never cut, whatever blanks are in a path.
-            print(f"{next_words(self.next)}: {styled(self.next, 'bold')}")
+            print(harmless(f"{next_words(self.next)}: {styled(self.next, 'bold')}"))
 
 
 PLACEHOLDERS = frozenset(
@@ -151,6 +152,19 @@ def cut(line: str, columns: int | None) -> str:
             break
         kept += 1
     return line[:kept] + _CUT
+
+
+_COLOURS = "|".join(map(str, (0, *_CODES.values())))
+_CONTROL = re.compile(rf"(?!\x1b\[(?:{_COLOURS})m)[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def harmless(text: str) -> str:
+    """A text whose control characters have no effect on a terminal; line breaks, tabs and our own colours stay.
+
+    >>> harmless("a\tb\x1b]0;title\x07, \x9b2J")
+    'a\tb\\x1b]0;title\\x07, \\x9b2J'
+    """
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def told(message: str) -> str:
@@ -239,4 +253,4 @@ def print_text(text: str) -> None:
     """
     columns = columns_of(sys.stdout)
     lines = (cut(line, columns) if _CELLS.search(line) else line for line in text.split("\n"))
-    print("\n".join(lines))
+    print(harmless("\n".join(lines)))

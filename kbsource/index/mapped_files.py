@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from kbsource.columns import numbers
 from kbsource.errors import DataError, SetupError
-from kbsource.files import Folder, check_regular
+from kbsource.files import Folder, check_regular, completed_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -181,10 +181,13 @@ def title_keys(titles: pa.Array) -> npt.NDArray[np.uint64]:
 
 def write_index_file(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Writes an index file batch by batch, under a temporary name until it is whole."""
-    with pa.OSFile(f"{path}.tmp", "wb") as file, pa.ipc.new_file(file, schema) as writer:
+    with (
+        completed_file(path) as temporary,
+        pa.OSFile(temporary, "wb") as file,
+        pa.ipc.new_file(file, schema) as writer,
+    ):
         for batch in batches:
             writer.write_batch(batch)
-    os.replace(f"{path}.tmp", path)
 
 
 def read_index_file(path: str) -> Iterator[pa.RecordBatch]:

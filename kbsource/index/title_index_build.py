@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from kbsource.columns import rebatched
 from kbsource.errors import SetupError
+from kbsource.files import CHUNK_BYTES, completed_file
 from kbsource.index.mapped_files import read_index_file, title_keys, write_index_file
 from kbsource.index.title_index import (
     ARTICLE,
@@ -80,6 +81,8 @@ _ARRIVING = pa.schema([("final_row", pa.int64()), ("row", pa.int32())])
 
 # What stands in the array of target rows where there is no target row.
 _IS_ARTICLE, _IS_MISSING, _IS_CROSS = -1, -2, -3
+
+_ROW_BYTES = np.dtype(np.int32).itemsize
 
 # Hops followed for all redirects at once; what is then still under way (loops, long chains) is walked one
 # by one.
@@ -153,7 +156,8 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
             raise SetupError(f"{titles.n_rows} titles, the index holds {MAX_ROWS}; build the dump in parts")
         dropped = _superseded(page_ids)
         n_rows = titles.n_rows - len(dropped)
-        target_row = np.memmap(targets_path, np.int32, "w+", shape=n_rows or 1)[:n_rows]
+        _write_zeros(targets_path, _ROW_BYTES * (n_rows or 1))
+        target_row = np.memmap(targets_path, np.int32, "r+")[:n_rows]
         ranges = titles.ranges()
         _sort(titles, ranges, targets, dropped, target_row, sorted_path, dropped_path)
         _join(targets, ranges, target_row, sorted_path)
@@ -164,6 +168,14 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
     os.remove(targets_path)
     counts = {name: int(by_status[code]) for code, name in enumerate(STATUSES)}
     return TitleIndexReport(n_rows, counts["article"], counts, n_shadowed, len(dropped), dropped_path)
+
+
+def _write_zeros(path: str, n_bytes: int) -> None:
+    """Writes a file to be mapped and written to. Every block of it gets its room on the disk now: where a mapped file
+    has holes, a full disk ends the process by a signal."""
+    with open(path, "wb") as file:
+        for start in range(0, n_bytes, CHUNK_BYTES):
+            file.write(bytes(min(CHUNK_BYTES, n_bytes - start)))
 
 
 def read_dropped(path: str) -> Iterator[Dropped]:
@@ -285,7 +297,11 @@ def _write_titles(
     """
     by_status, n_shadowed, start = np.zeros(len(STATUSES), np.int64), 0, 0
     walked: dict[int, tuple[int, int, int]] = {}
-    with pa.OSFile(f"{path}.tmp", "wb") as file, pa.ipc.new_file(file, TITLES_SCHEMA) as writer:
+    with (
+        completed_file(path) as temporary,
+        pa.OSFile(temporary, "wb") as file,
+        pa.ipc.new_file(file, TITLES_SCHEMA) as writer,
+    ):
         for batch in rebatched(read_index_file(sorted_path), BATCH_ROWS):
             *columns, is_shadowed = batch.columns
             shadowed = is_shadowed.to_numpy(zero_copy_only=False)
@@ -297,7 +313,6 @@ def _write_titles(
             by_status += np.bincount(status, minlength=len(STATUSES))
             n_shadowed += int(np.count_nonzero(shadowed))
             start += batch.num_rows
-    os.replace(f"{path}.tmp", path)
     return by_status, n_shadowed
 
 

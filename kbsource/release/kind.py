@@ -6,7 +6,6 @@ A kind is defined once, beside what makes it; ``mapping.kinds`` names all of the
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from kbsource.errors import DataError, SetupError, shown_value
 from kbsource.files import Folder, is_local, join
 from kbsource.release.counts import Sum, TableCount
 from kbsource.release.laws import Checking, Law, M
-from kbsource.release.layout import MANIFEST, is_shard, no_release, parents
+from kbsource.release.layout import MANIFEST, is_path, is_shard, no_release, parents
 from kbsource.release.manifest import (
     DAMAGED,
     DAMAGED_FILE,
@@ -32,8 +31,6 @@ from kbsource.release.manifest import (
 )
 from kbsource.release.measures import Measure
 from kbsource.release.reader import read_table, rows_with
-
-_UNFIT = re.compile(r"[\x00-\x1f\x7f]")
 
 _PAGES = "kbsource-release"
 """Of the formats of releases of pages, without the version."""
@@ -154,6 +151,8 @@ class Kind(Generic[M]):
         file = Folder.of(join(folder, name))
         if not file.exists():
             raise DataError(f"{file.url} is missing; get or make the release again, and check it with kbsource verify")
+        if [*_leaving(folder, [name])]:  # no manifest need list it
+            raise DataError(f"{file.url} is a link to a file outside the release; get the release again")
         value = parsed_json(bounded_content(file, remedy=DAMAGED_FILE), file.url, remedy=DAMAGED_FILE)
         typed_value(value, self.documents[name], file.url, remedy=DAMAGED_FILE)
         return Values(value, file.url, DAMAGED_FILE)
@@ -184,7 +183,7 @@ class Kind(Generic[M]):
     def _faults(self, manifest: M) -> Iterator[str]:
         """Every way in which a manifest lists what no release of the kind has."""
         for path in _paths(manifest):
-            if _UNFIT.search(path) or {"", ".", ".."} & {*path.split("/")} or path == MANIFEST:
+            if not is_path(path) or path == MANIFEST:
                 yield f"{shown_value(path)} is no path in a release"
         if (twice := next(_repeated(_paths(manifest)), None)) is not None:
             yield f"{shown_value(twice)} is listed twice"

@@ -56,6 +56,18 @@ def is_shard(file: str, table: str) -> bool:
     return re.fullmatch(rf"{re.escape(table)}/{re.escape(table)}-[0-9]{{5,}}-of-[0-9]{{5,}}\.parquet", file) is not None
 
 
+_UNFIT = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def is_path(path: str) -> bool:
+    """Whether something may be the path of a file or folder in a release.
+
+    >>> is_path("pages/pages-00000-of-00001.parquet"), is_path("qrels/../../x.tsv"), is_path("/etc/x")
+    (True, False, False)
+    """
+    return not _UNFIT.search(path) and {"", ".", ".."}.isdisjoint(path.split("/"))
+
+
 def parents(path: str) -> Iterator[str]:
     """Returns the folders in which a path lies, the outermost first.
 

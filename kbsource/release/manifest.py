@@ -27,6 +27,8 @@ from kbsource.release.layout import MANIFEST, stored_files, table_of
 
 Count = typing.Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
 """A number of things, as JSON can tell it to any reader."""
+Name = typing.Annotated[str, msgspec.Meta(pattern=r"\A[^/\\]*\Z")]
+"""What files may be named after."""
 PACKAGES = ("kbsource", "mapping", "pipelines")
 DAMAGED = "the manifest is damaged or foreign, get or build the release again"
 DAMAGED_FILE = "the file is damaged or foreign; get or make the release again, and check it with kbsource verify"
@@ -116,8 +118,8 @@ class CommonFacts(typing.TypedDict, total=False):
     dump: DumpFacts
     page_order: str
     code: dict[str, str]
-    dataset: str
-    split: str
+    dataset: Name
+    split: Name
     lang: str
     date: str | None
     model: dict[str, Any] | None

@@ -154,12 +154,16 @@ class ReleaseFolder:
         return self
 
     def _take_over(self) -> None:
-        before = (_parse_mark(Folder.of(self._mark).read()) if self._lease is None else self._lease.mark).get("job")
+        mark = _parse_mark(Folder.of(self._mark).read()) if self._lease is None else self._lease.mark
+        before = mark.get("job")
         self.is_resumed = before is not None and before == self._job
         found = self._files()
         left = [file for file in found if file.endswith(_UNFINISHED)]
         if not self.is_resumed:
-            left += [name for name in (*self._owned, STAGING) if any(is_in(file, (name,)) for file in found)]
+            names = (*self._owned, STAGING)
+            left += [name for name in names if any(is_in(file, (name,)) for file in found)]
+            if mark:  # an earlier run may have left empty folders, and hidden files, which are not among those found
+                left += [name for name in names if not any(is_in(kept, (name,)) for kept in self._kept)]
         for name in left:
             Folder.of(join(self.folder, name)).delete()
         if self._lock is not None:

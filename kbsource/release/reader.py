@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _NAMES_SHOWN = 8
 _ROWS_AT_A_TIME = 1 << 12
+_FOOTERS_AT_A_TIME = 8
 
 
 def parquet_file(source: Any, **options: Any) -> pq.ParquetFile:
@@ -73,11 +75,22 @@ def has_columns(file: pq.ParquetFile, schemas: Iterable[pa.Schema]) -> bool:
     return any(file.schema_arrow.equals(stored_schema(schema), check_metadata=False) for schema in schemas)
 
 
-def check_columns(path: str | Folder, schemas: Iterable[pa.Schema]) -> None:
-    """Raises where a file of a table has other columns than the table; reads its footer only.
+def checked_schemas(paths: Sequence[str], schemas: Sequence[pa.Schema]) -> set[int]:
+    """Returns which of some schemas the files of a table have, by their numbers; reads the footers only, several at a
+    time.
 
     Raises:
-        DataError: it has, or is no Parquet file; an OSError where it cannot be opened.
+        DataError: the first file that has other columns, as ``check_columns``.
+    """
+    with ThreadPoolExecutor(min(_FOOTERS_AT_A_TIME, max(len(paths), 1))) as pool:
+        return {*pool.map(partial(check_columns, schemas=schemas), paths)}
+
+
+def check_columns(path: str | Folder, schemas: Sequence[pa.Schema]) -> int:
+    """Returns which of some schemas a file of a table has, by its number; reads its footer only.
+
+    Raises:
+        DataError: it has other columns, or is no Parquet file; an OSError where it cannot be opened.
     """
     import pyarrow.parquet as pq
 
@@ -87,21 +100,20 @@ def check_columns(path: str | Folder, schemas: Iterable[pa.Schema]) -> None:
             check_regular(file.url)
         with pa.OSFile(file.url) if file.is_local else file.open_ranges() as opened:
             found = pq.ParquetFile(opened).schema_arrow
-        fault = _schema_fault(found, [*schemas])
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        fault = f"is no Parquet file that can be read ({error})"
-    if fault is not None:
-        raise _unfit(path, fault)
+        raise _unfit(path, f"is no Parquet file that can be read ({error})") from error
+    return _schema_of(path, found, schemas)
 
 
-def _schema_fault(found: pa.Schema, schemas: Sequence[pa.Schema]) -> str | None:
-    """Returns how the columns of a file differ from each of some schemas; None where they are those of one."""
-    if any(found.equals(stored_schema(schema), check_metadata=False) for schema in schemas):
-        return None
+def _schema_of(path: str | Folder, found: pa.Schema, schemas: Sequence[pa.Schema]) -> int:
+    """Returns which of some schemas the columns of a file are; raises DataError where they are none."""
+    for number, schema in enumerate(schemas):
+        if found.equals(stored_schema(schema), check_metadata=False):
+            return number
     missing = [name for name in schemas[0].names if name not in found.names] if schemas else []
     if missing:
-        return f"has no column {missing[0]}, but {_listed_names(found.names)}"
-    return f"has not the columns of its table, but {_listed_names(found.names)}"
+        raise _unfit(path, f"has no column {missing[0]}, but {_listed_names(found.names)}")
+    raise _unfit(path, f"has not the columns of its table, but {_listed_names(found.names)}")
 
 
 def _unfit(path: str | Folder, fault: str) -> DataError:
@@ -148,8 +160,7 @@ def rows_with(
     for entry in entries:
         path = join(folder, entry.file)
         with opened_table(path) as file:
-            if (fault := _schema_fault(file.schema_arrow, schemas)) is not None:
-                raise _unfit(path, fault)
+            _schema_of(path, file.schema_arrow, schemas)
             for group in groups_with(file, column, value):
                 yield from _rows(group)
 

@@ -28,7 +28,7 @@ from kbsource.files import join
 from kbsource.release.counts import Path, add_settings, with_numbers
 from kbsource.release.kind import Kind, ListingKind
 from kbsource.release.manifest import FileEntry
-from kbsource.release.reader import check_columns
+from kbsource.release.reader import checked_schemas
 from kbsource.runtime.database import MEMORY_MB as MEMORY_MB
 from kbsource.runtime.database import connected as connected
 from kbsource.runtime.database import identifier as identifier
@@ -92,12 +92,12 @@ def add_tables(
         if not (schemas := declared.get(table)):
             raise DataError(f"{folder}: there is no table {shown_value(table)} in such a release; get it again.")
         view, names = f"{identifier(schema)}.{identifier(table)}", [*files]
-        for name in names:
-            check_columns(join(folder, name), schemas)
+        found = checked_schemas([join(folder, name) for name in names], schemas)
         if names:
             listed = ", ".join(quoted(root + name) for name in names)
-            # Alignments that were verified have columns that others have not.
-            source = f"read_parquet([{listed}], union_by_name = {len(names) > 1}, hive_partitioning = false)"
+            # Alignments that were verified have columns that others have not. To unite columns DuckDB reads every
+            # footer at once.
+            source = f"read_parquet([{listed}], union_by_name = {len(found) > 1}, hive_partitioning = false)"
             db.execute(f"create or replace view {view} as select *{further} from {source}")
         else:
             db.register("_empty", schemas[0].empty_table())

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.columns import batch_of, schema_of
+from kbsource.errors import DataError, shown_value
 from kbsource.files import Folder, HashingWriter, glob, join
 from kbsource.records import BadRecord
-from kbsource.release.layout import shard_path
+from kbsource.release.layout import is_path, shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.rows import SCHEMA_VERSION, Row
 from kbsource.runtime.chunks import rows_batch
@@ -93,9 +94,15 @@ def _open(sink: HashingWriter, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 class _HashedFile:
-    """A file that is hashed while it is written, and appears under its name only once it is whole."""
+    """A file that is hashed while it is written, and appears under its name only once it is whole.
+
+    Raises:
+        DataError: its path, in which there may be names out of what was read, leads out of the output.
+    """
 
     def __init__(self, output: str, file: str) -> None:
+        if not is_path(file):
+            raise DataError(f"{shown_value(file)} is no path in a release; give what it is named after another name.")
         self._output, self._file = output, file
         self._entry: FileEntry | None = None
         self.n_rows = 0  #: rows, or lines, so far

@@ -10,6 +10,8 @@ import os
 import struct
 from typing import NamedTuple
 
+from kbsource.files import completed_file
+
 _PAGE, _SERIAL, _PAGES_DONE, _AMOUNT_DONE = range(4)
 SIZE_BYTES = 4 * 8
 
@@ -33,9 +35,8 @@ class Beat:
     def create(cls, path: str) -> Beat:
         """Makes the file, all zeros, in place of an older one, and maps it."""
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with open(f"{path}.tmp", "wb") as file:
+        with completed_file(path) as temporary, open(temporary, "wb") as file:
             file.write(bytes(SIZE_BYTES))
-        os.replace(f"{path}.tmp", path)
         return cls.open(path)
 
     @classmethod

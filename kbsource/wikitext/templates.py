@@ -252,7 +252,11 @@ def lost_text(inner: str, known: LostText | None = None) -> LostText | None:
         return known
     if known is not None:
         return LostText(known.n_chars + n_chars, known.example)
-    call = " ".join(without_marks(inner[: 4 * _EXAMPLE_CHARS]).split())
+    cut = inner[: 4 * _EXAMPLE_CHARS]
+    head = without_marks(cut)
+    if len(head) < len(cut) < len(inner):  # marks, of references among them, do not count
+        head = without_marks(inner)[: 4 * _EXAMPLE_CHARS]
+    call = " ".join(head.split())
     if len(call) > _EXAMPLE_CHARS:
         call = f"{call[: _EXAMPLE_CHARS - 1]}…"
     return LostText(n_chars, f"{{{{{call}}}}}")

@@ -262,7 +262,7 @@ class _CollectionReport(msgspec.Struct):
 AMBER_SETS = ListingKind(
     name="release of AmbER sets",
     format="kbsource-amber-1",
-    facts=shape("facts", collections=list[str], options=dict[str, Any]),
+    facts=shape("facts", collections=list[str], options=shape("options", rules=AmberOptions)),
     made_by="kbsource amber",
     tables=TABLES,
     files=(REPORT,),

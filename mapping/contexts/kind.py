@@ -9,7 +9,7 @@ from kbsource.columns import schema_of
 from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Checking, Law
-from kbsource.release.manifest import ListingManifest, SourceFacts, shape
+from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, shape
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.write.kind import REPORT
@@ -30,7 +30,13 @@ def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
 
 
 CONTEXTS = ListingKind(
-    facts=shape("facts", passages=SourceFacts, qampari=dict[str, Any], options=dict[str, Any]),
+    facts=shape(
+        "facts",
+        passages=SourceFacts,
+        qampari=dict[str, Any],
+        options=shape("options", most_ranked=Count, most_edits=Count),
+        counts=shape("counts", questions=counts_shape("without_retrieved", "fewer_negatives_than_positives")),
+    ),
     name="folder of questions with passages",
     format="kbsource-qampari-contexts-1",
     made_by="kbsource qampari-contexts",

@@ -71,7 +71,13 @@ ENTITY_LINKING = ListingKind(
     format="kbsource-entity-linking-1",
     facts=shape(
         "facts",
-        options=shape("options", **dict.fromkeys(SPLITS, int)),
+        options=shape(
+            "options",
+            context_tokens=Count,
+            context_chars=Count | None,
+            max_tokens=Count,
+            **dict.fromkeys(SPLITS, int),
+        ),
         counts=shape(
             "counts",
             skipped=counts_shape(*SKIPPED),

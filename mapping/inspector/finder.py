@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import tempfile
 import unicodedata
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -18,7 +17,7 @@ import duckdb
 import pyarrow as pa
 from rapidfuzz import fuzz, process
 
-from kbsource.errors import SetupError
+from kbsource.errors import SetupError, named_faults
 from kbsource.files import Folder
 from kbsource.index.title_index import TitleIndex
 from kbsource.lookup import KnowledgeSource
@@ -26,6 +25,7 @@ from kbsource.release.manifest import Manifest
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.pages.locations import Locations, index_folder
 from kbsource.release.sql import add_tables, connected, identifier, quoted
+from kbsource.temporary import TemporaryFolder
 
 OnProgress = Callable[[int, int], None]
 
@@ -118,7 +118,7 @@ class SideIndex:
     def _run(self) -> None:
         try:
             self._folder.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=self._folder.parent, prefix=f"{self._folder.name}.") as scratch:
+            with named_faults(), TemporaryFolder(str(self._folder.parent)) as scratch:
                 made = os.path.join(scratch, "made")
                 os.mkdir(made)
                 self._make(made, self._see)

@@ -20,7 +20,7 @@ from kbsource.lookup import KnowledgeSource
 from kbsource.release.kind import Kind, kind_of, read_content
 from kbsource.release.manifest import Manifest
 from kbsource.release.pages.kind import PAGES_RELEASE
-from kbsource.release.reader import check_columns
+from kbsource.release.reader import checked_schemas
 from kbsource.release.sql import add_tables, connected, identifier
 from kbsource.temporary import TemporaryFolder
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
@@ -243,9 +243,8 @@ def _open(
         kind = kind_of(read_content(path), path, KINDS)
     manifest = kind.read(path)
     for table, entries in manifest.tables.items() if is_local(path) else ():  # else with the first query
-        for file in (Folder.of(join(path, entry.file)) for entry in entries):
-            if file.exists():
-                check_columns(file, kind.schemas(table))
+        files = (join(path, entry.file) for entry in entries)
+        checked_schemas([file for file in files if Folder.of(file).exists()], kind.schemas(table))
     slug = _slug(name, taken)
     source = None
     if kind is PAGES_RELEASE:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import yaml
 
 from kbsource.release.manifest import Count
+from kbsource.runtime.database import quoted
 from mapping.kinds import KINDS
 from mapping.publish.catalogues import record_name
 from mapping.publish.configs import Config, hub_values
@@ -82,6 +83,15 @@ _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
 def cell(text: str) -> str:
     """Text that somebody else wrote as a table of Markdown takes it."""
     return " ".join(text.split()).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
+
+
+def prose(text: str) -> str:
+    """The same outside of code, where brackets would make links."""
+    return cell(text).replace("[", "\\[")
+
+
+def _place(part: Part) -> str:
+    return f"`{cell(part.folder)}`" if part.folder else "all"
 
 
 def size_category(n_rows: int) -> str:
@@ -153,6 +163,11 @@ def _what(subject: Subject, rights: tuple[Right, ...]) -> str:
     return f"{subject.about.summary}\n\n{markdown_table(('', ''), facts)}"
 
 
+def _literal(text: str) -> str:
+    """A text as Python has it in quotes: people copy the code, and names are a stranger's."""
+    return json.dumps(text, ensure_ascii=False)
+
+
 def _loading(subject: Subject, configs: Sequence[Config]) -> str:
     where = subject.repo_id or "FOLDER"
     lines: list[str] = []
@@ -161,7 +176,7 @@ def _loading(subject: Subject, configs: Sequence[Config]) -> str:
         split = next((split for split in main.splits if main.n_rows(split)), next(iter(main.splits)))
         lines += [
             "from datasets import load_dataset",
-            f'rows = load_dataset("{where}", "{main.name}", split="{split}")',
+            f"rows = load_dataset({_literal(where)}, {_literal(main.name)}, split={_literal(split)})",
         ]
         file = main.splits[split][0].file
         place = file if main.table is None else file.rpartition("/")[0]
@@ -169,11 +184,11 @@ def _loading(subject: Subject, configs: Sequence[Config]) -> str:
         lines += [
             "",
             "import duckdb, mlcroissant, pandas, polars  # inside of the folder; each alone will do",
-            f"duckdb.sql(\"select * from '{pattern}'\")",
-            f'polars.scan_parquet("{pattern}")',
-            f'pandas.read_parquet("{place}")',
-            f'spark.read.parquet("{place}")',
-            f'mlcroissant.Dataset("croissant.json").records("{record_name(main, split)}")',
+            f"duckdb.sql({_literal(f'select * from {quoted(pattern)}')})",
+            f"polars.scan_parquet({_literal(pattern)})",
+            f"pandas.read_parquet({_literal(place)})",
+            f"spark.read.parquet({_literal(place)})",
+            f'mlcroissant.Dataset("croissant.json").records({_literal(record_name(main, split))})',
         ]
     if "pages" in subject.whole.manifest.tables:
         lines += [
@@ -213,7 +228,7 @@ def _tables(configs: Sequence[Config], known: Known) -> Iterator[str]:
 
 def _counts(subject: Subject) -> Iterator[str]:
     """What was read and what became of it, by release."""
-    laws = [(f"`{part.folder}`" if part.folder else "all", law) for part in subject.parts if (law := law_of(part))]
+    laws = [(_place(part), prose(law)) for part in subject.parts if (law := law_of(part))]
     if laws:
         yield "Everything that was read is accounted for:\n\n" + markdown_table(("part", "law"), laws)
     counts = subject.whole.values.get("counts")
@@ -232,7 +247,7 @@ def _flat(counts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]
         if isinstance(value, Mapping) and not path:
             yield from _flat(value, f"{name}, ")
         elif isinstance(value, int):
-            yield f"{path}{name}", f"{value:,}"
+            yield prose(f"{path}{name}"), f"{value:,}"
 
 
 def law_of(part: Part) -> str:
@@ -254,7 +269,7 @@ def law_of(part: Part) -> str:
 
 def _made(subject: Subject) -> Iterator[str]:
     code = subject.whole.values.get("code") or {}
-    version = f" {code['kbsource']}" if "kbsource" in code else ""
+    version = f" {prose(code['kbsource'])}" if "kbsource" in code else ""
     yield f"By `{subject.whole.kind.made_by}` of kbsource{version}. Same inputs, options and code give the same bytes."
     if options := subject.whole.values.get("options"):
         shown = json.dumps(options, ensure_ascii=False, indent=2, sort_keys=True).replace("`", "'")
@@ -263,10 +278,13 @@ def _made(subject: Subject) -> Iterator[str]:
         yield "The options of each part are in its `manifest.json`."
     inputs = []
     for part in subject.parts:
-        where = f"`{part.folder}`" if part.folder else "all"
-        inputs += [(where, f"`{cell(file.name)}`", f"{file.bytes:,}", f"`{file.sha256}`") for file in part.inputs()]
+        where = _place(part)
+        inputs += [
+            (where, f"`{cell(file.name)}`", f"{file.bytes:,}", f"`{cell(file.sha256)}`") for file in part.inputs()
+        ]
         if part is subject.whole or part.sources() != subject.whole.sources():
-            inputs += [(where, f"manifest of: {name}", "", f"`{sha256}`") for name, sha256 in part.sources().items()]
+            sources = part.sources().items()
+            inputs += [(where, f"manifest of: {prose(name)}", "", f"`{cell(sha256)}`") for name, sha256 in sources]
     if inputs:
         yield "Inputs; a release stands here as its manifest:\n\n" + markdown_table(
             ("part", "input", "bytes", "sha256"), inputs

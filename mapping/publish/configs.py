@@ -150,6 +150,7 @@ def _fitted(value: Any, shape: Shape) -> Any:
     return float(value) if shape == "float" else value
 
 
+_ODD = re.compile(r"[^\w.+,() -]")
 WHOLE = "train"
 """Split of what has none: tools expect one of that name."""
 _SPLITS = {"train": "train", "dev": "validation", "validation": "validation", "test": "test"}
@@ -208,11 +209,12 @@ def configs_of(subject: Subject, path: str) -> list[Config]:
 
 
 def _prefixed(part: Part, name: str) -> str:
-    """A name that tells what is of one benchmark from what is of others, or of the same in another way."""
+    """A name that tells what is of one benchmark from what is of others, or of the same in another way; without
+    characters that end a quotation or are markup."""
     dataset = part.values.get("dataset")
-    if not isinstance(dataset, str):
-        return name
-    return f"{part.folder.partition('/')[0] or dataset}-{name.removeprefix(f'{dataset}-')}"
+    if isinstance(dataset, str):
+        name = f"{part.folder.partition('/')[0] or dataset}-{name.removeprefix(f'{dataset}-')}"
+    return _ODD.sub("_", name)
 
 
 def _split_of(part: Part) -> str:

@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
@@ -105,10 +105,29 @@ MEASURES = (
     ),
 )
 """What a benchmark shows beside the table of scores, which has the figures of the papers."""
+
+
+class _DatasetFacts(TypedDict, total=False):
+    """What a manifest says of a dataset."""
+
+    name: str
+    path: str
+    form: str
+    key: str
+    pool: str
+    task: str
+
+
+class _SystemFacts(TypedDict, total=False):
+    """What a manifest says of a system."""
+
+    name: str
+
+
 BENCHMARK = ListingKind(
     name="benchmark",
     format="kbsource-benchmark-1",
-    facts=shape("facts", passages=SourceFacts),
+    facts=shape("facts", passages=SourceFacts, datasets=list[_DatasetFacts], systems=list[_SystemFacts]),
     made_by="kbsource benchmark",
     tables={
         "scores": schema_of(Score),

@@ -16,7 +16,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict
 
 from kbsource.columns import rows_of, schema_of
 from kbsource.errors import SetupError
@@ -25,7 +25,7 @@ from kbsource.release.counts import TableCount
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import ListingManifest, SourceFacts, counts_shape, shape
+from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, shape
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.training import (
     ROLES,
@@ -127,14 +127,21 @@ def _examples(checking: Checking[ListingManifest]) -> Iterator[TrainingExample]:
         yield from rows_of(batch, TrainingExample)
 
 
+class _DatasetFacts(TypedDict, total=False):
+    """What a manifest says of a dataset."""
+
+    name: str
+    examples: Count
+
+
 TRAINING_DATA = ListingKind(
     name="folder of training data",
     format="kbsource-training-data-1",
     facts=shape(
         "facts",
         passages=SourceFacts,
-        datasets=list[dict[str, Any]],
-        options=dict[str, Any],
+        datasets=list[_DatasetFacts],
+        options=TrainingOptions,
         counts=counts_shape("queries"),
     ),
     made_by="kbsource training-data",

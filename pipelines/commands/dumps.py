@@ -16,7 +16,7 @@ from kbsource.release.pages.kind import fallback_remarks
 from mapping.options import FLAT, Files
 from pipelines.options import BuildOptions, PageviewsOptions, RunOptions, WikidataOptions
 from pipelines.progress import Progress, clock, size
-from pipelines.terminal import Row, Style, Summary, command_line, styled
+from pipelines.terminal import Row, Style, Summary, command_line, harmless, styled
 
 if TYPE_CHECKING:
     from pipelines.jobs.build import BuildSummary
@@ -110,7 +110,7 @@ def build(options: Annotated[BuildOptions, FLAT], *, run: Run = RunOptions()) ->
         made = make(options, flags=run.flags(), progress=Progress())
     except BadDumpError as error:
         for finding in error.findings:
-            sys.stderr.write(f"{finding_line(finding)}\n")
+            sys.stderr.write(f"{harmless(finding_line(finding))}\n")
         raise
     return build_summary(made)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import io
 import pickle
+import socket
 import threading
 import uuid
 from collections.abc import Iterator
@@ -245,3 +246,11 @@ def test_short_ranges_that_were_read_are_not_fetched_again() -> None:
         file.seek(start)
         assert file.read(n_bytes) == content[start : start + n_bytes]
     assert fetched == [(10, 30), (30, 60), (100, 108), (25, 28), (200, 209), (10, 14)]
+
+
+def test_a_socket_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the address of a socket is short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("pages.parquet")
+        with pytest.raises(SetupError, match=r"pages\.parquet is a socket; name a file"):
+            Folder.of("pages.parquet").read()

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from msgspec.structs import replace as replaced
 
 from kbsource.errors import DataError, SetupError
-from kbsource.index.mapped_files import CHECKSUMS_FILE
+from kbsource.index.mapped_files import CHECKSUMS_FILE, write_index_file
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.pages.kind import PAGES_RELEASE
 from tests.support.dumps import flip
@@ -114,3 +115,13 @@ def test_a_release_without_checksums_is_read(release: Path) -> None:
     files = tuple(entry for entry in manifest.files if not entry.file.endswith(CHECKSUMS_FILE))
     (release / "manifest.json").write_bytes(replace(manifest, files=files).to_bytes())
     assert list(answers(release)) == known
+
+
+def test_an_index_file_that_is_not_finished_leaves_nothing(tmp_path: Path) -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"page_id": [1]})
+        raise OSError("No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        write_index_file(str(tmp_path / "a.arrow"), pa.schema([("page_id", pa.int64())]), batches())
+    assert list(tmp_path.iterdir()) == []

@@ -65,6 +65,16 @@ def test_another_job_finds_nothing(tmp_path: Path) -> None:
         assert files(tmp_path) == ["BUILDING"]
 
 
+def test_hidden_files_and_empty_folders_of_another_job_are_removed(tmp_path: Path) -> None:
+    with output(tmp_path):
+        (tmp_path / "pages").mkdir()
+        (tmp_path / "pages" / ".tmpX3a").write_text("half")
+        (tmp_path / "index").mkdir()
+
+    with output(tmp_path, job=2):
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["BUILDING"]
+
+
 def test_a_second_run_is_refused_and_a_dead_one_is_not_in_the_way(tmp_path: Path) -> None:
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

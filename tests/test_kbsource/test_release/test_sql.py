@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from kbsource.errors import DataError
 from kbsource.release import queries
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.queries import RefusedQueryError, run_query
@@ -42,6 +46,24 @@ def test_every_table_is_a_view_and_a_row_knows_its_place(path: str) -> None:
         assert db.execute(places).fetchall() == [(20, 2, 11, "")]
         shared = "select count(*) from pages join new.pages as other using (page_id) anti join new.page_items on true"
         assert db.execute(shared).fetchall() == [(20,)]
+
+
+def test_every_file_is_looked_at_before_a_view_is_made_and_the_first_odd_one_named(
+    release: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "release"
+    names = [f"pages/pages-{number:05d}-of-00020.parquet" for number in range(20)]
+    (folder / "pages").mkdir(parents=True)
+    for name in names:
+        shutil.copy(release / "pages" / "pages-00000-of-00002.parquet", folder / name)
+    with connected(reads=[str(folder)]) as db:
+        add_tables(db, PAGES_RELEASE.declared, {"pages": names}, str(folder))
+        assert db.execute("select count(*) from pages").fetchall() == [(240,)]
+        for odd in (17, 11):
+            pq.write_table(pa.table({"page_id": [1]}), folder / names[odd])
+        with pytest.raises(DataError, match=r"pages-00011-of-00020\.parquet has no column"):
+            add_tables(db, PAGES_RELEASE.declared, {"pages": names}, str(folder), schema="other")
+        assert db.execute("select count(*) from duckdb_views() where schema_name = 'other'").fetchall() == [(0,)]
 
 
 def test_what_a_stranger_asks_reads_this_release_alone(release: Path, tmp_path: Path, path: str) -> None:

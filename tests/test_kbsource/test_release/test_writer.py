@@ -31,7 +31,7 @@ from kbsource.records import (
 )
 from kbsource.release.pages.reading import pages_of
 from kbsource.release.pages.writing import GROUP_CHARS, PageFaultError, PageGroups, check_page
-from kbsource.release.writer import TableFile, write_small_table
+from kbsource.release.writer import TableFile, write_lines, write_small_table
 from tests.support.examples import examples
 from tests.support.pages import pages, synthetic_pages, write_pages
 
@@ -46,6 +46,13 @@ def test_pages_come_back_as_they_were(some: list[Page]) -> None:
     batch.validate(full=True)
     assert pages_of(batch) == some
     assert pages_of(batch.slice(1)) == some[1:]
+
+
+@pytest.mark.parametrize("file", ["../loot.jsonl", "/loot.jsonl", "qrels/../../loot.jsonl", "a\nb.jsonl", ""])
+def test_no_file_is_written_outside_of_the_output(tmp_path: Path, file: str) -> None:
+    with pytest.raises(DataError, match="is no path in a release"):
+        write_lines([b"x"], file, output=str(tmp_path / "out"))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["template_categories", "anchors"])

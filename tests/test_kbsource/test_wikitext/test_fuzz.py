@@ -45,3 +45,8 @@ def test_work_with_references_grows_with_a_chain_of_two_alone(outer: str, inner:
     python_work(parser, chain([outer, inner], 3))
     small, large = (python_work(parser, chain([outer, inner], n)) for n in (10, 40))
     assert large <= 4**1.2 * small, f"{small} lines for 10, {large} for 40"
+
+
+def test_an_example_of_what_is_lost_is_shortened_without_marks_of_references() -> None:
+    wikitext = chain(["{{efn|a<ref>c</ref>", "[[File:a.jpg|thumb|", "{{r|"], 109)
+    assert [*faults(Parsers(), wikitext, is_timed=False)] == []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -75,6 +78,30 @@ def test_what_is_stopped_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+
+from mapping.inspector.finder import SideIndex
+
+
+def make(folder, on_progress):
+    Path(folder, "rows.parquet").write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+SideIndex(Path(sys.argv[1], "index"), make).wait()
+"""
+
+
+def test_what_a_killed_process_left_in_the_cache_is_removed_by_the_next(tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert list(tmp_path.rglob("rows.parquet"))
+    assert _said(SideIndex(tmp_path / "index", _write)) == ["done"]
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
 def test_a_fault_is_kept_and_the_work_not_begun_again(tmp_path: Path) -> None:
     calls = []
 
@@ -85,6 +112,17 @@ def test_a_fault_is_kept_and_the_work_not_begun_again(tmp_path: Path) -> None:
     index = SideIndex(tmp_path / "index", make)
     assert (index.wait(), index.wait(), index.fault, len(calls)) == (None, None, "damaged", 1)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_that_is_damaged_is_a_fault_too(tmp_path: Path) -> None:
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1, and no more")
+
+    def make(folder: str, on_progress: OnProgress) -> None:
+        pq.read_table(tmp_path / "damaged.parquet")
+
+    index = SideIndex(tmp_path / "index", make)
+    assert index.wait() is None
+    assert "A table is not as it was written" in (index.fault or "")
 
 
 def test_what_was_changed_since_it_was_made_is_made_again(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -108,6 +109,25 @@ def test_other_files_are_no_reader(tmp_path: Path, folders: dict[bool, Path]) ->
         _open(tmp_path)
     with pytest.raises(SetupError, match="no such file"):
         Generator(ReaderOptions(str(tmp_path / "none.gguf")))
+
+
+@pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.99])
+def test_a_gguf_file_that_is_cut_off_is_one_line(tmp_path: Path, share: float) -> None:
+    gguf = pytest.importorskip("gguf", reason="needs kbsource[read]")
+    path = tmp_path / "model.gguf"
+    writer = gguf.GGUFWriter(str(path), "llama")
+    writer.add_token_list(["<unk>", "<s>", "</s>", "Ada", "lives"])
+    writer.add_tensor("token_embd.weight", np.ones((5, 32), np.float32))
+    for write in ("header_to_file", "kv_data_to_file", "tensors_to_file"):
+        getattr(writer, f"write_{write}")()
+    writer.close()
+    content = path.read_bytes()
+    path.write_bytes(content[: max(int(len(content) * share), 5)])
+    with pytest.raises(
+        SetupError, match=r"model\.gguf: this is no reader that can be opened \(.*Get the model again"
+    ) as told:
+        Generator(ReaderOptions(str(path)))
+    assert "\n" not in str(told.value)
 
 
 @pytest.mark.parametrize("has_encoder", [True, False])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -20,12 +23,17 @@ from kbsource.pageviews import PAGEVIEWS_RELEASE
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from mapping.amber.kind import AMBER_SETS
+from mapping.amber.records import AmberOptions
 from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
+from mapping.contexts.kind import CONTEXTS
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.kinds import KINDS
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.kind import QAMPARI_RELEASE
+from mapping.retrieval.benchmark_kind import BENCHMARK
+from mapping.retrieval.training import TrainingOptions
+from mapping.retrieval.training_kind import TRAINING_DATA
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS
 from mapping.write.kind import ALIGNMENT
 from pipelines.cli import main
@@ -33,7 +41,7 @@ from pipelines.commands import COMMANDS
 from tests.support.every_kind import write_every_kind
 from tests.support.examples import examples
 from tests.support.inspected import client_of
-from tests.support.strangers import LOOT, copied, hostile_name, sealed, ways
+from tests.support.strangers import LOOT, Way, changed, copied, hostile_name, sealed, ways
 
 FORMATS = [kind.format for kind in KINDS]
 LOOT_PLACE = Path(gettempdir()) / LOOT
@@ -232,6 +240,36 @@ def test_qualifiers_that_are_no_list_of_properties_are_named(
     assert "qualifiers" in said
 
 
+TYPED: dict[str, tuple[Way, ...]] = {
+    AMBER_SETS.format: tuple(("options", "rules", one.name) for one in fields(AmberOptions)),
+    BENCHMARK.format: (("datasets",), ("datasets", 0), ("datasets", 0, "form"), ("systems", 0), ("systems", 0, "name")),
+    CONTEXTS.format: (("options", "most_ranked"), ("counts", "questions", "without_retrieved")),
+    ENTITY_LINKING.format: (("options", "context_tokens"), ("options", "max_tokens")),
+    TRAINING_DATA.format: (
+        *(("options", one.name) for one in fields(TrainingOptions)),
+        *(("datasets", 0), ("datasets", 0, "name"), ("datasets", 0, "examples")),
+    ),
+}
+"""By kind, options that a manifest records and what it says of datasets, out of which values of ours are made."""
+
+
+@pytest.mark.parametrize(("form", "way"), [(form, way) for form, own in TYPED.items() for way in own])
+def test_recorded_options_of_another_type_are_one_line(
+    releases: dict[str, Path], tmp_path: Path, form: str, way: Way, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = json.loads((releases[form] / "manifest.json").read_bytes())
+    own = tmp_path / "own"
+    shutil.copytree(releases[form], own, copy_function=os.link)
+    for other in (-7.5, [[7]]):
+        (own / "manifest.json").unlink()
+        (own / "manifest.json").write_bytes(sealed(changed(values, way, other)))
+        assert main(["info", str(own)]) == 1
+        said = capsys.readouterr().err
+        assert "own/manifest.json: Expected" in said, said
+        assert "get or build the release again" in said
+        assert said.count("\n") == 1
+
+
 @pytest.mark.parametrize("other", ["x", True, -1, 1.5, [7], {"a": "b"}, None])
 def test_the_sum_of_a_card_has_no_more_than_what_was_counted(
     releases: dict[str, Path], tmp_path: Path, other: Any, capsys: pytest.CaptureFixture[str]
@@ -241,6 +279,85 @@ def test_the_sum_of_a_card_has_no_more_than_what_was_counted(
         capsys.readouterr()
     )
     assert "0 read = 0 examples + 0 excluded + 0 merged + 0 rejected |" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_what_a_stranger_wrote_moves_no_cursor(
+    releases: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sequence = "\x1b]0;mine\x07\x9b2J\r"
+    own = copied(
+        releases[ALIGNED],
+        tmp_path / "own",
+        lambda values: values.update(dataset=sequence, split=sequence, date=sequence),
+    )
+    for command in (["info", str(own)], ["catalogue", str(own)], ["show", str(own), "1"]):
+        main(command)
+        said = capsys.readouterr()
+        assert all(one.isprintable() or one == "\n" for one in said.out + said.err), command
+
+
+CODE = 'x"); import os; os.system("id") #'
+
+
+def test_a_card_has_no_code_and_no_markup_of_a_stranger(
+    releases: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    markup = "a|b [c](https://example.org) <img src=x> `d`"
+
+    def change(values: dict[str, Any]) -> None:
+        values["dataset"] = CODE
+        values[markup] = {"manifest_sha256": markup}
+        values["records"][markup] = 7
+        values["code"]["kbsource"] = markup
+
+    own = copied(releases[ALIGNED], tmp_path / "own", change)
+    assert main(["publish", str(own), "--output", str(tmp_path / "out"), "--licence", "CC0-1.0"]) == 0, (
+        capsys.readouterr()
+    )
+    card = (tmp_path / "out" / "README.md").read_text()
+    code = card.partition("```python\n")[2].partition("```")[0]
+    assert [type(one) for one in ast.parse(code).body if not isinstance(one, ast.Import | ast.ImportFrom)] != []
+    assert "os.system" not in {ast.unparse(one.func) for one in ast.walk(ast.parse(code)) if isinstance(one, ast.Call)}
+    prose = re.sub(r"(?s)```.*?```|`[^`]*`", "", card)
+    assert "<img" not in prose
+    assert not re.search(r"(?<!\\)\[c\]\(", prose)
+
+
+@pytest.mark.parametrize("fact", ["split", "dataset"])
+@pytest.mark.parametrize("command", ["beir {own} {passages} --output {out}", "publish {own} --output {out} {licence}"])
+def test_names_out_of_a_manifest_lead_to_no_file_outside_the_output(
+    releases: dict[str, Path], tmp_path: Path, fact: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = copied(releases[ALIGNED], tmp_path / "own", lambda values: values.update({fact: "../../loot"}))
+    before = sorted(tmp_path.iterdir())
+    places = {
+        "own": own,
+        "passages": releases[PASSAGES],
+        "out": tmp_path / "out" / "deep",
+        "licence": "--licence CC0-1.0",
+    }
+    assert main(command.format(**places).split()) == 1
+    assert "own/manifest.json: Expected `str` matching regex" in (said := capsys.readouterr().err)
+    assert said.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_report_that_leads_out_of_its_release_is_not_read(
+    releases: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = tmp_path / "secret.json"
+    secret.write_text('{"counts": {"secret": 7}}')
+
+    def change(values: dict[str, Any]) -> None:
+        values["files"] = [one for one in values["files"] if one["file"] != "report.json"]
+
+    own = copied(releases[ALIGNED], tmp_path / "own", change)
+    (own / "report.json").unlink()
+    (own / "report.json").symlink_to(secret)
+    assert main(["report", str(own), "--format", "markdown"]) == 1
+    said = capsys.readouterr()
+    assert "own/report.json is a link to a file outside the release" in said.err
+    assert "secret" not in said.out
 
 
 @pytest.mark.parametrize("form", FORMATS)
