@@ -18,7 +18,7 @@ from kbsource.runtime.guard import Guard
 from mapping.inspector import sandbox
 from mapping.inspector.app import make_app
 from mapping.inspector.opened import Opened
-from mapping.inspector.sandbox import MOST_QUERIES, MOST_ROWS, Answer, Running, Sandbox
+from mapping.inspector.sandbox import MOST_QUERIES, MOST_ROWS, Answer, Limits, Running, Sandbox, Source
 from tests.support.browser import served
 
 SECRET = "nobody may read this"
@@ -32,7 +32,8 @@ def box(opened: Opened) -> Iterator[Sandbox]:
 
 
 def submit(box: Sandbox, opened: Opened, query: str, *, name: str = "") -> Running:
-    return box.submit(query, {name: table.files for name, table in opened.tables.items()}, opened.path, name=name)
+    tables = {name: table.files for name, table in opened.tables.items()}
+    return box.submit(query, [Source(opened.path, tables)], name=name)
 
 
 def ask(box: Sandbox, opened: Opened, query: str) -> Answer:
@@ -173,9 +174,8 @@ def test_what_eats_memory_is_stopped(box: Sandbox, opened: Opened, query: str) -
     assert ask(box, opened, "select 1").rows == [[1]]
 
 
-def test_what_does_not_end_is_ended(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "LONGEST_S", 6.0)
-    box, begun = Sandbox([opened.path]), time.monotonic()
+def test_what_does_not_end_is_ended(opened: Opened) -> None:
+    box, begun = Sandbox([opened.path], Limits(longest_s=6.0)), time.monotonic()
     found = ask(
         box, opened, "select count(*) from range(1000000000) a, range(1000000) b where a.range * b.range % 7 = 9"
     )
@@ -232,9 +232,8 @@ def test_its_process_writes_nothing_but_its_spill(opened: Opened, tmp_path: Path
     assert succeeded == ["write to the scratch folder", "read the release"]
 
 
-def test_spills_are_bounded_and_removed(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "LONGEST_S", 6.0)
-    box = Sandbox([opened.path])
+def test_spills_are_bounded_and_removed(opened: Opened) -> None:
+    box = Sandbox([opened.path], Limits(longest_s=6.0))
     large = "select count(*) from (select hash(range) h, repeat('x', 200) t from range(100000000) order by h)"
     running = submit(box, opened, large)
     folder, most = Path(box.scratch), 0
