@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
 
@@ -20,6 +22,7 @@ from mapping.inspector.app import make_app
 from mapping.inspector.opened import Opened
 from mapping.inspector.sandbox import MOST_QUERIES, MOST_ROWS, Answer, Limits, Running, Sandbox, Source
 from tests.support.browser import served
+from tests.support.inspected import N_PAGES
 
 SECRET = "nobody may read this"
 
@@ -282,6 +285,27 @@ def test_the_view_shows_the_answer_with_links_and_faults_as_text(client: TestCli
     assert "syntax error" in run(client, "VALUES ((((").text
     assert 'role="alert"' not in client.get("/r/release/sql").text
     assert 'role="alert"' not in run(client, " ").text
+
+
+def test_the_view_has_macros_meanings_and_queries_to_start_from(client: TestClient) -> None:
+    text = client.get("/r/release/sql").text
+    assert "<code>kb_category(category)</code></dt><dd>Pages of a category" in text
+    assert "<dd>page id of the redirect</dd>" in text
+    (first, *_) = re.findall(r'<a href="(/r/release/sql\?query=[^"]+)">text of a page</a>', text)
+    assert "from kb_text() where title = (select min(title) from pages)</textarea>" in client.get(first).text
+    assert "1 row" in run(client, "select count(*) from kb_text()").text
+
+
+def test_all_rows_are_downloaded_in_every_form(client: TestClient) -> None:
+    query = "select page_id, title from pages order by page_id"
+    for form, first in (("csv", b"page_id,title\n1,"), ("json", b'[\n{"page_id":1,'), ("jsonl", b'{"page_id":1,')):
+        answer = run(client, query, format=form)
+        assert answer.headers["content-disposition"] == f'attachment; filename="release-query.{form}"'
+        assert answer.content.startswith(first)
+    answer = run(client, query, format="parquet")
+    assert pq.read_table(io.BytesIO(answer.content)).num_rows == N_PAGES
+    assert 'role="alert"' in run(client, "from nowhere", format="csv").text
+    assert "1 row" in run(client, "select 1", format="unknown").text
 
 
 def test_an_address_fills_a_query_in_and_does_not_run_it(client: TestClient) -> None:
