@@ -48,6 +48,7 @@ _OPERATORS = frozenset(
 )
 """Operators that do nothing but read; a table function is named as an operator by itself."""
 _BLANKS = re.compile(r"\s+")
+_END = re.compile(r"(?:;|\s+|--[^\n]*|/\*(?:(?!\*/).)*\*/)\Z", re.DOTALL)
 _KIND = re.compile(r"^[A-Z][A-Za-z ]* Error: ")
 _LINE = re.compile(r"^LINE (\d+):", re.MULTILINE)
 _PLACE = re.compile(r"(\d+): (.*)\n( *)\^")
@@ -79,7 +80,24 @@ def run_query(db: DuckDBPyConnection, query: str, *, macros: Collection[str] = (
         raise RefusedQueryError("write one query that begins with select, from or with")
     _check_tree(db, query, _TABLE_FUNCTIONS.union(macros))
     _check_plans(db, statements[0].query)
-    return db.sql(statements[0])
+    [statement] = db.extract_statements(_without_end(db, query))
+    return db.sql(statement)
+
+
+def _without_end(db: DuckDBPyConnection, query: str) -> str:
+    """Returns a query without its semicolon and comments behind that: DuckDB puts it in brackets to limit or count its
+    rows.
+    """
+    tree = _tree(db, query)
+    shorter = query
+    while ";" in query and (shorter := _END.sub("", shorter)) and _tree(db, shorter) == tree and shorter != query:
+        query = shorter
+    return query
+
+
+def _tree(db: DuckDBPyConnection, query: str) -> str:
+    [(text,)] = db.execute("select json_serialize_sql(?)", [query]).fetchall()
+    return str(text)
 
 
 def fault_line(fault: str, query: str) -> str:
@@ -105,8 +123,7 @@ def fault_line(fault: str, query: str) -> str:
 
 
 def _check_tree(db: DuckDBPyConnection, query: str, table_functions: Collection[str]) -> None:
-    [(text,)] = db.execute("select json_serialize_sql(?)", [query]).fetchall()
-    tree = _decoded(text)
+    tree = _decoded(_tree(db, query))
     if tree["error"]:
         raise RefusedQueryError(f"the query cannot be checked: {tree['error_message']}")
     volatile = "select lower(function_name) from duckdb_functions() where stability = 'VOLATILE'"
