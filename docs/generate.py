@@ -23,11 +23,12 @@ from kbsource.rows import SCHEMA_VERSION
 from kbsource.wikidata.records import WIKIDATA_TABLES
 from mapping.age import AGE
 from mapping.amber.release import TABLES as AMBER_TABLES
+from mapping.column_meanings import Known, column_rows, table_head
 from mapping.entity_linking.records import TABLES as LINKING_TABLES
 from mapping.facts import FACTS
 from mapping.options import DEFAULTS
 from mapping.passages.kind import TABLES as PASSAGES_TABLES
-from mapping.publish.card import Known, column_rows, markdown_table, table_head
+from mapping.publish.card import markdown_table
 from mapping.qampari.kind import TABLES as QAMPARI_TABLES
 from mapping.retrieval.benchmark_kind import BENCHMARK
 from mapping.retrieval.tfidf import TFIDF_INDEX

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from polars import DataFrame
     from pyarrow.compute import Expression
 
+    from kbsource.release.side_index import SideIndex
+
 
 class Found(NamedTuple):
     """How a page was found, or why not."""
@@ -56,6 +58,7 @@ class KnowledgeSource:
         self._locations = locations
         self._folder = folder
         self._reader = PagesReader(folder, (entry.file for entry in manifest.tables["pages"]))
+        self._inlinks: SideIndex | None = None
         self._turn = RLock()
 
     @classmethod
@@ -84,6 +87,29 @@ class KnowledgeSource:
     def close(self) -> None:
         """Closes the files; the source can still be used, and opens them again."""
         self._reader.close()
+        with self._turn:
+            if self._inlinks is not None:
+                self._inlinks.close()
+                self._inlinks = None
+
+    def linking(self, page_id: int) -> list[int]:
+        """Returns the ids of the pages that link to a page, ascending; none for a page that the release does not have.
+
+        The first call reads all links and makes an index in the cache folder (``XDG_CACHE_HOME``), which later calls
+        and the inspector use too. Needs pip install 'kbsource[verify]'.
+
+        Raises:
+            SetupError: the index cannot be written, or a file of the release is damaged.
+        """
+        from kbsource.release.pages.inlinks import inlinks_index, linking_ids  # bring DuckDB
+
+        with self._turn:
+            if self._inlinks is None:
+                self._inlinks = inlinks_index(self._folder.url, self.manifest)
+            index = self._inlinks.wait()
+            if index is None:
+                raise SetupError(f"the links of {self._folder.url} cannot be indexed: {self._inlinks.fault}")
+            return linking_ids(index, page_id)
 
     def __len__(self) -> int:
         """The number of pages."""

@@ -2,6 +2,7 @@
 -- `from kb_text('releases/enwiki-20261001') where title = 'Alan Turing'`. docs/recipes.md shows each. Offsets count
 -- code points from 0, `end` exclusive; elements and anchors have their place in their lists as `index`.
 
+-- A row a page, with all columns.
 create or replace macro kb_pages(kb) as table
     from read_parquet(kb || '/pages/*.parquet');
 

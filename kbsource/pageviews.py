@@ -109,6 +109,7 @@ PAGEVIEWS_RELEASE: Kind[PageviewsManifest] = Kind(
     name="release of page views",
     format=FORMAT,
     made_by="kbsource pageviews",
+    queries=(("pages that are viewed most", "select title, views from pageviews order by views desc, title limit 10"),),
     manifest=PageviewsManifest,
     tables={"pageviews": schema_of(TitleViews), "rejected": schema_of(BadRecord)},
     required=("pageviews", "rejected"),

@@ -441,6 +441,12 @@ AGE = ListingKind(
     format="kbsource-age-1",
     facts=shape("facts", releases=list[SourceFacts], counts=dict[str, Count]),
     made_by="kbsource age",
+    queries=(
+        (
+            "what became of the evidence by release",
+            "select release, dump_date, fate, count(*) as n from fates group by all order by release, n desc",
+        ),
+    ),
     tables={"fates": schema_of(Fate), "rejected": schema_of(BadRecord)},
     required=("fates", "rejected"),
     files=(REPORT,),

@@ -372,6 +372,12 @@ FACTS = ListingKind(
     format="kbsource-facts-1",
     facts=shape("facts", old=SourceFacts, new=SourceFacts, counts=dict[str, dict[str, Count]]),
     made_by="kbsource facts",
+    queries=(
+        (
+            "facts by what became of them",
+            "select property, outcome, count(*) as n from facts group by all order by n desc, property",
+        ),
+    ),
     tables={"facts": schema_of(Fact)},
     required=("facts",),
     files=(*(kilt_path(side) for side in SIDES), REPORT),

@@ -437,6 +437,16 @@ RELEASE_DIFF = ListingKind(
     name="diff of releases",
     format="kbsource-diff-1",
     made_by="kbsource diff",
+    queries=(
+        (
+            "what became of the pages",
+            "select outcome, count(*) as pages from page_changes group by all order by pages desc",
+        ),
+        (
+            "renamed pages",
+            "select old_title, new_title, kept from page_changes where title_changed order by old_title limit 20",
+        ),
+    ),
     shown_by=(("page_changes", "old_qid"), ("page_changes", "new_qid"), ("redirect_changes", "title")),
     tables=TABLES,
     required=tuple(TABLES),

@@ -77,6 +77,8 @@ class Kind(Generic[M]):
     """By path, the shape of each JSON file beside the manifest that commands read, as for ``facts``."""
     records: Mapping[str, type[Any]] = field(default_factory=dict)
     """By path, the shape of the lines of each file of JSON Lines that commands read, as for ``facts``."""
+    queries: Sequence[tuple[str, str]] = ()
+    """Questions about its tables, each with the SQL that answers it, to start from."""
     made_from_pages: bool = False  #: ``made_by`` needs a release of pages and nothing else
     shown_by: Sequence[tuple[str, str]] = ()
     """Tables, each with a column by which ``kbsource show`` finds rows; two columns with ``__`` between them are an id

@@ -11,14 +11,14 @@ The connection must be locked besides (see ``kbsource.runtime.database``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 MOST_CHARS = 20_000
 """Of a query."""
@@ -48,14 +48,22 @@ _OPERATORS = frozenset(
 )
 """Operators that do nothing but read; a table function is named as an operator by itself."""
 _BLANKS = re.compile(r"\s+")
+_END = re.compile(r"(?:;|\s+|--[^\n]*|/\*(?:(?!\*/).)*\*/)\Z", re.DOTALL)
+_KIND = re.compile(r"^[A-Z][A-Za-z ]* Error: ")
+_LINE = re.compile(r"^LINE (\d+):", re.MULTILINE)
+_PLACE = re.compile(r"(\d+): (.*)\n( *)\^")
 
 
 class RefusedQueryError(ValueError):
     """A query that may do more than read the tables, or that is too long or too deep to be checked."""
 
 
-def run_query(db: DuckDBPyConnection, query: str) -> DuckDBPyConnection:
-    """Returns the result of a query that a stranger wrote.
+def run_query(db: DuckDBPyConnection, query: str, *, macros: Collection[str] = ()) -> DuckDBPyRelation:
+    """Returns the result of a query that a stranger wrote. It is computed when its rows are fetched, and fetching may
+    raise the same errors of DuckDB.
+
+    Args:
+        macros: names of table macros of ours that the query may call.
 
     Raises:
         RefusedQueryError: it is not one SELECT, or would do something that is not allowed.
@@ -70,14 +78,52 @@ def run_query(db: DuckDBPyConnection, query: str) -> DuckDBPyConnection:
     statements = db.extract_statements(query)
     if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
         raise RefusedQueryError("write one query that begins with select, from or with")
-    _check_tree(db, query)
+    _check_tree(db, query, _TABLE_FUNCTIONS.union(macros))
     _check_plans(db, statements[0].query)
-    return db.execute(statements[0])
+    [statement] = db.extract_statements(_without_end(db, query))
+    return db.sql(statement)
 
 
-def _check_tree(db: DuckDBPyConnection, query: str) -> None:
+def _without_end(db: DuckDBPyConnection, query: str) -> str:
+    """Returns a query without its semicolon and comments behind that: DuckDB puts it in brackets to limit or count its
+    rows.
+    """
+    tree = _tree(db, query)
+    shorter = query
+    while ";" in query and (shorter := _END.sub("", shorter)) and _tree(db, shorter) == tree and shorter != query:
+        query = shorter
+    return query
+
+
+def _tree(db: DuckDBPyConnection, query: str) -> str:
     [(text,)] = db.execute("select json_serialize_sql(?)", [query]).fetchall()
-    tree = _decoded(text)
+    return str(text)
+
+
+def fault_line(fault: str, query: str) -> str:
+    r"""Returns what DuckDB says of a query as one line, with the place in the query that it points to.
+
+    >>> fault_line("Catalog Error: no table a!\n\nLINE 1: from a\n             ^", "from a")
+    'no table a! (line 1, column 6)'
+    """
+    said, _, shown = fault.partition("\n\nLINE ")
+    said = _KIND.sub("", " ".join(said.split()), count=1).rstrip(".")
+    place = _PLACE.match(shown)
+    if place is None:
+        return said
+    line = int(place[1])
+    cut, column = place[2], len(place[3]) - len(f"LINE {line}: ")
+    lines = query.split("\n")
+    start = lines[line - 1].find(cut.removeprefix("...").removesuffix("...")) if line <= len(lines) else -1
+    if start < 0:  # DuckDB shows a query that it has rewritten
+        return said
+    if cut.startswith("..."):  # of a long line the beginning is left out
+        column += start - len("...")
+    return f"{said} (line {line}, column {column + 1})"
+
+
+def _check_tree(db: DuckDBPyConnection, query: str, table_functions: Collection[str]) -> None:
+    tree = _decoded(_tree(db, query))
     if tree["error"]:
         raise RefusedQueryError(f"the query cannot be checked: {tree['error_message']}")
     volatile = "select lower(function_name) from duckdb_functions() where stability = 'VOLATILE'"
@@ -89,14 +135,19 @@ def _check_tree(db: DuckDBPyConnection, query: str) -> None:
         kind = part.get("type")
         if isinstance(kind, str) and kind.endswith("_NODE") and kind not in _NODES:
             raise RefusedQueryError(f"the query contains {_shown(kind)}; only queries that read are answered")
-        if kind == "TABLE_FUNCTION" and (name := part["function"]["function_name"].lower()) not in _TABLE_FUNCTIONS:
+        if kind == "TABLE_FUNCTION" and (name := part["function"]["function_name"].lower()) not in table_functions:
             raise RefusedQueryError(f"the query calls {_shown(name)}(); only the tables of the release can be read")
         if (name := part.get("function_name")) is not None and name.lower() in with_effects:
             raise RefusedQueryError(f"the query calls {_shown(name)}(), which does more than compute a value")
 
 
 def _check_plans(db: DuckDBPyConnection, query: str) -> None:
-    plans = dict(db.execute(f"explain (format json) {query}").fetchall())
+    import duckdb
+
+    try:
+        plans = dict(db.execute(f"explain (format json)\n{query}").fetchall())
+    except duckdb.Error as error:
+        raise type(error)(_LINE.sub(lambda line: f"LINE {int(line[1]) - 1}:", str(error))) from error
     operators = {
         version: [str(part.get("name")) for part in _objects(_decoded(text)) if "children" in part]
         for version, text in plans.items()

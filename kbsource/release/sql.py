@@ -53,6 +53,15 @@ def add_release(
     Raises:
         SetupError: there is no such release; a DataError for one that is not built as its kind says.
     """
+    add_tables(db, kind.declared, tables_of(kind, folder), folder, schema=schema, places=places)
+
+
+def tables_of(kind: Kind[Any], folder: str) -> dict[str, list[str]]:
+    """Returns the paths in the folder of the files of each table of a release and the releases inside it.
+
+    Raises:
+        SetupError: as ``add_release``.
+    """
     tables: dict[str, list[str]] = {}
     whole = kind.read(folder)
     releases = {"": whole}
@@ -61,7 +70,7 @@ def add_release(
     for part, manifest in releases.items():
         for table, entries in manifest.tables.items():
             tables.setdefault(table, []).extend(join(part, entry.file) for entry in entries)
-    add_tables(db, kind.declared, tables, folder, schema=schema, places=places)
+    return tables
 
 
 def add_tables(

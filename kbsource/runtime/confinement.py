@@ -40,7 +40,7 @@ class Confinement(Struct, frozen=True, kw_only=True):
     writes: tuple[str, ...]  #: folders that it may write to
     reads: tuple[str, ...] | None  #: folders that it may read beside those of the system; None for all
     has_network: bool
-    largest_file_bytes: int
+    largest_file_bytes: int | None  #: None for any size
 
 
 @cache
@@ -74,8 +74,8 @@ def forbid_writing(allowed: Confinement) -> None:
     Raises:
         SetupError: the kernel has Landlock but refuses to apply it.
     """
-    size = allowed.largest_file_bytes
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    if (size := allowed.largest_file_bytes) is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     version = landlock_version()
     if version:
         handled = _EXECUTE | _WRITE_FILE | _CHANGES

@@ -212,6 +212,22 @@ WIKIDATA_RELEASE: Kind[WikidataManifest] = Kind(
     name="release of Wikidata",
     format=FORMAT,
     made_by="kbsource wikidata",
+    queries=(
+        (
+            "items of most wikis",
+            "select item_id, label, n_sitelinks from items order by n_sitelinks desc, item_id limit 10",
+        ),
+        (
+            "properties that are used most",
+            "select property_id, label, count(*) as n from statements join properties using (property_id) "
+            "group by all order by n desc limit 10",
+        ),
+        (
+            "statements about an item",
+            "select property_id, rank, value_type, value from statements "
+            "where entity_id = (select min(item_id) from items) order by property_id",
+        ),
+    ),
     shown_by=(
         ("items", "item_id"),
         ("properties", "property_id"),

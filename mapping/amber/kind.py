@@ -264,6 +264,14 @@ AMBER_SETS = ListingKind(
     format="kbsource-amber-1",
     facts=shape("facts", collections=list[str], options=shape("options", rules=AmberOptions)),
     made_by="kbsource amber",
+    queries=(
+        (
+            "names with their heads and tails",
+            "select collection, name, entity.qid, entity.is_head from (select *, unnest(entities) as entity "
+            "from sets) order by collection, name limit 20",
+        ),
+        ("queries by task", "select collection, task, count(*) as n from set_queries group by all order by all"),
+    ),
     tables=TABLES,
     files=(REPORT,),
     documents={REPORT: shape("report", collections=dict[str, _CollectionReport], entities=dict[str, Any])},

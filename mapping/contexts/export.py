@@ -33,7 +33,7 @@ from kbsource.release.layout import MANIFEST, check_output
 from kbsource.release.manifest import FileEntry, canonical_json, code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes
-from kbsource.release.writer import LinesFile, write_lines, write_rejected
+from kbsource.release.writer import LinesFile, RejectedRows, write_lines, write_rejected
 from mapping.contexts.gold import (
     UNPLACED_REASONS,
     GoldPassages,
@@ -380,8 +380,19 @@ def export_contexts(
         SetupError: an input is not what it should be, release and corpus are of different knowledge sources, or
             ``output`` is not empty.
     """
-    told = note or (lambda _: None)
-    rejected: list[BadRecord] = []
+    with RejectedRows() as rejected:
+        return _write_contexts(files, output, options, rejected, finder=finder, told=note or (lambda _: None))
+
+
+def _write_contexts(
+    files: ContextsFiles,
+    output: str,
+    options: ContextsOptions,
+    rejected: RejectedRows,
+    *,
+    finder: ReleaseProofs | None,
+    told: Callable[[str], None],
+) -> dict[str, Any]:
     questions = _questions(files.qampari, finder, rejected.append)
     corpus = PASSAGES_CORPUS.read(files.passages)
     check_output(output)
@@ -408,7 +419,7 @@ def export_contexts(
                 rejected.append(raw.bad(error, key=qid, stage="retrieved"))
             reasons: Counter[str] = Counter()
             entries.append(write_lines(_unplaced(gold, reasons), UNPLACED, output=output))
-            report = report_of(tally, reasons, Counter(bad.reason for bad in rejected))
+            report = report_of(tally, reasons, rejected.reasons)
             entries.append(write_rejected(rejected, output=output))
             entries.append(write_lines([canonical_json(report)], REPORT, output=output))
             facts = {

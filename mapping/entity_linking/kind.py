@@ -86,6 +86,13 @@ ENTITY_LINKING = ListingKind(
         ),
     ),
     made_by="kbsource entity-linking",
+    queries=(
+        (
+            "mentions that mean several pages",
+            "select mention, count(*) as pages, sum(count) as links from aliases group by all having pages > 1 "
+            "order by links desc, mention limit 10",
+        ),
+    ),
     made_from_pages=True,
     shown_by=(
         ("aliases", "mention"),

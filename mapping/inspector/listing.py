@@ -25,13 +25,16 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from kbsource.errors import RecordError, counted
+from kbsource.release.macros import macros_of, queries_of
+from kbsource.release.results import RESULT_FORMS
 from kbsource.release.sql import identifier, quoted
 from kbsource.web_addresses import web_address
+from mapping.column_meanings import table_head
 from mapping.document import Link
 from mapping.inspector.frame import Crumb, bound_asked, form_of, is_gone, paging, render
 from mapping.inspector.marking import Span, shown
 from mapping.inspector.opened import Opened, TableFiles
-from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Answer, Sandbox
+from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Answer, Sandbox, Source
 
 Row = dict[str, Any]
 NULL = "-"
@@ -493,15 +496,16 @@ def show_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
 
 
 async def run_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
-    """Runs the query of the form, and shows the result; the query is stopped when the browser leaves."""
+    """Runs the query of the form, and shows the result or, if it has a ``format``, sends it as a file; the query is
+    stopped when the browser leaves."""
     form = await _own_form(request)
     query = form.get("query", "").strip()
     shown = partial(_render_sql, request, opened, sandbox, query=query)
     if not query:
         return await run_in_threadpool(shown)
-    tables = {name: table.files for name, table in opened.tables.items() if table.files}
+    saved = next((known for known in RESULT_FORMS if known == form.get("format")), None)
     try:
-        running = sandbox.submit(query, tables, opened.path, name=form.get("run", ""))
+        running = sandbox.submit(query, [Source(opened.path, _queried(opened))], name=form.get("run", ""), form=saved)
     except RecordError as error:
         busy = Answer([], [], fault=f"{error.reason}: {error.detail}")
         headers = {"Retry-After": f"{LONGEST_S:.0f}"}
@@ -513,7 +517,21 @@ async def run_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Respons
         running.stop()  # unless it has ended
         gone.cancel()
     found = answer.result() if answer.done() and not answer.cancelled() else Answer([], [], fault="Stopped.")
+    if found.file is not None:
+        removing = BackgroundTask(os.unlink, found.file)
+        return FileResponse(found.file, filename=f"{opened.slug}-query.{saved}", background=removing)
     return await run_in_threadpool(shown, found=found)
+
+
+def _queried(opened: Opened) -> dict[str, list[str]]:
+    """The files of the tables that a query may read, by table."""
+    return {name: table.files for name, table in opened.tables.items() if table.files}
+
+
+def _meanings(opened: Opened, table: str) -> dict[str, str]:
+    """What the columns of a table mean, by column."""
+    fields = [field for schema in opened.kind.declared[table] for field in schema]
+    return {field.name: (field.metadata or {}).get(b"description", b"").decode() for field in fields}
 
 
 async def stop_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
@@ -549,7 +567,10 @@ def _render_sql(
         query=query,
         found=found,
         rows=[[(brief(value), value_url(opened, name, value, row)) for name, value in row.items()] for row in rows],
-        tables=[Rows.of(opened, name, {}) for name, table in opened.tables.items() if table.files],
+        tables=[(Rows.of(opened, name, {}), table_head(name), _meanings(opened, name)) for name in _queried(opened)],
+        macros=macros_of(_queried(opened)),
+        queries=queries_of(opened.kind, _queried(opened)),
+        forms=RESULT_FORMS,
         limits=(MOST_ROWS, LONGEST_S, MEMORY_MB),
         missing=sandbox.missing,
         token=request.app.state.token,

@@ -1,4 +1,4 @@
-"""Runs queries that people type on the tables of one release: they read nothing else, write nothing, and end.
+"""Runs queries that people type on the tables of releases: they read nothing else, write nothing, and end.
 
 Three layers keep a query from doing harm. ``kbsource.release.queries`` refuses it unless its plan only reads; the
 connection opens no file outside the release; and it runs in a process of its own, which can write nothing but its
@@ -10,15 +10,19 @@ len(range(500000000))`` took 16 GB under a limit of 200 MB), and ``interrupt`` w
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from threading import Event, Lock
 from typing import Any, NamedTuple
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.release.kind import kind_of, read_content
+from kbsource.release.macros import add_macros
 from kbsource.release.queries import run_query
+from kbsource.release.results import ResultForm, write_result
 from kbsource.release.sql import add_tables, connected
 from kbsource.runtime.beat import Beat
 from kbsource.runtime.confinement import Confinement, landlock_version, missing_restrictions
@@ -35,14 +39,38 @@ MOST_QUERIES = 4
 _CELL_CHARS = 2_000
 
 
+class Limits(NamedTuple):
+    """What a query may take; those of the inspector by default."""
+
+    memory_mb: int = MEMORY_MB
+    process_mb: int = PROCESS_MB
+    spill_mb: int | None = SPILL_MB  #: None for what is free
+    longest_s: float | None = LONGEST_S  #: None for any time
+    most_rows: int = MOST_ROWS  #: of an answer that is no file
+    threads: int = 2
+    counts_rows: bool = False  #: whether rows beyond ``most_rows`` are counted
+
+
+class Source(NamedTuple):
+    """A release whose tables are queried."""
+
+    path: str
+    tables: Mapping[str, list[str]]  #: paths of the files of each table
+    schema: str = "main"  #: that its views are in
+    has_places: bool = True  #: whether the views have ``_file``, ``_file_number``, ``_row`` and ``_part``
+
+
 class Answer(NamedTuple):
-    """The result of a query: ``fault`` where it failed; ``is_cut`` where there are more rows than ``MOST_ROWS``."""
+    """The result of a query."""
 
     columns: list[str]
     rows: list[list[Any]]
-    is_cut: bool = False
+    is_cut: bool = False  #: there are more rows than may be
+    n_rows: int = 0  #: rows of a file, or all rows where they are counted
+    file: str | None = None  #: path of the rows, in the scratch folder; whoever asked for it removes it
     seconds: float = 0.0
-    fault: str | None = None
+    fault: str | None = None  #: why there is no result
+    error: SetupError | None = None  #: where the release or the machine is at fault
 
 
 class Running(NamedTuple):
@@ -64,7 +92,8 @@ class Sandbox:
         paths: folders of the releases that are queried.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], limits: Limits = Limits()) -> None:  # noqa: B008  immutable
+        self._limits = limits
         self._turn = Lock()
         self._running: dict[str, Running] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="queries")
@@ -76,7 +105,7 @@ class Sandbox:
             # Whoever reads from stores has credentials anywhere.
             reads=None if has_network else tuple(os.path.realpath(path) for path in paths),
             has_network=has_network,
-            largest_file_bytes=SPILL_MB * 10**6,
+            largest_file_bytes=None if limits.spill_mb is None else limits.spill_mb * 10**6,
         )
 
     @property
@@ -89,16 +118,26 @@ class Sandbox:
         """What the kernel cannot keep the process from; the other layers hold nevertheless."""
         return missing_restrictions(landlock_version())
 
-    def submit(self, query: str, tables: Mapping[str, list[str]], path: str, *, name: str) -> Running:
-        """Queues a query on the tables of the release in a folder, whose files are given by table.
+    def submit(
+        self, query: str, sources: Sequence[Source], *, name: str = "", form: ResultForm | None = None
+    ) -> Running:
+        """Queues a query on the tables of releases.
 
         Args:
             name: by which ``stop`` finds it.
+            form: of a file with all rows; None for the first rows as values.
 
         Raises:
             RecordError: ``busy``, as many queries wait as may.
         """
-        task = {"query": query, "tables": dict(tables), "path": os.path.abspath(path) if "://" not in path else path}
+        whole = [one._replace(path=os.path.abspath(one.path) if "://" not in one.path else one.path) for one in sources]
+        task = {
+            "query": query,
+            "sources": [one._asdict() for one in whole],
+            "limits": self._limits._asdict(),
+            "form": form,
+            "file": os.path.join(self._scratch.name, f"result-{secrets.token_hex(8)}"),
+        }
         with self._turn:
             if len(self._running) >= MOST_QUERIES:
                 raise RecordError("busy", f"{MOST_QUERIES} queries run or wait; run yours again in a few seconds")
@@ -136,29 +175,33 @@ class Sandbox:
                 f"{__name__}:answer",
                 beat_path=os.path.join(self._scratch.name, "beat"),
                 scratch=self._scratch.name,
-                page_timeout_s=LONGEST_S,
-                memory_bytes=PROCESS_MB * 10**6,
+                page_timeout_s=self._limits.longest_s,
+                memory_bytes=self._limits.process_mb * 10**6,
                 confinement=self._confinement,
             )
         begun = time.perf_counter()
         try:
             found = self._guard.run(task, stopped=stopped)
         except SetupError as error:
-            return Answer([], [], fault=str(error))
+            return Answer([], [], fault=str(error), error=error)
         except WorkerDiedError as death:
             remove_left_behind(self._scratch.name)  # what it had spilled
-            return Answer([], [], fault=_reason(death))
+            with suppress(FileNotFoundError):
+                os.remove(task["file"])
+            return Answer([], [], fault=self._reason(death))
         return Answer(**found, seconds=time.perf_counter() - begun)
 
+    def _reason(self, death: WorkerDiedError) -> str:
+        if death.kind == "stopped":
+            return "Stopped."
+        if death.kind == "timeout":
+            return f"Stopped: it took more than {self._limits.longest_s:g} s."
+        if death.kind == "error":
+            return f"Failed: {death.detail.splitlines()[-1] if death.detail else 'its process ended'}"
+        return _TOO_MUCH_MEMORY
 
-def _reason(death: WorkerDiedError) -> str:
-    if death.kind == "stopped":
-        return "Stopped."
-    if death.kind == "timeout":
-        return f"Stopped: it took more than {LONGEST_S:g} s."
-    if death.kind == "error":
-        return f"Failed: {death.detail.splitlines()[-1] if death.detail else 'its process ended'}"
-    return "Stopped: it took too much memory."
+
+_TOO_MUCH_MEMORY = "Stopped: it took too much memory."
 
 
 def answer(task: Mapping[str, Any], beat: Beat) -> dict[str, Any]:
@@ -166,22 +209,36 @@ def answer(task: Mapping[str, Any], beat: Beat) -> dict[str, Any]:
     import duckdb
 
     beat.enter(1)
-    path = task["path"]
-    kind = kind_of(read_content(path), path, KINDS)
-    with connected(reads=[path], memory_mb=MEMORY_MB, spill_mb=SPILL_MB) as db:
-        add_tables(db, kind.declared, task["tables"], path, places=True)
+    sources, limits = [Source(**one) for one in task["sources"]], Limits(**task["limits"])
+    reads = [one.path for one in sources]
+    with connected(reads=reads, memory_mb=limits.memory_mb, threads=limits.threads, spill_mb=limits.spill_mb) as db:
+        macros: set[str] = set()
+        for one in sources:
+            kind = kind_of(read_content(one.path), one.path, KINDS)
+            add_tables(db, kind.declared, one.tables, one.path, schema=one.schema, places=one.has_places)
+            macros.update(macro.name for macro in add_macros(db, one.tables, schema=one.schema))
         try:
-            result = run_query(db, task["query"])
-            rows = result.fetchmany(MOST_ROWS + 1)
+            found = run_query(db, task["query"], macros=macros)
+            if task["form"] is not None:
+                n_rows = write_result(found, task["file"], task["form"])
+                return {"columns": list(found.columns), "rows": [], "n_rows": n_rows, "file": task["file"]}
+            rows = found.limit(limits.most_rows + 1).fetchall()
+            is_cut = len(rows) > limits.most_rows
+            if is_cut and limits.counts_rows:
+                ((n_rows,),) = found.aggregate("count(*)").fetchall()
+            else:
+                n_rows = len(rows)
         except MemoryError:
-            return _fault("Stopped: it took too much memory.")
+            return _fault(_TOO_MUCH_MEMORY)
         except (ValueError, duckdb.Error) as error:
+            with suppress(FileNotFoundError):
+                os.remove(task["file"])
             return _fault(str(error))
-        columns = [column[0] for column in result.description or ()]
         return {
-            "columns": columns,
-            "rows": [[_plain(value) for value in row] for row in rows[:MOST_ROWS]],
-            "is_cut": len(rows) > MOST_ROWS,
+            "columns": list(found.columns),
+            "rows": [[_plain(value) for value in row] for row in rows[: limits.most_rows]],
+            "is_cut": is_cut,
+            "n_rows": n_rows,
         }
 
 

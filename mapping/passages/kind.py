@@ -165,6 +165,14 @@ PASSAGES_CORPUS = ListingKind(
         counts=counts_shape("pages"),
     ),
     made_by="kbsource passages",
+    queries=(
+        (
+            "passages of a page",
+            "select passage_id, section, text from passages where title = (select min(title) from passages) "
+            "order by number",
+        ),
+        ("length of passages", "select n_words, count(*) as passages from passages group by all order by n_words"),
+    ),
     made_from_pages=True,
     shown_by=(("passages", "passage_id"), ("passages", "page_id"), ("passages", "title")),
     tables=TABLES,

@@ -210,6 +210,16 @@ QAMPARI_RELEASE = ListingKind(
     format="kbsource-qampari-1",
     facts=shape("facts", qampari=SourceFacts, tasks=SourceFacts, form=_FORM),
     made_by="kbsource qampari",
+    queries=(
+        (
+            "questions with most answers",
+            "select question_text, n_answers from questions order by n_answers desc, question_text limit 10",
+        ),
+        (
+            "what became of the queries",
+            "select subset, outcome, count(*) as n from queries group by all order by subset, n desc",
+        ),
+    ),
     shown_by=(
         ("questions", "qid"),
         ("questions", "key"),

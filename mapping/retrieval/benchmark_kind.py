@@ -129,6 +129,13 @@ BENCHMARK = ListingKind(
     format="kbsource-benchmark-1",
     facts=shape("facts", passages=SourceFacts, datasets=list[_DatasetFacts], systems=list[_SystemFacts]),
     made_by="kbsource benchmark",
+    queries=(
+        (
+            "systems by dataset and metric",
+            "select dataset, metric, system, value, low, high from scores order by dataset, metric, value desc",
+        ),
+        ("time and memory", "select dataset, system, queries, seconds, peak_bytes from costs order by seconds desc"),
+    ),
     tables={
         "scores": schema_of(Score),
         "values": schema_of(Value),

@@ -22,7 +22,7 @@ from kbsource.release.manifest import FileEntry, ListingManifest, code_facts, in
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes
 from kbsource.release.sql import add_release, add_tables, connected, with_counts
-from kbsource.release.writer import LinesFile, write_lines, write_rejected, write_rows
+from kbsource.release.writer import LinesFile, RejectedRows, write_lines, write_rejected, write_rows
 from kbsource.runtime.database import insert
 from mapping.contexts.export import SEPARATOR
 from mapping.contexts.gold import GoldPassages
@@ -114,11 +114,11 @@ class _Dataset(NamedTuple):
 class _Written:
     """What was written of the datasets."""
 
+    rejected: RejectedRows
     facts: list[dict[str, object]] = field(default_factory=list)
     entries: list[FileEntry] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     ends: dict[str, array[int]] = field(default_factory=dict)  # where each line of a dataset ends in its file
-    rejected: list[BadRecord] = field(default_factory=list)
 
 
 def make_training_data(
@@ -126,7 +126,7 @@ def make_training_data(
 ) -> ListingManifest:
     """Writes the examples of datasets, and gives the manifest.
 
-    Memory: some 400 MB of joins, a row group, a byte a question, eight an example, and the rejected rows.
+    Memory: some 400 MB of joins, a row group, a byte a question, and eight an example.
 
     Args:
         datasets: folders of alignments or of QAMPARI releases.
@@ -148,8 +148,8 @@ def make_training_data(
     corpus = PASSAGES_CORPUS.read(passages)
     check_output(output)
     check_hashes(passages, corpus.tables[TABLE])
-    with ReleaseFolder(output, kind=TRAINING_DATA):
-        written = _Written()
+    with ReleaseFolder(output, kind=TRAINING_DATA), RejectedRows() as rejected:
+        written = _Written(rejected)
         rows = _examples(datasets, passages, runs, options, output=output, written=written)
         examples = write_rows(rows, EXAMPLES, TABLES[EXAMPLES], output=output, group_rows=_GROUP_ROWS)
         sizes = {str(one["name"]): int(str(one["examples"])) for one in written.facts}
@@ -163,7 +163,7 @@ def make_training_data(
                 entries.append(write_lines(mixed, lines_path(MIXED), output=output))
         if options.form == "dpr":
             entries.append(write_rows(batches_of(sizes, options), BATCHES, TABLES[BATCHES], output=output))
-        entries.append(write_rejected(written.rejected, output=output))
+        entries.append(write_rejected(rejected, output=output))
         facts = {
             "release": corpus.facts["release"],
             "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},
@@ -198,7 +198,7 @@ def _examples(
                 raise SetupError(f"{folder}: there is another dataset {dataset.name}; give each once.")
             names.add(dataset.name)
             counts = Counter(queries=_add_questions(db, dataset, options))
-            n_bad = len(written.rejected)
+            reasons = written.rejected.reasons.copy()
             if runs:
                 _add_run(db, dataset, runs[number], options, written.rejected, n_queries=counts["queries"])
             lines = stack.enter_context(LinesFile(output, lines_path(dataset.name)))
@@ -220,7 +220,7 @@ def _examples(
                     yield numbered
         written.entries.append(lines.entry)
         written.counts += counts
-        reasons = Counter(bad.reason for bad in written.rejected[n_bad:])
+        reasons = written.rejected.reasons - reasons
         written.facts.append(
             {
                 "name": dataset.name,
@@ -324,7 +324,7 @@ def _add_run(
     dataset: _Dataset,
     path: str,
     options: TrainingOptions,
-    rejected: list[BadRecord],
+    rejected: RejectedRows,
     *,
     n_queries: int,
 ) -> None:

@@ -145,6 +145,13 @@ TRAINING_DATA = ListingKind(
         counts=counts_shape("queries"),
     ),
     made_by="kbsource training-data",
+    queries=(
+        (
+            "examples by dataset",
+            "select dataset, count(*) as examples, avg(len(passages)) as passages from examples group by all "
+            "order by dataset",
+        ),
+    ),
     tables=TABLES,
     required=(EXAMPLES, "rejected"),
     files=(LINES,),

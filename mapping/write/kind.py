@@ -221,6 +221,21 @@ ALIGNMENT = ListingKind(
     format="kbsource-alignment-2",
     facts=shape("facts", records=shape("records", read=Count), options=shape("options", threshold=float)),
     made_by="kbsource map",
+    queries=(
+        (
+            "evidence by outcome",
+            "select outcome, count(*) as n, avg(score) as score from alignments group by all order by n desc",
+        ),
+        (
+            "evidence that changed most",
+            "select example_id, title, score, evidence_text, text from alignments where text is not null order "
+            "by score limit 10",
+        ),
+        (
+            "records that were dropped",
+            "select example_id, outcome, reason from records where outcome <> 'written' limit 20",
+        ),
+    ),
     shown_by=(("records", "example_id"), ("alignments", "page_id"), ("alignments", "title"), ("rejected", "key")),
     tables=TABLES,
     further={"alignments": VERIFICATION},
@@ -240,6 +255,7 @@ ALIGNMENTS = ListingKind(
     format="kbsource-alignments-1",
     made_by="kbsource map all",
     shown_by=ALIGNMENT.shown_by,
+    queries=ALIGNMENT.queries,
     tables={},
     files=(REPORT, TEXT_REPORT),
     documents={REPORT: _ALIGNMENTS_REPORT},

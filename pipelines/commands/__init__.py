@@ -53,6 +53,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
             "catalogue", "commands.share:catalogue", "List the releases of a folder, and what was made from what.", ""
         ),
         Command("show", "commands.look:show", "Show a page of a release, or a row of another kind.", ""),
+        Command("sql", "commands.query:sql", "Query the tables of a release in SQL.", "verify"),
         Command("verify", "commands.look:verify", "Recompute everything that a release claims.", "verify"),
         Command("inspect", "commands.serve:inspect", "Read releases as web pages.", "inspect"),
         Command("serve", "commands.serve:serve", "Answer programs and agents from a release of pages.", "serve"),

@@ -256,3 +256,36 @@ def test_a_page_says_what_it_is_in_a_line_and_as_json_values(source: KnowledgeSo
 def test_lookups_do_not_import_beam() -> None:
     code = "import sys, kbsource.lookup, kbsource.release.verify; sys.exit('apache_beam' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_pages_that_link_to_a_page(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    with KnowledgeSource.open(str(folder)) as source:
+        wanted: dict[int, list[int]] = {page.page_id: [] for page in source}
+        for page in source:
+            for target in dict.fromkeys(anchor.target_page_id for anchor in page.anchors):
+                if target in wanted:
+                    wanted[target].append(page.page_id)
+        assert any(wanted.values())
+        assert {page_id: source.linking(page_id) for page_id in wanted} == {
+            page_id: sorted(pages) for page_id, pages in wanted.items()
+        }
+        assert source.linking(2) == []
+        (made,) = (tmp_path / "cache" / "kbsource" / "inspector").rglob("rows.parquet")
+        assert made.parents[1].name == source.manifest.sha256
+    written = made.stat().st_mtime_ns
+    source.linking(1)  # opens what was made
+    source.close()
+    assert made.stat().st_mtime_ns == written
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_links_that_cannot_be_indexed_are_said(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with (
+        KnowledgeSource.open(str(folder)) as source,
+        pytest.raises(SetupError, match=r"the links of .* cannot be indexed: "),
+    ):
+        source.linking(1)

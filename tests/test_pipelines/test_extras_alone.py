@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "templates {release}",
         "export-kilt {release} --output {out}/kilt.jsonl",
     ),
-    "verify": ("verify {release}",),
+    "verify": ("verify {release}", "sql {release} select(1)"),
     "publish": ("publish {release} --output {out}/published --licence CC0-1.0",),
     "build": ("check-dump {dump}", "build {dump} --limit-pages 5 --output {out}/built", "verify {out}/built"),
     "diff": ("diff {release} {release} --output {out}/diff", "show {release} 12"),

@@ -580,6 +580,30 @@ PAGES_RELEASE: Kind[PagesManifest] = Kind(
     name="release of pages",
     format=FORMAT,
     made_by="kbsource build",
+    queries=(
+        ("text of a page", "from kb_text() where title = (select min(title) from pages)"),
+        (
+            "pages that are linked to most",
+            "select target_title, count(distinct page_id) as pages from kb_links() where target_page_id is not "
+            "null group by all order by pages desc, target_title limit 10",
+        ),
+        (
+            "links with the text around them",
+            "select title, text, target_title, context from kb_links() order by page_id, element, start limit 10",
+        ),
+        ("values of infoboxes", "select title, name, value from kb_infobox_values() order by title, name limit 20"),
+        (
+            "paragraphs with a word",
+            "select title, section, text from kb_paragraphs() where text ilike '%the%' order by page_id, "
+            "element limit 10",
+        ),
+        (
+            "largest categories",
+            "select category, count(*) as pages from (select unnest(categories) as category from pages) group "
+            "by all order by pages desc, category limit 10",
+        ),
+        ("sentences with their sources", "select page, sentence, reference, url from kb_cited_sentences() limit 10"),
+    ),
     manifest=PagesManifest,
     tables={**TABLES, **OPTIONAL_TABLES},
     required=tuple(TABLES),

@@ -71,6 +71,9 @@ def test_what_a_stranger_asks_reads_this_release_alone(release: Path, tmp_path: 
     with connected(reads=[path]) as db:
         add_release(db, PAGES_RELEASE, path)
         assert run_query(db, "from pages select min(page_id)").fetchall() == [(1,)]
+        for end in ("", ";", " ; -- all; of them", "; /* all; */ ", " -- all; of them"):
+            found = run_query(db, f"select page_id, '; -- no end' as said from pages{end}")
+            assert (len(found.limit(2).fetchall()), found.aggregate("count(*)").fetchall()) == (2, [(20,)])
         with pytest.raises(duckdb.PermissionException):
             run_query(db, f"select * from '{tmp_path}/secret.csv'")
         copied = f"copy pages to {quoted(f'{release}/x.csv')}"

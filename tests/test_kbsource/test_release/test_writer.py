@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -31,7 +32,7 @@ from kbsource.records import (
 )
 from kbsource.release.pages.reading import pages_of
 from kbsource.release.pages.writing import GROUP_CHARS, PageFaultError, PageGroups, check_page
-from kbsource.release.writer import TableFile, write_lines, write_small_table
+from kbsource.release.writer import RejectedRows, TableFile, write_lines, write_rejected, write_small_table
 from tests.support.examples import examples
 from tests.support.pages import pages, synthetic_pages, write_pages
 
@@ -239,3 +240,23 @@ def test_a_small_table_is_cut_into_files_of_equal_size(tmp_path: Path, rows_per_
 def test_a_table_without_rows_has_one_file(tmp_path: Path) -> None:
     (entry,) = write_small_table([], RedirectRow, str(tmp_path), "redirects")
     assert (entry.file, entry.rows) == ("redirects/redirects-00000-of-00001.parquet", 0)
+
+
+def test_any_number_of_rejected_rows_takes_little_memory(tmp_path: Path) -> None:
+    rows = (
+        BadRecord("read", str(n), "no_evidence" if n % 3 else "no_answers", "é\n" * 50, "", -1) for n in range(30_000)
+    )
+    with RejectedRows() as rejected:
+        tracemalloc.start()
+        for row in rows:
+            rejected.append(row)
+        n_bytes = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert len(rejected) == 30_000
+        assert rejected.reasons == {"no_evidence": 20_000, "no_answers": 10_000}
+        entry = write_rejected(rejected, output=str(tmp_path))
+        assert [row.key for row in rejected] == [str(n) for n in range(30_000)]
+    assert n_bytes < 3 << 20
+    table = pq.read_table(tmp_path / entry.file)
+    assert table["key"].to_pylist() == [str(n) for n in range(30_000)]
+    assert set(table["detail"].to_pylist()) == {"é\n" * 50}

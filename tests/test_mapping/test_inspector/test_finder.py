@@ -16,15 +16,8 @@ import pytest
 from kbsource.errors import DataError
 from kbsource.index.title_index import TitleIndex
 from kbsource.index.title_index_build import build_title_index
-from mapping.inspector.finder import (
-    OnProgress,
-    OrderedRows,
-    SideIndex,
-    cache_folder,
-    folded,
-    titles_beginning_with,
-    write_title_order,
-)
+from kbsource.release.side_index import OnProgress, OrderedRows, SideIndex, cache_folder
+from mapping.inspector.finder import folded, titles_beginning_with, write_title_order
 from tests.support.dumps import flip
 from tests.support.releases import TitleRow, redirect_to, title_batches
 

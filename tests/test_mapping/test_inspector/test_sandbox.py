@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
 
@@ -18,8 +20,9 @@ from kbsource.runtime.guard import Guard
 from mapping.inspector import sandbox
 from mapping.inspector.app import make_app
 from mapping.inspector.opened import Opened
-from mapping.inspector.sandbox import MOST_QUERIES, MOST_ROWS, Answer, Running, Sandbox
+from mapping.inspector.sandbox import MOST_QUERIES, MOST_ROWS, Answer, Limits, Running, Sandbox, Source
 from tests.support.browser import served
+from tests.support.inspected import N_PAGES
 
 SECRET = "nobody may read this"
 
@@ -32,7 +35,8 @@ def box(opened: Opened) -> Iterator[Sandbox]:
 
 
 def submit(box: Sandbox, opened: Opened, query: str, *, name: str = "") -> Running:
-    return box.submit(query, {name: table.files for name, table in opened.tables.items()}, opened.path, name=name)
+    tables = {name: table.files for name, table in opened.tables.items()}
+    return box.submit(query, [Source(opened.path, tables)], name=name)
 
 
 def ask(box: Sandbox, opened: Opened, query: str) -> Answer:
@@ -173,9 +177,8 @@ def test_what_eats_memory_is_stopped(box: Sandbox, opened: Opened, query: str) -
     assert ask(box, opened, "select 1").rows == [[1]]
 
 
-def test_what_does_not_end_is_ended(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "LONGEST_S", 6.0)
-    box, begun = Sandbox([opened.path]), time.monotonic()
+def test_what_does_not_end_is_ended(opened: Opened) -> None:
+    box, begun = Sandbox([opened.path], Limits(longest_s=6.0)), time.monotonic()
     found = ask(
         box, opened, "select count(*) from range(1000000000) a, range(1000000) b where a.range * b.range % 7 = 9"
     )
@@ -232,9 +235,8 @@ def test_its_process_writes_nothing_but_its_spill(opened: Opened, tmp_path: Path
     assert succeeded == ["write to the scratch folder", "read the release"]
 
 
-def test_spills_are_bounded_and_removed(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "LONGEST_S", 6.0)
-    box = Sandbox([opened.path])
+def test_spills_are_bounded_and_removed(opened: Opened) -> None:
+    box = Sandbox([opened.path], Limits(longest_s=6.0))
     large = "select count(*) from (select hash(range) h, repeat('x', 200) t from range(100000000) order by h)"
     running = submit(box, opened, large)
     folder, most = Path(box.scratch), 0
@@ -283,6 +285,27 @@ def test_the_view_shows_the_answer_with_links_and_faults_as_text(client: TestCli
     assert "syntax error" in run(client, "VALUES ((((").text
     assert 'role="alert"' not in client.get("/r/release/sql").text
     assert 'role="alert"' not in run(client, " ").text
+
+
+def test_the_view_has_macros_meanings_and_queries_to_start_from(client: TestClient) -> None:
+    text = client.get("/r/release/sql").text
+    assert "<code>kb_category(category)</code></dt><dd>Pages of a category" in text
+    assert "<dd>page id of the redirect</dd>" in text
+    (first, *_) = re.findall(r'<a href="(/r/release/sql\?query=[^"]+)">text of a page</a>', text)
+    assert "from kb_text() where title = (select min(title) from pages)</textarea>" in client.get(first).text
+    assert "1 row" in run(client, "select count(*) from kb_text()").text
+
+
+def test_all_rows_are_downloaded_in_every_form(client: TestClient) -> None:
+    query = "select page_id, title from pages order by page_id"
+    for form, first in (("csv", b"page_id,title\n1,"), ("json", b'[\n{"page_id":1,'), ("jsonl", b'{"page_id":1,')):
+        answer = run(client, query, format=form)
+        assert answer.headers["content-disposition"] == f'attachment; filename="release-query.{form}"'
+        assert answer.content.startswith(first)
+    answer = run(client, query, format="parquet")
+    assert pq.read_table(io.BytesIO(answer.content)).num_rows == N_PAGES
+    assert 'role="alert"' in run(client, "from nowhere", format="csv").text
+    assert "1 row" in run(client, "select 1", format="unknown").text
 
 
 def test_an_address_fills_a_query_in_and_does_not_run_it(client: TestClient) -> None:

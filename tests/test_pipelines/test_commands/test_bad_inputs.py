@@ -44,6 +44,7 @@ FOLDERS = (
     ("verify", "{bad}"),
     ("info", "{bad}"),
     ("show", "{bad}", "12"),
+    ("sql", "{bad}", "select 1"),
     ("locate", "{bad}", "--title", "x", "--evidence", "x"),
     ("export", "{bad}", "--output", "{out}"),
     ("export-kilt", "{bad}", "--output", "{out}"),

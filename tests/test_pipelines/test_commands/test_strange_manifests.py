@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import io
 import json
 import os
 import re
@@ -107,6 +108,7 @@ LOOKS: dict[str, dict[str, tuple[str, ...]]] = {
         ENTITY_LINKING.format: ("{pages} --passages {passages} --linking {own} --system aliases",),
     },
     "templates": {PAGES: ("{own}",)},
+    "sql": {ANY: ("{own} --json",)},
     "export": {PAGES: ("{own} --output {out}/pages.jsonl",)},
     "export-kilt": {PAGES: ("{own} --output {out}/kilt.jsonl",)},
     "locate": {PAGES: ("{own} --title T1 --evidence T1",)},
@@ -170,6 +172,12 @@ WITHOUT = {
     *("check-dump", "wikidata", "pageviews", "nli", "evaluate", "read", "trec"),  # which read files
     *("demo", "completion"),  # and these read nothing
 }
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that read the standard input find it empty."""
+    monkeypatch.setattr("sys.stdin", io.StringIO())
 
 
 def test_every_command_that_reads_releases_is_tried() -> None:

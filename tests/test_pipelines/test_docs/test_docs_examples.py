@@ -97,6 +97,7 @@ def test_the_code_of_the_python_page_runs_from_top_to_bottom(
     (tmp_path / "releases").mkdir()
     (tmp_path / "releases" / "miniwiki-20260101").symlink_to(release)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     code = "\n".join(blocks(PYTHON, "python"))
     exec(compile(code, PYTHON.name, "exec"), {})
     said = capsys.readouterr().out

@@ -55,6 +55,7 @@ RUNS = (
     Run("catalogue %"),
     Run("report %release --output %report.html"),
     Run("templates %release"),
+    Run("sql %release 'from kb_text() limit 3'"),
     Run("verify %passages-vectors --passages %passages"),
     Run(f"evaluate kilt {GOLD} {GOLD}", (0, 1)),
     Run("qampari-tasks export %qampari --output %tasks"),

@@ -1,0 +1,99 @@
+"""The macros of ``macros.sql`` and ``references.sql`` over the tables of an open release.
+
+In the files a macro takes the folder of a release (``kb_text('releases/enwiki-20261001')``) and needs DuckDB only.
+Where the tables of a release are views, the same macro reads these and takes no folder: ``kb_text()``, or
+``old.kb_text()`` for a release whose views are in the schema ``old``.
+
+>>> [macro.call for macro in macros_of({"pages", "redirects"}) if macro.parameters]
+['kb_category(category)', 'kb_sample(n_pages)']
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kbsource.release.sql import identifier
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from kbsource.release.kind import Kind
+
+_FILES = ("macros.sql", "references.sql")
+_MACRO = re.compile(
+    r"^((?:-- [^\n]*\n)+)create or replace macro (\w+)\((\w+(?:, \w+)*)\) as table\n(.*?);$", re.DOTALL | re.MULTILINE
+)
+_TABLE = re.compile(r"read_parquet\((\w+) \|\| '/(\w+)/\*\.parquet'\)")
+
+
+class Macro(NamedTuple):
+    """A table macro over the tables of one release."""
+
+    name: str
+    parameters: tuple[str, ...]  #: without the folder of the release
+    meaning: str
+    tables: frozenset[str]  #: that it reads
+    query: str  #: with the folder of the release as ``kb``
+
+    @property
+    def call(self) -> str:
+        """The macro as it is called.
+
+        >>> Macro("kb_category", ("category",), "", frozenset(), "").call
+        'kb_category(category)'
+        """
+        return f"{self.name}({', '.join(self.parameters)})"
+
+
+def macros_of(tables: Collection[str]) -> list[Macro]:
+    """Returns the macros that read no other tables than these, in the order of the files."""
+    return [macro for macro in _macros() if macro.tables <= {*tables}]
+
+
+def add_macros(db: DuckDBPyConnection, tables: Collection[str], *, schema: str = "main") -> list[Macro]:
+    """Adds the macros that read no other tables than these, and returns them.
+
+    Args:
+        tables: views of the schema.
+    """
+    found = macros_of(tables)
+    for macro in found:
+        query = _TABLE.sub(lambda table: f"{identifier(schema)}.{identifier(table[2])}", macro.query)
+        name = f"{identifier(schema)}.{identifier(macro.name)}"
+        db.execute(f"create or replace macro {name}({', '.join(macro.parameters)}) as table {query}")
+    return found
+
+
+@cache
+def _macros() -> tuple[Macro, ...]:
+    """Every macro of one release. Those that also take the folder of passages or alignments are left to the files."""
+    found = []
+    for file in _FILES:
+        text = resources.files("kbsource").joinpath(file).read_text("utf-8")
+        for said, name, parameters, query in _MACRO.findall(text):
+            _, *others = parameters.split(", ")
+            read = _TABLE.findall(query)
+            if all(folder == "kb" for folder, _ in read):
+                meaning = " ".join(line.removeprefix("-- ") for line in said.splitlines())
+                found.append(Macro(name, tuple(others), meaning, frozenset(table for _, table in read), query))
+    return tuple(found)
+
+
+def queries_of(kind: Kind[Any], tables: Collection[str]) -> list[tuple[str, str]]:
+    """Returns queries to start from, each after the question that it answers: those of the kind that need no other
+    tables, then the rows of each table that none of them reads.
+    """
+    missing = {*kind.declared, *(macro.name for macro in _macros())} - {*tables}
+    missing -= {macro.name for macro in macros_of(tables)}
+    found = [(question, query) for question, query in kind.queries if missing.isdisjoint(_read_by(query))]
+    read = {name for _, query in found for name in _read_by(query)}
+    return found + [(f"rows of {table}", f"from {table} limit 20") for table in tables if table not in read]
+
+
+def _read_by(query: str) -> set[str]:
+    """What stands behind FROM or JOIN in a query of ours."""
+    return set(re.findall(r"\b(?:from|join) (\w+)", query))

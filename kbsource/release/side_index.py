@@ -1,0 +1,147 @@
+"""Indexes that are made out of a release when they are first asked for, in the cache folder, and never in the release.
+
+An index is a Parquet file of rows in order, in a folder that is named by the hash of the release's manifest.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Event, RLock, Thread
+from typing import Any
+
+import duckdb
+
+from kbsource.errors import SetupError, named_faults
+from kbsource.files import Folder
+from kbsource.release.sql import connected, identifier, quoted
+from kbsource.temporary import TemporaryFolder
+
+OnProgress = Callable[[int, int], None]
+
+
+class _StoppedError(Exception):
+    """Nobody waits for the index any more."""
+
+
+def cache_folder(sha256: str) -> Path:
+    """The folder for what is made out of a release, named by its hash."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "kbsource" / "inspector" / sha256
+
+
+_FILE, _SHA256 = "rows.parquet", "rows.sha256"
+ORDER_MB = 200
+"""What an index is put in order in; what needs more goes to the disk."""
+
+
+class OrderedRows:
+    """The rows of an index, which stand in order; threads may share one."""
+
+    def __init__(self, folder: str) -> None:
+        self._open = ExitStack()
+        self._db = self._open.enter_context(connected(reads=[folder], memory_mb=ORDER_MB, threads=1))
+        self._db.execute(f"create view rows as from read_parquet({quoted(os.path.join(folder, _FILE))})")
+
+    def column(self, query: str, *values: Any) -> list[Any]:
+        """The first column of what a query on ``rows`` gives."""
+        return [row[0] for row in self._db.cursor().execute(query, values).fetchall()]
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._open.close()
+
+
+class SideIndex:
+    """An index that is opened where it was made before, else made in a thread; any thread may ask for it.
+
+    Args:
+        folder: where it lies once it is whole.
+        make: writes its file to a folder, and says how much is done and of how much.
+    """
+
+    def __init__(self, folder: Path, make: Callable[[str, OnProgress], None]) -> None:
+        self._folder, self._make = folder, make
+        self._turn = RLock()
+        self._stopped = Event()
+        self._thread: Thread | None = None
+        self._opened: OrderedRows | None = None
+        self._done, self._total = 0, 0
+        self.fault: str | None = None
+
+    @property
+    def percent(self) -> int:
+        """How much is made, in percent."""
+        if self._opened is not None:  # where it was made before, nothing is done
+            return 100
+        return 100 * self._done // self._total if self._total else 0
+
+    def get(self) -> OrderedRows | None:
+        """The index; None while it is made, which begins with the first call, or where it has a ``fault``."""
+        with self._turn:
+            if self._opened is None and self._thread is None and self.fault is None:
+                if _is_whole(self._folder):
+                    self._opened = OrderedRows(str(self._folder))
+                else:
+                    self._thread = Thread(target=self._run, name=self._folder.name, daemon=True)
+                    self._thread.start()
+            return self._opened
+
+    def wait(self) -> OrderedRows | None:
+        """The index once it is made; None where it has a ``fault``."""
+        self.get()
+        if (thread := self._thread) is not None:
+            thread.join()
+        return self.get()
+
+    def close(self) -> None:
+        """Closes it, or stops the work on it; what was begun is removed."""
+        self._stopped.set()
+        if (thread := self._thread) is not None:
+            thread.join(timeout=10)
+        if self._opened is not None:
+            self._opened.close()
+
+    def _run(self) -> None:
+        try:
+            self._folder.parent.mkdir(parents=True, exist_ok=True)
+            with named_faults(), TemporaryFolder(str(self._folder.parent)) as scratch:
+                made = os.path.join(scratch, "made")
+                os.mkdir(made)
+                self._make(made, self._see)
+                Path(made, _SHA256).write_text(Folder.of(made).sha256(_FILE))
+                if not _is_whole(self._folder):  # another process may have been sooner
+                    shutil.rmtree(self._folder, ignore_errors=True)
+                    os.rename(made, self._folder)
+            opened = OrderedRows(str(self._folder))
+        except (OSError, SetupError, duckdb.Error) as error:
+            with self._turn:
+                self.fault, self._thread = str(error), None
+        except _StoppedError:
+            pass
+        else:
+            with self._turn:
+                self._opened, self._thread = opened, None
+
+    def _see(self, done: int, total: int) -> None:
+        self._done, self._total = done, total
+        if self._stopped.is_set():
+            raise _StoppedError
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether an index is there as it was written: what became of it later is made again."""
+    try:
+        return (folder / _SHA256).read_text() == Folder.of(folder).sha256(_FILE)
+    except (OSError, ValueError):
+        return False
+
+
+def write_ordered(db: duckdb.DuckDBPyConnection, table: str, folder: str) -> None:
+    """Writes a table as the file of an index."""
+    db.execute(
+        f"copy (from {identifier(table)} order by all) to {quoted(os.path.join(folder, _FILE))} (format parquet)"
+    )

@@ -1,0 +1,61 @@
+"""What tables and columns mean, from the schemas that declare them: for people who read a release or query it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import groupby
+
+import pyarrow as pa
+
+from mapping.kinds import KINDS
+
+Known = dict[tuple[str, str, str], str]
+"""Where a column of that name, type and meaning is described."""
+
+_HEADS = {
+    "records": "One row per record that was read: what became of it.",
+    "alignments": "One row per evidence that was looked for in its page, in the order of the data set.",
+    "misses": "One row per evidence that was looked for nowhere, in the order of the data set: its page is missing, or "
+    "it has no text.",
+    "crosswalk": "Only for KILT files. One row per span: where it stood, and where it stands.",
+}
+
+
+@cache
+def table_head(table: str) -> str:
+    """What the rows of a table are, and their order; empty for a table of no known kind."""
+    schemas = (kind.tables[table] for kind in KINDS if table in kind.tables)
+    said = next((schema.metadata[b"description"].decode() for schema in schemas if schema.metadata), "")
+    return _HEADS.get(table, said)
+
+
+def column_rows(fields: Iterable[pa.Field], known: Known, place: str, path: str = "") -> Iterator[tuple[str, str, str]]:
+    """The rows of fields; several in a row that are like others further up stand in one, which names these."""
+    described = [(known.get(_said(field)), field) for field in fields]
+    for origin, run in groupby(described, key=lambda one: one[0]):
+        group = [field for _, field in run]
+        if origin is not None and len(group) > 1:
+            yield path + ", ".join(f"`{field.name}`" for field in group), "", f"as in {origin}"
+            continue
+        for field in group:
+            name, type_, meaning = _said(field)
+            known[name, type_, meaning] = place
+            yield f"{path}`{name}`", type_, meaning
+            inner = field.type
+            while pa.types.is_list(inner):
+                inner = inner.value_type
+            if pa.types.is_struct(inner):
+                yield from column_rows(inner, known, f"{place} › {field.name}", f"{path}{field.name} › ")
+
+
+def _said(field: pa.Field) -> tuple[str, str, str]:
+    """Name, type and meaning of a column."""
+    meaning = (field.metadata or {})[b"description"].decode().replace("|", "\\|")
+    return field.name, _type_name(field.type) + (", or null" if field.nullable else ""), meaning
+
+
+def _type_name(type_: pa.DataType) -> str:
+    if pa.types.is_list(type_):
+        return f"list of {_type_name(type_.value_type)}"
+    return "struct" if pa.types.is_struct(type_) else str(type_)
