@@ -1,4 +1,4 @@
-"""The kinds of error: wrong set-up stops the job, a bad record becomes a BadRecord."""
+"""The kinds of errors: a wrong set-up stops the job; a bad record becomes a BadRecord."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ REASONS: dict[str, str] = {
     "truncated_dump": "the file breaks off before the end of the dump",
     "xml_entity": "the page uses an entity or a document type, which are never expanded",
 }
-"""Reason -> meaning. Damage of a file counts as one page read and one rejected."""
+"""Reason -> meaning. Damage to a file counts as one page read and one rejected."""
 
 FALLBACKS: dict[str, str] = {
     "ok": "parsed",
@@ -69,50 +69,50 @@ _REMEDIES = {
     errno.ENOENT: "Give its right name. If it was there when the work began, put it back, see that all machines have "
     f"it under this name, {_AGAIN}",
 }
-# As the C library words them, and SQLite: https://sqlite.org/rescode.html#full.
+# As worded by the C library and by SQLite: https://sqlite.org/rescode.html#full.
 _SAID_OF: dict[int, tuple[str, ...]] = {code: (os.strerror(code),) for code in (errno.EDQUOT, errno.EFBIG, errno.EROFS)}
 _SAID_OF[errno.ENOSPC] = (os.strerror(errno.ENOSPC), "database or disk is full")
 _OF_DATA, _OF_SETUP = "data", "set-up"
-# Arrow's functions that read, Reader.open and read_table among them.
+# Arrow's functions that read, such as Reader.open and read_table.
 _READS = re.compile(r"Reader|Dataset|Fragment|\bread|\bopen_")
-# Functions that hand Arrow nothing but what they read: mapped files are looked into as they are used.
+# Functions of kbsource that only read with Arrow; mapped files are accessed when they are used.
 _READERS = re.compile(r"(title_index|locations|pages/reading)\.py |kbsource/columns\.py (rows_of|_decode)")
 
 
 class SetupError(Exception):
-    """Something about the whole job is wrong: it stops at once.
+    """Something about the whole job is wrong, so it stops at once.
 
     The message names the offending value (file, option, line or byte) and the remedy.
     """
 
 
 class DataError(SetupError):
-    """The set-up is in order, the data are not: nothing can be made of them as asked."""
+    """The set-up is correct, but the data cannot be used as requested."""
 
 
 class StoreError(OSError):
-    """A store, or the way to it, fails, after all that was tried again."""
+    """A store, or the connection to it, still fails after all retries."""
 
 
 class RecordError(Exception):
-    """One record can never work; the job goes on without it."""
+    """A record that can never be processed; the job continues without it."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
-        self.reason = reason  #: slug from a closed set (lower case, underscores) that the counts are kept by
-        self.detail = detail  #: what exactly was seen, for a person
+        self.reason = reason  #: slug from a closed set (lower case, underscores) by which rejects are counted
+        self.detail = detail  #: what exactly was found, for people
 
 
 def shown_value(value: object) -> str:
-    """A value that an input has, to be told in an error: its first 80 characters."""
+    """Returns an input value for an error message: its first 80 characters."""
     try:
         return repr(str(value)[:80])
-    except ValueError:  # Python writes no number of more than 4,300 digits
+    except ValueError:  # Python does not convert numbers of more than 4,300 digits
         return "a number of thousands of digits"
 
 
 def shown_name(name: str) -> str:
-    """The same of a name, or of the place of a value, without quotes.
+    r"""Returns a name, or the path of a value, for an error message, as ``shown_value`` but without quotes.
 
     >>> shown_name("datasets.a\\nb")
     'datasets.a\\\\nb'
@@ -121,7 +121,7 @@ def shown_name(name: str) -> str:
 
 
 def counted(n: int, things: str) -> str:
-    """A number with what it is a number of, which is given in the plural.
+    """Returns a number with the name of the things counted, which is passed in the plural.
 
     >>> counted(1, "pairs of classes"), counted(1, "entries"), counted(1200, "files")
     ('1 pair of classes', '1 entry', '1,200 files')
@@ -133,12 +133,12 @@ def counted(n: int, things: str) -> str:
 
 
 def fault_values(fault: SetupError) -> dict[str, str]:
-    """A fault as JSON values, to be told by another process than the one that met it."""
+    """Returns a fault as JSON values, so that another process can report it."""
     return {"of": _OF_DATA if isinstance(fault, DataError) else _OF_SETUP, "message": str(fault)}
 
 
 def told_fault(values: Mapping[str, str]) -> SetupError:
-    """Gives back the fault of ``fault_values``: a DataError or a SetupError.
+    """Returns the fault of ``fault_values``: a DataError or a SetupError.
 
     >>> told_fault(fault_values(DataError("2 of 3 pages rejected")))
     DataError('2 of 3 pages rejected')
@@ -148,10 +148,10 @@ def told_fault(values: Mapping[str, str]) -> SetupError:
 
 @contextmanager
 def named_faults() -> Iterator[None]:
-    """Names faults of the machine and damaged tables that are met inside of it.
+    """Turns faults of the machine and damaged tables into errors that name the remedy.
 
     Raises:
-        SetupError: instead of an error that has a ``lasting_fault``; any other comes through as it is.
+        SetupError: instead of an error that has a ``lasting_fault``. Other errors propagate unchanged.
     """
     try:
         yield
@@ -165,9 +165,9 @@ def named_faults() -> Iterator[None]:
 
 
 def lasting_fault(error: Exception) -> SetupError | None:
-    """What is wrong with the machine, or with a table (a DataError), and how to mend it.
+    """Returns what is wrong with the machine, or with a table (a DataError), and how to mend it.
 
-    None for any other fault, one that may pass when tried again among them.
+    None for other faults, including those that may pass on a retry.
     """
     if isinstance(error, StoreError):
         return SetupError(f"{error}. See that the store answers {_AGAIN}")
@@ -180,7 +180,9 @@ def lasting_fault(error: Exception) -> SetupError | None:
 
 
 def disk_fault(report: str) -> SetupError | None:
-    """What a library, or another process, says of a disk that takes no more; None where it does not."""
+    """Returns the error for a full or unwritable disk reported by a library or another process; None if the report
+    is about something else.
+    """
     for line in report.split("\n"):
         for code, said in _SAID_OF.items():
             if any(words in line for words in said):
@@ -189,7 +191,7 @@ def disk_fault(report: str) -> SetupError | None:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether Arrow could not read a file, whatever it calls that; what it cannot write is another matter."""
+    """Returns whether Arrow failed to read a file, whatever error it raised; failures to write do not count."""
     if isinstance(error, OSError) and error.errno is not None:
         return False
     codes = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
