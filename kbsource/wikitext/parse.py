@@ -1,8 +1,9 @@
-"""Wikitext of one page -> elements, anchors, tables, infoboxes, categories, and counts of what was left out.
+"""Parses the wikitext of one page into elements, anchors, tables, infoboxes, categories, and counts of what was left
+out.
 
-The order of the steps is MediaWiki's own: comments and extension tags, braces, HTML, tables, quotes, links, blocks.
-Everything that is shown as text, the body as well as cells and infobox values, goes through the tokenizer once, in
-one string, so that one piece of code decides what text and links are.
+The order of the steps is MediaWiki's own: comments and extension tags, braces, HTML, tables, quotes, links, blocks. All
+text (the body, cells and infobox values) goes through the tokenizer once, in one string, so that one piece of code
+determines text and links.
 """
 
 from __future__ import annotations
@@ -87,22 +88,22 @@ from kbsource.wikitext.walk import Walker
 
 _NOTHING = f"{CUTS}{LINE} \n"
 _CUT_BLOCKS = CUTS + BLOCK
-_BLANK_NAME = f"{CUTS}{PIPE}: _\n"  # what no template's name is made of
+_BLANK_NAME = f"{CUTS}{PIPE}: _\n"  # characters that do not make a template name
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
 _PLACE_SHOWN = re.compile(f"({ANY_PLACE.pattern})\n?")
 _CUTS_IN_A_ROW = re.compile(f"{CUT}{CUT}+")
-_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # what _settle looks for
-# A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
+_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # characters that _settle processes
+# A list item that begins with the description of a work is rendered; elsewhere such a template belongs to a reference.
 _LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
 _MONEY_IN_BRACKETS = re.compile(rf"\([^()\n{NUMBER}]{{0,200}}{NUMBER}[^()\n]{{0,200}}\)")
 _MONEY_WITHOUT_NUMBER = re.compile(rf"[^(,;{NUMBER}]*{NUMBER}(?=[ ,;.)])(?! ?[0-9])[^,;)]*")
 _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
-# An external link as far as its address goes, where no blank ends that: with the bracket where it has no label.
+# An external link up to the end of its address, if no space ends the address; includes the bracket if it has no label.
 _ADDRESS = re.compile(
     r"\[https?://(?:\[[0-9A-Fa-f:.]+\])?+[^\s\[\]\"<>']*+(?:'[^\s\[\]\"<>']++)*+(?:\]|(?=[\[\"<]|''|[^\S \n]))"
 )
-# An external link whose label holds block elements: its address shows nothing, and it may end on another line.
+# An external link whose label contains block elements: its address shows nothing, and it may end on another line.
 _BLOCK_TAG = "(?ai:table|div|p|center|blockquote|ul|ol|dl|hr|h[1-6])\\b"
 _REST_OF_BLOCKS = (
     rf"//[^\s\[\]<>\"|\x00-\x1f]++((?:[^\[\]\n<{BLOCK}]|<(?!{_BLOCK_TAG}))*+[<{BLOCK}]"
@@ -110,20 +111,20 @@ _REST_OF_BLOCKS = (
 )
 _LABEL_OF_BLOCKS = re.compile(rf"\[https?:{_REST_OF_BLOCKS}")
 _RELATIVE_LABEL_OF_BLOCKS = re.compile(rf"\[{_REST_OF_BLOCKS}")
-# A reference to a blank, which does not end an address.
+# A reference to a space, which does not end an address.
 _BLANK_IN_ADDRESS = re.compile(r"(\[https?://[^\s\[\]<>\"&]*+)&(?:nbsp|#(?:x20|32|160|x[aA]0));")
 _FRACTION = re.compile("[0-9]+[⁄/][0-9]+")
 _FRACTION_AFTER_NUMBER = re.compile(rf"(?<=[0-9]){CUT}{CUT}(?=[0-9]+[⁄/][0-9])")
 _LONGEST_LABEL = 500
 _OPENED_ARGUMENT = re.compile(r"\A[^|\n\[\]]*\|[^\n\[\]]*=[ \t]*(?=\n)")
-# What a line of text with links, quotes and character references has not, nor begins with.
+# Structure that a line of text with only links, quotes and character references does not contain or begin with.
 _STRUCTURE = re.compile(r"\|[-+]|[{}<\n\x00\x01\x03-\x07\x0b-\x0d\x1c-\x1f]|__|~~~")
 _LINE_STARTS = frozenset("=*#:;- ")
 _HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
 
 
 class ParsedCell(NamedTuple):
-    """A table cell before its links are looked up."""
+    """A table cell before its links are resolved."""
 
     content: TextCell
     is_header: bool
@@ -132,7 +133,7 @@ class ParsedCell(NamedTuple):
 
 
 class ParsedTable(NamedTuple):
-    """A table before its links are looked up; fields as in records.Table."""
+    """A table before its links are resolved; fields as in records.Table."""
 
     element: int
     caption: str | None
@@ -140,7 +141,7 @@ class ParsedTable(NamedTuple):
 
 
 class ParsedInfobox(NamedTuple):
-    """An infobox before its links are looked up; ``fields`` are (name, value) in order."""
+    """An infobox before its links are resolved; ``fields`` are (name, value) in order."""
 
     element: int
     name: str
@@ -148,7 +149,7 @@ class ParsedInfobox(NamedTuple):
 
 
 class PagePreparation:
-    """The state of one page while it is prepared for the tokenizer; counts as in ``ParsedText``."""
+    """The state of one page while it is prepared for the tokenizer; counts are as in ``ParsedText``."""
 
     def __init__(
         self,
@@ -174,7 +175,7 @@ class PagePreparation:
         self._has_blocks = self._has_fractions = False
 
     def prepare(self, wikitext: str) -> str:
-        """The body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
+        """Returns the body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
         references = self._references
         text = strip_extensions(wikitext, self.losses, references)
         if self._facts.code in VARIANT_LANGS:
@@ -190,8 +191,8 @@ class PagePreparation:
         return text.replace(BREAK, " ") if BREAK in text else text
 
     def _said(self, use: re.Match[str]) -> str:
-        """The words that an unknown template wraps inside of a sentence, nothing elsewhere."""
-        inner, numbers = without_numbers(use[1]), "".join(NUMBERED.findall(use[1]))  # in its name
+        """Returns the words that an unknown template wraps inside a sentence; elsewhere only a cut."""
+        inner, numbers = without_numbers(use[1]), "".join(NUMBERED.findall(use[1]))  # numbers in its name
         head, _, words = inner.partition("|")
         name = normalise_template_name(head, self._facts.code)
         if not is_in_sentence(use):
@@ -200,7 +201,7 @@ class PagePreparation:
         return words.strip() + numbers
 
     def _settle(self, text: str) -> str:
-        if NUMBER in text:  # in brackets, a currency sign without its number goes with the words around it
+        if NUMBER in text:  # in brackets, a currency sign without its number is removed with the words around it
             text = _MONEY_IN_BRACKETS.sub(lambda found: _MONEY_WITHOUT_NUMBER.sub(cut_out, found[0]), text)
             text = text.replace(NUMBER, CUT)
         if LINE in text:
@@ -227,10 +228,11 @@ class PagePreparation:
         return end_paragraphs(cut_tables(text, self._tables, self.losses))
 
     def _on_noted(self, inner: str, depth: int) -> str:
-        """What ``_on_template`` gives, with the numbers of references in the use, and with its own where it makes some.
+        """Returns the result of ``_on_template`` with the numbers of references in the use, and its own number if it
+        makes one.
 
-        Where the use shows something else than a cut, numbers stay if they pass through what works it out, and else
-        stand behind it, but for places where they would part what belongs together.
+        If the use shows anything but a cut, numbers keep their position if they pass through the expansion unchanged.
+        Otherwise they follow the output, unless they would separate text that belongs together there.
         """
         assert self._references is not None
         kind = self._references.kind_of(inner.partition("|")[0])
@@ -257,7 +259,7 @@ class PagePreparation:
         return shown + "".join(NUMBERED.findall(numbers)) if shown[-1:].isalnum() else shown
 
     def _worked_out_again(self, inner: str, depth: int) -> str:
-        """What ``_on_template`` gives; nothing is counted, and no other use has less left that it may cost."""
+        """Returns the result of ``_on_template`` without counting anything or charging the page's budget."""
         again = PagePreparation(self._page, self._expander)
         again._infoboxes = self._infoboxes[:]
         return again._on_template(inner, depth)
@@ -313,16 +315,17 @@ class PagePreparation:
             text = _apart(text)
         elif text[-1:].isdigit() and _FRACTION.fullmatch(text):
             self._has_fractions = True
-            text = f"{CUT}{CUT}{text}"  # apart from a number before it, to which it is added
+            text = f"{CUT}{CUT}{text}"  # separates it from a number before it, to which it is added
         if not depth:
             self.shown[template.name, "rendered"] += visible_chars(_without_places(text))
-        if rendering.is_block:  # an empty one keeps the list behind it at the beginning of a line
+        if rendering.is_block:  # an empty block keeps the list after it at the beginning of a line
             text = f"\n\n{text}\n\n" if text else f"{CUT}\n\n"
         return mark_separators(text) if depth else text
 
     def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
-        """What a template shows by its definition; None where there is none, nothing comes of it, or it hits a
-        limit and there is a rule."""
+        """Returns the expansion of a template by its definition; None if it has no definition or result, or if it
+        exceeds a limit and there is a rule.
+        """
         if self._expansion is None or _has_heading(inner):
             return None
         outcome, text, is_infobox, n_modules, n_refs = self._expansion.expand(inner, name)
@@ -354,9 +357,10 @@ class PagePreparation:
         return f"\n{PLACE}I{len(self._infoboxes) - 1}\n"
 
     def _leave_out(self, inner: str, name: str, outcome: str) -> str:
-        """Counts a template that shows nothing. Infoboxes and tables inside it keep their place.
+        """Counts a template that shows nothing. Infoboxes and tables inside it keep their position.
 
-        One that holds a section heading was never closed, and its closer is another's: its text stays.
+        A template that contains a section heading was never closed, and its closing braces belong to another one: its
+        text stays.
         """
         if _has_heading(inner):
             self.losses["broken_markup"] += 1
@@ -378,8 +382,8 @@ class PagePreparation:
         self.losses["broken_markup"] += 1
 
     def fragments(self) -> list[str]:
-        """The wikitext of all cells and values in the order that ``assemble`` takes them back."""
-        # Values may hold tables of their own, which come after the body's: settle them first.
+        """Returns the wikitext of all cells and values, in the order in which ``assemble`` consumes their texts."""
+        # Values may contain tables of their own, which come after the body's: process them first.
         values = [
             self._settle(value) if _UNSETTLED.search(value) or self._has_fractions else value
             for _, fields in self._infoboxes
@@ -397,9 +401,9 @@ class PagePreparation:
     def assemble(
         self, cells: list[TextCell], places: dict[str, int], hidden_places: set[str]
     ) -> tuple[tuple[ParsedTable, ...], tuple[ParsedInfobox, ...]]:
-        """The tables and infoboxes with the texts of their fragments, each with its place in the body.
+        """Returns the tables and infoboxes with the texts of their fragments, each with its position in the body.
 
-        Those at ``hidden_places`` are left out, with the tables in them, which follow them and have no place.
+        Those at ``hidden_places`` are left out, with the tables nested in them, which follow them and have no position.
         """
         taken = iter(cells)
         tables: list[ParsedTable] = []
@@ -432,7 +436,9 @@ class PagePreparation:
             self._references.above[place] = element
 
     def is_disambiguation(self) -> bool:
-        """Whether a behaviour switch or a template of the language's family marks the page."""
+        """Returns whether a behaviour switch or a template of the language's family marks the page as a
+        disambiguation page.
+        """
         if self._switches & self._facts.disambiguation_words:
             return True
         names = self._facts.disambiguation_templates
@@ -440,15 +446,16 @@ class PagePreparation:
 
 
 def _has_heading(inner: str) -> bool:
-    """Whether a use holds a section heading that stands in no file's caption."""
+    """Returns whether a use contains a section heading outside of file captions."""
     if "\n==" not in inner or not _HEADING_IN_TEMPLATE.search(inner):
         return False
     return "[[" not in inner or _HEADING_IN_TEMPLATE.search(LINK_OF_LINES.sub("", inner)) is not None
 
 
 def _with_places(shown: str, inner: str) -> str:
-    """What a template shows of a use, with the places of infoboxes in it at the ends of lines; what a function made of
-    a place goes."""
+    """Returns a template's output with the placeholders of infoboxes in it at the ends of lines; placeholders
+    altered by a function are removed.
+    """
     places = {*_PLACE_LINE.findall(inner)}
     return _PLACE_SHOWN.sub(lambda place: f"{place[1]}\n" if place[1] in places else "", shown)
 
@@ -458,13 +465,17 @@ def _without_places(text: str) -> str:
 
 
 def _apart(text: str) -> str:
-    """What a rule shows so that apostrophes at its ends join none beside it: a template's are inside of a tag."""
+    """Returns a rule's output, protected so that apostrophes at its ends do not join adjacent ones; in MediaWiki a
+    tag separates them.
+    """
     before = CUT if text[0] == "'" else ""
     return f"{before}{text}{CUT}" if text[-1] == "'" else before + text
 
 
 def _address(found: re.Match[str], losses: Counter[str]) -> str:
-    """A link without a label goes; a blank parts an address from the label behind it. In a link's label it is text."""
+    """Removes a link without a label; otherwise separates the address from the label by a space. Inside a link's
+    label it is text.
+    """
     if found[0][-1] != "]":
         return f"{found[0]} "
     before = found.string[max(found.start() - _LONGEST_LABEL, 0) : found.start()].rpartition("\n")[2]
@@ -475,20 +486,22 @@ def _address(found: re.Match[str], losses: Counter[str]) -> str:
 
 
 def _own_line(place: re.Match[str]) -> str:
-    """A place on a line of its own; the blanks behind it go, or the next line would be preformatted."""
+    """Returns a placeholder on a line of its own, without the spaces after it, which would make the next line
+    preformatted.
+    """
     is_begun = place.start() > 0 and place.string[place.start() - 1] != "\n"
     return f"\n{place[1]}\n" if is_begun else f"{place[1]}\n"
 
 
-# The newlines around a template's argument are stripped off, so a mark may end up within a line.
-_STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the mark, which is found faster than any character
-# What no step from here on makes or reads. Pipes are unmarked everywhere, and a null byte takes long to look for.
+# The newlines around a template's argument are stripped, so a marker may end up within a line.
+_STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the marker, which is found faster than any character
+# Markers that no later step makes or reads. Pipes are unmarked everywhere, and searching for a null byte is slow.
 _LEAKED = (EQUALS, LINE, SAID, NUMBER, "\r")
 _NO_TARGET = re.compile(rf"\[\[{TEMPLATE_LINK}(?=[][|{{}}<>\n{PLACE}])")
 
 
 def _without_leaks(text: str, losses: Counter[str]) -> str:
-    """The text without placeholders that an earlier step has left, which are counted."""
+    """Returns the text without placeholders left by an earlier step, which are counted."""
     n_leaked = 0
     for mark in _LEAKED:
         if mark in text:
@@ -502,7 +515,7 @@ def _without_leaks(text: str, losses: Counter[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """What the wikitext of one page says, links not yet looked up."""
+    """The content of one page's wikitext, with links not yet resolved."""
 
     elements: tuple[Element, ...]
     anchors: tuple[RawAnchor, ...] = ()
@@ -513,22 +526,23 @@ class ParsedText:
     templates: tuple[TemplateUse, ...] = ()
     losses: tuple[Loss, ...] = ()
     is_disambiguation: bool = False
-    #: what is lost of templates, by name and outcome
+    #: text lost in templates, by name and outcome
     lost: dict[tuple[str, str], LostText] = field(default_factory=dict)
-    #: visible characters that templates show where they stand within no other, by name and outcome; none of those is
-    #: here that leave nothing at all
+    #: visible characters shown by templates outside other templates, by name and outcome; templates that leave nothing
+    #: at all are not listed
     shown: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    references: ParsedReferences | None = None  #: None where they were not asked for
-    asked: frozenset[str] | None = None  #: what the snapshot was asked for, see ``Asked``; None where nobody took note
+    references: ParsedReferences | None = None  #: None if not requested
+    asked: frozenset[str] | None = None  #: dependencies on the snapshot, see ``Asked``; None if not recorded
 
 
 class WikitextParser:
-    """Parses pages of one wiki. Holds caches; make one for each process.
+    """Parses pages of one wiki. It holds caches; create one per process.
 
-    Plain and hidden links are read off without mwparserfromhell where ``is_direct``; the result is the same. By
-    ``definitions`` those templates are worked out that no rule knows; ``invoke``, ``exists`` and ``asked`` as for
+    With ``is_direct``, plain and hidden links are read without mwparserfromhell; the result is the same.
+    ``definitions`` are used to expand templates without a rule; ``invoke``, ``exists`` and ``asked`` are as for
     ``Expander``.
-    Nothing else of a page changes where ``has_references``; a page whose references cannot be read has none, which is
+
+    ``has_references`` changes nothing else in the result. A page whose references cannot be read has none, which is
     counted as ``failed``.
     """
 
@@ -567,14 +581,14 @@ class WikitextParser:
         is_from_xml: bool = False,
         leave_out_references: bool = False,
     ) -> ParsedText:
-        """What the page says; with ``leave_out_references`` as a page whose references cannot be read.
+        """Returns the parsed page; with ``leave_out_references``, as a page whose references cannot be read.
 
-        ``is_from_xml``: an XML document can hold no control characters, so they are not looked for. ``timestamp`` is
-        when the revision was saved, ISO 8601: what ``{{age}}`` and its kin take as now.
+        ``is_from_xml``: XML cannot contain control characters, so they are not searched for. ``timestamp`` is the time
+        at which the revision was saved, ISO 8601; templates such as ``{{age}}`` use it as the current time.
         """
         n_controls = 0
         if not is_from_xml:
-            wikitext, n_controls = as_read(wikitext)  # without characters that stand for structure in what follows
+            wikitext, n_controls = as_read(wikitext)  # without characters that represent structure from here on
         page = PageFacts(self._page.lang, title, timestamp, self._page.site, self._page.exists)
         if self._read_reference is None:
             return self._parse_page(wikitext, page, n_controls)
@@ -596,7 +610,7 @@ class WikitextParser:
         return self._parse(wikitext, work, references)
 
     def plain(self, wikitext: str) -> str:
-        """The text of a piece of wikitext on one line; templates are known by the rules alone."""
+        """Returns the text of some wikitext on one line; templates are rendered only by the rules."""
         if _STRUCTURE.search(wikitext):
             return self.plain_structure(wikitext)
         losses: Counter[str] = Counter()
@@ -622,7 +636,7 @@ class WikitextParser:
         return self._targets.parse(unliteral(written.removeprefix(TEMPLATE_LINK))).kind == "file"
 
     def plain_structure(self, wikitext: str) -> str:
-        """What ``plain`` gives, by all the steps that a page takes."""
+        """Returns the result of ``plain``, with all steps that a page goes through."""
         parsed = self._parse(wikitext, PagePreparation(self._page, None))
         return " ".join(element.text for element in parsed.elements[1:])
 
@@ -631,7 +645,7 @@ class WikitextParser:
         fragments = work.fragments()
         text = FRAGMENT.join((body, *fragments)) if fragments else body
         losses = work.losses
-        if PRE in text:  # what a template has put on one line
+        if PRE in text:  # lines that a template has joined
             text = _STRAY_PRE.sub("", text)
         text = tidy(strip_quotes(mark_lines(text)), has_prefixes=self._prefix is not None)
         if PRE in text:
@@ -642,7 +656,7 @@ class WikitextParser:
         is_marked = TEMPLATE_LINK in text
         if is_marked:
             text = _NO_TARGET.sub("[[", text)
-        if references is not None:  # what follows sees the text of a page without references
+        if references is not None:  # the following steps see the text of a page without references
             text, numbers = lift_numbers(text)
         cut, lifted = self._match(text, losses, numbers)
         if is_marked:
@@ -685,9 +699,9 @@ class WikitextParser:
 
 
 PAGE_FAULTS = (ParserError, ArithmeticError, LookupError, ValueError, RecursionError)
-"""What one page's content can make the parser raise. Anything else is a defect that must stop the job."""
+"""Errors that the parser may raise because of one page's content. Anything else is a defect that must stop the job."""
 FAILED_REFERENCES = ParsedReferences((), (), Counter(failed=1))
-"""The references of a page where they cannot be read."""
+"""The references of a page whose references cannot be read."""
 
 _LINK = re.compile(r"\[\[(?:[^\[\]|\n]{1,255}\|)?([^\[\]|\n]{1,1000})\]\]")
 _TAG = re.compile(r"<[^<>\n]{0,500}>")
@@ -696,11 +710,11 @@ _HEADING = re.compile(r"(={1,6})\s*(.*?)\s*=+$")
 
 
 def extract_fallback(wikitext: str, *, title: str) -> ParsedText:
-    """Title, headings and every other line that holds a letter as a paragraph, markup characters taken out.
+    """Returns title, headings and every other line that contains a letter as a paragraph, with markup characters
+    removed.
 
-    Nothing is rendered or resolved, so templates, tables and references stand in the text as they are written; the
-    row says so by its parse_status. Links, tables and categories are not collected; ``losses`` counts the page under
-    ``fallback``.
+    Nothing is rendered or resolved, so templates, tables and references appear in the text as written; the page's
+    parse_status says so. Links, tables and categories are not collected; ``losses`` counts the page under ``fallback``.
     """
     wikitext, _ = as_read(wikitext)
     elements = [Element("title", 1, None, "", (), title)]
