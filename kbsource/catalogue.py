@@ -46,7 +46,7 @@ class Entry:
 
 
 def entries_in(folder: str | Folder) -> Iterator[Entry]:
-    """Yields the releases below a folder, sorted by path; releases inside other releases are not listed.
+    """Lists the releases below a folder, sorted by path; releases inside other releases are not listed.
 
     Raises:
         DataError: a manifest is damaged.

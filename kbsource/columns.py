@@ -159,7 +159,7 @@ def numbers(array: pa.Array) -> memoryview:
 
 
 def rebatched(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of batches with the same schema in batches of exactly ``n_rows`` rows; the last one may be
+    """Regroups batches with the same schema into batches of exactly ``n_rows`` rows; the last one may be
     shorter.
     """
     pending: list[pa.RecordBatch] = []
@@ -218,8 +218,8 @@ def _decode(array: pa.Array, form: _Form) -> list[Any]:
 
 
 def _made(arrays: Iterator[pa.Array], row: type[R], fields: _Fields, *, is_optional: bool = False) -> list[Any]:
-    """Returns rows built from one array per column. If the row is optional, a row whose columns are all null is
-    None.
+    """Returns rows built from one array per column. If the row is optional, a row becomes None if all its columns are
+    null.
     """
     columns = [
         _made(arrays, field.row, field.fields, is_optional=is_optional or field.is_optional)
@@ -296,7 +296,7 @@ def _form(hint: Any, marks: Sequence[Any] = ()) -> _Form:
         numbered = next((mark for mark in (*marks, *more) if isinstance(mark, Numbered)), None)
         if numbered is None:
             return _Form(pa.list_(item.type), item)
-        about = {"description": "its place in the list, from 0", _NUMBERED: "1"}
+        about = {"description": "position in the list, from 0", _NUMBERED: "1"}
         place = pa.field(numbered.name, pa.int32(), nullable=False, metadata=about)
         return _Form(pa.list_(pa.struct([*item.type, place])), item)
     return _Form(struct_of(hint), row=hint) if issubclass(hint, Row) else _Form(_TYPES[hint])

@@ -99,7 +99,7 @@ class RecordError(Exception):
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
-        self.reason = reason  #: slug from a closed set (lower case, underscores) by which rejects are counted
+        self.reason = reason  #: slug from a closed set (lower case, underscores); rejects are counted by it
         self.detail = detail  #: what exactly was found, for people
 
 
@@ -114,8 +114,8 @@ def shown_value(value: object) -> str:
 def shown_name(name: str) -> str:
     r"""Returns a name, or the path of a value, for an error message, as ``shown_value`` but without quotes.
 
-    >>> shown_name("datasets.a\\nb")
-    'datasets.a\\\\nb'
+    >>> shown_name("datasets.a\nb")
+    'datasets.a\\nb'
     """
     return shown_value(name)[1:-1]
 

@@ -111,7 +111,7 @@ class PageWriter:
         return self._form.without
 
     def records(self, page: Page) -> Iterator[dict[str, Any]]:
-        """Yields the lines of JSON Lines of a page.
+        """Iterates over the lines of JSON Lines of a page.
 
         Sections and chunks that contain only headings are skipped, unless the page contains nothing else.
         """
@@ -135,7 +135,7 @@ class PageWriter:
             yield {"id": f"{page.page_id}-{number}", **facts, "section": section, "text": join_blocks(run)}
 
     def encoded(self, page: Page) -> tuple[bytes, int]:
-        """Returns the bytes written for a page, and the number of records in them. Texts end with blank lines."""
+        """Returns the bytes written for a page, and the number of records in them. Texts end with empty lines."""
         if self.options.format == "jsonl":
             lines = [orjson.dumps(record) + b"\n" for record in self.records(page)]
             return b"".join(lines), len(lines)
@@ -146,7 +146,7 @@ class PageWriter:
 
 
 def cut_blocks(blocks: Iterable[Block], max_tokens: int) -> Iterator[list[Block]]:
-    """Yields runs of blocks of at most ``max_tokens`` tokens.
+    """Groups blocks into runs of at most ``max_tokens`` tokens.
 
     A longer block is cut after a line or a sentence, otherwise between two words. A heading stays with what is below
     it.

@@ -45,7 +45,7 @@ _ONLY_MARKS = re.compile(r"[.\-\s]*")
 
 
 def kilt_texts(page: Page) -> tuple[list[str], dict[int, tuple[int, int]]]:
-    """Returns KILT's paragraphs, and the paragraph in which each element of the page is.
+    """Returns KILT's paragraphs, and the paragraph of each element of the page.
 
     The paragraphs are the title, ``Section::::`` headings with their whole path, ``BULLET::::`` items and body text,
     each ending in a newline. As in KILT, some elements are skipped: headings with nothing below them, items indented by

@@ -48,8 +48,8 @@ class Language:
         return _trail_pattern(self.link_trail, self.link_trail_sequences)
 
     def link_prefix_pattern(self) -> re.Pattern[str] | None:
-        """Returns a regex that finds the link prefix at the end of the text before a link; None if the language has
-        none.
+        """Returns a regex that finds the link prefix at the end of the text before a link; None for a language without
+        link prefix.
         """
         return re.compile(rf"[{self.link_prefix}]+\Z") if self.link_prefix else None
 
@@ -118,7 +118,8 @@ def edition_code(code: str) -> str:
 
 @cache
 def language(code: str) -> Language:
-    """Returns the facts about a language. A code without data gets those of its base language, then the defaults.
+    """Returns the facts about a language. A code without data gets the facts about its base language, then the
+    defaults.
 
     ``code`` may have any spelling that ``edition_code`` accepts.
     """
@@ -171,5 +172,5 @@ def language_codes() -> frozenset[str]:
 
 @cache
 def own_prefixes(edition: str) -> frozenset[str]:
-    """Returns the lower-case prefixes by which an edition refers to itself: its code, and on en also ``w``."""
+    """Returns the lower-case prefixes that an edition uses for itself: its code, and on en also ``w``."""
     return frozenset((edition, *_section("interwiki.own").get(edition, ())))

@@ -91,7 +91,7 @@ class KnowledgeSource:
         return self.manifest.totals.articles
 
     def __iter__(self) -> Iterator[Page]:
-        """Yields every page in the order of the release.
+        """Iterates over all pages in the order of the release.
 
         Raises:
             SetupError: a file is damaged.
@@ -105,7 +105,7 @@ class KnowledgeSource:
         where: Expression | None = None,
         files: Sequence[int] | None = None,
     ) -> Iterator[Page]:
-        """Yields pages in the order of the release, all or some of them, with all or some of their columns.
+        """Iterates over pages in the order of the release, all or some of them, with all or some of their columns.
 
         Args:
             columns: columns of the table ``pages``; a page then has no other fields.
@@ -126,7 +126,7 @@ class KnowledgeSource:
         where: Expression | None = None,
         files: Sequence[int] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yields a table of the release as record batches in its order, with one row group in memory. Arguments are as
+        """Reads a table of the release as record batches in its order, with one row group in memory. Arguments are as
         for ``pages``.
         """
         entries = self.manifest.tables.get(table)
@@ -231,12 +231,12 @@ class KnowledgeSource:
             return page_references(self._folder, self.manifest, shard, page_id)
 
     def by_title(self, title: str) -> Page | None:
-        """Returns the page that a title resolves to, after normalisation and redirects; None if there is none."""
+        """Returns the page that a title resolves to, after normalisation and redirects, or None."""
         with self._turn:
             return self._page(self._resolve_title(title, "title"))
 
     def by_url(self, url: str) -> Page | None:
-        """Returns the page that an address of the wiki resolves to; None if there is none."""
+        """Returns the page that an address of the wiki resolves to, or None."""
         with self._turn:
             return self._page(self._resolve_url(url))
 

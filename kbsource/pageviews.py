@@ -82,7 +82,7 @@ def line_counts(report: Report) -> LineCounts:
 
 
 def count_faults(manifest: PageviewsManifest) -> list[str]:
-    """Returns every way in which the counts disagree with each other or with the numbers of rows."""
+    """Returns every disagreement among the counts, or between counts and numbers of rows."""
     faults = sum_faults(manifest.counts, manifest.totals, LineCounts())
     return faults + row_faults(manifest, {"rejected": manifest.totals.n_rejected})
 
@@ -163,7 +163,7 @@ def read_range(
     files: Files = Folder.of,
     on_damage: Callable[[int], None] | None = None,
 ) -> Iterator[PageViews | BadRecord]:
-    """Yields the views of the pages of some projects, in the order of the file.
+    """Reads the views of the pages of some projects, in the order of the file.
 
     A line in none of the known forms is yielded as a BadRecord (stage ``read``, reason ``malformed_line``). Other lines
     are rejected for the reasons of ``kbsource.dump.lines.read_lines``, which also documents ``on_damage``. Lines cut by
@@ -187,7 +187,7 @@ def read_range(
 
 
 def _views(fields: list[bytes]) -> PageViews | None:
-    """Returns the views that a line records; None if it has none of the known forms."""
+    """Returns the views that a line records; None if its form is unknown."""
     if len(fields) in (5, 6) and fields[-3] in ACCESS:
         written_id, count = fields[2] if len(fields) == 6 else _NO_ID, _number(fields[-2])
     elif len(fields) in (3, 4):
@@ -215,7 +215,7 @@ _SUMS_AT_ONCE = 1 << 17
 def sum_range(
     line_range: LineRange, projects: frozenset[str], site: Site, report: Report, *, files: Files = Folder.of
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the views of the articles of a wiki in a range as rows ``TitleViews``. The same title may occur in several
+    """Sums the views of the articles of a wiki in a range as rows ``TitleViews``. The same title may occur in several
     rows, which must be summed.
 
     Args:
@@ -267,6 +267,6 @@ def sum_group(rows: pa.Table) -> pa.Table:
 
 
 def merge_groups(groups: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[TitleViews]:
-    """Yields the rows of all groups in the order of the table. Memory: one batch per group."""
+    """Merges the rows of all groups in the order of the table. Memory: one batch per group."""
     rows = ((row for batch in batches for row in rows_of(batch, TitleViews)) for batches in groups)
     yield from merge(*rows, key=attrgetter("key"))

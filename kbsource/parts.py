@@ -19,7 +19,7 @@ _NO_HEADING = 1 << 8
 
 
 class Box(NamedTuple):
-    """An infobox or a table of a page, with its number among those of its kind."""
+    """An infobox or a table of a page, with its number among the page's infoboxes or tables."""
 
     number: int
     content: Infobox | Table

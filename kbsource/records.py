@@ -27,7 +27,7 @@ class BadRecord(Row):
     reason: Annotated[str, "reason slug"]  #: listed in ``kbsource.errors``
     detail: Annotated[str, "what was found"]  #: at most 1,000 characters
     file: Annotated[str, "base name of the input file"]
-    #: For bzip2, the offset of the compressed block in which the record starts; otherwise the offset in the
+    #: For bzip2, the offset of the compressed block where the record starts; otherwise the offset in the
     #: decompressed bytes.
     offset: Annotated[int, "byte offset (bzip2: of the compressed block), -1 when unknown"]
 
@@ -132,7 +132,7 @@ class TemplateUse(Row, order=True):
 
 
 class Loss(Row, order=True):
-    """How many items of one kind (``comment``, ``ref``, ``gallery``, ``file``, …) were not carried over."""
+    """How many items of a kind (``comment``, ``ref``, ``gallery``, ``file``, …) were not carried over."""
 
     kind: Annotated[str, "kind of item, see docs/tables.md"]
     pieces: Annotated[Int32, "number of items not carried over"]
@@ -204,7 +204,7 @@ class Page(Row):
         return text_form("markdown", without, has_links=links).text(self)
 
     def html(self, *, links: bool = False, without: str | Iterable[str] = ()) -> str:
-        """Returns the page as HTML, title included. The arguments are those of ``markdown``."""
+        """Returns the page as HTML, title included. Takes the same arguments as ``markdown``."""
         from kbsource.parts import Without
         from kbsource.rendering import HtmlPage
 
@@ -233,7 +233,9 @@ class RedirectRow(Row):
 
 
 class TemplateRow(Row):
-    """How often each template is used, by outcome, and how much text it shows and loses; sorted by name."""
+    """How often each template is used, by outcome, and how much text it shows and loses; sorted by name. By a rule, a use
+    is `rendered` or `dropped`. By its definition, it is `expanded`, or `invoked` if a Lua module took part. It is `bound`
+    if it went over a limit, and `unknown` if it has no definition; both are left out."""
 
     name: Annotated[str, "normalised template name"]
     outcome: Annotated[str, "rendered | dropped | expanded | invoked | bound | unknown"]
@@ -254,7 +256,7 @@ class ShownUse(Row):
 
 
 class MarkCount(Row):
-    """The number of references of one kind on a page."""
+    """The number of references of a kind on a page."""
 
     name: Annotated[str, "kind, as in the findings of the manifest"]
     n: Annotated[int, "number of references"]
@@ -285,7 +287,7 @@ class DefinitionHash(Row):
 
 
 class PageItem(Row):
-    """Only with `--wikidata`. One row per page to which a sitelink or page_props assigns an item, sorted by page id."""
+    """Only with `--wikidata`. One row per page with an item from a sitelink or page_props, sorted by page id."""
 
     page_id: Annotated[int, "page id; unique"]
     qid: Annotated[str | None, "its item, as in pages; null if another page has that item"]

@@ -23,17 +23,17 @@ _LEFT_OUT: dict[TextForm, tuple[str, ...]] = {
     "markdown": (),
 }
 _DEEPEST = 8
-"""Maximum depth to which lists are indented."""
+"""Maximum depth for indenting lists."""
 _STYLES = {";": ' class="terms"', ":": ' class="indented"'}
 _MOST_COLUMNS = 1_000
 _MOST_FILLED = 100
-"""Number of columns up to which the columns a cell spans are filled with empty cells, so that the time stays linear in
-the text.
+"""Largest table width, in columns, for filling the columns that a cell spans with empty cells, so that the time stays
+linear in the text.
 """
 
 
 class Block(NamedTuple):
-    """Text between two blank lines: a heading, a paragraph, a table or an infobox; or one item of a list."""
+    """Text between two empty lines: a heading, a paragraph, a table or an infobox; or one item of a list."""
 
     kind: str  #: as ``Element.kind``, or ``table`` or ``infobox``
     section: tuple[str, ...]  #: headings above it, as ``Element.section``
@@ -41,7 +41,7 @@ class Block(NamedTuple):
 
 
 def join_blocks(blocks: Iterable[Block]) -> str:
-    """Returns the blocks as one text, separated by blank lines; items of a list are separated by a newline."""
+    """Returns the blocks as one text, separated by empty lines; items of a list are separated by a newline."""
     parts: list[str] = []
     before = ""
     for kind, _, text in blocks:
@@ -93,7 +93,9 @@ class PlainText:
         return join_blocks(self.blocks(page))
 
     def blocks(self, page: Page) -> Iterator[Block]:
-        """Yields the blocks of a page in order, without empty ones. A table comes after the element it follows."""
+        """Iterates over the blocks of a page in order, without empty ones. A table comes after the element it
+        follows.
+        """
         numbers, boxes = self.without.parts(page)
         links: dict[int, Links] = {}
         base = ""
@@ -255,7 +257,7 @@ def _pipes(header: list[str], rows: Sequence[list[str]]) -> Iterator[str]:
 
 
 def _grid(table: Table) -> Iterator[list[Cell | None]]:
-    """Yields the rows of a table by columns, with None where another cell spans the column."""
+    """Iterates over the rows of a table by columns, with None where another cell spans the column."""
     reaching: dict[int, int] = {}  # remaining rows that a cell above still spans, by column
     for row in table.rows:
         cells: list[Cell | None] = []
@@ -298,7 +300,7 @@ class HtmlPage:
         return "\n".join(self.blocks(pieces))
 
     def blocks(self, pieces: Iterable[ElementPiece]) -> Iterator[str]:
-        """Yields the HTML of these segments, which must be in order."""
+        """Renders these segments as HTML, which must be in order."""
         lists: list[str] = []  # tags of the open lists
         for piece in pieces:
             element = self.page.elements[piece.element]

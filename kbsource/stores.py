@@ -78,7 +78,7 @@ class Store(Protocol):
         ...
 
     def list(self, key: str) -> Iterator[str]:
-        """Yields the keys of all files below a folder, in no particular order."""
+        """Lists the keys of all files below a folder, in no particular order."""
         ...
 
     def create(self, key: str) -> Any:
@@ -100,7 +100,7 @@ class Store(Protocol):
         ...
 
     def delete(self, key: str) -> None:
-        """Removes a file and everything below it as a folder; does nothing if there is none."""
+        """Removes a file and everything below it as a folder; does nothing if it does not exist."""
         ...
 
 

@@ -1,6 +1,6 @@
 """Temporary folders that can be recognised as abandoned once their process has ended, however it ended.
 
-Each folder contains a file ``lock``, on which its users hold a shared lock; the system releases the locks of a process
+Each folder contains a file ``lock``; its users hold a shared lock on it; the system releases the locks of a process
 that ends. A process that gets an exclusive lock may remove the folder. Creating a temporary folder removes the folders
 that killed processes left.
 """

@@ -44,8 +44,8 @@ _MAX_BYTES_SPECIAL = 512
 # Languages whose i has a dotted capital. Source: LanguageTr, LanguageAz, LanguageKaa of MediaWiki 1.39, and the
 # languages that use their class as a fallback.
 _DOTTED_I_LANGS = frozenset({"tr", "az", "kaa", "gag", "lez"})
-# Namespaces whose titles begin with a capital even on case-sensitive wikis, as do those of their talk pages. Source:
-# NamespaceInfo::ALWAYS_CAPITALIZED_NAMESPACES of MediaWiki.
+# Namespaces whose titles begin with a capital even on case-sensitive wikis, as do the titles of their talk pages.
+# Source: NamespaceInfo::ALWAYS_CAPITALIZED_NAMESPACES of MediaWiki.
 _ALWAYS_CAPITALISED = frozenset({-1, 2, 3, 8, 9})
 
 
@@ -102,7 +102,7 @@ def clean_title(written: str) -> str:
 
 
 def normalise_title(written: str, site: Site) -> str:
-    """Returns the form in which a page is looked up: clean, with the local form of the prefix and the first letter
+    """Returns the form for looking up a page: clean, with the local form of the prefix and the first letter
     by the site's rule.
     """
     title = clean_title(written).lstrip(": ")
@@ -146,7 +146,7 @@ def _with_prefix(namespace: int, rest: str, site: Site) -> str:
 
 
 class TargetParser:
-    """Parses link targets of one site, and caches the most frequent ones.
+    """Parses a site's link targets, and caches the most frequent ones.
 
     It is a class and not a function because the cache belongs to a site.
     """
@@ -239,7 +239,7 @@ class TargetParser:
 
 
 def permanent_url(site: Site, title: str, revision_id: int) -> str:
-    """Returns the address of one revision: ``https://en.wikipedia.org/w/index.php?title=A&oldid=907008348``."""
+    """Returns the address of a revision: ``https://en.wikipedia.org/w/index.php?title=A&oldid=907008348``."""
     scheme = site.base_url.split("://", 1)[0] if "://" in site.base_url else "https"
     quoted = urllib.parse.quote(title.replace(" ", "_"), safe="/:(),!*'@;$~-._")
     return f"{scheme}://{site.host}/w/index.php?title={quoted}&oldid={revision_id}"
@@ -269,7 +269,7 @@ class PageAddress(NamedTuple):
 
 
 class UrlParser:
-    """Parses addresses of the pages of one site."""
+    """Parses addresses of a site's pages."""
 
     def __init__(self, site: Site) -> None:
         self._site = site

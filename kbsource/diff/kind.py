@@ -154,7 +154,7 @@ _LIMITS = ("limit_pages", "only_titles")
 
 
 def side_facts(manifest: PagesManifest) -> dict[str, Any]:
-    """Returns the facts of one of the two releases for the diff's manifest: its names, and what its dump or options
+    """Returns the facts of either release for the diff's manifest: its names, and what its dump or options
     exclude.
     """
     given = {name: manifest.options[name] for name in _LIMITS if manifest.options.get(name)}
@@ -162,7 +162,7 @@ def side_facts(manifest: PagesManifest) -> dict[str, Any]:
 
 
 def doubts(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the facts in a diff's manifest that may make pages look gone or added although they are not."""
+    """Lists the facts in a diff's manifest that may make pages look gone or added although they are not."""
     for side, taken_for in (("new", "gone or merged"), ("old", "added or split")):
         facts = values.get(side) or {}
         snapshot = f"{facts.get('wiki')} of {facts.get('dump_date') or 'unknown date'}"
@@ -348,7 +348,7 @@ def _counts(manifest: ListingManifest) -> dict[str, dict[str, int]]:
 
 
 def count_faults(manifest: ListingManifest) -> list[str]:
-    """Returns every way in which the counts of a manifest contradict its files."""
+    """Returns every contradiction between the counts of a manifest and its files."""
     try:
         counts = _counts(manifest)
     except (KeyError, TypeError, ValueError) as error:

@@ -215,7 +215,7 @@ group by old_title order by old_title
 
 
 def batches(db: DuckDBPyConnection, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of an ordered query, in batches that depend only on the rows."""
+    """Iterates over the rows of an ordered query, in batches that depend only on the rows."""
     reader = db.sql(query).to_arrow_reader(_BATCH_ROWS)
     return rebatched((batch.cast(schema) for batch in reader), _BATCH_ROWS)
 
@@ -292,7 +292,7 @@ def compare_pages(
 
 
 def _rows(page: Compared, old: PageTexts, new: PageTexts) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
-    """Yields the rows of a page by table."""
+    """Iterates over the rows of a page, by table."""
     before = None if page.old_shard is None or page.old_row is None else old.at(page.old_shard, page.old_row)
     after = None if page.new_shard is None or page.new_row is None else new.at(page.new_shard, page.new_row)
     if before is None:
@@ -328,7 +328,7 @@ def _piece_rows(page: Compared, texts: Sequence[str], pieces: Iterable[Piece]) -
 
 
 def text_hash(text: str) -> bytes:
-    """Returns the hash of the text of one element."""
+    """Returns the hash of an element's text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
@@ -356,7 +356,7 @@ def make_diff(
     reverse: bool = False,
     on_step: Callable[[str, int, int], None] = lambda unit, done, total: None,
 ) -> dict[str, Any]:
-    """Compares two releases of one wiki, and returns the JSON values of the report. No option changes the output.
+    """Compares two releases of the same wiki, and returns the JSON values of the report. No option changes the output.
 
     Memory: a few row groups, and ``memory_mb`` for the joins. The staging folder takes 100 bytes per page, and the
     positions of the texts of changed pages.
@@ -489,6 +489,6 @@ def _cell(text: str) -> str:
     r"""Returns text as a table cell of Markdown, with its markup escaped.
 
     >>> _cell("A|B *C* <D>")
-    'A\\\\|B \\\\*C\\\\* \\\\<D\\\\>'
+    'A\\|B \\*C\\* \\<D\\>'
     """
     return "".join(f"\\{char}" if char in "\\|*_`[]<>&#~" else char for char in text)

@@ -281,7 +281,7 @@ def longest_ascending(numbers: Sequence[int]) -> list[int]:
 
 
 def _gaps(chain: dict[int, int], olds: Iterable[int], news: Iterable[int]) -> Iterator[tuple[list[int], list[int]]]:
-    """Yields the old and the new elements that are between the same two neighbours of a chain."""
+    """Iterates over the old and the new elements that are between the same two neighbours of a chain."""
     edges = list(chain), list(chain.values())
     gaps: defaultdict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for side, numbers in enumerate((olds, news)):
@@ -319,8 +319,8 @@ class _Sections:
 
 
 def match_sections(old_page: PageText, new_page: PageText, pieces: Sequence[Piece]) -> Iterator[SectionChange]:
-    """Yields the outcome of every section, by number in the old page; then the added sections, by number in the new
-    page.
+    """Iterates over the outcomes of all sections, by number in the old page; then the added sections, by number in the
+    new page.
     """
     old, new = _Sections(old_page), _Sections(new_page)
     flows: Counter[tuple[int, int]] = Counter()

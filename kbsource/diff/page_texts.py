@@ -24,7 +24,7 @@ class PageText(NamedTuple):
 
 
 class PageTexts:
-    """Texts of the pages of one release. Use it as a context manager, which closes the files. Memory: a few row groups.
+    """Texts of a release's pages. Use it as a context manager, which closes the files. Memory: a few row groups.
 
     Args:
         sha256: checksum of its manifest; None to accept any release.
@@ -51,7 +51,7 @@ class PageTexts:
         self._reader.close()
 
     def by_id(self, page_id: int) -> PageText | None:
-        """Returns the page with an id; None if there is none."""
+        """Returns the page with this id, or None."""
         location = self._locations.page(page_id)
         return None if location is None else self.at(*location)
 

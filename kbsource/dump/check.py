@@ -86,7 +86,7 @@ def check_dump(
     allow_unknown_schema: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> CheckReport:
-    """Returns the findings about the files of one dump, which ``ranges.expand_inputs`` lists.
+    """Returns the findings about a dump's files, which ``ranges.expand_inputs`` lists.
 
     Each file is hashed, and its beginning and end are read. With ``deep``, all of it is read: it is decoded and
     compared with the index, its pages are counted, and damage is reported. ``on_progress`` receives the number of
@@ -304,7 +304,7 @@ class _IndexComparison:
         self._waiting: IndexEntry | None = None
 
     def add(self, page_id: int, title: str | None) -> None:
-        """Adds the next page; its title is None if it could not be read."""
+        """Adds the next page; the title of an unreadable page is None."""
         entry = self._waiting or next(self._entries, None)
         while entry is not None and entry.page_id < page_id:
             self._note("not_read", entry.page_id)
@@ -330,7 +330,7 @@ class _IndexComparison:
             self._found[kind].append(page_id)
 
     def findings(self, index_name: str, name: str) -> Iterator[DumpFinding]:
-        """Yields the differences."""
+        """Returns the differences found."""
         words = {
             "not_read": f"of its pages are not in {name}",
             "not_indexed": f"pages of {name} are not in it",
@@ -406,7 +406,7 @@ def part_of(path: str) -> DumpPart | None:
 
 
 def is_content_export(path: str) -> bool:
-    """Returns whether the file name is that of a MediaWiki Content File Export."""
+    """Returns whether the file name belongs to a MediaWiki Content File Export."""
     return _CONTENT_EXPORT.match(base_name(path)) is not None
 
 
@@ -446,7 +446,7 @@ class IndexEntry(NamedTuple):
 
 
 def read_index(path: str) -> Iterator[IndexEntry]:
-    """Yields the lines of an index, compressed or not, in order.
+    """Reads the lines of an index, compressed or not, in order.
 
     Source: https://meta.wikimedia.org/wiki/Data_dumps/Dump_format#Multistream_dumps
 

@@ -3,7 +3,7 @@
 Files from different dates are not one dump: pages that were moved, merged or deleted in between occur twice or not at
 all.
 
-Source: https://dumps.wikimedia.org/<wiki>/<date>/ as of 2026: a dump is named by the day on which it was started.
+Source: https://dumps.wikimedia.org/<wiki>/<date>/ as of 2026: a dump is named by its starting day.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DumpDay(NamedTuple):
 
 
 def written_date(path: str) -> str | None:
-    """Returns the date in the name of a dump file, as written there; None if it has none.
+    """Returns the date in the name of a dump file, as written there, or None.
 
     >>> written_date("dumps/enwiki-20261001-pages-articles1.xml.bz2"), written_date("20261001-all.json.bz2")
     ('20261001', '20261001')
@@ -67,7 +67,7 @@ def _day(written: str) -> date | None:
 
 
 def _status_day(folder: str) -> date | None:
-    """Returns the date in the file names of a ``dumpstatus.json``; None if there are none or several, or the file is
+    """Returns the date in the file names of a ``dumpstatus.json``; None if that is not exactly one date, or the file is
     missing.
     """
     if (status := read_status(folder)) is None:

@@ -82,7 +82,7 @@ def read_lines(
     max_bytes: int,
     key_of: Callable[[bytes], str] = _no_key,
 ) -> Iterator[Line | BadRecord]:
-    """Yields the non-empty lines of a range, and a BadRecord for everything that cannot be read, in order.
+    """Reads the non-empty lines of a range, and a BadRecord for everything that cannot be read, in order.
 
     The lines of all ranges of a file, concatenated, are those of a single range over the whole file, wherever the cuts
     are. A line longer than ``max_bytes`` is rejected. ``key_of`` returns the key of a line that is cut, from its

@@ -1,4 +1,4 @@
-"""Reads the XML of one page into a RawPage.
+"""Reads a page's XML into a RawPage.
 
 Source: https://www.mediawiki.org/xml/export-0.11.xsd and its predecessors down to 0.3.
 """
@@ -44,7 +44,7 @@ class Revision(NamedTuple):
 
 
 class PageHead(NamedTuple):
-    """The data of a page outside its revisions; ``namespace`` is None if the page has no ``<ns>``."""
+    """The data of a page outside its revisions; ``namespace`` is None for a page without ``<ns>``."""
 
     page_id: int
     namespace: int | None
@@ -227,7 +227,7 @@ class PageAssembler:
         return self._as_of is not None and revision.timestamp > self._as_of
 
     def newer(self, best: Revision | None, revision: Revision) -> Revision | None:
-        """Returns the revision of the two to use: the newest one that is not later than ``as_of``."""
+        """Returns the revision of the two to use: the newest that is not later than ``as_of``."""
         if self.is_later(revision):
             return best
         if best is None or (revision.timestamp, revision.revision_id) > (best.timestamp, best.revision_id):
@@ -235,7 +235,7 @@ class PageAssembler:
         return best
 
     def namespace(self, head: PageHead) -> int:
-        """Returns the namespace number; from the title's prefix if the dump has none."""
+        """Returns the namespace number; taken from the title's prefix if the dump lacks it."""
         return split_namespace(head.title, self._site)[0] if head.namespace is None else head.namespace
 
     def wants_text(self, namespace: int) -> bool:

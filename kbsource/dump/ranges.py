@@ -1,4 +1,4 @@
-"""Plans which byte ranges of which files are read together, and how far each range is read."""
+"""Plans the byte ranges in which files are read, and how far each range is read."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class FileRange:
 
     @property
     def content_end(self) -> int:
-        """The offset from which content belongs to the next range; unlimited for the last range."""
+        """The offset at which content starts to belong to the next range; unlimited for the last range."""
         return 1 << 62 if self.is_last else self.end
 
 
@@ -92,7 +92,7 @@ def plan_ranges(paths: Sequence[str], *, range_bytes: int, allow_unknown_schema:
 
 
 def cuts(n_bytes: int, range_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yields the start and end of each range of a file; the last range may be shorter."""
+    """Returns the start and end of each range of a file; the last range may be shorter."""
     for start in range(0, n_bytes, range_bytes):
         yield start, min(start + range_bytes, n_bytes)
 
@@ -177,7 +177,7 @@ class RangeReading:
         self._damage: str | None = None
 
     def watch(self, items: Iterable[Piece | Damage]) -> Iterator[Piece | Damage]:
-        """Yields the items unchanged."""
+        """Passes the items through unchanged."""
         for item in items:
             if isinstance(item, Damage):
                 self._damage = item.reason

@@ -33,7 +33,7 @@ def read_range(
     whole_bytes: int = WHOLE_PAGE_BYTES,
     max_bytes: int = MAX_PAGE_BYTES,
 ) -> Iterator[RawPage | BadRecord]:
-    """Yields the pages that begin in a range, and a BadRecord for everything that cannot be read, in order.
+    """Reads the pages that begin in a range, and a BadRecord for everything that cannot be read, in order.
 
     The output of all ranges of a file, concatenated, is that of a single range over the whole file, wherever the cuts
     are. ``text_namespaces`` changes only which texts are empty, not the pages and rejects.
@@ -130,7 +130,9 @@ class _PageReader:
         self._error: RecordError | None = None
 
     def read(self, part: PagePart) -> Iterator[RawPage | BadRecord]:
-        """Yields the page that the part completes, or why there is none; nothing for a part in the middle."""
+        """Returns the page that the part completes, or the reason for its rejection; nothing for a part in the
+        middle.
+        """
         if part.kind == "page":
             try:
                 yield self._whole(part)

@@ -47,8 +47,8 @@ def check_rejects(
 
     ``n_rejected`` counts pages and damaged parts, by reason. ``max_share`` is the highest share of the ``n_pages`` read
     that may be rejected. With ``allow_truncated``, a truncated dump is accepted, and so is what each truncation cuts:
-    one page, or line, per file. ``loss`` is the result of ``loss_findings``. ``first`` are rejected records, of which
-    three are shown.
+    one page, or line, per file. ``loss`` is the result of ``loss_findings``. ``first`` are rejected records; three of
+    them are shown.
 
     Raises:
         DataError: names the reasons, and the option that accepts them.
@@ -75,8 +75,8 @@ def check_rejects(
 
 
 def first_text(rejected: Iterable[BadRecord]) -> str:
-    """Returns the first three rejected records as lines of a message, with reason, position and detail; empty if there
-    are none.
+    """Returns the first three rejected records as lines of a message, with reason, position and detail; empty without
+    rejected records.
 
     >>> print(first_text([BadRecord("read", "12", "text_missing", "no text", "ltgwiki.xml", 700)]).strip())
     The first of them:

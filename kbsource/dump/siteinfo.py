@@ -44,7 +44,7 @@ class DumpHeader:
     """The content of a dump file's head."""
 
     site: Site  #: facts about the wiki; without siteinfo, those in the root element and the file name
-    schema_version: str | None  #: version of the export schema, ``0.11``; None if the file has none
+    schema_version: str | None  #: version of the export schema, ``0.11``; None if the file lacks it
     has_siteinfo: bool  #: the file has a ``<siteinfo>``
     has_root: bool  #: the file has a ``<mediawiki>`` root; otherwise it is a bare sequence of pages
     compression: Compression  #: ``bzip2``, ``gzip`` or ``none``, by content
@@ -168,13 +168,13 @@ def dbname_of_base(base_url: str) -> str:
 
 
 def language_of_dbname(dbname: str) -> str:
-    """Returns the language code in a database name: ``zh_min_nanwiki`` -> ``zh-min-nan``; empty if it has none."""
+    """Returns the language code in a database name: ``zh_min_nanwiki`` -> ``zh-min-nan``; otherwise empty."""
     found = _DBNAME_SUFFIX.search(dbname)
     return dbname[: found.start()].replace("_", "-") if found else ""
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A namespace, or an alias of one. The field ``name`` or ``alias`` of ``formatversion`` 2 is called ``*`` in
+    """A namespace, or an alias for it. The field ``name`` or ``alias`` of ``formatversion`` 2 is called ``*`` in
     version 1.
     """
 

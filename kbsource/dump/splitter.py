@@ -1,8 +1,8 @@
 """Splits the decompressed bytes of a dump into pages, for any range of the file.
 
 A page begins at every ``<page``, whatever comes before: ``<`` is escaped in text, so a reader that starts in the middle
-finds the same pages as one that starts at the beginning. (The exception is a file with ``<page>`` in a comment or in
-CDATA, which no exporter writes. The surrounding page is then rejected, never silently shortened.) A ``<title`` or
+finds the same pages as a reader that starts at the beginning. (The exception is a file with ``<page>`` in a comment or
+in CDATA, which no exporter writes. The surrounding page is then rejected, never silently shortened.) A ``<title`` or
 ``<revision`` outside a page belongs to a page whose beginning is lost.
 """
 
@@ -87,7 +87,7 @@ class PageSplitter:
         self._searched = 0  # in the buffer: the open page does not end before this
 
     def split(self, items: Iterable[Piece | Damage]) -> Iterator[PagePart | Damage]:
-        """Yields the pages and the damage that the range owns, in order.
+        """Iterates over the pages and the damage that the range owns, in order.
 
         It reads past the end of the range until its last page ends.
         """
@@ -137,7 +137,7 @@ class PageSplitter:
         return offset if is_block else offset + place - start
 
     def _find_tag(self, name: bytes, start: int, stop: int) -> int:
-        """Returns the position of the next tag of that name in the buffer [start, stop); -1 if there is none.
+        """Returns the position of the next tag of that name in the buffer [start, stop), or -1.
 
         A tag whose name is cut by the end of the buffer is not found.
         """
@@ -183,7 +183,7 @@ class PageSplitter:
         self._searched = found + len(self._page)
 
     def _read_page(self) -> Iterator[PagePart]:
-        """Yields what is known about the open page: its parts, and how it ends if that is in the buffer."""
+        """Passes on the open page as far as it is known: its parts, and how it ends if that is in the buffer."""
         size = len(self._buffer)
         close = self._find_tag(self._page_close, self._searched, size)
         following = self._find_tag(self._page, self._searched, close if close >= 0 else size)
@@ -208,7 +208,7 @@ class PageSplitter:
             self._leave(page_end, is_outside=True)
 
     def _parts(self, stop: int) -> Iterator[PagePart]:
-        """Yields the whole revisions before ``stop``, and the parts between them."""
+        """Passes on the whole revisions before ``stop``, and the parts between them."""
         self._is_in_parts = True
         while (start := self._find_tag(self._revision, self._position, stop)) >= 0:
             if start - self._position > self._max_bytes:

@@ -58,7 +58,7 @@ def page_props_database(path: str) -> str | None:
 def read_page_props(
     path: str, *, names: frozenset[str] | None = None, files: Files = Folder.of
 ) -> Iterator[tuple[int, str, str] | BadRecord]:
-    """Yields (page_id, name, value) from ``.sql`` or ``.sql.gz``, in the order of the file.
+    """Reads (page_id, name, value) from ``.sql`` or ``.sql.gz``, in the order of the file.
 
     A row that cannot be read is yielded as a BadRecord (stage ``read``, reasons ``malformed_row`` and
     ``invalid_field``), a truncated file as ``truncated_sql``, and damage as ``damaged_gzip`` or ``damaged_block``. All
@@ -108,7 +108,7 @@ class _SqlReader:
         self._pieces = iter_pieces(self._file, compression=compression_of(read_up_to(self._file, 8), path))
 
     def batches(self) -> Iterator[Iterable[tuple[bytes, ...]] | BadRecord]:
-        """Yields rows, many at a time: the wanted values of each row as written."""
+        """Reads rows, many at a time: the wanted values of each row as written."""
         with self._file:
             while statement := self._next_statement():
                 self._position = statement.start()

@@ -38,7 +38,7 @@ class DumpStatus(msgspec.Struct, frozen=True):
 
 
 def read_status(folder: str) -> DumpStatus | None:
-    """Returns the ``dumpstatus.json`` of a folder; None if it has none.
+    """Returns the ``dumpstatus.json`` of a folder, or None.
 
     Raises:
         SetupError: it does not have the published form.

@@ -92,7 +92,7 @@ class _Rows:
         self._columns: list[tuple[npt.NDArray[np.generic], ...]] = []
 
     def texts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yields the texts of the batches."""
+        """Iterates over the texts of the batches."""
         for number, batch in enumerate(batches):
             place = (number << 32) + np.arange(batch.num_rows, dtype=np.int64)
             is_redirect = batch["target_name"].is_valid().to_numpy(zero_copy_only=False)
@@ -139,11 +139,11 @@ class DefinitionStore:
         return len(self._keys)
 
     def source(self, name: str) -> str | None:
-        """Returns the wikitext of a template by its normalised name, with redirects followed; None if there is none."""
+        """Returns the wikitext of a template by its normalised name, with redirects followed, or None."""
         return self._text(template_name(name, self._site))
 
     def module(self, name: str) -> str | None:
-        """Returns the source of a module by its name without prefix; None if there is none."""
+        """Returns the source of a module by its name without prefix, or None."""
         return self._text(module_name(name, self._site))
 
     def _text(self, name: str) -> str | None:

@@ -49,7 +49,7 @@ _LENGTH_BYTES, _MAGIC_BYTES = 4, 6
 
 
 def summed_blocks(file: BinaryIO, checksums: list[int]) -> Iterator[bytes]:
-    """Yields the blocks of a file, and appends their checksums to a list."""
+    """Reads the blocks of a file, and appends their checksums to a list."""
     while block := file.read(BLOCK_BYTES):
         checksums.append(zlib.crc32(block))
         yield block
@@ -192,7 +192,9 @@ def write_index_file(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBa
 
 
 def read_index_file(path: str) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of an index file in order; it is read rather than mapped, so it does not stay in memory."""
+    """Reads the batches of an index file in order; the file is read rather than mapped, so it does not stay in
+    memory.
+    """
     with pa.OSFile(path, "rb") as file:
         reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(use_threads=False))
         for number in range(reader.num_record_batches):
@@ -228,7 +230,7 @@ class MappedFile:
         return buffer.address - self._content.address if buffer else 0
 
     def whole(self) -> Iterator[pa.RecordBatch]:
-        """Yields the batches in order, each after all of it was compared.
+        """Iterates over the batches in order, each after all of it was compared.
 
         Raises:
             DataError: part of it is not as it was written.
@@ -247,7 +249,7 @@ class MappedFile:
 
 
 def _blocks(path: str, content: memoryview) -> Blocks | None:
-    """Returns the blocks of a file, with those of its footer already compared; None if it has no checksums."""
+    """Returns the blocks of a file, after comparing those in its footer; None if it has no checksums."""
     beside = os.path.join(os.path.dirname(path), CHECKSUMS_FILE)
     if not os.path.exists(beside):
         return None

@@ -85,7 +85,7 @@ def build_page_props(
 ) -> PagePropsReport:
     """Writes ``page_props.arrow``, with at most one page per item and at most one item per page.
 
-    A page that claims several items gets the lowest one that it is not refused. Sitelinks take precedence: page_props
+    A page that claims several items gets the lowest of those not refused to it. Sitelinks take precedence: page_props
     assigns items only to pages without a sitelink, and only items whose sitelink points to no page.
 
     Args:
@@ -194,7 +194,7 @@ def _decide(rows: pa.RecordBatch, won: SortedRuns) -> list[Conflict]:
 
 
 def _lowest(wanted: Numbers, page_ids: Numbers, qids: Numbers) -> Numbers:
-    """Returns the lowest item of each wanted page, 0 if it has none; all ``page_ids`` are among the wanted pages."""
+    """Returns the lowest item of each wanted page, or 0; all ``page_ids`` are among the wanted pages."""
     order = np.lexsort((qids, page_ids))
     found, first = np.unique(page_ids[order], return_index=True)
     lowest = np.zeros(len(wanted), np.uint32)
@@ -245,7 +245,7 @@ class PageProps:
         return i if i < len(self._page_ids) and self._page_ids[i] == page_id else -1
 
     def qid(self, page_id: int) -> str | None:
-        """Returns the page's Wikidata item, ``Q42``; None if it has none."""
+        """Returns the page's Wikidata item, ``Q42``, or None."""
         i = self._at(page_id)
         return f"Q{self._qids[i]}" if i >= 0 and self._qids[i] else None
 

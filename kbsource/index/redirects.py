@@ -48,7 +48,7 @@ def parse_redirect(text: str, lang: str) -> tuple[str, str | None] | None:
     """Returns target and section of a redirect's wikitext; None if the text is not a redirect.
 
     The target is decoded (entities, percent escapes) and cleaned, but keeps its letter case and prefix, ready for
-    ``titles.normalise_title``. The section is None if absent or empty.
+    ``titles.normalise_title``. An absent or empty section is None.
 
     Source: WikitextContentHandler::extractRedirectTargetAndText of MediaWiki. The magic word opens the text, a colon
     may follow, then the first link follows immediately.
@@ -72,7 +72,7 @@ def parse_redirect(text: str, lang: str) -> tuple[str, str | None] | None:
 
 
 def redirect_rows(folder: str, *, scratch: str) -> Iterator[RedirectRow]:
-    """Yields every redirect of a title index, sorted by title in code-point order, then by page id.
+    """Iterates over the redirects of a title index, sorted by title in code-point order, then by page id.
 
     Args:
         scratch: local folder for scratch files, about twice the size of the table; they are removed at the end.
@@ -93,7 +93,7 @@ def redirect_rows(folder: str, *, scratch: str) -> Iterator[RedirectRow]:
         for batch in read_index_file(path):
             rows = batch.filter(pc.not_equal(batch["status"], ARTICLE)).select(_ARRIVING.names)
             if cuts is None:
-                # Titles are in the order of their hashes, so those of a batch are a fair sample for dividing the
+                # Titles are in the order of their hashes, so the titles in a batch are a fair sample for dividing the
                 # alphabet.
                 sample = sorted(rows["title"].to_pylist())
                 cuts = sample[:: len(sample) // _PARTS + 1]

@@ -5,7 +5,7 @@ It has two uncompressed Arrow IPC files, with version ``FORMAT`` in their schema
 ``titles.arrow``: one row per title, sorted by (title hash, title, articles first, highest page id first), in batches of
 exactly ``BATCH_ROWS`` rows (the last batch may be shorter). Columns: ``key`` (``identity.title_hash``), ``page_id``,
 ``title``, ``target_title`` and ``fragment`` (as written by the redirect; null for articles), and the computed columns
-``target_row`` (row that the redirect names, -1 if there is none), ``final_row`` (row of the article at the end of the
+``target_row`` (row that the redirect names, or -1), ``final_row`` (row of the article at the end of the
 chain; an article's own row; -1 if there is none), ``hops`` and ``status`` (index into ``STATUSES``).
 
 ``articles.arrow``: one row per article, sorted by page id, in batches of ``BATCH_ROWS``. Columns: ``page_id``, ``row``
@@ -71,7 +71,7 @@ class TitleEntry(NamedTuple):
 
     Attributes:
         target_title, fragment: target of the redirect, as written; None for articles.
-        final_title, final_page_id: the article at the end of the chain (an article's own); None if there is none.
+        final_title, final_page_id: the article at the end of the chain (an article's own), or None.
         hops: redirects followed up to the article, or up to the point where the chain breaks off or repeats; 0 for
             articles.
         status: one of ``STATUSES``.
@@ -93,7 +93,7 @@ class Resolution(NamedTuple):
 
     Attributes:
         title: the article's title; the requested title if there is no article.
-        page_id: id of the article; None if there is none.
+        page_id: id of the article, or None.
         fragment: section that the redirects name; if there are several, the one nearest to the article.
         hops: number of redirects followed.
         status: one of ``STATUSES``, or ``unknown`` for a title that the dump does not have.
@@ -310,6 +310,6 @@ class TitleIndex:
         return rows
 
     def __iter__(self) -> Iterator[TitleEntry]:
-        """Yields every entry in the order of the index, which has no meaning for readers."""
+        """Iterates over all entries in the order of the index, which has no meaning for readers."""
         for row in range(self.n_titles):
             yield self.entry(row)

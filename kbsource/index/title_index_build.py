@@ -167,7 +167,7 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
 
 
 def read_dropped(path: str) -> Iterator[Dropped]:
-    """Yields the dropped rows in the order of their titles' hashes."""
+    """Reads the dropped rows in the order of their titles' hashes."""
     for batch in read_index_file(path):
         yield from map(Dropped._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
@@ -338,7 +338,7 @@ def _follow(
 
 
 def _walk(row: int, target_row: npt.NDArray[np.int32], walked: dict[int, tuple[int, int, int]]) -> tuple[int, int, int]:
-    """Returns (final row, hops, status) of one chain, and caches them for every row along the chain."""
+    """Returns (final row, hops, status) of a chain, and caches them for every row along the chain."""
     path: list[int] = []
     place: dict[int, int] = {}
     at = row

@@ -86,14 +86,14 @@ class TitleResolver(Protocol):
 
 
 class PageParser:
-    """Parses the articles of one wiki. It holds caches; create one per process."""
+    """Parses a wiki's articles. It holds caches; create one per process."""
 
     def __init__(self, site: Site, **further: Any) -> None:
-        """Creates a parser; the arguments are those of ``WikitextParser``."""
+        """Creates a parser; takes the same arguments as ``WikitextParser``."""
         self._parser = WikitextParser(site, **further)
 
     def parse(self, raw: RawPage, *, leave_out_references: bool = False) -> ParsedPage:
-        """Returns the parsed page. A page on which the parser fails is extracted with the status ``fallback_error``."""
+        """Returns the parsed page. If the parser fails, the page is extracted with the status ``fallback_error``."""
         try:
             text = self._parser.parse(
                 raw.text,
@@ -228,7 +228,7 @@ class _UsedRedirects:
 
 
 class Parser(Protocol):
-    """Parses the articles of one wiki; ``kbsource.pages.articles.PageParser`` implements it."""
+    """Parses a wiki's articles; ``kbsource.pages.articles.PageParser`` implements it."""
 
     def parse(self, raw: RawPage, *, leave_out_references: bool = False) -> ParsedPage: ...
     def parse_fallback(self, raw: RawPage, status: str) -> ParsedPage: ...
@@ -247,7 +247,7 @@ class MakePages:
     has_lua: bool = False  #: run Lua modules that definitions call
     has_references: bool = False  #: produce ``NotedPage`` rows
     has_traces: bool = False  #: record dependencies
-    base: str | None = None  #: folder of a release from which pages are reused; the index lists what has changed since
+    base: str | None = None  #: folder of a release whose pages are reused; the index lists what has changed since
 
     def prepare(self, *folders: str) -> None:
         """Copies index and definitions to this machine, for the lifetime of this process."""

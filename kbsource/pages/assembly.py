@@ -124,7 +124,7 @@ def build_indexes(
 
 
 class _PropRows:
-    """Yields the rows of page_props, if a path is given; counts rows that cannot be read, and stops at damage."""
+    """Reads the rows of page_props, if a path is given; counts rows that cannot be read, and stops at damage."""
 
     def __init__(self, path: str | None, files: Files) -> None:
         self._path, self._files = path, files
@@ -209,7 +209,7 @@ def count_pages(
 
 
 def dump_date(files: Sequence[str]) -> str | None:
-    """Returns the date in the names of dump files, as written there; None if they have none or several."""
+    """Returns the date in the names of dump files, as written there; None if that is not exactly one date."""
     dates = {found for file in files if (found := written_date(file)) is not None}
     return dates.pop() if len(dates) == 1 else None
 
@@ -346,7 +346,7 @@ def rejected_records(
     dropped: Iterable[tuple[BadRecord, bool]],
     staging: str,
 ) -> Iterator[BadRecord]:
-    """Yields every rejected record: from the scan, then dropped rows, then from parsing."""
+    """Iterates over all rejected records: from the scan, then dropped rows, then from parsing."""
     for report in reports:
         for batch in read_batches(part_path(staging, "rejected", report.part)):
             yield from map(BadRecord, *(column.to_pylist() for column in batch.columns))

@@ -54,7 +54,7 @@ def check_site(tables: WikidataTables, site: Site) -> None:
 
 
 class Sitelinks:
-    """Yields the sitelinks of a wiki that point to articles, in arrays of item << 32 | page id.
+    """Reads the sitelinks of a wiki that point to articles, in arrays of item << 32 | page id.
 
     After iteration, ``n_redirects`` is the number of sitelinks to redirects, whose items are about something else than
     the article, and ``n_missing`` the number of sitelinks to titles that the dump does not have.
@@ -104,7 +104,7 @@ def write_page_items(
 
 
 def _released(claims: Iterator[pa.RecordBatch], pages: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields the claims whose page is in the release; both inputs are sorted by page id."""
+    """Selects the claims whose page is in the release; both inputs are sorted by page id."""
     ids = np.empty(0, np.int64)
     for batch in claims:
         own = batch["page_id"].to_numpy()
@@ -115,8 +115,8 @@ def _released(claims: Iterator[pa.RecordBatch], pages: Iterator[pa.RecordBatch])
 
 
 def _page_item_rows(claims_path: str, tables: WikidataTables, scratch: str) -> Iterator[PageItem]:
-    """Yields the rows sorted by page id: terms of the pages' items are sorted by page, then joined for a few pages
-    at a time.
+    """Iterates over the rows sorted by page id: terms of the pages' items are sorted by page, then joined for a few
+    pages at a time.
     """
     languages = tables.manifest.options["languages"]
     qids_path, ids_path = (os.path.join(scratch, name) for name in ("items.bin", "items-pages.bin"))

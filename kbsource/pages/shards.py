@@ -54,7 +54,7 @@ MIN_SHARDS = 16
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The content of one file of pages: consecutive chunks in the order of the dump."""
+    """The content of a file of pages: consecutive chunks in the order of the dump."""
 
     number: int
     n_shards: int
@@ -175,7 +175,7 @@ def _in_order(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def merged_templates(staging: str, numbers: Iterable[int]) -> Iterator[TemplateRow]:
-    """Yields the uses of templates in finished shards, as ``TemplateCounts`` over all of them would.
+    """Merges the uses of templates in finished shards, as ``TemplateCounts`` over all of them would.
 
     Memory: ``_ROWS_AT_ONCE`` rows of every shard.
     """

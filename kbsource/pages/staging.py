@@ -99,12 +99,12 @@ class ScanReport:
 
 
 def part_path(staging: str, kind: str, part: int) -> str:
-    """Returns the path of a range's file of one kind: ``scan``, or one of the kinds that ``Scan`` yields."""
+    """Returns the path of a range's file of a kind: ``scan``, or one of the kinds that ``Scan`` yields."""
     return join(staging, kind, f"{part:05d}.{'json' if kind == 'scan' else 'arrow'}")
 
 
 class RedirectReader:
-    """Detects redirects among the pages of one site, and reads their targets."""
+    """Detects redirects among a site's pages, and reads their targets."""
 
     def __init__(self, site: Site) -> None:
         self._lang = site.lang
@@ -131,7 +131,7 @@ class RedirectReader:
 
 
 class Scan:
-    """Yields the contents of one range of a dump, batch by batch; iterate once.
+    """Iterates over the contents of a range of a dump, batch by batch; iterate once.
 
     ``records`` are the pages and rejected records of the range in the order of the dump, from
     ``dump.reader.read_range``. ``damages`` collects, during reading, the number of stored bytes that each damage made
@@ -165,7 +165,7 @@ class Scan:
         self._n_sources = 0
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yields batches, each with its kind: ``articles``, ``titles``, ``rejected`` or ``definitions``."""
+        """Iterates over batches, each with its kind: ``articles``, ``titles``, ``rejected`` or ``definitions``."""
         redirects = RedirectReader(self._site)
         n_chars = n_defined = 0
         for record in islice(self._records, self._selection.max_pages):
@@ -302,7 +302,7 @@ def read_report(staging: str, part: int) -> ScanReport:
 
 
 def read_batches(path: str) -> Iterator[pa.RecordBatch]:
-    """Yields the record batches of a staged file in order, with one in memory."""
+    """Reads the record batches of a staged file in order, with one in memory."""
     with Folder.of(path).open() as file:
         reader = pa.ipc.open_file(file, options=READING)
         for number in range(reader.num_record_batches):
@@ -310,7 +310,7 @@ def read_batches(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def raw_pages(batch: pa.RecordBatch) -> Iterator[tuple[int, RawPage]]:
-    """Yields (source, page) for staged articles, in order."""
+    """Iterates over (source, page) of staged articles, in order."""
     file = batch.schema.metadata[b"file"].decode()
     for row in rows_of(batch, StagedArticle):
         revision = row.revision_id, row.parent_revision_id, row.timestamp

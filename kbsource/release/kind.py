@@ -82,7 +82,7 @@ class Kind(Generic[M]):
     """By path, the shape of the lines of each JSON Lines file that commands read, as for ``facts``."""
     made_from_pages: bool = False  #: ``made_by`` needs only a release of pages
     shown_by: Sequence[tuple[str, str]] = ()
-    """Tables, each with a column by which ``kbsource show`` finds rows; two columns joined by ``__`` form an id such
+    """Tables, each with a column that ``kbsource show`` finds rows; two columns joined by ``__`` form an id such
     as ``12__0``. Messages suggest the first.
     """
 
@@ -95,7 +95,7 @@ class Kind(Generic[M]):
         """Returns the manifest of a finished release.
 
         Raises:
-            SetupError: there is none, or it has another kind or version; a DataError if it is damaged.
+            SetupError: the manifest is missing, or has another kind or version; a DataError if it is damaged.
         """
         content, where = read_content(path), join(path, MANIFEST)
         value = parse_content(content, where)
@@ -127,7 +127,7 @@ class Kind(Generic[M]):
         return manifest
 
     def read_document(self, folder: str, name: str) -> dict[str, Any]:
-        """Returns the values of one of the ``documents`` of a release.
+        """Returns the values of one of the release's ``documents``.
 
         Raises:
             DataError: the file is missing, is not JSON, or has a value of another type; the message contains the path
@@ -141,7 +141,7 @@ class Kind(Generic[M]):
         return Values(value, file.url, DAMAGED_FILE)
 
     def lines(self, folder: str, manifest: Manifest, name: str) -> Iterator[dict[str, Any]]:
-        """Yields the records of one of the files of ``records``, with one in memory; such a file may be empty.
+        """Reads the records of a file listed in ``records``, with one in memory; such a file may be empty.
 
         Raises:
             SetupError: the manifest does not list the file; a DataError if a line is not JSON, or has a value of
@@ -164,7 +164,7 @@ class Kind(Generic[M]):
                 yield Values(value, where, DAMAGED_FILE)
 
     def _faults(self, manifest: M) -> Iterator[str]:
-        """Yields every entry of a manifest that no release of the kind may have."""
+        """Finds every entry of a manifest that no release of the kind may have."""
         for path in _paths(manifest):
             if _UNFIT.search(path) or {"", ".", ".."} & {*path.split("/")} or path == MANIFEST:
                 yield f"{shown_value(path)} is no path in a release"
@@ -199,7 +199,7 @@ class Kind(Generic[M]):
         return [own, *([pa.schema([*own, *self.further[table]])] if table in self.further else [])]
 
     def rows(self, folder: str, manifest: Manifest, table: str) -> Iterator[dict[str, Any]]:
-        """Yields the rows of a table in order, from the files that the manifest lists, with one row group in memory.
+        """Reads the rows of a table in order, from the files that the manifest lists, with one row group in memory.
 
         Raises:
             DataError: a file has other columns than the table.
@@ -209,7 +209,7 @@ class Kind(Generic[M]):
     def rows_with(
         self, folder: str, manifest: Manifest, table: str, column: str, value: str | int
     ) -> Iterator[dict[str, Any]]:
-        """Yields the rows of a table with a value in a column of text or integers; otherwise as ``rows``."""
+        """Reads the rows of a table with a value in a column of text or integers; otherwise as ``rows``."""
         return rows_with(folder, manifest.tables.get(table, ()), self.schemas(table), column, value)
 
 
@@ -225,7 +225,7 @@ class ListingKind(Kind[ListingManifest]):
 
 
 def _paths(manifest: Manifest) -> Iterator[str]:
-    """Yields the paths of everything that a manifest lists."""
+    """Iterates over the paths of everything that a manifest lists."""
     yield from (entry.file for entry in manifest.entries())
     yield from (part.folder for part in manifest.parts)
 
@@ -239,7 +239,7 @@ def _repeated(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _leaving(folder: str, paths: Iterable[str]) -> Iterator[str]:
-    """Yields paths in a local folder that point outside it through a symbolic link."""
+    """Finds paths in a local folder that point outside it through a symbolic link."""
     if not is_local(folder):
         return
     root = os.path.join(os.path.realpath(folder), "")
@@ -265,7 +265,7 @@ def read_content(path: str) -> bytes:
     """Returns the content of the manifest of a folder.
 
     Raises:
-        SetupError: there is none.
+        SetupError: the folder has no manifest.
     """
     file = Folder.of(join(path, MANIFEST))
     if not file.exists():

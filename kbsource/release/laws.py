@@ -83,7 +83,7 @@ def meanings(laws: Iterable[Law]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Violations of one invariant in one file: how many, the first, and what they mean."""
+    """Violations of an invariant in a file: how many, the first, and what they mean."""
 
     file: str
     rule: str
@@ -172,12 +172,12 @@ class Checking(Generic[M]):
         return not odd and wanted <= {*self.sound}
 
     def lines(self, file: str) -> Generator[bytes]:
-        """Yields the lines of a file, with their line ends."""
+        """Reads the lines of a file, with their line ends."""
         with Folder.of(join(self.path, file)).open() as opened:
             yield from opened
 
     def batches(self, table: str, columns: Sequence[str] | None = None) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yields (file, rows) for a complete table, or for some of its columns, in order, with one row group in
+        """Reads (file, rows) for a complete table, or for some of its columns, in order, with one row group in
         memory.
         """
         for entry in self.manifest.tables[table]:

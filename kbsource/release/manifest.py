@@ -66,7 +66,7 @@ class InnerRelease:
 
 
 class SourceFacts(typing.TypedDict, total=False):
-    """What a manifest records about a release that it was made from."""
+    """Facts in a manifest about a release that it was made from."""
 
     manifest_sha256: str
     wiki: str | None
@@ -85,7 +85,7 @@ class OptionFacts(typing.TypedDict, total=False):
 
 
 class SiteFacts(typing.TypedDict, total=False):
-    """What a manifest records about a wiki."""
+    """Facts in a manifest about a wiki."""
 
     dbname: str
     lang: str
@@ -94,7 +94,7 @@ class SiteFacts(typing.TypedDict, total=False):
 
 
 class DumpFacts(typing.TypedDict, total=False):
-    """What a manifest records about a dump."""
+    """Facts in a manifest about a dump."""
 
     date: str | None
     site: SiteFacts
@@ -184,7 +184,7 @@ class Manifest:
         return None
 
     def entries(self) -> Iterator[FileEntry]:
-        """Yields the entries of all files."""
+        """Iterates over the entries of all files."""
         for entries in self.tables.values():
             yield from entries
         yield from self.files
@@ -221,7 +221,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedManifest(Manifest):
-    """A manifest in which every field has a type, for pages and for Wikidata. In the file, ``files`` is called
+    """A manifest whose fields are all typed, for pages and for Wikidata. In the file, ``files`` is called
     ``index``.
     """
 
@@ -311,7 +311,7 @@ def sources_of(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def input_files_of(inputs: Any, option: str = "") -> Iterator[tuple[str, InputFile]]:
-    """Yields the input files that a manifest lists, each with the option it was passed as."""
+    """Iterates over the input files that a manifest lists, each with the option it was passed as."""
     named = inputs if isinstance(inputs, Mapping) else {option: inputs}
     for name, files in named.items():
         yield from ((name, InputFile(file["name"], file["bytes"], file["sha256"])) for file in files or ())

@@ -112,7 +112,7 @@ class ReleaseFolder:
         folder: absolute path; created if missing.
         job: JSON values that, together with the code, determine the output: the inputs with their hashes, and the
             options. None for work of seconds, which always starts from the beginning.
-        further: paths that are written in addition to those of the kind.
+        further: paths that are written in addition to the kind's own.
         kept: folders inside it that are finished releases of their own and stay unchanged.
 
     Raises:
@@ -278,8 +278,8 @@ def _in_use(path: str) -> SetupError:
 
 
 class _Lease:
-    """The mark of a run in a store. It is created only if there is none, and overwritten only if it is unchanged since
-    it was read.
+    """The mark of a run in a store. It is created only if it does not exist, and overwritten only if it is unchanged
+    since it was read.
 
     If several runs start or take over at the same moment, exactly one succeeds. A mark names its run. If that run has
     ended, or ran on this machine, its death is detected at once. A run on another machine counts as dead if it has not

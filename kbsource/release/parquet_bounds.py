@@ -141,7 +141,7 @@ def _named_bytes(file: BoundedParquetFile, group: int, path: str) -> int:
 
 
 def _pages(read_at: Callable[[int, int], bytes], column: Any, name: str) -> Iterator[_Page]:
-    """Yields the pages of a column in a row group, according to their headers."""
+    """Reads the pages of a column in a row group, according to their headers."""
     # A column without values may only have a dictionary page; no page starts at byte 0.
     first = min(filter(None, (column.dictionary_page_offset, column.data_page_offset)), default=0)
     at, end = first, first + column.total_compressed_size

@@ -109,7 +109,7 @@ def _check_plans(db: DuckDBPyConnection, query: str) -> None:
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Yields all objects in JSON values, in no particular order."""
+    """Finds all objects in JSON values, in no particular order."""
     pending = [value]
     while pending:
         value = pending.pop()

@@ -70,7 +70,7 @@ def stored_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def has_columns(file: pq.ParquetFile, schemas: Iterable[pa.Schema]) -> bool:
-    """Returns whether a file has exactly the columns of one of the schemas, with their types, in their order."""
+    """Returns whether a file has exactly the columns of any of the schemas, with their types, in their order."""
     return any(file.schema_arrow.equals(stored_schema(schema), check_metadata=False) for schema in schemas)
 
 
@@ -116,7 +116,7 @@ def _listed_names(names: Sequence[str]) -> str:
 
 
 def row_groups(path: str | Folder, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """Yields the row groups of a file in order, with one in memory; ``columns`` selects columns."""
+    """Reads the row groups of a file in order, with one in memory; ``columns`` selects columns."""
     folder = Folder.of(path)
     # Prefetching saves requests to a store; for a local disk it would only make a copy.
     with folder.open() as file, parquet_file(file, pre_buffer=not folder.is_local) as parquet:
@@ -125,7 +125,7 @@ def row_groups(path: str | Folder, columns: Sequence[str] | None = None) -> Iter
 
 
 def read_table(folder: str, entries: Iterable[FileEntry], schemas: Sequence[pa.Schema]) -> Iterator[dict[str, Any]]:
-    """Yields the rows of a table in order, with one row group in memory.
+    """Reads the rows of a table in order, with one row group in memory.
 
     Args:
         entries: the files of the table, as the manifest lists them.
@@ -144,7 +144,7 @@ def read_table(folder: str, entries: Iterable[FileEntry], schemas: Sequence[pa.S
 def rows_with(
     folder: str, entries: Iterable[FileEntry], schemas: Sequence[pa.Schema], column: str, value: str | int
 ) -> Iterator[dict[str, Any]]:
-    """Yields the rows of a table with a value in a column of text or integers, in order. See ``groups_with`` and
+    """Reads the rows of a table with a value in a column of text or integers, in order. See ``groups_with`` and
     ``read_table``.
     """
     for entry in entries:
@@ -157,13 +157,13 @@ def rows_with(
 
 
 def _rows(group: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yields the rows of a group, converting a few at a time, because Python rows take many times the memory."""
+    """Iterates over the rows of a group, converting a few at a time, because Python rows take many times the memory."""
     for batch in group.to_batches(max_chunksize=_ROWS_AT_A_TIME):
         yield from batch.to_pylist()
 
 
 def groups_with(file: pq.ParquetFile, column: str, value: str | int) -> Iterator[pa.Table]:
-    """Yields the rows with a value from each row group. Row groups whose statistics exclude the value are not read."""
+    """Reads the rows with a value from each row group. Row groups whose statistics exclude the value are not read."""
     import pyarrow.compute as pc  # takes a while to import, and few readers need it
 
     number = [leaf.path for leaf in file.schema].index(column)

@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The findings by file and rule; a sound release has none."""
+    """The findings by file and rule; empty for a sound release."""
 
     findings: tuple[Finding, ...]
     kind: str  #: empty if the manifest does not name it
@@ -241,8 +241,8 @@ class _Files:
             self.n_rows += n_rows or 0
 
     def _document_fault(self, kind: Kind[Any], manifest: Manifest, folder: str, file: str) -> str | None:
-        """Returns what is wrong with a JSON file, or a line of one, that its kind declares; None if nothing is wrong
-        or the file is not declared.
+        """Returns what is wrong with a JSON file that its kind declares, or with one of its lines; None if nothing is
+        wrong or the file is not declared.
         """
         name, inner = file.removeprefix(f"{folder}/") if folder else file, join(self.path, folder)
         try:
@@ -315,7 +315,8 @@ class _Files:
 
 
 def _statistics_fault(file: pq.ParquetFile) -> str | None:
-    """Returns what is wrong with the statistics of id columns, by which engines skip row groups; None if nothing is.
+    """Returns what is wrong with the statistics of id columns, which engines use to skip row groups; None if they are
+    correct.
 
     Releases from before 2026-12 lack some statistics, so only existing ones are checked.
     """

@@ -56,7 +56,7 @@ def is_id(name: str) -> bool:
 
 
 def _leaves(name: str, path: str, type_: pa.DataType) -> Iterator[tuple[str, str, pa.DataType]]:
-    """Yields the nearest name, Parquet path and type of every leaf below a column."""
+    """Iterates over the leaves with nearest name, Parquet path and type below a column."""
     if pa.types.is_list(type_):
         yield from _leaves(name, f"{path}.list.element", type_.value_type)
     elif pa.types.is_struct(type_):
@@ -205,7 +205,7 @@ class RollingFiles:
 def name_files(
     entries: Sequence[FileEntry], table: str, *, schema: pa.Schema, folder: str, output: str
 ) -> tuple[FileEntry, ...]:
-    """Moves the files of a table, in order, to their final names; writes an empty file if there are none.
+    """Moves the files of a table, in order, to their final names; without files, writes an empty one.
 
     Args:
         entries: entries of the files. Files that were already moved stay.

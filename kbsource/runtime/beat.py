@@ -24,7 +24,7 @@ class Reading(NamedTuple):
 
 
 class Beat:
-    """The numbers of one worker, for writing or reading."""
+    """The numbers of a worker, for writing or reading."""
 
     def __init__(self, memory: mmap.mmap | bytearray) -> None:
         self._values = memoryview(memory).cast("Q")

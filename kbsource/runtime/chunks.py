@@ -85,7 +85,7 @@ class ChunkFunction(Protocol):
     schema: pa.Schema
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        """Yields the output rows of a chunk.
+        """Returns the output rows of a chunk.
 
         Args:
             rows: batches, each with the number of its first row, from 1.
@@ -172,7 +172,7 @@ def keep_chunk(folder: str, key: ChunkKey, make: Callable[[str], object]) -> Bat
 
 
 def read_stored(stored: BatchRef, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of stored rows in order, with one in memory."""
+    """Reads the batches of stored rows in order, with one in memory."""
     with Folder.of(stored.path).open() as file:
         reader = pa.ipc.open_file(file, options=READING)
         for number in range(stored.first_batch, stored.first_batch + stored.n_batches):
@@ -181,7 +181,7 @@ def read_stored(stored: BatchRef, columns: Sequence[str] | None = None) -> Itera
 
 
 def read_batches(rows: BatchRef | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of rows, stored or in memory, in order, with one stored batch in memory."""
+    """Reads the batches of rows, stored or in memory, in order, with one stored batch in memory."""
     if isinstance(rows, pa.RecordBatch):
         yield rows
     else:
@@ -189,7 +189,7 @@ def read_batches(rows: BatchRef | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def read_rows(rows: BatchRef | pa.RecordBatch, row: type[R]) -> Iterator[R]:
-    """Yields rows in order, with one batch in memory."""
+    """Reads rows in order, with one batch in memory."""
     for batch in read_batches(rows):
         yield from rows_of(batch, row)
 
@@ -211,7 +211,7 @@ def rows_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBat
 
 
 def with_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yields batches with the number of their first row, from 1."""
+    """Pairs batches with the number of their first row, from 1."""
     number = 1
     for batch in batches:
         yield number, batch
@@ -219,7 +219,7 @@ def with_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Re
 
 
 def row_alone(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yields only the row with this number, from 1, with the number."""
+    """Selects only the row with this number, from 1, with the number."""
     for first, batch in with_numbers(batches):
         if first <= number < first + batch.num_rows:
             yield number, batch.slice(number - first, 1)

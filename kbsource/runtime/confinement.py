@@ -38,14 +38,14 @@ class Confinement(Struct, frozen=True, kw_only=True):
     """The access that a confined process still has."""
 
     writes: tuple[str, ...]  #: folders that it may write to
-    reads: tuple[str, ...] | None  #: folders that it may read in addition to those of the system; None for all
+    reads: tuple[str, ...] | None  #: folders that it may read in addition to the system's; None for all
     has_network: bool
     largest_file_bytes: int
 
 
 @cache
 def landlock_version() -> int:
-    """Returns the version of Landlock in the kernel; 0 if it has none or it is switched off."""
+    """Returns the version of Landlock in the kernel; 0 if it is missing or switched off."""
     if not sys.platform.startswith("linux"):
         return 0
     version: int = _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))

@@ -43,7 +43,7 @@ def connected(
 
     Args:
         reads: folders whose files are read, local or in a store.
-        writes: local folders in which files are written.
+        writes: local folders for writing files.
         scratch: local folder for the database and for data that does not fit into memory, created if missing; None for
             a temporary folder.
         spill_mb: limit on the data spilled to disk; None for all free space.
@@ -79,7 +79,7 @@ def connected(
 
 
 def readable_path(path: str) -> str:
-    """Returns the name by which DuckDB opens a file or folder: its path, or a ``kbsource://`` URL if it is in a
+    """Returns the name under which DuckDB opens a file or folder: its path, or a ``kbsource://`` URL if it is in a
     store.
     """
     return path if is_local(path) else f"{_PROTOCOL}://{path}"

@@ -41,7 +41,7 @@ class WorkerDiedError(Exception):
 
     def __init__(self, page: int, kind: str, detail: str, *, is_killed: bool = False) -> None:
         super().__init__(f"{kind} at page {page}: {detail}")
-        self.page = page  #: number of the page being processed, from 1; 0 if there was none
+        self.page = page  #: number of the page being processed, from 1; 0 between pages
         #: ``timeout`` (one page took too long), ``crash`` (a signal or the memory limit ended it), ``error`` (it raised
         #: an exception) or ``stopped`` (its caller cancelled it)
         self.kind = kind
@@ -70,7 +70,7 @@ class Guard:
         Args:
             function: ``module:name`` of a function of (task, Beat) that does a task and returns a JSON value.
             beat_path: local file for the worker's beat, whose counts continue through all tasks and processes.
-            scratch: folder of the caller in which the worker creates temporary folders.
+            scratch: folder of the caller for the worker's temporary folders.
             confinement: what the worker may do; None for everything that this user may do.
         """
         self._function = function

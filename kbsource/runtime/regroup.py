@@ -66,7 +66,7 @@ def write_groups(
     Args:
         batches: the rows; all of them are held in memory.
         groups: the group of each row, one array per batch.
-        order: number columns, without nulls, by which the rows of a group are sorted. Rows with equal values keep their
+        order: number columns, without nulls, used to sort the rows of a group. Rows with equal values keep their
             order, as do all rows if no columns are given.
     """
     table = pa.Table.from_batches(batches, schema).combine_chunks()
@@ -90,13 +90,13 @@ def write_groups(
 
 
 def read_group(pieces: Iterable[BatchRef]) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a group in the order of the chunks, chunk after chunk, with one batch in memory."""
+    """Reads the rows of a group in the order of the chunks, chunk after chunk, with one batch in memory."""
     for piece in pieces:
         yield from read_stored(piece)
 
 
 def merge_group(pieces: Sequence[BatchRef], order: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a group merged in the order of ``order``.
+    """Reads the rows of a group, merged in the order of ``order``.
 
     The same segments always yield the same rows in the same order; the order of rows that are equal in ``order`` has no
     meaning. Memory: ``PIECE_ROWS`` rows of each segment, however many rows there are.
@@ -120,7 +120,7 @@ def merge_group(pieces: Sequence[BatchRef], order: Sequence[str]) -> Iterator[pa
 
 
 class _Reader:
-    """The rows held of one segment."""
+    """The rows held of a segment."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], n_batches: int) -> None:
         self._batches = batches
@@ -166,7 +166,7 @@ class _Reader:
 
 
 def whole_runs(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yields rows in their order, cut so that consecutive rows with equal values in some columns are in one batch.
+    """Cuts rows, in their order, so that consecutive rows with equal values in some columns are in one batch.
 
     Memory: one batch, and the longest run of equal rows.
     """

@@ -34,7 +34,7 @@ class KeyRange(NamedTuple):
 
 
 class SortedRuns:
-    """Rows that are added in any order and read by ranges of one column. The files are removed when the context ends.
+    """Rows that are added in any order and read by ranges of a column. The files are removed when the context ends.
 
     Memory: ``RUN_BYTES`` of rows twice while rows are added, one range while they are read, and 8 bytes for every
     ``PIECE_ROWS`` rows.
@@ -86,7 +86,7 @@ class SortedRuns:
         return pa.concat_batches([empty, *(batch for run in self._runs for batch in self._read_run(*run, keys))])
 
     def read_sorted(self, n_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yields all rows sorted by key, in batches of exactly ``n_rows`` rows (the last may be shorter); rows with
+        """Reads all rows sorted by key, in batches of exactly ``n_rows`` rows (the last may be shorter); rows with
         equal keys are in any order.
         """
         batches = (self.read(keys) for keys in self.ranges())

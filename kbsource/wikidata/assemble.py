@@ -33,7 +33,7 @@ Indexes = npt.NDArray[np.int64]
 def class_closure(
     subclasses: Numbers, superclasses: Numbers, *, block_classes: int = BLOCK_CLASSES
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the closure of a relation as rows of the table ``classes``, sorted by class, then by superclass.
+    """Computes the closure of a relation as rows of the table ``classes``, sorted by class, then by superclass.
 
     Args:
         subclasses, superclasses: pairs of item numbers, in any order, duplicates allowed. A pair of equal numbers only
@@ -148,9 +148,7 @@ def write_classes(keys: Iterable[ChunkKey], *, output: str, staging: str) -> tup
 
 
 def write_rejected(chunks: Iterable[BatchRef], *, output: str) -> tuple[FileEntry, ...]:
-    """Writes the table ``rejected`` from the reports of the ranges, and returns its files. Memory: the records of
-    one range.
-    """
+    """Writes the table ``rejected`` from the ranges' reports, and returns its files. Memory: a range's records."""
     rejected = (bad for chunk in chunks for bad in read_chunk_report(chunk.path)[1].rejected)
     return write_small_table(rejected, BadRecord, output, "rejected")
 

@@ -24,7 +24,7 @@ SNAKS = ("value", "somevalue", "novalue")
 VALUE_TYPES = ("entity", "string", "time", "quantity", "monolingualtext", "globecoordinate", "other")
 RANKS = ("preferred", "normal", "deprecated")
 ID_NUMBER = r"(?:[1-9]\d{0,8}|[1-3]\d{9})"
-"""Number in an id, for regular expressions. It fits 32 bits, and Wikibase has none above 2,147,483,647."""
+"""Number in an id, for regular expressions. It fits 32 bits, and Wikibase assigns none above 2,147,483,647."""
 VALUE_ID = rf"(?:[A-Z]{ID_NUMBER}|L{ID_NUMBER}-[FS][1-9]\d*)"
 """Id of any entity; ids of forms and senses begin with the id of their lexeme."""
 
@@ -38,10 +38,10 @@ OWN_COLUMNS = {
     "time": ("year", "month", "day", "precision", "calendar"),
     "globecoordinate": ("latitude", "longitude", "globe"),
 }
-"""Columns of ``Value`` that are only set for values of one type."""
+"""Columns of ``Value`` that are only set for a single type of value."""
 
 Snak = tuple[int, str | None, str | None, tuple[Any, ...] | None]
-"""Index in ``FORMS``, ``datatype``, ``value``, and the ``OWN_COLUMNS`` of the type; missing parts are None.
+"""Index in ``FORMS``, ``datatype``, ``value``, and the ``OWN_COLUMNS`` of the type; None for missing parts.
 
 A plain tuple, because a dump has billions of them.
 """
@@ -279,13 +279,13 @@ class Entity(NamedTuple):
     kind: str
     entity_id: str  #: ``Q42``
     number: int  #: number in the id
-    revision_id: int | None = None  #: None if the dump has none
+    revision_id: int | None = None  #: None if the dump lacks it
     datatype: str | None = None  #: datatype of a property, else None
     #: ``labels``, ``descriptions``, ``aliases``: in the chosen languages, as dumped
     labels: tuple[Term, ...] = ()
     descriptions: tuple[Term, ...] = ()
     aliases: tuple[Term, ...] = ()
-    label: Term | None = None  #: the label to show; None if there is none
+    label: Term | None = None  #: the label to show, if any
     #: sitelinks to the chosen wikis: the wikis and, at the same indexes, the titles
     sitelinks: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     n_sitelinks: int = 0  #: number of sitelinks to all wikis

@@ -45,7 +45,7 @@ class EntityCounts(Counted):
 class WikidataManifest(TypedManifest):
     """The manifest of a release of Wikidata, which consists of tables only."""
 
-    date: str | None  #: date of the dump, from the files' names; None if they have none
+    date: str | None  #: date of the dump, from the files' names, or None
     #: ``counts``, ``totals``: by base name of the input file, and their sum
     counts: dict[str, EntityCounts]
     totals: EntityCounts
@@ -58,7 +58,7 @@ class WikidataManifest(TypedManifest):
 
 
 def count_faults(manifest: WikidataManifest) -> list[str]:
-    """Returns every way in which the counts disagree with each other or with the numbers of rows."""
+    """Returns every disagreement among the counts, or between counts and numbers of rows."""
     totals, findings = manifest.totals, manifest.findings
     expected = {
         "items": totals.items,
@@ -81,7 +81,7 @@ _ALWAYS = {"language", "year", "precision", "calendar", "latitude", "longitude",
 
 
 def _value_faults(of: str = "") -> Iterator[tuple[str, str]]:
-    """Yields possible faults of a value of a statement, or of a qualifier with this prefix: the condition, and its
+    """Lists possible faults of a value of a statement, or of a qualifier with this prefix: the condition, and its
     name.
     """
     yield f"not regexp_full_match({of}property_id, '{_PROPERTY}')", "not a property"
@@ -103,7 +103,7 @@ def _value_faults(of: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _first(faults: Iterable[tuple[str, str]]) -> str:
-    """Returns an expression for the first fault of a row; null if it has none."""
+    """Returns an expression for the first fault of a row; or null."""
     return f"case {' '.join(f'when {is_broken} then {what!r}' for is_broken, what in faults)} end"
 
 
@@ -265,7 +265,7 @@ class WikidataTables:
         return cls(path, WIKIDATA_RELEASE.read(path))
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yields rows of a table in its order, with one row group in memory."""
+        """Reads rows of a table in its order, with one row group in memory."""
         for entry in self.manifest.tables[table]:
             for group in row_groups(join(self.path, entry.file), columns):
                 yield from group.combine_chunks().to_batches()

@@ -60,7 +60,7 @@ def read_lines(
     on_damage: Callable[[int], None] | None = None,
     max_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Line | BadRecord]:
-    """Yields the entities of a range without the array syntax around them; otherwise as
+    """Reads the entities of a range without the array syntax around them; otherwise as
     ``kbsource.dump.lines.read_lines``.
     """
     for line in lines.read_lines(
@@ -80,7 +80,7 @@ def read_lines(
 
 
 def read_ahead(lines: Iterable[Line | BadRecord], *, ahead_bytes: int = READ_AHEAD_BYTES) -> Iterator[Line | BadRecord]:
-    """Yields the same lines, but reads ahead: it takes ``ahead_bytes`` of them before it yields the first of these.
+    """Reads ahead: takes ``ahead_bytes`` of them before it yields the first of these.
 
     Decompressing and parsing each need the processor's caches, so switching between them at every line costs time.
     """

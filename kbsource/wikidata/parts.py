@@ -96,7 +96,7 @@ def statements_batch(columns: Columns) -> pa.RecordBatch:
 
 
 class TableRows:
-    """Columns of one table, passed on one row group at a time."""
+    """Columns of a table, passed on one row group at a time."""
 
     def __init__(
         self, name: str, batch_of: Callable[[Columns], pa.RecordBatch], ready: list[tuple[str, pa.RecordBatch]]
@@ -139,7 +139,7 @@ def statement_facts(batch: pa.RecordBatch) -> Counter[str]:
 
 
 def names_in(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
-    """Yields the columns of a batch that options select from, with the name of the option."""
+    """Finds the columns of a batch that options select from, with the name of the option."""
     if table == "sitelinks":
         yield "sites", batch["site"]
     elif table == "statements":
@@ -251,7 +251,7 @@ class PartReport:
 
 
 class EntityRange:
-    """Yields the contents of one range of a dump, in the order of the dump; iterate once.
+    """Iterates over the contents of a range of a dump, in the order of the dump; iterate once.
 
     Args:
         lines: lines of the range, from ``lines.read_lines``.
@@ -288,7 +288,9 @@ class EntityRange:
         self.rejected: list[BadRecord] = []  #: records rejected so far
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yields row groups of ``PARSED_TABLES``, and batches of ``IDS`` and of ``CLASS_EDGES``, with their names."""
+        """Iterates over row groups of ``PARSED_TABLES``, and batches of ``IDS`` and of ``CLASS_EDGES``, with their
+        names.
+        """
         beat, ready = self._beat, self._ready
         for ordinal, line in enumerate(read_ahead(self._lines), start=1):
             self._counts["lines"] += 1
@@ -495,7 +497,7 @@ def _add_entity(entity: Entity, tables: Mapping[str, TableRows]) -> None:
 
 
 def _class_links(statements: Iterable[ReadStatement]) -> Iterator[tuple[str, int]]:
-    """Yields the items that are values of P31 and P279, with their property; deprecated statements are skipped."""
+    """Finds the items that are values of P31 and P279, with their property; deprecated statements are skipped."""
     for property_id, rank, (form, _, value, _), _ in statements:
         if property_id in _CLASS_PROPERTIES and form == ENTITY and rank != _DEPRECATED and value and value[0] == "Q":
             yield property_id, int(value[1:])

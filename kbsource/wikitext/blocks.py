@@ -348,7 +348,7 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
     """Returns the blocks of a page's body, whose lines have the markers of ``kbsource.wikitext.markers``; links must
     be in order.
     """
-    # The parser's hottest loop except that of the links: everything in it is a local variable.
+    # The parser's hottest loop except the links' own: everything in it is a local variable.
     elements: list[Element] = [Element("title", 1, None, "", (), title)]
     anchors: list[RawAnchor] = []
     places: dict[str, int] = {}
@@ -510,11 +510,11 @@ def _has_structure(text: str) -> bool:
     return "\n" in text or BREAK in text or LIST in text or PRE in text or HEADING in text or PLACE in text
 
 
-_LOOSE_LINE = re.compile(r"\s\n|\n\s")  # a line with surrounding white space, or a blank line
+_LOOSE_LINE = re.compile(r"\s\n|\n\s")  # a line with surrounding white space, or an empty line
 
 
 def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
-    """Returns the text of a cell: its non-blank lines without list markers, joined by newlines.
+    """Returns the text of a cell: its non-empty lines without list markers, joined by newlines.
 
     A line break begins a line, except inside a link.
     """

@@ -30,7 +30,7 @@ def expand_braces(
 ) -> str:
     """Returns the text with every balanced pair of braces replaced by the result of a callback.
 
-    ``on_template`` is called with the inside of ``{{…}}``, in which inner braces are already replaced, and with the
+    ``on_template`` is called with the inside of ``{{…}}``, where inner braces are already replaced, and with the
     number of enclosing templates. ``on_parameter`` is called with the inside of ``{{{…}}}``, and ``on_broken`` once for
     every unmatched run of braces.
     """

@@ -252,7 +252,7 @@ def _match(text: str, is_file: Callable[[str], bool]) -> tuple[CutText, list[_Ed
 
 
 class _Brackets:
-    """Matches the brackets of one text from its beginning to its end."""
+    """Matches the brackets of a text from its beginning to its end."""
 
     def __init__(self, text: str, is_file: Callable[[str], bool]) -> None:
         self._text = text

@@ -38,7 +38,7 @@ def _fold(name: str) -> str:
 
 
 class _Words:
-    """The vocabulary of one language: its own names first, then the English ones."""
+    """The vocabulary of a language: its own names first, then the English ones."""
 
     def __init__(self, language: str) -> None:
         rules = citation_rules()
@@ -114,7 +114,7 @@ def is_citation(name: str, language: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def find_note(name: str, language: str) -> str | None:
-    """Returns the reference kind of a template that is not a citation; None if it has none.
+    """Returns the reference kind of a template that is not a citation, or None.
 
     ``short`` makes a footnote that names a source by author and year; ``short_text`` names it in the text; ``pages``
     adds pages to a reference marker; ``reuse`` repeats footnotes by name; ``note`` makes a footnote of its text;
@@ -143,7 +143,7 @@ _PEOPLE = frozenset(("last", "first", "author", "editor_last", "editor_first", "
 def read_citation(
     name: str, arguments: Mapping[str, str], *, language: str, plain: Callable[[str], str]
 ) -> Citation | None:
-    """Returns the fields of one use of a citation template; None if the language has no such citation template.
+    """Returns the fields of a use of a citation template; None if the language has no such citation template.
 
     Args:
         name: template name in normal form.
@@ -326,7 +326,7 @@ class _Reader:
         return fields
 
     def _address(self, wikitext: str) -> str | None:
-        """Returns the first address in a value, which may be that of a link."""
+        """Returns the first address in a value, possibly a link's."""
         text = self.plain(wikitext) if "{{" in wikitext else wikitext
         found = _ADDRESS.search(unescape(text) if "&" in text else text)
         if found is None:
@@ -359,7 +359,7 @@ def _parted(text: str, sign: str) -> list[str]:
 
 
 def _with_archive(fields: dict[str, Any]) -> dict[str, Any]:
-    """Separates the address of an archived copy from that of its source."""
+    """Separates the address of an archived copy from the address of its source."""
     archived = read_archive_address(fields.get("archive_url") or fields.get("url") or "")
     if archived is not None:
         if "archive_url" not in fields:
@@ -384,6 +384,6 @@ def read_link(url: str, label: str = "") -> Citation:
 
 
 def read_text(text: str) -> Citation | None:
-    """Returns the identifiers that running text names (``ISBN 0-306-40615-2``); None if there are none."""
+    """Returns the identifiers that running text names (``ISBN 0-306-40615-2``), or None."""
     named: dict[str, Any] = identifiers_in(text)
     return Citation(kind="identifier", **named) if named else None

@@ -39,13 +39,13 @@ from kbsource.wikitext.tree import (
 
 
 class Definitions(Protocol):
-    """The templates and modules of one dump, looked up by name in normal form, without namespace."""
+    """The templates and modules of a dump, looked up by name in normal form, without namespace."""
 
     def source(self, name: str) -> str | None:
-        """Returns the wikitext of a template, with redirects followed; None if the dump has none."""
+        """Returns the wikitext of a template, with redirects followed, or None."""
 
     def module(self, name: str) -> str | None:
-        """Returns the source of a Lua module; None if the dump has none."""
+        """Returns the source of a Lua module, or None."""
 
 
 class BoundError(Exception):
@@ -210,7 +210,7 @@ class Frame:
         return f"{{{{{{{name}}}}}}}" if node.default is None else self.read(node.default)
 
     def use(self, node: Use, *, is_by_rule: bool = True) -> str:
-        """Returns the expansion of one use, by a rule if there is one and ``is_by_rule`` allows it."""
+        """Returns the expansion of a use, by a rule if it has one and ``is_by_rule`` allows it."""
         engine, wiki = self.engine, self.engine.wiki
         head = self.read(node.head)
         if ":" in head and (found := find_function(head)):
@@ -349,7 +349,7 @@ class _Memory(Generic[_Value]):
 
 
 class Expander:
-    """Expands the uses on the pages of one wiki. It holds caches; create one per process."""
+    """Expands the uses on a wiki's pages. It holds caches; create one per process."""
 
     def __init__(
         self,
@@ -393,7 +393,7 @@ class Expander:
         return split_namespace(f"{prefix}:x", self._site)[0] == CATEGORY
 
     def find_tree(self, name: str) -> tuple[Text | None, int, int]:
-        """Returns the parsed definition of a template (None if there is none), its number of syntax elements, and of
+        """Returns the parsed definition of a template (or None), its number of syntax elements, and of
         references.
         """
         self.asked.template(name)

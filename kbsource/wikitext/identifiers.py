@@ -19,9 +19,9 @@ MAX_CHARS = 400
 _HYPHEN = r"[- \u00a0\u2010-\u2015\u2212.]"
 _HYPHENS = re.compile(_HYPHEN)
 _NUMBER = re.compile(r"(?<![0-9])0*([1-9][0-9]{0,11})(?![0-9])")
-# Paired brackets belong to a DOI: those of SICI, <1661::AID-SIM968>, and of the AMS, [0223:TDOTA].
+# Paired brackets belong to a DOI: as in SICI, <1661::AID-SIM968>, and of the AMS, [0223:TDOTA].
 _DOI_PART = r"[^\s\"<>\[\]{}|\x00-\x1f]|<(?=[0-9])[^\s\"<>{}|\x00-\x1f]*>|\[[^\s\"<>\[\]{}|\x00-\x1f]*\]"
-# ISBNs include those of nine digits, from before 1970.
+# ISBNs may have nine digits, from before 1970.
 _FORMS: dict[str, re.Pattern[str]] = {
     "doi": re.compile(rf"10\.[0-9]{{4,9}}(?:\.[0-9]+)*(?:/|%2[Ff])(?:{_DOI_PART})+"),
     "isbn": re.compile(rf"(?<![0-9])(?:97[89]{_HYPHEN}?)?[0-9](?:{_HYPHEN}?[0-9]){{7,8}}{_HYPHEN}?[0-9Xx](?![0-9])"),
@@ -41,8 +41,8 @@ SCHEMES = tuple(_FORMS)
 def read_identifiers(scheme: str, text: str) -> tuple[list[str], list[str]]:
     """Returns the distinct identifiers of a scheme in a short text, in order, and the faults found.
 
-    The faults are ``isbn_check`` for each identifier with a wrong check digit, and ``isbn_form`` if there is none at
-    all, or if the text is too long to be read completely. In normal form, a DOI is in lower case without prefix, an
+    The faults are ``isbn_check`` for each identifier with a wrong check digit, and ``isbn_form`` if no identifier is
+    found, or if the text is too long to be read completely. In normal form, a DOI is in lower case without prefix, an
     ISBN has 13 digits, an ISSN has a hyphen, numbers have no leading zeros, and arXiv ids have no version.
 
     >>> read_identifiers("isbn", "0-306-40615-2 (hbk), 0-306-40615-3")

@@ -101,7 +101,7 @@ def _mark_line(match: re.Match[str]) -> str:
 
 
 def _definition_colon(content: str) -> int:
-    """Returns the position of the first colon outside links, addresses, bold and italics; -1 if there is none.
+    """Returns the position of the first colon outside links, addresses, bold and italics, or -1.
 
     Source: findColonNoLinks of MediaWiki 1.39's BlockLevelPass, which sees links and quotes as tags.
     """

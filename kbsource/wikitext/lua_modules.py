@@ -60,7 +60,7 @@ _COMMON_PROJECTS = {
 
 @cache
 def _interwiki(edition: str) -> dict[str, str]:
-    """Returns addresses with ``$1`` for the title, by lower-case prefix; those of other sites go through Meta."""
+    """Returns addresses with ``$1`` for the title, by lower-case prefix; addresses of other sites go through Meta."""
     meta = "https://meta.wikimedia.org/wiki/Special:GoToInterwiki"
     urls = {prefix: f"{meta}/{prefix}:$1" for prefix in sorted(interwiki_prefixes())}
     urls |= {prefix: f"https://{edition}.{name}.org/wiki/$1" for prefix, name in _PROJECTS.items()}
@@ -189,7 +189,7 @@ def _named(value: object) -> str:
 
 
 class Host:
-    """Answers the requests of one run of a module."""
+    """Answers the requests during a run of a module."""
 
     def __init__(
         self, frame: Frame, site: Site, definitions: Definitions, modules: LuaModules, exists: Callable[[str], bool]
@@ -529,7 +529,7 @@ _BYTECODE = "\x1b"  # modules may not contain bytecode
 
 
 class LuaModules:
-    """The modules of one wiki; an ``Invoke``. Compiled modules are cached; nothing else passes from run to run.
+    """The modules of a wiki; an ``Invoke``. Compiled modules are cached; nothing else passes from run to run.
 
     If runs shared a Lua state, one run could see what another left, and limits would depend on earlier runs. Without
     ``exists``, no article exists.

@@ -27,7 +27,7 @@ TEMPLATE_LINK = "\x1c"  # directly after [[ of a link that a template made and t
 # after a currency sign whose number came from a template that shows nothing; until the braces are expanded
 NUMBER = "\x1d"
 BREAK = "\x1e"  # a line break within a line: a newline in cells and infobox values, a space elsewhere
-BLOCK = "\x1f"  # an element that ends the paragraph was cut here; alone in a link's label: it shows nothing
+BLOCK = "\x1f"  # an element that ends the paragraph was cut here; as the whole label of a link: it shows nothing
 EMPTY_LABEL = f"|{BLOCK}]]"  # the end of a link whose label shows nothing
 CURRENCY = frozenset("$£€¥₹₽₩")
 

@@ -1,4 +1,4 @@
-"""Parses the wikitext of one page into elements, anchors, tables, infoboxes, categories, and counts of what was left
+"""Parses a page's wikitext into elements, anchors, tables, infoboxes, categories, and counts of what was left
 out.
 
 The order of the steps is MediaWiki's own: comments and extension tags, braces, HTML, tables, quotes, links, blocks. All
@@ -149,7 +149,7 @@ class ParsedInfobox(NamedTuple):
 
 
 class PagePreparation:
-    """The state of one page while it is prepared for the tokenizer; counts are as in ``ParsedText``."""
+    """The state of a page while it is prepared for the tokenizer; counts are as in ``ParsedText``."""
 
     def __init__(
         self,
@@ -315,7 +315,7 @@ class PagePreparation:
             text = _apart(text)
         elif text[-1:].isdigit() and _FRACTION.fullmatch(text):
             self._has_fractions = True
-            text = f"{CUT}{CUT}{text}"  # separates it from a number before it, to which it is added
+            text = f"{CUT}{CUT}{text}"  # separates it from a number before it, because it is added to that number
         if not depth:
             self.shown[template.name, "rendered"] += visible_chars(_without_places(text))
         if rendering.is_block:  # an empty block keeps the list after it at the beginning of a line
@@ -382,7 +382,7 @@ class PagePreparation:
         self.losses["broken_markup"] += 1
 
     def fragments(self) -> list[str]:
-        """Returns the wikitext of all cells and values, in the order in which ``assemble`` consumes their texts."""
+        """Returns the wikitext of all cells and values, in the order that ``assemble`` expects their texts."""
         # Values may contain tables of their own, which come after the body's: process them first.
         values = [
             self._settle(value) if _UNSETTLED.search(value) or self._has_fractions else value
@@ -515,7 +515,7 @@ def _without_leaks(text: str, losses: Counter[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """The content of one page's wikitext, with links not yet resolved."""
+    """The content of a page's wikitext, with links not yet resolved."""
 
     elements: tuple[Element, ...]
     anchors: tuple[RawAnchor, ...] = ()
@@ -536,7 +536,7 @@ class ParsedText:
 
 
 class WikitextParser:
-    """Parses pages of one wiki. It holds caches; create one per process.
+    """Parses a wiki's pages. It holds caches; create one per process.
 
     With ``is_direct``, plain and hidden links are read without mwparserfromhell; the result is the same.
     ``definitions`` are used to expand templates without a rule; ``invoke``, ``exists`` and ``asked`` are as for
@@ -699,7 +699,7 @@ class WikitextParser:
 
 
 PAGE_FAULTS = (ParserError, ArithmeticError, LookupError, ValueError, RecursionError)
-"""Errors that the parser may raise because of one page's content. Anything else is a defect that must stop the job."""
+"""Errors that the parser may raise because of a page's content. Anything else is a defect that must stop the job."""
 FAILED_REFERENCES = ParsedReferences((), (), Counter(failed=1))
 """The references of a page whose references cannot be read."""
 

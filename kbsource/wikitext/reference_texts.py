@@ -51,7 +51,7 @@ _MOST_NAMES = 4  # a shortened note names no more
 _MOST_AUTHORS = 6
 
 Key = tuple[tuple[str, ...], str]
-"""Key by which a shortened note finds its source: up to four family names, case-folded, and the year."""
+"""Key of a source for shortened notes: up to four family names, case-folded, and the year."""
 
 
 class ReferenceText(NamedTuple):
@@ -61,14 +61,14 @@ class ReferenceText(NamedTuple):
     template: str | None = None  #: first citation template in it, in normal form
     citation: Citation | None = None  #: from that template, or from the first link, or from identifiers in the text
     short: Key | None = None  #: key of the source that it names by author and year, if any
-    works: tuple[Template, ...] = ()  #: the citations in it, by which shortened notes find it
+    works: tuple[Template, ...] = ()  #: the citations in it, used by shortened notes to find it
     doubts: tuple[str, ...] = ()
     #: template name (None for a link) and citation of each further source
     further: tuple[tuple[str | None, Citation], ...] = ()
 
 
 class ReferenceReader:
-    """Reads the references of one wiki.
+    """Reads a wiki's references.
 
     Args:
         plain: turns wikitext into text.
@@ -152,7 +152,7 @@ class ReferenceReader:
         return ReferenceText(text, name, citation, short[0] if short else None, works, tuple(doubts), tuple(cited[1:]))
 
     def _links(self, wikitext: str) -> Iterator[Citation]:
-        """Yields the sources that external links point to, without duplicates; an archived copy is not a separate
+        """Finds the sources that external links point to, without duplicates; an archived copy is not a separate
         source.
         """
         seen: set[str | None] = set()
@@ -186,7 +186,7 @@ class ReferenceReader:
 
 
 class NoteKinds:
-    """Returns the reference kind of a template, from the text before its first pipe; None if it has none.
+    """Returns the reference kind of a template, from the text before its first pipe, or None.
 
     In addition to the kinds of ``find_note``, ``work`` is a citation, ``tag`` is a footnote or list as ``{{#tag:…}}``,
     and ``anchor`` says how notes name a source. With ``definitions``, a template that has the same definition as a
@@ -286,14 +286,14 @@ def short_text(template: Template) -> str:
 
 
 def short_key(template: Template) -> Key | None:
-    """Returns the key by which the source of a shortened note is found."""
+    """Returns the key for finding the source of a shortened note."""
     names, year = _short_parts(template)
     found = _YEAR.search(year)
     return (tuple(name.casefold() for name in names[:_MOST_NAMES]), found[0]) if names and found else None
 
 
 def full_keys(template: Template) -> list[Key]:
-    """Returns the keys by which shortened notes find the work that a citation template describes.
+    """Returns the keys that shortened notes use to find the work that a citation template describes.
 
     They are its authors, or the last word of the first author, with the year; and the names in its ``ref`` argument.
     """
@@ -322,7 +322,7 @@ def _family_name(written: str) -> str:
 
 
 def pages_of(template: Template, number: int = 1) -> str:
-    """Returns the pages that a note names; for several references in one note, those of reference ``number``."""
+    """Returns the pages that a note names; for several references in one note, the pages of reference ``number``."""
     numbered = [f"{name}{number}" for name in _PAGES] if number > 1 else []
     value = template.argument(0, *(numbered or (*_PAGES, "1p", "1pp", "page1", "p1")))
     return " ".join(without_marks(value).split())

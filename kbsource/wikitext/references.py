@@ -1,4 +1,4 @@
-"""The references of one page: footnotes in every notation, where each is used, and inline cleanup tags such as
+"""The references of a page: footnotes in every notation, where each is used, and inline cleanup tags such as
 "citation needed".
 
 While the wikitext is prepared, ``References`` records everything that makes a reference marker on the page. Each note
@@ -123,7 +123,7 @@ class _Use(NamedTuple):
 
 
 class References:
-    """Collects the notes of one page.
+    """Collects the notes of a page.
 
     Args:
         kind_of: returns the reference kind of a template, from the text before its first pipe; see
@@ -235,7 +235,7 @@ class References:
         return self._add(Note(kind, written, markup, template=template, detail=mark or None))
 
     def _written(self, text: str) -> str:
-        """Returns a text in which notes and infoboxes have their original wikitext again."""
+        """Returns a text with the original wikitext of its notes and infoboxes."""
         text = _with_separators(text)
         if PLACE in text:
             text = self._with_boxes(text, set())
@@ -277,7 +277,7 @@ class References:
         self._hidden.update(mark_numbers(text))
 
     def set_order(self, text: str) -> None:
-        """Determines the order of the notes from the text in which all templates are expanded.
+        """Determines the order of the notes from the text with all templates expanded.
 
         Notes that a template received but did not show come after the notes written before them.
         """
@@ -429,7 +429,7 @@ class References:
         return ParsedReferences(tuple(made), tuple(uses), +self.counts)
 
     def _further_sources(self, rows: Iterable[tuple[_Ref, ReferenceText]]) -> Iterator[Reference]:
-        """Yields a row for each further source of a reference."""
+        """Makes a row for each further source of a reference."""
         for ref, found in rows:
             for number, (template, citation) in enumerate(found.further, 1):
                 self.counts["further_source"] += 1
@@ -494,7 +494,7 @@ class _Settled:
             self._rest.append(_Ref(note, "", None))
 
     def _find(self, note: Note, group: str) -> _Ref | None:
-        """Returns the reference that a note refers to; None if there is none, which is counted."""
+        """Returns the reference that a note refers to; None, which is counted, if it refers to nothing."""
         if note.name is None and not note.content:
             self._counts["empty"] += 1
             return None
@@ -548,14 +548,14 @@ class _Settled:
 
 
 def _before(text: str, begin: int, at: int) -> int:
-    """Returns the position after the last non-blank character before ``at``; ``begin`` if there is none."""
+    """Returns the position after the last visible character before ``at``, or ``begin``."""
     while at > begin and text[at - 1].isspace():
         at -= 1
     return max(at, begin)
 
 
 def _last_line(shown: str, line: int, known: dict[int, tuple[int, int, int]]) -> tuple[int, int, int]:
-    """Returns the start of the last non-blank line before a line, the start of its text, and the end of its text.
+    """Returns the start of the last non-empty line before a line, the start of its text, and the end of its text.
 
     Results are cached in ``known`` by the start of the line.
     """

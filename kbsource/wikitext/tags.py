@@ -396,7 +396,7 @@ def _end_of_comment(out: list[str], text: str, position: int, losses: Counter[st
     line = _LINE_OF_COMMENTS.match(text, position)
     if line is None:
         return position
-    n_blank = 0  # number of blank segments before it
+    n_blank = 0  # number of white-space segments before it
     for piece in reversed(out):
         if before := piece.rstrip(" \t"):
             if before[-1] != "\n":
@@ -433,7 +433,7 @@ _SEPARATING = re.compile("!(?=!)")
 
 
 def _without_cells(text: str) -> str:
-    """Returns literal text in which exclamation marks do not separate header cells."""
+    """Protects exclamation marks in literal text, so that they do not separate header cells."""
     return _SEPARATING.sub(f"!{CUT}", text) if "!!" in text else text
 
 

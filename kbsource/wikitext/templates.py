@@ -48,7 +48,7 @@ INFOBOX = TemplateRule("infobox", None, {}, False)
 
 @dataclass(slots=True)
 class RuleBook:
-    """The rules of one language by exact name, by pattern, and by prefix or suffix of the name."""
+    """The rules of a language by exact name, by pattern, and by prefix or suffix of the name."""
 
     by_name: dict[str, TemplateRule] = field(default_factory=dict)  #: rules by normal form of the name
     #: rules by case-folded name, for names that are written inconsistently
@@ -60,7 +60,7 @@ class RuleBook:
     suffixes: list[tuple[str, TemplateRule]] = field(default_factory=list)
 
     def find(self, name: str) -> TemplateRule:
-        """Returns the rule for a name in normal form; UNKNOWN if there is none."""
+        """Returns the rule for a name in normal form, or UNKNOWN."""
         rule = self.by_name.get(name)
         if rule is not None:
             return rule
@@ -168,7 +168,7 @@ def _add(
     *,
     borrowed: dict[str, list[str]] | None = None,
 ) -> None:
-    """Adds the rules of one file; names that already have a rule keep it.
+    """Adds the rules of a file; names that already have a rule keep it.
 
     ``canonical`` are the English rules by name, to which aliases refer. ``borrowed`` is international.toml, if the
     rules come from another language. It lists the names that may show text; a name that shows nothing is used only if
@@ -430,28 +430,26 @@ def find_function(head: str) -> tuple[str, str] | None:
 
 
 def name_function(written: str) -> str | None:
-    """Returns the canonical name of a parser function from the text before its colon; None if there is none."""
+    """Returns the canonical name of a parser function from the text before its colon, or None."""
     facts, name = magic(), written.strip()
     return facts.functions.get(name.casefold()) or facts.exact_functions.get(name)
 
 
 def find_variable(name: str) -> str | None:
-    """Returns the canonical name of a variable from its name as written, without surrounding white space; None if
-    there is none.
-    """
+    """Returns the canonical name of a variable from its name as written, without surrounding white space, or None."""
     facts = magic()
     return facts.variables.get(name) or facts.loose_variables.get(name.casefold())
 
 
 def split_arguments(inner: str) -> Iterator[tuple[str | None, str]]:
-    """Yields the text before the first pipe, without a name, then every argument with its name or None."""
+    """Iterates over the text before the first pipe, without a name, then every argument with its name or None."""
     parts = split_at_pipes(inner)
     yield None, parts[0]
     yield from map(_split_name, parts[1:])
 
 
 def _split_name(part: str) -> tuple[str | None, str]:
-    """Returns an argument's name (None if it has none) and its value; equals signs in a closed ``[[…]]`` are
+    """Returns an argument's name (or None) and its value; equals signs in a closed ``[[…]]`` are
     ignored.
     """
     key, equals, value = part.partition("=")

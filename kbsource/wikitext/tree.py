@@ -30,7 +30,7 @@ class Use(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """``{{{name|default}}}``; the default is None if there is none."""
+    """``{{{name|default}}}``; the default may be None."""
 
     name: Text
     default: Text | None
@@ -55,7 +55,7 @@ def transcluded(source: str, lang: str, losses: Counter[str], *, is_marked: bool
     characters are removed.
 
     >>> source = "a<noinclude>b</noinclude><!-- c -->[[d]]<includeonly>e</includeonly>"
-    >>> transcluded(source, "en", Counter()).replace("\\x1c", "")
+    >>> transcluded(source, "en", Counter()).replace("\x1c", "")
     'a[[d]]e'
     """
     if len(source) > MAX_SOURCE_CHARS:
@@ -71,7 +71,7 @@ def transcluded(source: str, lang: str, losses: Counter[str], *, is_marked: bool
 
 
 def _only(source: str) -> Iterator[str]:
-    """Yields the texts between ``<onlyinclude>`` and its closing tag."""
+    """Finds the texts between ``<onlyinclude>`` and its closing tag."""
     position = 0
     while (start := source.find("<onlyinclude>", position)) >= 0:
         position = source.find("</onlyinclude>", start)
@@ -137,7 +137,7 @@ class _Open:
         self.key, self.current = None, []
 
     def written(self) -> Iterator[str | Use | Parameter]:
-        """Yields its content as text, because nothing closes it. Unmatched braces are left out, as on pages."""
+        """Returns its content as text, because nothing closes it. Unmatched braces are left out, as on pages."""
         for key, value in self.parts:
             yield from (*key, "=") if key is not None else ()
             yield from (*value, "|")
@@ -323,7 +323,7 @@ def _with_empty_boxes(node: Use | Parameter, *args: Any) -> Use | Parameter:
 
 
 def _filled(text: str, nodes: Iterator[Use | Parameter]) -> Iterator[str | Use | Parameter]:
-    """Yields a text with its nodes in place of their placeholders."""
+    """Restores a text with its nodes in place of their placeholders."""
     first, *rest = text.split(_NODE)
     if first:
         yield first

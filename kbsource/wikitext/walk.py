@@ -73,7 +73,7 @@ _LINE_MARK = re.compile("\n(?=[*#:;={-])")
 
 
 class Walker:
-    """Collects the text and links of one page; call ``walk`` once.
+    """Collects the text and links of a page; call ``walk`` once.
 
     A link's text is its label, or without a label the target as written. Letters directly after it (the link trail, if
     the language has one) belong to it, and letters before it if the language has a link prefix. ``[[Foo (bar)|]]``

@@ -29,7 +29,7 @@ _WINDOW_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One decoded block; ``offset`` is the byte of the file in which its magic begins."""
+    """One decoded block; ``offset`` is the byte of the file where its magic begins."""
 
     offset: int
     data: bytes
@@ -251,7 +251,7 @@ def _end_of_covering_block(file: BinaryIO, magic: _Magic) -> int | None:
 
 
 def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[Block | Damage]:
-    """Yields every block whose magic begins at byte ``start`` or later, and all damage between them, in order.
+    """Iterates over the blocks whose magic begins at byte ``start`` or later, and all damage between them, in order.
 
     It continues to the end of the file; the reader of a range stops at the first item with another owner. Reading from
     any ``start`` yields exactly those items of a reading from 0 whose owner (a block's offset) is ``start`` or later.

@@ -53,7 +53,7 @@ _DECLARATION = re.compile(rb"""\A\s*<\?xml[^>]*?\bencoding\s*=\s*["']([A-Za-z0-9
 class Piece:
     """A segment of decompressed bytes."""
 
-    #: origin of the bytes: for a block, the byte of the file in which the block begins; otherwise the number of
+    #: origin of the bytes: for a block, the byte of the file where the block begins; otherwise the number of
     #: decompressed bytes before them
     offset: int
     data: bytes  #: in UTF-8
@@ -107,7 +107,7 @@ def encoding_of(head: bytes, path: str) -> str:
 def iter_pieces(
     file: BinaryIO, *, compression: Compression, encoding: str = UTF8, start: int = 0
 ) -> Iterator[Piece | Damage]:
-    """Yields the decompressed bytes from byte ``start`` of the file to its end, in UTF-8, and all damage.
+    """Iterates over the decompressed bytes from byte ``start`` of the file to its end, in UTF-8, and all damage.
 
     ``start`` must be 0 for gzip and for encodings other than UTF-8. For the latter, offsets that increase byte by byte
     count converted bytes.
@@ -211,7 +211,7 @@ def _converted(pieces: Iterable[Piece | Damage], encoding: str) -> Iterator[Piec
 def _first_character(data: bytes, encoding: str) -> int:
     """Returns the byte after a damage at which characters begin, because the damage may have cut a character in two.
 
-    It is the position from which most characters are ASCII, because tags, digits and spaces are frequent.
+    It is the position that makes most characters ASCII, because tags, digits and spaces are frequent.
     """
 
     def n_ascii(start: int) -> int:

@@ -80,9 +80,7 @@ class Counts(Counted):
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """The dump's own facts; ``date`` is the date of ``--as-of``, else the date in the files' names, None if they
-    have none.
-    """
+    """The dump's own facts; ``date`` is the date of ``--as-of``, else the date in the files' names, or None."""
 
     date: str | None
     export_version: str
@@ -139,7 +137,7 @@ class PagesManifest(TypedManifest):
 
 
 def count_faults(manifest: PagesManifest) -> list[str]:
-    """Returns every way in which the counts disagree with each other or with the numbers of rows."""
+    """Returns every disagreement among the counts, or between counts and numbers of rows."""
     totals = manifest.totals
     faults = sum_faults(manifest.counts, totals, Counts())
     expected = {"pages": totals.articles, "redirects": totals.redirects, "rejected": totals.n_rejected}
@@ -151,7 +149,7 @@ def count_faults(manifest: PagesManifest) -> list[str]:
 
 
 def fallback_remarks(manifest: PagesManifest) -> list[str]:
-    """Returns how many articles were extracted by the fallback, with the first of them; empty if there are none."""
+    """Returns how many articles were extracted by the fallback, with the first of them; empty without fallbacks."""
     n_fallbacks = sum(n for status, n in manifest.parse_statuses.items() if status != "ok")
     if not n_fallbacks:
         return []
@@ -175,7 +173,7 @@ _FIELDS = "flatten([box.fields for box in infoboxes])"
 
 
 def _texts(type_: pa.DataType, value: str, name: str) -> Iterator[tuple[str, str, bool]]:
-    """Yields the text columns in a value: name, text or list of texts, and whether it is a list."""
+    """Finds the text columns in a value: name, text or list of texts, and whether it is a list."""
     if pa.types.is_string(type_):
         yield name, value, False
     elif pa.types.is_struct(type_):
@@ -526,7 +524,7 @@ _TARGETS = tuple(
 
 
 def _links(checking: Checking[PagesManifest]) -> Iterator[pa.RecordBatch]:
-    """Yields the targets of all links. DuckDB would have to read all of anchors, tables and infoboxes, which takes
+    """Reads the targets of all links. DuckDB would have to read all of anchors, tables and infoboxes, which takes
     three times as long.
     """
     for file, batch in checking.batches("pages", _TARGETS):
@@ -537,7 +535,7 @@ def _links(checking: Checking[PagesManifest]) -> Iterator[pa.RecordBatch]:
 
 
 def _innermost(array: pa.Array) -> pa.Array:
-    """Returns the structs with the leaves that were read, from lists and structs of one field."""
+    """Returns the structs with the leaves that were read, from lists and single-field structs."""
     if pa.types.is_list(array.type):
         return _innermost(array.flatten())
     return array if array.type.num_fields > 1 else _innermost(array.field(0))

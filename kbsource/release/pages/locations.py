@@ -112,9 +112,9 @@ class Locations:
         return self._pages.key(number)
 
     def pages(self) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of pages.arrow."""
+        """Reads the batches of pages.arrow."""
         return self._pages.batches()
 
     def qids(self) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of qids.arrow."""
+        """Reads the batches of qids.arrow."""
         return self._qids.batches()

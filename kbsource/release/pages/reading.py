@@ -52,7 +52,7 @@ class PagesReader:
         return None if found is None else pages_of(found)[0]
 
     def row(self, shard: int, row: int) -> Any:
-        """Returns the record batch of one page; None if the file has fewer rows."""
+        """Returns a page as a record batch; None if the file has fewer rows."""
         table, first = self.group(shard, row)
         found = table.slice(row - first, 1).to_batches()
         return found[0] if found else None
@@ -135,7 +135,7 @@ _COLUMNS = ["page_id", "wikidata_qid", "label", "description", "aliases"]
 class ItemTerms(NamedTuple):
     """Label, description and aliases of a page's item."""
 
-    label: str | None  #: ``label``, ``description``: None if Wikidata has none, or does not have the item
+    label: str | None  #: ``label``, ``description``: None if Wikidata lacks it, or the item
     description: str | None
     aliases: tuple[str, ...]  #: without duplicates
     has_sitelink: bool  #: a sitelink of Wikidata assigns the item, not only the dump's page_props

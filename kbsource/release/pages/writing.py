@@ -189,7 +189,7 @@ class PageGroups:
         return full
 
     def rest(self) -> pa.RecordBatch | None:
-        """Returns the pending pages, None if there are none. Call it once more after the last page.
+        """Returns the pending pages, if any. Call it once more after the last page.
 
         Raises:
             PageFaultError: a page cannot be encoded.
@@ -257,7 +257,7 @@ def write_locations(output: str, files: Sequence[str], folder: str, *, scratch: 
 
 
 def _distinct(batches: Iterable[pa.RecordBatch], what: str) -> Iterator[pa.RecordBatch]:
-    """Yields the batches, whose first column is ascending; raises SetupError if a value occurs twice."""
+    """Passes on the batches, whose first column is ascending; raises SetupError if a value occurs twice."""
     last = np.empty(0, np.int64)
     for batch in batches:
         keys = np.concatenate([last, batch[0].to_numpy()])

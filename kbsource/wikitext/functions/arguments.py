@@ -1,4 +1,4 @@
-"""A template use, and the few ways in which all functions read its arguments."""
+"""A template use, and the few ways to read its arguments."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def _cut_zone(text: str, hours: re.Match[str] | None) -> tuple[str, float, Any]:
 
 @cache
 def _zone_of_place(name: str) -> Any:
-    """Returns the time zone of ``europe/paris``; None if there is none."""
+    """Returns the time zone of ``europe/paris``, or None."""
     import pytz  # has its own history of all zones; the system's may differ
 
     try:

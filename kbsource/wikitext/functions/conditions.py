@@ -1,6 +1,6 @@
 """Parser functions and magic words: choices, letter case, strings, names of the page.
 
-Arguments are already expanded, except those of choices, which expand only the arguments they use.
+Arguments are already expanded, except in choices, which expand only the arguments they use.
 
 Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions and Help:Magic_words.
 """
@@ -74,7 +74,7 @@ def is_same(first: str, second: str) -> bool:
 
 
 def nth(parts: Parts, number: int, read: Read) -> str:
-    """Returns an argument with its name, stripped; empty if there is none."""
+    """Returns an argument with its name, stripped; empty if missing."""
     if number >= len(parts):
         return ""
     key, value = parts[number]
@@ -235,7 +235,7 @@ def page_name(template: Template, page: PageFacts, *, part: str = "page", is_enc
 
 
 def namespace_of_page(template: Template, page: PageFacts, *, part: str = "full", is_encoded: bool = False) -> str:
-    """Returns the namespace of a title (default: this page), or that of the corresponding talk or subject page."""
+    """Returns the namespace of a title (default: this page), or of the corresponding talk or subject page."""
     number = split_namespace(template.argument(1).replace("_", " ") or page.title, page.site)[0]
     if part == "number":
         return str(number)
@@ -256,7 +256,7 @@ def namespace_name(template: Template, page: PageFacts, *, is_encoded: bool = Fa
 
 
 def namespace_text(number: int, site: Site) -> str:
-    """Returns the wiki's own name of a namespace; empty if there is none."""
+    """Returns the wiki's own name of a namespace; empty if unknown."""
     return site.namespaces.get(number) or CANONICAL_NAMESPACES.get(number, ("",))[0]
 
 
@@ -314,16 +314,14 @@ def part_of_text(template: Template, page: PageFacts) -> str:
 
 
 def place_of_text(template: Template, page: PageFacts) -> str:
-    """Returns the position of the second text in the first, from an offset on: ``{{#pos:abcabc|c|4}}``; empty if
-    there is none.
-    """
+    """Returns where the second text is in the first, from an offset on: ``{{#pos:abcabc|c|4}}``; empty if not found."""
     text, wanted, start = _searched(template)
     place = text.find(wanted, max(start, 0)) if start is not None and start <= len(text) else -1
     return str(place) if place >= 0 else ""
 
 
 def last_place_of_text(template: Template, page: PageFacts) -> str:
-    """Returns the last position of the second text in the first; -1 if there is none."""
+    """Returns the last position of the second text in the first; -1 if not found."""
     text, wanted, _ = _searched(template)
     return str(text.rfind(wanted))
 

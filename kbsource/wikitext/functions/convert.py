@@ -149,7 +149,7 @@ def _read_parts(measure: Measure, arguments: list[str], position: int, lang: str
 
 
 def _values(text: str, lang: str) -> tuple[list[Number], list[str]] | None:
-    """Returns the numbers of one argument with the range words between them: usually one, two for ``10-20``."""
+    """Returns the numbers in an argument with the range words between them: usually one, two for ``10-20``."""
     number = parse_number(text, lang)
     if number is not None:
         return [number], []

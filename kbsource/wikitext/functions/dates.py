@@ -18,7 +18,7 @@ _LONGEST_YEAR = 5  # in digits
 _DAY = re.compile(r"(?<!\d)(\d{1,2})(?!\d)")
 _WORD = re.compile(r"[^\W\d_]+")
 _ISO = re.compile(r"(-?\d{1,4})-(\d{1,2})-(\d{1,2})(?:[T ].*)?", re.DOTALL)
-# Forms of languages that have none of their own.
+# Forms for languages without their own.
 _NAMED = {"form": "{day} {month} {year}", "month_form": "{month} {year}", "age": " ({age})", "aged": " ({age})"}
 _NUMBERS = {**_NAMED, "form": "{year}-{number:02d}-{day:0>2}", "month_form": "{year}-{number:02d}"}
 _SLASHES = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{3,4})")
@@ -34,7 +34,7 @@ class Date(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DateForms:
-    """The words and forms of one language; see rules/dates.toml and rules/calendar_names.toml."""
+    """The words and forms of a language; see rules/dates.toml and rules/calendar_names.toml."""
 
     #: ``months``, ``alone``, ``short``: names of the months within a date, on their own, and abbreviated; empty if
     #: unknown

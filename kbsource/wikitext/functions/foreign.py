@@ -163,7 +163,7 @@ def tagged_code(code: str) -> str:
 
 
 def public_code(template: Template, page: PageFacts) -> str:
-    """Returns the public code of a language, ``{{#bcp47:sr-ec}}``; by default that of the page's language."""
+    """Returns the public code of a language, ``{{#bcp47:sr-ec}}``; by default for the page's language."""
     return tagged_code((template.argument(1) or page.lang).lower())
 
 

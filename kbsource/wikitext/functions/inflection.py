@@ -21,7 +21,7 @@ class _Relation(NamedTuple):
     """``n % 10 = 2..4,9``."""
 
     operand: str
-    modulus: int  #: 0 if there is none
+    modulus: int  #: 0 without modulus
     is_not: bool
     ranges: tuple[tuple[int, int], ...]  #: first and last whole number
 

@@ -125,7 +125,7 @@ def joined(
     most: int | None = None,
     named: bool = False,
 ) -> str:
-    """Returns the arguments, or the first ``most`` of them, joined by a separator; the default if there are none.
+    """Returns the arguments, or the first ``most`` of them, joined by a separator; the default without arguments.
 
     ``named``: a named argument is used if there is no unnamed one.
     """
@@ -372,7 +372,7 @@ def tree(template: Template, page: PageFacts) -> str:
 
 
 def chart(template: Template, page: PageFacts) -> str:
-    """Returns the boxes of one row of a family tree, without the connecting lines."""
+    """Returns the boxes in a row of a family tree, without the connecting lines."""
     boxes = [value for name, value in template.named.items() if value and not name.startswith(("box", "border"))]
     return "; ".join(" ".join(_BREAK.sub(" ", box).split()) for box in boxes)
 

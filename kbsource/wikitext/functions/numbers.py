@@ -40,9 +40,9 @@ class Number(NamedTuple):
     """A number as written."""
 
     value: float  #: the number
-    clean: str  #: digits without sign and separators, ``1250.50`` or ``1.2e6``, from which the precision is read
+    clean: str  #: digits without sign and separators, ``1250.50`` or ``1.2e6``, which determine the precision
     shown: str  #: as shown, with digit groups and a true minus sign
-    denominator: int = 0  #: denominator of a written fraction; 0 if there is none
+    denominator: int = 0  #: denominator of a written fraction; otherwise 0
 
 
 class NumberForm(NamedTuple):
@@ -50,7 +50,7 @@ class NumberForm(NamedTuple):
 
     group: str  #: separator between groups of digits
     decimal: str  #: decimal mark
-    minimum: int  #: number of digits from which groups are used
+    minimum: int  #: minimum number of digits for using groups
     size: int  #: size of all groups but the last, which has three digits
     native: dict[int, int]  #: native digits, for ``str.translate``
     plain: dict[int, int]  #: plain digits for native ones, for ``str.translate``
@@ -211,7 +211,7 @@ _ROMAN = ((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "X
 
 
 def roman_numeral(number: int) -> str:
-    """Returns a number in Roman numerals; in digits if there are none for it (0, 10,001 and above)."""
+    """Returns a number in Roman numerals; in digits if it cannot be written so (0, 10,001 and above)."""
     if not 0 < number <= 10_000:
         return str(number)
     pieces: list[str] = []

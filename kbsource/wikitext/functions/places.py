@@ -56,7 +56,7 @@ def flag(template: Template, page: PageFacts) -> str:
 
 
 def flag_text(template: Template, page: PageFacts, *, position: int = 2) -> str:
-    """Returns the text beside a flag, ``{{flagu|France}}``; ``{{flagdeco|France}} …`` has none."""
+    """Returns the text beside a flag, ``{{flagu|France}}``; ``{{flagdeco|France}} …`` shows no text."""
     return template.argument(position) or _country(template.argument(1))[1]
 
 

@@ -24,12 +24,12 @@ class Unit:
     #: ``name``, ``plural``: British spelling
     name: str
     plural: str
-    default: str = ""  #: code of the output if the template names none; empty if there is none
+    default: str = ""  #: code of the output if the template names none; may be empty
     offset: float | None = None  #: value of absolute zero in this unit; None if it is not a temperature scale
     more: str = ""  #: ``integer`` or ``subunit``, exceptions to the rounding rule
     is_symbol_only: bool = False  #: shown by its symbol even if names are requested
     is_inverse: bool = False  #: value and size are inverse (litres per 100 km)
-    #: word for the power of ten in which the value is counted (``million``), else empty
+    #: word for the power of ten that the value is counted in (``million``), else empty
     multiple: str = ""
     power: int = 0  #: that power of ten
     us_name: str = ""  #: American name; empty if it follows from the spelling rule
@@ -132,8 +132,8 @@ def _quotient_default(over: Unit, under: Unit) -> str:
 
 
 def output_units(code: str) -> tuple[tuple[Unit, ...], ...]:
-    """Returns the outputs that a code names: ``km nmi`` is two of one unit each, ``ftin`` is one of two units; empty
-    if unknown.
+    """Returns the outputs that a code names: ``km nmi`` is two outputs of a single unit, ``ftin`` is one of two units;
+    empty if unknown.
     """
     return _output_units(code) if len(code) <= _LONGEST_CODE else ()
 
