@@ -233,9 +233,9 @@ class RedirectRow(Row):
 
 
 class TemplateRow(Row):
-    """How often each template is used, by outcome, and how much text it shows and loses; sorted by name. By a rule, a use
-    is `rendered` or `dropped`. By its definition, it is `expanded`, or `invoked` if a Lua module took part. It is `bound`
-    if it went over a limit, and `unknown` if it has no definition; both are left out."""
+    """How often each template is used, by outcome, and how much text it shows and loses; sorted by name. By a rule, a
+    use is `rendered` or `dropped`. By its definition, it is `expanded`, or `invoked` if a Lua module took part. It is
+    `bound` if it went over a limit, and `unknown` if it has no definition; both are left out."""
 
     name: Annotated[str, "normalised template name"]
     outcome: Annotated[str, "rendered | dropped | expanded | invoked | bound | unknown"]
