@@ -89,7 +89,7 @@ def _manifest(root: Folder, place: str) -> dict[str, Any]:
     typed_value(values, _Listing, join(root.url, where), remedy=DAMAGED)
     inside = [part["folder"] for part in values.get("alignments") or ()]
     if odd := [folder for folder in inside if {"", ".", ".."} & {*folder.split("/")}]:
-        raise DataError(f"{join(root.url, where)}: {shown_value(odd[0])} is no folder in a release; {DAMAGED}")
+        raise DataError(f"{join(root.url, where)}: {shown_value(odd[0])} is not a folder in a release; {DAMAGED}")
     return values
 
 

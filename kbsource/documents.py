@@ -97,14 +97,14 @@ def _yaml_loader(path: str, remedy: str) -> Iterator[yaml.BaseLoader]:
         def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
             node = super().compose_scalar_node(anchor)
             if _is_odd(node.value):
-                raise ValueError(f"line {node.start_mark.line + 1} has a text that is no Unicode")
+                raise ValueError(f"line {node.start_mark.line + 1} has a text that is not valid Unicode")
             return node
 
     content = _given(path, remedy)
     try:
         yield Loader(content)
     except (yaml.YAMLError, ValueError) as error:  # ValueError: an escape that is not a character
-        raise SetupError(f"{path} is no YAML: {_one_line(error)}; {remedy}") from error
+        raise SetupError(f"{path} is not valid YAML: {_one_line(error)}; {remedy}") from error
     except RecursionError as error:
         raise SetupError(f"{path} is nested too deeply; {remedy}") from error
 
@@ -131,13 +131,15 @@ def _unpacked(content: bytes, where: str, remedy: str) -> bytes:
         try:
             unpacked = file.read(MOST_BYTES + 1)
         except (OSError, EOFError, zlib.error) as error:
-            raise SetupError(f"{where}: not gzip to its end ({_one_line(error)}); {remedy}") from error
+            raise SetupError(
+                f"{where}: the gzip data is damaged or incomplete ({_one_line(error)}); {remedy}"
+            ) from error
     return _checked_size(unpacked, where, remedy, SetupError)
 
 
 def _checked_size(content: bytes, where: str, remedy: str, fault: type[SetupError]) -> bytes:
     if len(content) > MOST_BYTES:
-        raise fault(f"{where}: larger than {MOST_BYTES >> 20} MB, the most that is read; {remedy}")
+        raise fault(f"{where}: larger than {MOST_BYTES >> 20} MB, the maximum; {remedy}")
     return content
 
 
@@ -152,7 +154,7 @@ def parsed_json(content: bytes, where: str, *, remedy: str, fault: type[SetupErr
     except (ValueError, RecursionError) as error:
         raise fault(f"{where}: not JSON ({_one_line(error)}); {remedy}") from error
     if _is_odd(value):
-        raise fault(f"{where}: nested too deeply, or a text that is no Unicode; {remedy}")
+        raise fault(f"{where}: nested too deeply, or a text is not valid Unicode; {remedy}")
     return value
 
 

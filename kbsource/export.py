@@ -214,7 +214,7 @@ def export_pages(
     n_files = len(source.manifest.tables["pages"])
     if "*" in base_name(output):
         if titles:
-            raise SetupError("pages by their names go into one file: leave the * out of --output.")
+            raise SetupError("named pages are written to one file: leave out the * in --output.")
         number_of = (str(number).zfill(5) for number in range(n_files))
         files = {output[::-1].replace("*", number[::-1], 1)[::-1]: (n,) for n, number in enumerate(number_of)}
         parts = [(file, source.pages(columns=columns, files=own)) for file, own in files.items()]

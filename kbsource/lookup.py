@@ -133,7 +133,7 @@ class KnowledgeSource:
         if entries is None:
             raise SetupError(f"the release has no table {table!r}, but {', '.join(self.manifest.tables)}.")
         if columns is not None and not columns:
-            raise SetupError("columns has none; name some, or leave it out for all.")
+            raise SetupError("columns is empty; name some, or leave it out for all.")
         schema = (TABLES | OPTIONAL_TABLES)[table]
         if unknown := [name for name in columns or () if name not in schema.names]:
             raise SetupError(f"{table} has no column {unknown[0]!r}, but {', '.join(schema.names)}.")
@@ -144,7 +144,7 @@ class KnowledgeSource:
             try:
                 (empty if columns is None else empty.select([*columns])).filter(where)
             except (pa.ArrowException, TypeError) as error:
-                raise SetupError(f"where {where}: no condition on these columns of {table} ({error}).") from error
+                raise SetupError(f"where {where}: not a condition on these columns of {table} ({error}).") from error
         own = entries if files is None else [entries[number] for number in files]
         return self._batches([entry.file for entry in own], columns, where)
 
@@ -214,8 +214,8 @@ class KnowledgeSource:
         if location is not None and (page is None or page.page_id != page_id):
             file = self.manifest.tables["pages"][location[0]].file
             raise DataError(
-                f"{file}: another page than {page_id} stands in row {location[1]}, so it is not the file that the "
-                "index was made for. kbsource verify says what differs; get the release again."
+                f"{file}: row {location[1]} contains another page than {page_id}, so this is not the file that the "
+                "index was made for. kbsource verify reports the differences; get the release again."
             )
         return page
 

@@ -126,7 +126,7 @@ def split_names(text: str) -> list[str]:
         (names,) = csv.reader([text], skipinitialspace=True, strict=True)
     except (csv.Error, ValueError) as error:
         raise SetupError(
-            f"{text!r} is no list of names: put commas between names, and a name that holds a comma in double quotes "
+            f"{text!r} is not a list of names: put commas between names, and a name with a comma in double quotes "
             f"({error})."
         ) from error
     return [name.strip() for name in names if name.strip()]

@@ -128,7 +128,7 @@ def options_for(url: str, options: Mapping[str, str]) -> dict[str, str]:
     """
     scheme = url.partition("://")[0]
     if scheme not in _PREFIXES:
-        raise SetupError(f"{url}: {scheme}:// is none of {', '.join(f'{name}://' for name in _PREFIXES)}.")
+        raise SetupError(f"{url}: {scheme}:// is not one of {', '.join(f'{name}://' for name in _PREFIXES)}.")
     prefix = _PREFIXES[scheme]
     return {
         name: value for name, value in options.items() if name in CLIENT_OPTIONS or (prefix and name.startswith(prefix))
@@ -162,7 +162,7 @@ def store_of(root: str, options: tuple[tuple[str, str], ...]) -> Store:
         from obstore import exceptions
     except ModuleNotFoundError as error:
         raise SetupError(
-            f"{root}: obstore is not installed, which reads and writes it: pip install obstore."
+            f"{root}: obstore, which reads and writes it, is not installed: pip install obstore."
         ) from error
     no_retries = {"max_retries": 0, "retry_timeout": timedelta(seconds=10)}
     try:
@@ -277,7 +277,7 @@ class ObjectStore:
 
     def list(self, key: str) -> Iterator[str]:
         if self._root.startswith(("http://", "https://")):
-            raise SetupError(f"{self._root}/{key}: what lies in a folder of a web server cannot be listed; name files.")
+            raise SetupError(f"{self._root}/{key}: folders on a web server cannot be listed; name files.")
         with _as_files(self._root, key):
             for batch in self._obstore.list(self._store, f"{key}/" if key else None):
                 for entry in batch:
@@ -328,7 +328,7 @@ class _Hdfs:
             import hdfs
         except ModuleNotFoundError as error:
             raise SetupError(
-                f"{root}: hdfs is not installed, which reads it: pip install 'kbsource[hadoop]'."
+                f"{root}: hdfs, which reads it, is not installed: pip install 'kbsource[hadoop]'."
             ) from error
         parts = urlsplit(root)
         host = options.get("hdfs_host") or parts.hostname
@@ -338,7 +338,7 @@ class _Hdfs:
             f"{host}:{port}",
             what="name node of HDFS",
             remedy="Give host and port of its WebHDFS with --storage hdfs_host=HOST and --storage hdfs_port=PORT "
-            "(9870, if nobody changed it).",
+            "(9870 by default).",
         )
         self._root = root
         self._client = hdfs.InsecureClient(f"http://{host}:{port}", user=user)

@@ -182,7 +182,7 @@ def _check_head(name: str, header: DumpHeader, dump_range: DumpRange) -> Iterato
         message = f"It has no <siteinfo>: namespaces are taken to be those of {site.dbname or site.lang}."
         yield DumpFinding("warning", name, "no_siteinfo", message, "Use the file as published, or check the language.")
     if header.schema_version is None:
-        yield DumpFinding("info", name, "no_schema_version", "It does not say which export schema it is of.")
+        yield DumpFinding("info", name, "no_schema_version", "It does not name its export schema.")
     records = [
         record
         for record in islice(read_range(dump_range, header.site, text_namespaces=frozenset()), _SAMPLE_PAGES)
@@ -346,7 +346,7 @@ class _IndexComparison:
 def _check_agreement(headers: dict[str, DumpHeader]) -> Iterator[DumpFinding]:
     """Checks that all parts are of the same wiki and were written by the same program."""
     dumps = headers.values()
-    remedy = "Give the parts of one dump."
+    remedy = "Give parts of the same dump."
     facts: tuple[tuple[Severity, str, str, set[str]], ...] = (
         ("error", "mixed_wikis", "wikis", {dump.site.dbname or dump.site.lang for dump in dumps}),
         ("warning", "mixed_schemas", "export schemas", {dump.schema_version or "none" for dump in dumps}),
@@ -372,7 +372,7 @@ def _check_parts(paths: Sequence[str]) -> Iterator[DumpFinding]:
         yield DumpFinding("error", "", "part_missing", message, "Download the missing part, or give all parts.")
     for overlap in overlaps:
         message = f"{overlap} hold the same page ids by their names: pages would come twice."
-        yield DumpFinding("error", "", "parts_overlap", message, "Give each part once, all of one dump.")
+        yield DumpFinding("error", "", "parts_overlap", message, "Give each part once, all from the same dump.")
     by_page = Counter(part.first_id for part in parts if part.first_revision is not None)
     for page_id, count in sorted(by_page.items()):
         if count > 1:

@@ -62,7 +62,7 @@ def check_characters(data: bytes) -> None:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise RecordError(
-            "invalid_characters", f"bytes {error.object[error.start : error.end]!r} are no UTF-8"
+            "invalid_characters", f"bytes {error.object[error.start : error.end]!r} are not UTF-8"
         ) from None
     if _FORBIDDEN.search(data):
         raise RecordError("invalid_characters", "a character that XML 1.0 forbids")

@@ -25,7 +25,7 @@ MOST_RANGES = 10_000
 TAIL_BYTES = 1 << 14
 BROKEN_ENDS = {
     "truncated": "the compressed file ends in the middle",
-    "damaged_gzip": "nothing behind the damage can be decoded",
+    "damaged_gzip": "nothing after the damage can be decoded",
     "damaged_block": "",
 }
 """How content ends too early, by the damage at its very end; "" if it is reported as damage itself."""

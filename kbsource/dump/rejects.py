@@ -55,7 +55,7 @@ def check_rejects(
     """
     if n_rejected[TRUNCATED] and not allow_truncated:
         raise DataError(
-            f"Files of the dump that break off before their end: {n_rejected[TRUNCATED]}. Fetch them again, or give "
+            f"Truncated files of the dump: {n_rejected[TRUNCATED]}. Fetch them again, or give "
             "--allow-truncated to build from what can be read."
         )
     total = sum(n_rejected.values())
@@ -69,7 +69,7 @@ def check_rejects(
         lost = f", and about {n_lost} more lost in {loss[DAMAGED_BYTES]} damaged bytes" if loss else ""
         raise DataError(
             f"{total} of {n_pages} {what} rejected{lost}, {share:.3%}; the ceiling is {max_share:.3%} "
-            f"(by reason: {reasons}). If the dump is as it should be, raise --max-rejects to at least "
+            f"(by reason: {reasons}). If the dump is as expected, raise --max-rejects to at least "
             f"{rounded_up(share)}.{first_text(first)}"
         )
 

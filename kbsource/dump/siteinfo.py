@@ -69,7 +69,7 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
     root = _ROOT.search(bare)
     if root is None and page is None:
         raise SetupError(
-            f"{path} is no MediaWiki XML dump: neither <mediawiki> nor <page> in its first {len(head):,} bytes. "
+            f"{path} is not a MediaWiki XML dump: neither <mediawiki> nor <page> in its first {len(head):,} bytes. "
             "Give the pages-articles file (.xml, .xml.bz2 or .xml.gz) of a dump."
         )
     attributes = {
@@ -80,8 +80,8 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
     version = attributes.get("version") or next((found[1] for found in exports if found), None)
     if version is not None and version not in SCHEMA_VERSIONS and not allow_unknown_schema:
         raise SetupError(
-            f"{path} is of export schema {version}, which is not known (0.3 to 0.11 are). "
-            "Use a newer kbsource, or allow unknown schemas to have it read as 0.11."
+            f"{path} has the unknown export schema {version} (known: 0.3 to 0.11). "
+            "Use a newer kbsource, or allow unknown schemas, to read it as 0.11."
         )
     siteinfo = _SITEINFO.search(bare)
     prefix = (root or page)[1]  # type: ignore[index]  # one of the two was found, see above
@@ -113,7 +113,7 @@ def _read_head(path: str) -> tuple[Compression, str, bytes]:
             if len(head) > _HEAD_BYTES or _PAGE.search(head):
                 break
     if not head.strip():
-        raise SetupError(f"{path} holds nothing that can be decoded. Download it again.")
+        raise SetupError(f"{path} contains nothing that can be decoded. Download it again.")
     return compression, encoding, head.removeprefix(b"\xef\xbb\xbf")
 
 
@@ -129,7 +129,9 @@ def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
     try:
         tree = etree.fromstring(b"<head" + declared + b">" + siteinfo + b"</head>", parser)[0]
     except etree.XMLSyntaxError as error:
-        raise SetupError(f"{path}: the <siteinfo> is no well-formed XML ({error}). Download the file again.") from error
+        raise SetupError(
+            f"{path}: the <siteinfo> is not well-formed XML ({error}). Download the file again."
+        ) from error
     facts: dict[str, str] = {}
     namespaces: dict[int, str] = {}
     for element in tree.iter("{*}*"):

@@ -183,7 +183,7 @@ class _SqlReader:
         if found is None:
             raise SetupError(f"{self._path}: the CREATE TABLE is not complete. Download the file again.")
         if self._table not in (None, found[1]):
-            raise SetupError(f"{self._path} holds more than one table. Give the dump of a single one.")
+            raise SetupError(f"{self._path} contains more than one table. Give the dump of a single table.")
         self._table = found[1]
         self._table_columns = _COLUMN.findall(found[2])
         self._row_pattern(self._table_columns)  # detects a missing column even if there are no rows
@@ -215,9 +215,9 @@ class _SqlReader:
                 self._note_end()
             return
         if opening[2] is None and self._table is None:
-            raise SetupError(f"{self._path}: rows stand before any CREATE TABLE. Download the file again.")
+            raise SetupError(f"{self._path}: there are rows before any CREATE TABLE. Download the file again.")
         if self._table not in (None, opening[1]):
-            raise SetupError(f"{self._path} holds more than one table. Give the dump of a single one.")
+            raise SetupError(f"{self._path} contains more than one table. Give the dump of a single table.")
         self._table = opening[1]
         named = [name.strip(b" `\r\n\t") for name in opening[2].split(b",")] if opening[2] else self._table_columns
         pattern, pick = self._row_pattern(named)

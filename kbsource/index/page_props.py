@@ -219,7 +219,9 @@ def _write_whole(rows: SortedRuns, path: str, scratch: str) -> None:
 
 def _checked(page_id: int) -> int:
     if not 0 < page_id <= _MAX:
-        raise SetupError(f"page_props: page id {page_id} is none of MediaWiki's; the table is damaged, load it again")
+        raise SetupError(
+            f"page_props: page id {page_id} is not a page id of MediaWiki; the table is damaged, download it again"
+        )
     return page_id
 
 

@@ -384,7 +384,7 @@ class PageChunks:
                 except RecordError:
                     return self._made(raw, made_from, number, work, status=f"{FALLBACK}{how}")
         if times > 1:
-            raise RecordError(f"page_{how}", "neither the parser nor the simplest extraction came to an end")
+            raise RecordError(f"page_{how}", "neither the parser nor the fallback finished")
         if not times:
             try:
                 return self._made(raw, made_from, number, work)

@@ -44,7 +44,7 @@ def check_site(tables: WikidataTables, site: Site) -> None:
         SetupError: the wiki's name is unknown, or its sitelinks were left out.
     """
     if not site.dbname:
-        raise SetupError("The dump does not say which wiki it is of, so no sitelink leads to it; leave out --wikidata.")
+        raise SetupError("The dump does not name its wiki, so no sitelink can be matched; leave out --wikidata.")
     sites = tables.manifest.options.get("sites")
     if sites is not None and site.dbname not in sites:
         raise SetupError(

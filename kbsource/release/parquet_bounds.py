@@ -121,7 +121,7 @@ def _check_group(file: BoundedParquetFile, group: int, columns: tuple[str, ...] 
     if n_bytes > allowed:
         raise DataError(
             f"{file.name}: row group {group} has {n_stored} bytes and would take {n_bytes >> 20} MB of memory; "
-            f"{allowed >> 20} MB are the most. No release is written so: fetch it again from where it was made."
+            f"{allowed >> 20} MB are the most. kbsource writes no such file: fetch the release again from its origin."
         )
 
 
@@ -160,9 +160,7 @@ def _pages(read_at: Callable[[int, int], bytes], column: Any, name: str) -> Iter
                     ) from None
                 n_bytes *= 8
         if page.size <= 0 or page.n_bytes < 0 or page.n_values < 0:
-            raise DataError(
-                f"{name}: the page at byte {at} says that it has {page.size} bytes; fetch the release again."
-            )
+            raise DataError(f"{name}: the page at byte {at} claims to have {page.size} bytes; fetch the release again.")
         yield page
         at += page.size
 

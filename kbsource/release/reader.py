@@ -90,7 +90,7 @@ def check_columns(path: str | Folder, schemas: Iterable[pa.Schema]) -> None:
             found = pq.ParquetFile(opened).schema_arrow
         fault = _schema_fault(found, [*schemas])
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        fault = f"is no Parquet file that can be read ({error})"
+        fault = f"is not a readable Parquet file ({error})"
     if fault is not None:
         raise _unfit(path, fault)
 
@@ -102,7 +102,7 @@ def _schema_fault(found: pa.Schema, schemas: Sequence[pa.Schema]) -> str | None:
     missing = [name for name in schemas[0].names if name not in found.names] if schemas else []
     if missing:
         return f"has no column {missing[0]}, but {_listed_names(found.names)}"
-    return f"has not the columns of its table, but {_listed_names(found.names)}"
+    return f"does not have the columns of its table, but {_listed_names(found.names)}"
 
 
 def _unfit(path: str | Folder, fault: str) -> DataError:

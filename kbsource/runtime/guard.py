@@ -187,7 +187,7 @@ class Guard:
     def _died(self, process: subprocess.Popen[bytes], beat: Beat) -> WorkerDiedError:
         code = process.wait()
         if self._is_closed:
-            raise SetupError("the guard was closed while its process was at work")
+            raise SetupError("the guard was closed while its process was running")
         page = beat.read().page
         self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, self._errors.tell() - _TAIL_BYTES))

@@ -208,7 +208,7 @@ def members(value: Any) -> Iterable[Any]:
         return value
     if type(value) is dict:
         return value.values()
-    raise TypeError(f"{brief(value)} is no array")
+    raise TypeError(f"{brief(value)} is not an array")
 
 
 def _alone(value: Any) -> tuple[Any]:
@@ -236,7 +236,7 @@ class _Properties(dict[str, bool]):
 
     def __missing__(self, property_id: str) -> bool:
         if self._takes_all and not _PROPERTY_ID.fullmatch(property_id):
-            raise RecordError("malformed_statement", f"a statement of {brief(property_id)}, which is no property")
+            raise RecordError("malformed_statement", f"a statement of {brief(property_id)}, which is not a property")
         self[property_id] = self._takes_all
         return self._takes_all
 
@@ -399,7 +399,7 @@ class EntityReader:
             for link in sitelinks.values():
                 title = link["title"]
                 if type(title) is not str or not title:
-                    raise TypeError(f"{brief(title)} is no title")
+                    raise TypeError(f"{brief(title)} is not a title")
                 titles.append(title)
         except (KeyError, TypeError) as error:
             raise RecordError("invalid_field", f"sitelinks: {error!r}") from error
@@ -466,5 +466,5 @@ def _fits(found: re.Match[str], kind: str) -> bool:
 
 def _text(value: Any) -> str:
     if type(value) is not str:
-        raise TypeError(f"{brief(value)} is no text")
+        raise TypeError(f"{brief(value)} is not a text")
     return value

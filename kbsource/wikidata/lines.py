@@ -40,7 +40,7 @@ def _form(path: str, files: Files) -> tuple[Compression, bool]:
         begin = b""
         for piece in iter_pieces(file, compression=compression):
             if isinstance(piece, Damage):
-                raise SetupError(f"{path} is damaged at its very beginning ({piece.detail}). Fetch it again.")
+                raise SetupError(f"{path} is damaged at the beginning ({piece.detail}). Fetch it again.")
             begin = piece.data.lstrip(AROUND)
             if begin:
                 break

@@ -100,7 +100,7 @@ def encoding_of(head: bytes, path: str) -> str:
     try:
         encoding = codecs.lookup(name).name
     except LookupError as error:
-        raise SetupError(f"{path} declares the encoding {name!r}, which is not known. Convert it to UTF-8.") from error
+        raise SetupError(f"{path} declares the encoding {name!r}, which is unknown. Convert it to UTF-8.") from error
     return UTF8 if encoding in (UTF8, "ascii") else encoding
 
 
@@ -147,7 +147,7 @@ def _gzip_pieces(file: BinaryIO) -> Iterator[Piece | Damage]:
                 if not data:
                     break
                 if not _GZIP_MAGIC.startswith(data[:2]):
-                    yield Damage(offset, offset, "trailing_garbage", "what follows the gzip data is none")
+                    yield Damage(offset, offset, "trailing_garbage", "the bytes after the gzip data are not gzip")
                     return
                 decoder = zlib.decompressobj(wbits=31)
                 has_member = True

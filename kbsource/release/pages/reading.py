@@ -121,7 +121,7 @@ def pages_of(batch: pa.RecordBatch, columns: Sequence[str] | None = None) -> lis
         if batch.schema.equals(schema):
             raise
         raise DataError(
-            f"the pages have not the columns of this version of kbsource ({', '.join(missing) or 'fields differ'}): "
+            f"the pages do not have the columns of this version of kbsource ({', '.join(missing) or 'fields differ'}): "
             "build the release again, or read it with the version that its manifest names"
         ) from error
 

@@ -56,7 +56,7 @@ def check_page(page: Page) -> None:
     texts = [element.text for element in elements]
     joined = "\n".join(texts)
     if joined.count("\n") != len(texts) - 1:
-        raise RecordError("page_law", "an element holds a newline")
+        raise RecordError("page_law", "an element contains a newline")
     try:
         written = msgspec.json.encode(page)  # all text columns at once; control characters are written as escapes
     except UnicodeEncodeError as error:
@@ -70,9 +70,9 @@ def check_page(page: Page) -> None:
         if element.ordinal is not None and not 0 <= element.ordinal <= MAX_INT:
             raise RecordError("page_law", f"element {number} has ordinal {element.ordinal}")
     if page.timestamp.utcoffset() != timedelta(0) or page.timestamp.microsecond:
-        raise RecordError("page_law", f"{page.timestamp!r} is no whole second of UTC")
+        raise RecordError("page_law", f"{page.timestamp!r} is not a whole second of UTC")
     if not set(page.template_categories) <= set(page.categories):
-        raise RecordError("page_law", "a category of a template is no category of the page")
+        raise RecordError("page_law", "a template's category is not among the page's categories")
     _check_anchors(page, texts)
     if isinstance(page, NotedPage):
         _check_uses(page, texts)
@@ -112,7 +112,7 @@ def _check_uses(page: NotedPage, texts: list[str]) -> None:
             continue
         text = texts[use.element] if 0 <= use.element < len(texts) else ""
         if not 0 <= use.offset <= len(text) or text[max(use.offset - 1, 0) : use.offset].isspace():
-            raise RecordError("offset_law", f"a mark at {use.offset} of element {use.element}")
+            raise RecordError("offset_law", f"a reference marker at {use.offset} of element {use.element}")
 
 
 def _check_place(element: int, what: str, n_elements: int) -> None:

@@ -255,7 +255,7 @@ def text_date(template: Template, page: PageFacts, *, age: bool = False) -> str:
 
 
 def death_text_and_age(template: Template, page: PageFacts) -> str:
-    """``{{death-date and age|date of death|date of birth}}``."""
+    """Returns the date of death with the age: ``{{death-date and age|date of death|date of birth}}``."""
     text = template.argument(1)
     end, start = read_date(text, page.lang), read_date(template.argument(2), page.lang)
     return text + write_age(age_between(start, end), page.lang, is_dead=True) if end and start else template.shown()
