@@ -1,7 +1,7 @@
-"""What Wikipedia says: dumps read, wikitext turned into text with exact offsets, releases written and read."""
+"""Reads Wikipedia dumps, turns wikitext into text with exact offsets, and writes and reads releases."""
 
 from kbsource.telemetry import switch_off
 
 __version__ = "0.1.0"
 
-switch_off()  # before anything imports ONNX Runtime, which reads its switch only then
+switch_off()  # before anything imports ONNX Runtime, which reads this switch only at import

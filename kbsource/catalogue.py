@@ -1,4 +1,6 @@
-"""A folder of releases: what lies in it, what was made from what, and which one is called ``enwiki@20261001``."""
+"""A folder of releases: which releases it contains, what each was made from, and which one ``enwiki@20261001``
+names.
+"""
 
 from __future__ import annotations
 
@@ -17,34 +19,34 @@ from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import DAMAGED, CommonFacts, snapshot_of, sources_of
 
 FOLDER_VARIABLE = "KBSOURCE_RELEASES"
-"""Environment variable with the folder in which releases are looked for by their names."""
+"""Environment variable with the folder that is searched for releases by name."""
 _NAME = re.compile(r"(?:(?P<form>[a-z-]+):)?(?P<wiki>[a-z][a-z_]*)@(?P<date>[0-9]{8})")
 _DEEPEST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A release in a folder, out of its manifest."""
+    """A release in a folder, as its manifest describes it."""
 
     path: str  #: in the folder
-    form: str  #: its format without version, as ``kbsource-`` goes before: ``release`` (of pages), ``passages``
-    wiki: str | None  #: name of the database; None where the manifest does not say, as for ``date``
-    date: str | None  #: of the snapshot, ``20261001``
-    sha256: str  #: that the manifest has of itself
-    made_from: tuple[tuple[str, str], ...]  #: sha256 of the manifests of other releases, by what they are
+    form: str  #: its format without the prefix ``kbsource-`` and the version: ``release`` (of pages), ``passages``
+    wiki: str | None  #: database name; None, like ``date``, if the manifest has none
+    date: str | None  #: date of the snapshot, ``20261001``
+    sha256: str  #: checksum that the manifest records of itself
+    made_from: tuple[tuple[str, str], ...]  #: role -> sha256 of the manifests of the releases it was made from
     rows: int
     bytes: int
 
     @property
     def name(self) -> str | None:
-        """What ``find_release`` takes; None without wiki and date."""
+        """The name that ``find_release`` accepts; None without wiki and date."""
         if self.wiki is None or self.date is None:
             return None
         return f"{self.wiki}@{self.date}" if self.form == "release" else f"{self.form}:{self.wiki}@{self.date}"
 
 
 def entries_in(folder: str | Folder) -> Iterator[Entry]:
-    """The releases below a folder, by path; not those within releases.
+    """Lists the releases below a folder, sorted by path; releases inside other releases are not listed.
 
     Raises:
         DataError: a manifest is damaged.
@@ -68,7 +70,7 @@ class _ListedFile(TypedDict, total=False):
 
 
 class _Listing(CommonFacts, total=False):
-    """What an entry is made of, in a manifest of any kind."""
+    """The fields of a manifest of any kind that an entry needs."""
 
     files: list[_ListedFile]
     index: list[_ListedFile]
@@ -77,22 +79,22 @@ class _Listing(CommonFacts, total=False):
 
 
 def _manifest(root: Folder, place: str) -> dict[str, Any]:
-    """The values of a manifest, as they are there, of the types that an entry needs.
+    """Returns the values of a manifest as read, after checking the types of the fields that an entry needs.
 
     Raises:
-        DataError: they are not.
+        DataError: a field has another type.
     """
     where = join(place, MANIFEST) if place else MANIFEST
     values = parse_content(bounded_content(root / where, remedy=DAMAGED), join(root.url, where))
     typed_value(values, _Listing, join(root.url, where), remedy=DAMAGED)
     inside = [part["folder"] for part in values.get("alignments") or ()]
     if odd := [folder for folder in inside if {"", ".", ".."} & {*folder.split("/")}]:
-        raise DataError(f"{join(root.url, where)}: {shown_value(odd[0])} is no folder in a release; {DAMAGED}")
+        raise DataError(f"{join(root.url, where)}: {shown_value(odd[0])} is not a folder in a release; {DAMAGED}")
     return values
 
 
 def _entry(path: str, values: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> Entry:
-    """An entry of a manifest, and of those of the releases that lie within its own."""
+    """Returns the entry of a manifest and of the manifests of the releases inside its release."""
     wiki, date = snapshot_of(values)
     files: list[dict[str, Any]] = []
     indexes: list[dict[str, Any]] = []
@@ -112,16 +114,16 @@ def _entry(path: str, values: Mapping[str, Any], parts: Sequence[Mapping[str, An
 
 
 def find_release(path: str) -> str:
-    """The folder of a release that is called by wiki and date, or any other path as it is.
+    """Returns the folder of the release with this name, or the path itself if it is not a name.
 
     >>> find_release("releases/enwiki-20261001")
     'releases/enwiki-20261001'
 
-    ``enwiki@20261001`` is the release of pages, ``passages:enwiki@20261001`` one made from it, in the folder that the
-    environment variable ``KBSOURCE_RELEASES`` names.
+    ``enwiki@20261001`` names the release of pages, and ``passages:enwiki@20261001`` a release made from it. Both are
+    looked up in the folder that the environment variable ``KBSOURCE_RELEASES`` names.
 
     Raises:
-        SetupError: there is none, there are several, or the variable is not set.
+        SetupError: there is no such release, there are several, or the variable is not set.
     """
     named = _NAME.fullmatch(path)
     if named is None or os.path.exists(path):

@@ -1,4 +1,6 @@
-"""Rows to Arrow columns and back, leaf by leaf: many times faster than through dictionaries. See ``kbsource.rows``."""
+"""Converts rows to Arrow columns and back, leaf by leaf; many times faster than through dictionaries. See
+``kbsource.rows``.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from kbsource.rows import ArrowType, Columns, Numbered, Row
 
 R = TypeVar("R", bound=Row)
 _NUMBERED = b"numbered"
-"""In the metadata of a column that rows do not have, see ``Numbered``."""
+"""Metadata key of a column that the rows do not have, see ``Numbered``."""
 _TYPES = {
     int: pa.int64(),
     float: pa.float64(),
@@ -27,8 +29,8 @@ _TYPES = {
     bytes: pa.binary(),
     datetime: pa.timestamp("ms", tz="UTC"),
 }
-# Of columns that are mapped: as ``struct`` names them. numpy, which ``to_numpy`` takes, is not there where releases are
-# only read.
+# Format characters of ``struct`` for the types of mapped columns. numpy, which ``to_numpy`` needs, is not installed
+# where releases are only read.
 _FORMATS: dict[Any, Literal["b", "B", "i", "I", "q", "Q"]] = {
     pa.int8(): "b",
     pa.uint8(): "B",
@@ -41,7 +43,7 @@ _FORMATS: dict[Any, Literal["b", "B", "i", "I", "q", "Q"]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What values are in Arrow, and the rows that structs stand for."""
+    """The Arrow type of values, and the row class that a struct is read as."""
 
     type: pa.DataType
     item: _Form | None = None
@@ -50,7 +52,7 @@ class _Form:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A field of a row that is a column."""
+    """A field of a row that is one column."""
 
     name: str
     field: pa.Field
@@ -72,18 +74,20 @@ _Fields = tuple[_Column | _Group, ...]
 
 @cache
 def schema_of(row: type[Row]) -> pa.Schema:
-    """The Arrow schema of a table of such rows, with the meaning of each column, and its own, as ``description``."""
+    """Returns the Arrow schema of a table of such rows; the metadata ``description`` of the table and of each column is
+    its meaning.
+    """
     return pa.schema(_arrow_fields(_fields(row)), {"description": " ".join((row.__doc__ or "").split())})
 
 
 @cache
 def struct_of(row: type[Row]) -> pa.StructType:
-    """The Arrow type of such rows within a column."""
+    """Returns the Arrow type of such rows as values of a column."""
     return pa.struct(_arrow_fields(_fields(row)))
 
 
 def batch_of(rows: Iterable[R], row: type[R]) -> pa.RecordBatch:
-    """Rows as one record batch."""
+    """Returns the rows as one record batch."""
     schema = schema_of(row)
     columns = zip(_transposed(list(rows), row), schema, strict=True)
     arrays = [encode(column, field.type, is_nullable=field.nullable) for column, field in columns]
@@ -91,13 +95,13 @@ def batch_of(rows: Iterable[R], row: type[R]) -> pa.RecordBatch:
 
 
 def rows_of(batch: pa.RecordBatch | pa.Table, row: type[R]) -> list[R]:
-    """The rows of a batch or table of ``schema_of(row)``, or of some of its columns.
+    """Returns the rows of a batch or table whose schema is ``schema_of(row)``, or has only some of its columns.
 
-    Where columns are missing the rows are of a class of their own that has no more fields than there are columns (of a
-    row that is several columns all must be there) and the methods of ``row``; it cannot be pickled.
+    If columns are missing, the rows belong to a class of their own. It has the fields whose columns are there (a field
+    that is several columns needs all of them) and the methods of ``row``. Such rows cannot be pickled.
 
     Raises:
-        ValueError: a column is of another type.
+        ValueError: a column has another type.
     """
     if isinstance(batch, pa.Table):
         return list(chain.from_iterable(rows_of(part, row) for part in batch.to_batches()))
@@ -108,7 +112,7 @@ def rows_of(batch: pa.RecordBatch | pa.Table, row: type[R]) -> list[R]:
 
 
 def encode(values: Sequence[Any], type_: pa.DataType, *, is_nullable: bool = False) -> pa.Array:
-    """Nested values as an Arrow array: sequences for lists, rows or tuples for structs."""
+    """Returns nested values as an Arrow array: sequences become lists, rows and tuples become structs."""
     if pa.types.is_list(type_):
         has_nulls = is_nullable and None in values
         lists = [value or () for value in values] if has_nulls else values
@@ -128,11 +132,11 @@ def encode(values: Sequence[Any], type_: pa.DataType, *, is_nullable: bool = Fal
             next((value for value in values if value is not None), None) if is_nullable else next(iter(values), None)
         )
         if first is None and values:
-            return pa.array(values, type_)  # with empty fields, where pa.nulls has null ones
+            return pa.array(values, type_)  # with empty fields, where pa.nulls would have null fields
         mask = None
         if is_nullable and None in values:
             mask = pa.array([value is None for value in values])
-            values = [first if value is None else value for value in values]  # fields that are never null need some
+            values = [first if value is None else value for value in values]  # non-nullable fields need a value
         columns = zip(
             _transposed(values, type(first) if isinstance(first, Row) else type_.num_fields), type_, strict=True
         )
@@ -142,10 +146,10 @@ def encode(values: Sequence[Any], type_: pa.DataType, *, is_nullable: bool = Fal
 
 
 def numbers(array: pa.Array) -> memoryview:
-    """The values of a fixed-width column without nulls as a memory view, without a copy.
+    """Returns the values of a fixed-width column without nulls as a memory view, without copying.
 
     Raises:
-        ArrowInvalid: there are nulls.
+        ArrowInvalid: the column has nulls.
     """
     if array.null_count:
         raise pa.ArrowInvalid(f"{array.null_count} nulls in a column that has none")
@@ -155,7 +159,9 @@ def numbers(array: pa.Array) -> memoryview:
 
 
 def rebatched(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows of batches of one schema in batches of exactly so many rows, the last one shorter."""
+    """Regroups batches with the same schema into batches of exactly ``n_rows`` rows; the last one may be
+    shorter.
+    """
     pending: list[pa.RecordBatch] = []
     room = n_rows
     for batch in batches:
@@ -171,7 +177,9 @@ def rebatched(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Rec
 
 
 def _transposed(values: Sequence[Any], of: type[Row] | int, *, is_optional: bool = False) -> list[Sequence[Any]]:
-    """The columns of rows, or of tuples of so many values; None, where that may be, is null in all of them."""
+    """Returns the columns of rows, or of tuples of ``of`` values. If the row is optional, None is null in all
+    columns.
+    """
     fields = () if isinstance(of, int) else _fields(of)
     n_columns = of if isinstance(of, int) else len(fields)
     if is_optional:
@@ -191,7 +199,7 @@ def _transposed(values: Sequence[Any], of: type[Row] | int, *, is_optional: bool
 
 
 def _decode(array: pa.Array, form: _Form) -> list[Any]:
-    """What ``encode`` took, with tuples for lists and rows for structs."""
+    """Returns the values that ``encode`` received, with tuples for lists and rows for structs."""
     if form.item is not None:
         lengths = array.value_lengths().to_pylist() if array.null_count else ()
         offsets = list(accumulate((n or 0 for n in lengths), initial=0)) if lengths else array.offsets.to_pylist()
@@ -210,7 +218,9 @@ def _decode(array: pa.Array, form: _Form) -> list[Any]:
 
 
 def _made(arrays: Iterator[pa.Array], row: type[R], fields: _Fields, *, is_optional: bool = False) -> list[Any]:
-    """Rows of as many arrays as there are columns; where that may be, None for one whose columns are all null."""
+    """Returns rows built from one array per column. If the row is optional, a row becomes None if all its columns are
+    null.
+    """
     columns = [
         _made(arrays, field.row, field.fields, is_optional=is_optional or field.is_optional)
         if isinstance(field, _Group)
@@ -225,7 +235,7 @@ def _made(arrays: Iterator[pa.Array], row: type[R], fields: _Fields, *, is_optio
 
 @cache
 def _part_of(row: type[R], names: frozenset[str]) -> tuple[type[R], _Fields]:
-    """A class with the fields of a row that are among these columns, and its methods; and these fields."""
+    """Returns a class with a row's methods and with its fields whose columns are all present, and these fields."""
     fields = tuple(field for field in _fields(row) if names >= {one.name for one in _arrow_fields((field,))})
     methods = {name: value for name, value in vars(row).items() if isinstance(value, FunctionType | property)}
     own = [field.name for field in fields]
@@ -261,7 +271,7 @@ def _field(name: str, hint: Any) -> _Column | _Group:
 
 
 def _within(fields: _Fields, group: Columns, *, is_optional: bool) -> _Fields:
-    """Fields of a row as they stand among the columns of another one."""
+    """Returns the fields of a row as they appear among the columns of another row."""
     found: list[_Column | _Group] = []
     for one in fields:
         if isinstance(one, _Group):
@@ -286,12 +296,12 @@ def _form(hint: Any, marks: Sequence[Any] = ()) -> _Form:
         numbered = next((mark for mark in (*marks, *more) if isinstance(mark, Numbered)), None)
         if numbered is None:
             return _Form(pa.list_(item.type), item)
-        about = {"description": "its place in the list, from 0", _NUMBERED: "1"}
+        about = {"description": "position in the list, from 0", _NUMBERED: "1"}
         place = pa.field(numbered.name, pa.int32(), nullable=False, metadata=about)
         return _Form(pa.list_(pa.struct([*item.type, place])), item)
     return _Form(struct_of(hint), row=hint) if issubclass(hint, Row) else _Form(_TYPES[hint])
 
 
 def _annotated(hint: Any) -> tuple[tuple[Any, ...], Any]:
-    """What a type is annotated with, and the type."""
+    """Returns the annotations of a type, and the type itself."""
     return (hint.__metadata__, hint.__origin__) if get_origin(hint) is Annotated else ((), hint)

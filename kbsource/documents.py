@@ -1,4 +1,6 @@
-"""JSON, TOML and YAML that others wrote, read within bounds and by a declared shape; a fault names the path."""
+"""Reads JSON, TOML and YAML from outside, with limits on size and depth, into a declared shape. Errors name the
+path.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +25,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_BYTES = 32 << 20
-"""The largest file that is read as a whole; the manifest of a release of the English Wikipedia has about 1 MB."""
+"""The largest file that is read as a whole. The manifest of a release of the English Wikipedia has about 1 MB."""
 _DEEPEST = 16
-"""How deeply the values of a file may be nested."""
+"""Maximum nesting depth of the values in a file."""
 _UNPAIRED = re.compile("[\ud800-\udfff]")
 _GZIP = b"\x1f\x8b"
 _MOST_CHARS = 300
-"""Of what a parser says; some repeat the text that they stumbled over."""
+"""Maximum length of a parser's message; some parsers repeat the text at which they failed."""
 
 
 def read_document(path: str, shape: type[T], *, remedy: str) -> T:
-    """Returns the values of a JSON file, plain or gzipped, that a person or a server gave.
+    """Returns the values of a JSON file, plain or gzipped, supplied by a user or a server.
 
     Args:
-        shape: of the values; what it does not name is left out. A key may be a number that is written as a text.
-        remedy: what to do about a file that is another one.
+        shape: type of the values; unknown fields are ignored. A key may be a number written as a text.
+        remedy: what to do if the file is not as expected.
 
     Raises:
         SetupError: the file is missing, is not JSON, is too large, or has a value of another type.
@@ -50,12 +52,12 @@ def read_document(path: str, shape: type[T], *, remedy: str) -> T:
 
 
 def read_json(path: str, *, remedy: str) -> Any:
-    """Returns the values of a JSON file that a person gave, in whatever shape; the rest as ``read_document``."""
+    """Returns the values of a JSON file supplied by a user, in any shape; otherwise as ``read_document``."""
     return parsed_json(_given(path, remedy), path, remedy=remedy, fault=SetupError)
 
 
 def read_toml(path: str, *, remedy: str) -> dict[str, Any]:
-    """Returns the values of a TOML file that a person gave, in whatever shape.
+    """Returns the values of a TOML file supplied by a user, in any shape.
 
     Raises:
         SetupError: the file is missing, is not TOML, or is too large.
@@ -68,7 +70,7 @@ def read_toml(path: str, *, remedy: str) -> dict[str, Any]:
 
 
 def read_yaml(path: str, *, remedy: str) -> Any:
-    """Returns the lists, pairs and texts of a YAML file that a person gave: numbers and the like are texts too.
+    """Returns the lists, mappings and texts of a YAML file supplied by a user. All scalars are texts, numbers included.
 
     Raises:
         SetupError: the file is missing, is not YAML, or is too large.
@@ -78,10 +80,10 @@ def read_yaml(path: str, *, remedy: str) -> Any:
 
 
 def compose_yaml(path: str, *, remedy: str) -> yaml.Node | None:
-    """Returns the same with the places in the file, as PyYAML has nodes; None for an empty file.
+    """Returns the YAML file as PyYAML nodes, which know their position in the file; None for an empty file.
 
     Raises:
-        SetupError: as ``read_yaml``.
+        SetupError: as for ``read_yaml``.
     """
     with _yaml_loader(path, remedy) as loader:
         return loader.get_single_node()
@@ -89,20 +91,20 @@ def compose_yaml(path: str, *, remedy: str) -> yaml.Node | None:
 
 @contextmanager
 def _yaml_loader(path: str, remedy: str) -> Iterator[yaml.BaseLoader]:
-    import yaml  # not there where releases are only read
+    import yaml  # not installed where releases are only read
 
     class Loader(yaml.BaseLoader):  # type: ignore[misc]  # which has no types
         def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
             node = super().compose_scalar_node(anchor)
             if _is_odd(node.value):
-                raise ValueError(f"line {node.start_mark.line + 1} has a text that is no Unicode")
+                raise ValueError(f"line {node.start_mark.line + 1} has a text that is not valid Unicode")
             return node
 
     content = _given(path, remedy)
     try:
         yield Loader(content)
-    except (yaml.YAMLError, ValueError) as error:  # the latter for an escape of no character
-        raise SetupError(f"{path} is no YAML: {_one_line(error)}; {remedy}") from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: an escape that is not a character
+        raise SetupError(f"{path} is not valid YAML: {_one_line(error)}; {remedy}") from error
     except RecursionError as error:
         raise SetupError(f"{path} is nested too deeply; {remedy}") from error
 
@@ -129,18 +131,20 @@ def _unpacked(content: bytes, where: str, remedy: str) -> bytes:
         try:
             unpacked = file.read(MOST_BYTES + 1)
         except (OSError, EOFError, zlib.error) as error:
-            raise SetupError(f"{where}: not gzip to its end ({_one_line(error)}); {remedy}") from error
+            raise SetupError(
+                f"{where}: the gzip data is damaged or incomplete ({_one_line(error)}); {remedy}"
+            ) from error
     return _checked_size(unpacked, where, remedy, SetupError)
 
 
 def _checked_size(content: bytes, where: str, remedy: str, fault: type[SetupError]) -> bytes:
     if len(content) > MOST_BYTES:
-        raise fault(f"{where}: larger than {MOST_BYTES >> 20} MB, the most that is read; {remedy}")
+        raise fault(f"{where}: larger than {MOST_BYTES >> 20} MB, the maximum; {remedy}")
     return content
 
 
 def parsed_json(content: bytes, where: str, *, remedy: str, fault: type[SetupError] = DataError) -> Any:
-    """Returns the values of JSON; ``where`` names it in errors.
+    """Returns the values of JSON text; ``where`` names it in errors.
 
     Raises:
         SetupError: it is not JSON, is nested too deeply, or has half a surrogate pair in a text.
@@ -150,12 +154,12 @@ def parsed_json(content: bytes, where: str, *, remedy: str, fault: type[SetupErr
     except (ValueError, RecursionError) as error:
         raise fault(f"{where}: not JSON ({_one_line(error)}); {remedy}") from error
     if _is_odd(value):
-        raise fault(f"{where}: nested too deeply, or a text that is no Unicode; {remedy}")
+        raise fault(f"{where}: nested too deeply, or a text is not valid Unicode; {remedy}")
     return value
 
 
 def typed_value(value: Any, wanted: type[T], where: str, *, remedy: str, fault: type[SetupError] = DataError) -> T:
-    """Returns a JSON value as the annotated type; ``where`` names it in errors. Unknown fields are left out.
+    """Returns a JSON value converted to the annotated type; ``where`` names it in errors. Unknown fields are ignored.
 
     Raises:
         SetupError: a field is missing or of another type, or the type itself refuses the values.
@@ -171,7 +175,7 @@ def _no_number(name: str) -> None:
 
 
 def _is_odd(value: Any, depth: int = _DEEPEST) -> bool:
-    """Whether values are nested more deeply than that, or have half a surrogate pair in a text."""
+    """Returns whether values are nested more deeply than ``depth``, or a text has half a surrogate pair."""
     if isinstance(value, str):
         return not value.isascii() and _UNPAIRED.search(value) is not None
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The kinds of error: wrong set-up stops the job, a bad record becomes a BadRecord."""
+"""The kinds of errors: a wrong set-up stops the job; a bad record becomes a BadRecord."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from traceback import walk_tb
 REASONS: dict[str, str] = {
     "bad_text": "the text of the page is not Unicode (a lone surrogate)",
     "content_model": "a page of the main namespace that is not wikitext; the detail names its model",
-    "damaged_block": "a block of a bzip2 file cannot be decoded; the pages that touch it are lost",
-    "damaged_gzip": "a gzip file cannot be decoded from here on",
-    "duplicate_entity": "another line has the entity in a newer revision, or had it first",
-    "duplicate_page_id": "the page id was there before, or comes again with a newer revision; the newest is kept",
-    "entity_crash": "reading the entity ended the process by a crash or its memory limit",
-    "entity_error": "reading the entity ended the process by an error",
-    "entity_redirect": "a merged entity that only names another one",
+    "damaged_block": "a block of a bzip2 file that cannot be decoded; the pages that overlap it are lost",
+    "damaged_gzip": "a gzip file that cannot be decoded from this point on",
+    "duplicate_entity": "another line has the same entity, in a newer revision or earlier",
+    "duplicate_page_id": "another page has the same id; the newest revision is kept",
+    "entity_crash": "the process crashed or reached its memory limit while reading the entity",
+    "entity_error": "the process ended with an error while reading the entity",
+    "entity_redirect": "a merged entity, which only redirects to another",
     "invalid_characters": "characters that XML forbids",
-    "invalid_field": "an id, a namespace or a time that is not one, a field of an entity that has another form",
-    "invalid_title": "a page whose title is empty in normal form, or holds control characters",
-    "line_cut": "a line, of a Wikidata dump or of page views, is broken off by damage of the file",
-    "line_too_large": "a line, of a Wikidata dump or of page views, without an end in sight",
+    "invalid_field": "an invalid id, namespace or time, or a field of an entity in another form",
+    "invalid_title": "a page whose title is empty in normal form, or contains control characters",
+    "line_cut": "a line (of a Wikidata dump or of page views) that is cut off by damage to the file",
+    "line_too_large": "a line (of a Wikidata dump or of page views) that exceeds the size limit",
     "malformed_json": "a line of a Wikidata dump that is not JSON, or not an object",
-    "malformed_line": "a line of page views that has none of the forms of such lines",
-    "malformed_statement": "an entity with a statement that lacks what every statement has",
+    "malformed_line": "a line of page views in an unknown form",
+    "malformed_statement": "an entity with a statement that lacks a required field",
     "malformed_xml": "tags that do not match",
     "missing_field": "a page without title, id or revision, an entity without id or type, a property without datatype",
-    "offset_law": "a span that does not hold what it claims",
-    "page_crash": "neither the parser nor the simplest extraction survived the page",
+    "offset_law": "a span that does not match its text",
+    "page_crash": "both the parser and the fallback crashed on the page",
     "page_cut": "the page has no beginning, or no end: the file, or a readable part of it, ends first",
-    "page_error": "the parser and the simplest extraction both failed on the page",
-    "page_law": "a page that is not built as pages are",
-    "page_timeout": "neither the parser nor the simplest extraction came to an end within the time for a page",
-    "page_too_large": "a page without an end in sight",
+    "page_error": "both the parser and the fallback failed on the page",
+    "page_law": "a page that breaks an invariant of pages",
+    "page_timeout": "neither the parser nor the fallback finished within the time limit for a page",
+    "page_too_large": "a page that exceeds the size limit",
     "text_deleted": "the text of the revision was hidden by the wiki",
-    "text_missing": "the dump holds no text for the revision",
-    "trailing_garbage": "bytes after the end of a compressed stream that are no further stream",
-    "truncated_dump": "the file breaks off before the end of the dump",
+    "text_missing": "the dump contains no text for the revision",
+    "trailing_garbage": "bytes after the end of a compressed stream that are not another stream",
+    "truncated_dump": "the file ends before the end of the dump",
     "xml_entity": "the page uses an entity or a document type, which are never expanded",
 }
-"""Reason -> meaning. Damage of a file counts as one page read and one rejected."""
+"""Reason -> meaning. Damage to a file counts as one page read and one rejected."""
 
 FALLBACKS: dict[str, str] = {
     "ok": "parsed",
@@ -53,75 +53,76 @@ FALLBACKS: dict[str, str] = {
 """Value of ``parse_status`` -> meaning."""
 
 
-_AGAIN = "and run the same command again: what this run left behind is removed first."
+_AGAIN = "and run the same command again: the remains of this run are removed first."
 _REMEDIES = {
     errno.ENOSPC: f"The disk is full. Make room {_AGAIN}",
     errno.EDQUOT: f"The quota is used up. Make room {_AGAIN}",
-    errno.EFBIG: f"Files may not grow that large here. Raise the limit (ulimit -f) {_AGAIN}",
+    errno.EFBIG: f"The file exceeds the size limit. Raise the limit (ulimit -f) {_AGAIN}",
     errno.EROFS: f"The folder cannot be written to. Choose another one {_AGAIN}",
-    errno.EACCES: f"It may not be read or written. Give the user who runs this the right {_AGAIN}",
-    errno.EPERM: f"It may not be read or written. Give the user who runs this the right {_AGAIN}",
-    errno.ENAMETOOLONG: f"No file can be called that here. Choose a shorter name {_AGAIN}",
-    errno.ELOOP: f"Links lead in a circle. Choose another folder {_AGAIN}",
-    errno.ENOTDIR: f"A file lies where a folder should be. Choose another folder {_AGAIN}",
-    errno.EEXIST: f"A file lies where a folder should be. Choose another folder {_AGAIN}",
-    errno.EISDIR: f"A folder lies where a file should be. Name the file, or a pattern in quotes (DIR/*.bz2) {_AGAIN}",
-    errno.ENOENT: "Give its right name. If it was there when the work began, put it back, see that all machines have "
-    f"it under this name, {_AGAIN}",
+    errno.EACCES: f"Access is denied. Give the user who runs this read and write permission {_AGAIN}",
+    errno.EPERM: f"Access is denied. Give the user who runs this read and write permission {_AGAIN}",
+    errno.ENAMETOOLONG: f"The file name is too long. Choose a shorter name {_AGAIN}",
+    errno.ELOOP: f"Symbolic links form a loop. Choose another folder {_AGAIN}",
+    errno.ENOTDIR: f"There is a file where a folder is needed. Choose another folder {_AGAIN}",
+    errno.EEXIST: f"There is a file where a folder is needed. Choose another folder {_AGAIN}",
+    errno.EISDIR: "There is a folder where a file is needed. Name the file, or a pattern in quotes (DIR/*.bz2) "
+    f"{_AGAIN}",
+    errno.ENOENT: "Correct the name. If the file existed when the work began, put it back, make sure that all machines "
+    f"have it under this name, {_AGAIN}",
 }
-# As the C library words them, and SQLite: https://sqlite.org/rescode.html#full.
+# As worded by the C library and by SQLite: https://sqlite.org/rescode.html#full.
 _SAID_OF: dict[int, tuple[str, ...]] = {code: (os.strerror(code),) for code in (errno.EDQUOT, errno.EFBIG, errno.EROFS)}
 _SAID_OF[errno.ENOSPC] = (os.strerror(errno.ENOSPC), "database or disk is full")
 _OF_DATA, _OF_SETUP = "data", "set-up"
-# Arrow's functions that read, Reader.open and read_table among them.
+# Arrow's functions that read, such as Reader.open and read_table.
 _READS = re.compile(r"Reader|Dataset|Fragment|\bread|\bopen_")
-# Functions that hand Arrow nothing but what they read: mapped files are looked into as they are used.
+# Functions of kbsource that only read with Arrow; mapped files are accessed when they are used.
 _READERS = re.compile(r"(title_index|locations|pages/reading)\.py |kbsource/columns\.py (rows_of|_decode)")
 
 
 class SetupError(Exception):
-    """Something about the whole job is wrong: it stops at once.
+    """Something about the whole job is wrong, so it stops at once.
 
     The message names the offending value (file, option, line or byte) and the remedy.
     """
 
 
 class DataError(SetupError):
-    """The set-up is in order, the data are not: nothing can be made of them as asked."""
+    """The set-up is correct, but the data cannot be used as requested."""
 
 
 class StoreError(OSError):
-    """A store, or the way to it, fails, after all that was tried again."""
+    """A store, or the connection to it, still fails after all retries."""
 
 
 class RecordError(Exception):
-    """One record can never work; the job goes on without it."""
+    """A record that can never be processed; the job continues without it."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
-        self.reason = reason  #: slug from a closed set (lower case, underscores) that the counts are kept by
-        self.detail = detail  #: what exactly was seen, for a person
+        self.reason = reason  #: slug from a closed set (lower case, underscores); rejects are counted by it
+        self.detail = detail  #: what exactly was found, for people
 
 
 def shown_value(value: object) -> str:
-    """A value that an input has, to be told in an error: its first 80 characters."""
+    """Returns an input value for an error message: its first 80 characters."""
     try:
         return repr(str(value)[:80])
-    except ValueError:  # Python writes no number of more than 4,300 digits
+    except ValueError:  # Python does not convert numbers of more than 4,300 digits
         return "a number of thousands of digits"
 
 
 def shown_name(name: str) -> str:
-    """The same of a name, or of the place of a value, without quotes.
+    r"""Returns a name, or the path of a value, for an error message, as ``shown_value`` but without quotes.
 
-    >>> shown_name("datasets.a\\nb")
-    'datasets.a\\\\nb'
+    >>> shown_name("datasets.a\nb")
+    'datasets.a\\nb'
     """
     return shown_value(name)[1:-1]
 
 
 def counted(n: int, things: str) -> str:
-    """A number with what it is a number of, which is given in the plural.
+    """Returns a number with the name of the things counted, which is passed in the plural.
 
     >>> counted(1, "pairs of classes"), counted(1, "entries"), counted(1200, "files")
     ('1 pair of classes', '1 entry', '1,200 files')
@@ -133,12 +134,12 @@ def counted(n: int, things: str) -> str:
 
 
 def fault_values(fault: SetupError) -> dict[str, str]:
-    """A fault as JSON values, to be told by another process than the one that met it."""
+    """Returns a fault as JSON values, so that another process can report it."""
     return {"of": _OF_DATA if isinstance(fault, DataError) else _OF_SETUP, "message": str(fault)}
 
 
 def told_fault(values: Mapping[str, str]) -> SetupError:
-    """Gives back the fault of ``fault_values``: a DataError or a SetupError.
+    """Returns the fault of ``fault_values``: a DataError or a SetupError.
 
     >>> told_fault(fault_values(DataError("2 of 3 pages rejected")))
     DataError('2 of 3 pages rejected')
@@ -148,10 +149,10 @@ def told_fault(values: Mapping[str, str]) -> SetupError:
 
 @contextmanager
 def named_faults() -> Iterator[None]:
-    """Names faults of the machine and damaged tables that are met inside of it.
+    """Turns faults of the machine and damaged tables into errors that name the remedy.
 
     Raises:
-        SetupError: instead of an error that has a ``lasting_fault``; any other comes through as it is.
+        SetupError: instead of an error that has a ``lasting_fault``. Other errors propagate unchanged.
     """
     try:
         yield
@@ -165,22 +166,24 @@ def named_faults() -> Iterator[None]:
 
 
 def lasting_fault(error: Exception) -> SetupError | None:
-    """What is wrong with the machine, or with a table (a DataError), and how to mend it.
+    """Returns what is wrong with the machine, or with a table (a DataError), and how to mend it.
 
-    None for any other fault, one that may pass when tried again among them.
+    None for other faults, including those that may pass on a retry.
     """
     if isinstance(error, StoreError):
-        return SetupError(f"{error}. See that the store answers {_AGAIN}")
+        return SetupError(f"{error}. Make sure that the store answers {_AGAIN}")
     if _is_damage(error):
         return DataError(
-            f"A table is not as it was written ({error}). Check what was given: kbsource verify says which file it is."
+            f"A table has changed since it was written ({error}). Check the inputs: kbsource verify reports the file."
         )
     remedy = _REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None
     return disk_fault(str(error)) if remedy is None else SetupError(f"{error}. {remedy}")
 
 
 def disk_fault(report: str) -> SetupError | None:
-    """What a library, or another process, says of a disk that takes no more; None where it does not."""
+    """Returns the error for a full or unwritable disk reported by a library or another process; None if the report
+    is about something else.
+    """
     for line in report.split("\n"):
         for code, said in _SAID_OF.items():
             if any(words in line for words in said):
@@ -189,7 +192,7 @@ def disk_fault(report: str) -> SetupError | None:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether Arrow could not read a file, whatever it calls that; what it cannot write is another matter."""
+    """Returns whether Arrow failed to read a file, whatever error it raised; failures to write do not count."""
     if isinstance(error, OSError) and error.errno is not None:
         return False
     codes = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]

@@ -1,4 +1,4 @@
-"""The pages of a release as texts in files: plain, Markdown, HTML, or JSON Lines with pages, sections or pieces."""
+"""Writes the pages of a release to files: plain text, Markdown, HTML, or JSON Lines of pages, sections or chunks."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ By = Literal["page", "section"]
 COMPRESSIONS = {"gz": "gzip", "zst": "zstd", "bz2": "bz2"}
 _BLOCK_BYTES = 1 << 20
 _EVERY = 1_000
-# Scripts without spaces by the letter; else words, and every other sign.
+# One token per character in scripts without spaces; otherwise one per word and per other sign.
 _UNSPACED = "\u0e00-\u0eff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _HEADS = ("title", "heading")
 _FURTHER_FACTS = ("qid", "revision_id", "timestamp")
-"""Columns that are fields of JSON Lines with Markdown."""
+"""Columns that become fields of JSON Lines with Markdown."""
 _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What is written of each page."""
+    """Options for writing each page."""
 
     format: Format = "text"
-    text: TextForm | None = None  #: plain in text, Markdown in JSON Lines, where it is None; of other formats always
-    without: tuple[str, ...] = ()  #: parts that are left out, see ``kbsource.parts.Without``
-    has_links: bool = False  #: in Markdown and HTML, and in JSON Lines with Markdown
-    by: By = "page"  #: what a line of JSON Lines is
-    max_tokens: int | None = None  #: cuts pages, or sections, into pieces of JSON Lines; words and signs are tokens
+    text: TextForm | None = None  #: None means plain for text, Markdown for JSON Lines; other formats ignore it
+    without: tuple[str, ...] = ()  #: parts to leave out, see ``kbsource.parts.Without``
+    has_links: bool = False  #: write links; for Markdown and HTML, and JSON Lines with Markdown
+    by: By = "page"  #: what a line of JSON Lines contains
+    max_tokens: int | None = None  #: largest chunk of a page or section in JSON Lines; words and signs are tokens
 
     def __post_init__(self) -> None:
-        """Raises SetupError for what the format does not have."""
+        """Raises SetupError for an option that the format does not support."""
         if self.format != "jsonl" and (self.by != "page" or self.max_tokens is not None):
             raise SetupError("sections and pieces are lines of JSON: give --format jsonl with --by and --max-tokens.")
         if self.text is not None and self.format not in ("text", "jsonl"):
@@ -61,7 +61,7 @@ class ExportOptions:
 
     @property
     def form(self) -> TextForm:
-        """The form of the text; of HTML that of its parts, Markdown's."""
+        """The form of the text. For HTML it is the Markdown form, because both have the same parts."""
         return self.text or ("plain" if self.format == "text" else "markdown")
 
     @property
@@ -76,17 +76,17 @@ class ExportOptions:
 
 
 class Exported(NamedTuple):
-    """What was written."""
+    """Counts of the pages and files written."""
 
     n_pages: int
-    n_records: int  #: lines of JSON Lines, else pages
-    n_bytes: int  #: before they were compressed
+    n_records: int  #: lines of JSON Lines, otherwise pages
+    n_bytes: int  #: before compression
     files: tuple[str, ...]
-    n_sections: dict[str, int]  #: sections that were left out, by name as given
+    n_sections: dict[str, int]  #: number of sections left out, by name as passed in
 
 
 def n_tokens(text: str) -> int:
-    """The words and signs of a text, of scripts without spaces the letters.
+    """Returns the number of tokens: words and other signs, and characters of scripts without spaces.
 
     >>> n_tokens("It isn't 東京."), n_tokens("$x^2$")
     (7, 5)
@@ -98,7 +98,7 @@ class PageWriter:
     """Writes pages as the options say.
 
     Args:
-        options: what is written.
+        options: what to write of each page.
     """
 
     def __init__(self, options: ExportOptions) -> None:
@@ -107,12 +107,14 @@ class PageWriter:
 
     @property
     def without(self) -> Without:
-        """What is left out, with the counts of the pages so far."""
+        """The parts that are left out, with counts over the pages so far."""
         return self._form.without
 
     def records(self, page: Page) -> Iterator[dict[str, Any]]:
-        """The lines of JSON Lines of a page. Those of sections and pieces that hold no more than headings are left out,
-        but of a page that is no more."""
+        """Iterates over the lines of JSON Lines of a page.
+
+        Sections and chunks that contain only headings are skipped, unless the page contains nothing else.
+        """
         options, blocks = self.options, self._form.blocks(page)
         facts: dict[str, Any] = {"url": page.url, "title": page.title}
         if options.form == "markdown":
@@ -133,7 +135,7 @@ class PageWriter:
             yield {"id": f"{page.page_id}-{number}", **facts, "section": section, "text": join_blocks(run)}
 
     def encoded(self, page: Page) -> tuple[bytes, int]:
-        """What is written of a page, and how many records that is; texts end in blank lines."""
+        """Returns the bytes written for a page, and the number of records in them. Texts end with empty lines."""
         if self.options.format == "jsonl":
             lines = [orjson.dumps(record) + b"\n" for record in self.records(page)]
             return b"".join(lines), len(lines)
@@ -144,8 +146,11 @@ class PageWriter:
 
 
 def cut_blocks(blocks: Iterable[Block], max_tokens: int) -> Iterator[list[Block]]:
-    """Runs of blocks of so many tokens at most. What is longer by itself is cut behind a line or sentence, else between
-    two words; a heading goes with what is below it."""
+    """Groups blocks into runs of at most ``max_tokens`` tokens.
+
+    A longer block is cut after a line or a sentence, otherwise between two words. A heading stays with what is below
+    it.
+    """
     run: list[Block] = []
     sizes: list[int] = []
     n_held = 0
@@ -192,21 +197,24 @@ def export_pages(
     titles: Sequence[str] = (),
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Exported:
-    """Writes the pages of a release in its order, or some, in that of their names. Memory: a row group of pages.
+    """Writes the pages of a release in its order, or the named pages in the order of their names.
+
+    Memory: one row group of pages.
 
     Args:
-        output: file, or ``-`` for the standard output; compressed where its name ends in ``.gz``, ``.zst`` or ``.bz2``.
-            With a ``*`` in its name there is one for each file of pages, whose number stands in its place.
-        titles: titles, ids, addresses or items of the pages; of none all.
+        output: file, or ``-`` for the standard output. Its ending ``.gz``, ``.zst`` or ``.bz2`` selects the
+            compression. If the name contains a ``*``, one file is written for each file of pages, with its number in
+            place of the ``*``.
+        titles: titles, page ids, addresses or items of the pages; all pages if empty.
 
     Raises:
-        SetupError: a page is not there, or several files are asked for of pages by their names.
+        SetupError: a page does not exist, or named pages were to be written to several files.
     """
     columns, writer = options.columns, PageWriter(options)
     n_files = len(source.manifest.tables["pages"])
     if "*" in base_name(output):
         if titles:
-            raise SetupError("pages by their names go into one file: leave the * out of --output.")
+            raise SetupError("named pages are written to one file: leave out the * in --output.")
         number_of = (str(number).zfill(5) for number in range(n_files))
         files = {output[::-1].replace("*", number[::-1], 1)[::-1]: (n,) for n, number in enumerate(number_of)}
         parts = [(file, source.pages(columns=columns, files=own)) for file, own in files.items()]
@@ -248,8 +256,9 @@ def _head(source: KnowledgeSource) -> bytes:
 
 @contextmanager
 def opened_output(path: str) -> Iterator[Any]:
-    """A file to write to, which compresses as its name says, and is there once it is complete; ``-`` is the standard
-    output."""
+    """Opens a file for writing, compressed as its name says; it appears once it is complete. ``-`` is the standard
+    output.
+    """
     if path in ("-", "/dev/stdout"):
         yield sys.stdout.buffer
         return

@@ -1,4 +1,4 @@
-"""Files and folders, on a laptop's disk or in a cloud bucket, through one class: ``Folder``."""
+"""Files and folders, on a local disk or in a cloud bucket, through one class: ``Folder``."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 1 << 20
 TEMPORARY = ".tmp"
-"""What the name of a local file has behind it until it is complete."""
+"""Suffix of a local file's name until the file is complete."""
 _READ_BYTES = 4 << 20
-"""What a file in a store is read by, from its begin to its end."""
+"""Number of bytes requested at a time for a file in a store that is read sequentially."""
 _RANGE_BYTES = 1 << 16
-"""The same, for files that are read here and there."""
+"""Number of bytes requested at a time for a file in a store that is read at random positions."""
 _OPTIONS = "KBSOURCE_STORAGE"
 _WILDCARD = re.compile(r"[*?[]")
 
 
 def use_options(options: Mapping[str, str]) -> None:
-    """Sets options of stores for this process and those that it starts: every ``Folder.of`` has them from now on.
+    """Sets options of stores for this process and its child processes; every later ``Folder.of`` uses them.
 
-    They are the variables of the environment in small letters, and go before these: ``aws_endpoint_url``.
+    Options are named like environment variables, in lower case (``aws_endpoint_url``), and take precedence over them.
 
     Raises:
         SetupError: no store has an option of that name.
@@ -51,35 +51,36 @@ def use_options(options: Mapping[str, str]) -> None:
 
 
 def options_in_use() -> dict[str, str]:
-    """The options that ``use_options`` set, here or in the process that started this one."""
+    """Returns the options set by ``use_options``, in this process or in the process that started it."""
     return dict(json.loads(os.environ.get(_OPTIONS, "{}")))
 
 
 @dataclass(frozen=True, order=True)
 class Folder:
-    """A folder, or a file, wherever it lies: a local path or a URL of ``s3``, ``gs``, ``az``, ``http(s)``, ``hdfs`` or
-    ``memory``, with what it takes to reach it. It may be pickled: it holds no connection.
+    """A folder or a file: a local path or a URL of ``s3``, ``gs``, ``az``, ``http(s)``, ``hdfs`` or ``memory``, with
+    the options for reaching it. It can be pickled, because it holds no connection.
 
-    Every method takes a name below the folder; without one the folder itself is meant, which then is a file:
+    Every method accepts a name below the folder. Without a name, the method applies to the folder's own path, which is
+    then a file:
 
     >>> Folder.of("/releases") / "kb" / "pages"
     Folder(url='/releases/kb/pages')
 
-    ``(kb / "manifest.json").read()`` is ``kb.read("manifest.json")``. ``Folder.of`` takes a string or a Folder, so that
-    functions which a user calls take either. A store is connected to, and asked whether it answers, when it is first
-    used; what fails then is a SetupError that names the remedy. Faults that pass are tried again by the store's client.
-    What is missing is a FileNotFoundError, any other fault an OSError.
+    ``(kb / "manifest.json").read()`` is the same as ``kb.read("manifest.json")``. ``Folder.of`` accepts a string or a
+    Folder, so that functions users call accept either. A store is connected to, and probed, on first use; a failure
+    then is a SetupError that names the remedy. Temporary faults are retried by the store's client. A missing file is a
+    FileNotFoundError, any other fault an OSError.
     """
 
     url: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    #: Local tables that are read here and there are memory-mapped, which is fastest; else what was read of them does
-    #: not stay in this process's memory.
+    #: Memory-map local tables that are read at random positions, which is fastest. Otherwise, what was read does not
+    #: stay in this process's memory.
     is_mapped: bool = field(default=True, repr=False)
 
     @classmethod
     def of(cls, path: str | os.PathLike[str] | Folder, options: Mapping[str, str] | None = None) -> Folder:
-        """The folder of a path, with these options of its store, else with those in use."""
+        """Returns the folder of a path, with the given options of its store, or else the options in use."""
         if isinstance(path, Folder):
             return path
         url = os.fspath(path)
@@ -103,16 +104,16 @@ class Folder:
 
     @property
     def parent(self) -> Folder:
-        """The folder in which it lies."""
+        """The folder that contains it."""
         return replace(self, url=posixpath.dirname(self.url))
 
     @property
     def is_local(self) -> bool:
-        """It lies in the local file system."""
+        """True if it is in the local file system."""
         return is_local(self.url)
 
     def absolute(self) -> Folder:
-        """The same from the root, for workers that run in folders of their own."""
+        """Returns the folder with an absolute path, for workers that run in folders of their own."""
         return replace(self, url=os.path.abspath(self.url)) if self.is_local else self
 
     def _store(self, name: str) -> tuple[Store, str]:
@@ -122,20 +123,20 @@ class Folder:
         return store_of(root, self.options), key
 
     def reached(self) -> Folder:
-        """The folder itself, once its store has answered: for what is not used before long work.
+        """Returns the folder itself after its store has answered; use it before long work that needs the store later.
 
         Raises:
-            SetupError: it does not answer, has no such bucket or refuses the keys.
+            SetupError: the store does not answer, has no such bucket or refuses the keys.
         """
         if not self.is_local:
             self._store("")
         return self
 
     def open(self, name: str = "") -> BinaryIO:
-        """The stored bytes as a seekable file, to be read from begin to end; nothing is decompressed.
+        """Opens the stored bytes as a seekable file for sequential reading; nothing is decompressed.
 
         Raises:
-            FileNotFoundError: there is none; a SetupError for a folder or a pipe.
+            FileNotFoundError: there is no such file; a SetupError for a folder or a pipe.
         """
         if not self.is_local:
             store, key = self._store(name)
@@ -145,14 +146,14 @@ class Folder:
         return open(path, "rb")
 
     def open_ranges(self, name: str = "") -> BinaryIO:
-        """The same to be read here and there: little is read ahead of what is asked for."""
+        """Opens a file as ``open`` does, for random access: it reads little ahead."""
         if self.is_local:
             return self.open(name)
         store, key = self._store(name)
         return store.open(key, _RANGE_BYTES)
 
     def read(self, name: str = "") -> bytes:
-        """The content of a file."""
+        """Returns the content of a file."""
         if not self.is_local:
             store, key = self._store(name)
             return store.read(key)[0]
@@ -160,14 +161,14 @@ class Folder:
             return file.read()
 
     def size(self, name: str = "") -> int:
-        """The size of a file in bytes."""
+        """Returns the size of a file in bytes."""
         if self.is_local:
             return os.path.getsize(join(self.url, name) if name else self.url)
         store, key = self._store(name)
         return store.size(key)
 
     def exists(self, name: str = "") -> bool:
-        """A file is there, or something in a folder of that name."""
+        """Returns whether a file exists, or a folder of that name contains something."""
         if self.is_local:
             return os.path.exists(join(self.url, name) if name else self.url)
         store, key = self._store(name)
@@ -177,7 +178,9 @@ class Folder:
         return not self.url.startswith(("http://", "https://")) and next(store.list(key), None) is not None
 
     def files(self, pattern: str = "**") -> list[str]:
-        """The names of the files below that match, sorted; ``*`` is within a folder, ``**/`` any folders, also none."""
+        """Returns the names of matching files below the folder, sorted. ``*`` matches within a folder, ``**/`` any
+        number of folders, including none.
+        """
         fixed, wild = _split_pattern(pattern)
         folder = self / fixed if fixed else self
         if self.is_local:
@@ -193,9 +196,9 @@ class Folder:
 
     @contextmanager
     def create(self, name: str = "") -> Iterator[BinaryIO]:
-        """A file to write to, which appears under its name, over an older one, once the context has ended well.
+        """Opens a file for writing; it replaces an older file of that name once the context ends without an error.
 
-        A pipe or a device is written to as it stands.
+        A pipe or a device is written to directly.
         """
         if not self.is_local:
             store, key = self._store(name)
@@ -212,29 +215,31 @@ class Folder:
             yield file
 
     def write(self, content: bytes, name: str = "") -> None:
-        """Writes a file, over an older one."""
+        """Writes a file, replacing an older one."""
         with self.create(name) as file:
             file.write(content)
 
     def read_tagged(self, name: str = "") -> tuple[bytes, str]:
-        """The content of a file in a store with its tag, for ``replace``."""
+        """Returns the content of a file in a store, and its tag for ``replace``."""
         store, key = self._store(name)
         return store.read(key)
 
     def write_new(self, content: bytes, name: str = "") -> str | None:
-        """Writes a file to a store where there is none, and its tag; None where there is one: of all who try at the
-        same time one succeeds."""
+        """Writes a file to a store if it does not exist, and returns its tag; None if it exists. If several
+        processes try at once, exactly one succeeds.
+        """
         store, key = self._store(name)
         return store.write_new(key, content)
 
     def replace(self, content: bytes, tag: str, name: str = "") -> str | None:
-        """Writes over a file in a store that nobody has written since ``tag`` was read, and the new tag; None where
-        somebody has. (In HDFS, which has no such thing, two at the same moment may both succeed.)"""
+        """Overwrites a file in a store if it is unchanged since ``tag`` was read, and returns the new tag; None if
+        it has changed. (HDFS has no such operation, so two simultaneous writers may both succeed.)
+        """
         store, key = self._store(name)
         return store.replace(key, content, tag)
 
     def move(self, name: str, target: Folder) -> None:
-        """Moves a file within the store, over another one."""
+        """Moves a file within the store, replacing another one."""
         if self.is_local:
             os.makedirs(os.path.dirname(target.url) or ".", exist_ok=True)
             os.replace(join(self.url, name) if name else self.url, target.url)
@@ -243,7 +248,7 @@ class Folder:
             store.move(key, target._store("")[1])
 
     def delete(self, name: str = "") -> None:
-        """Removes a file, or a folder with all it holds; a missing one is no error."""
+        """Removes a file, or a folder with everything in it; a missing one is not an error."""
         if not self.is_local:
             store, key = self._store(name)
             store.delete(key)
@@ -255,13 +260,14 @@ class Folder:
             os.remove(path)
 
     def local_copy(self, names: Sequence[str], *, version: str = "") -> str:
-        """A local folder that holds these files of the folder, to be memory-mapped; not to be written to.
+        """Returns a local folder that contains these files of the folder, for memory-mapping; do not write to it.
 
-        A local folder is given as it is. What is copied belongs to this process, and to others of the machine that
-        ask for the same, until they end.
+        A local folder is returned itself. A copy belongs to this process, and to other processes of the machine that
+        request the same files, until they end.
 
         Args:
-            version: tells files from others that lay under the same names, like a hash out of their manifest.
+            version: distinguishes the files from others stored under the same names, for example a hash from their
+                manifest.
 
         Raises:
             DataError: a file is missing.
@@ -273,7 +279,7 @@ class Folder:
         return local_copy(self, names, version=version)
 
     def sha256(self, name: str = "") -> str:
-        """The hex sha256 of a file."""
+        """Returns the hex sha256 of a file."""
         with self.open(name) as file:
             digest = hashlib.file_digest(cast(io.BufferedReader, file), "sha256")
         return digest.hexdigest()
@@ -285,14 +291,14 @@ class Folder:
         self.write(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), name)
 
     def read_json(self, name: str = "") -> Any:
-        """The value of a JSON file."""
+        """Returns the value of a JSON file."""
         import orjson
 
         return orjson.loads(self.read(name))
 
 
 Files = Callable[[str], Folder]
-"""What gives the file of a path: ``Folder.of``, or one whose files are compared with their hashes."""
+"""Returns the file at a path: ``Folder.of``, or a function whose files are checked against their hashes."""
 
 
 @contextmanager
@@ -310,7 +316,7 @@ def completed_file(path: str) -> Iterator[str]:
 
 
 def glob(pattern: str) -> list[str]:
-    """The paths of the files that match a path or URL with wildcards, sorted."""
+    """Returns the paths of the files that match a path or URL with wildcards, sorted."""
     fixed, wild = _split_pattern(pattern)
     if not wild:
         return [pattern] if Folder.of(pattern).exists() else []
@@ -319,7 +325,7 @@ def glob(pattern: str) -> list[str]:
 
 
 def _split_pattern(pattern: str) -> tuple[str, str]:
-    """The folders without wildcards at the head of a pattern, and the rest.
+    """Splits a pattern into its leading folders without wildcards, and the rest.
 
     >>> _split_pattern("pages/pages-*.parquet"), _split_pattern("**"), _split_pattern("a/b")
     (('pages', 'pages-*.parquet'), ('', '**'), ('a', 'b'))
@@ -330,7 +336,7 @@ def _split_pattern(pattern: str) -> tuple[str, str]:
 
 
 def _pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern of ``glob`` as a regular expression over names below a folder."""
+    """Returns a pattern of ``glob`` as a regular expression for names below a folder."""
     parts = []
     for part in re.split(r"(\*\*/|\*\*|\*|\?|\[[^]]+\])", pattern):
         fixed = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part)
@@ -340,8 +346,9 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 
 def is_special(path: str) -> bool:
-    """A local path is a pipe, a device or the like, or leads to an open file of a process: nothing that a file may be
-    renamed over."""
+    """Returns whether a local path is a pipe, a device or the like, or an open file of a process, so that no file
+    can replace it.
+    """
     folder = os.path.realpath(os.path.dirname(path) or ".")
     if folder == "/dev" or folder.startswith("/proc/"):
         return os.path.lexists(path)
@@ -349,7 +356,7 @@ def is_special(path: str) -> bool:
 
 
 def check_regular(path: str) -> None:
-    """Raises where a path cannot be read as a file; every file is asked before it is opened or mapped.
+    """Checks that a path can be read as a file. It is called before every file is opened or mapped.
 
     Raises:
         SetupError: it is a folder, a socket, or a pipe: to open that could take for ever, and it can be read once only.
@@ -365,32 +372,32 @@ def check_regular(path: str) -> None:
 
 
 def is_local(path: str) -> bool:
-    """Whether a path is one of the local file system: it has no ``scheme://``."""
+    """Returns whether a path is in the local file system, i.e. has no ``scheme://``."""
     return "://" not in path
 
 
 def absolute(path: str) -> str:
-    """A local path from the root, for workers run in folders of their own; others as they are."""
+    """Returns a local path as an absolute path, for workers that run in folders of their own; other paths unchanged."""
     return os.path.abspath(path) if is_local(path) else path
 
 
 def join(*parts: str) -> str:
-    """The path with forward slashes, for local paths and bucket URLs alike."""
+    """Joins parts of a path with forward slashes, for local paths and bucket URLs alike."""
     return posixpath.join(*parts)
 
 
 def base_name(path: str) -> str:
-    """The last part of a path."""
+    """Returns the last part of a path."""
     return path.rstrip("/").rsplit("/", 1)[-1]
 
 
 class RangesFile(io.RawIOBase):
-    """A file of so many bytes of which any range can be had.
+    """A file of ``n_bytes`` bytes that is read by ranges.
 
     Args:
-        read_range: gives the bytes from a start up to an end, or the first ones of them.
-        n_kept: so many of the short ranges read last are kept in memory, for a reader that looks at the headers of
-            a file's parts before it reads the parts.
+        read_range: returns the bytes from a start up to an end, or only the first of them.
+        n_kept: number of recently read short ranges kept in memory, for a reader that reads the headers of a file's
+            parts before the parts.
     """
 
     def __init__(self, n_bytes: int, read_range: Callable[[int, int], Buffer], n_kept: int = 0) -> None:
@@ -432,7 +439,7 @@ class RangesFile(io.RawIOBase):
 
 
 class HashingWriter(io.RawIOBase):
-    """A write-only binary file that counts and hashes what passes through it; pyarrow accepts it as a sink."""
+    """A write-only binary file that counts and hashes the bytes written to it; pyarrow accepts it as a sink."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
@@ -453,5 +460,5 @@ class HashingWriter(io.RawIOBase):
         return self.n_bytes
 
     def hexdigest(self) -> str:
-        """The sha256 of everything written so far."""
+        """Returns the sha256 of everything written so far."""
         return self._sha256.hexdigest()

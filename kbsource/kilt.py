@@ -1,4 +1,5 @@
-"""The knowledge source in KILT's own form: one JSON object a page, as its readers, MongoDB and ``datasets`` take it.
+"""Writes the knowledge source in KILT's own format: one JSON object per page, readable by KILT's code, MongoDB and
+``datasets``.
 
 Source: section 3 of the KILT paper (https://arxiv.org/abs/2009.02252) and the released kilt_knowledgesource.json.
 """
@@ -22,13 +23,13 @@ LEAD = "Section::::Abstract."
 
 
 def section_name(path: Sequence[str]) -> str:
-    """The text of the heading element that a path of headings has in KILT, without a newline.
+    """Returns the text of the heading element that KILT has for a path of headings, without a newline.
 
     Args:
-        path: headings from the outermost to the one meant, as in ``Element.section``; empty for the lead.
+        path: headings, outermost first, as in ``Element.section``; empty for the lead.
 
-    Source: elements of kilt_knowledgesource.json: a full stop after every heading that ends neither in ``!`` nor in
-    ``?``, and colons between the headings.
+    Source: elements of kilt_knowledgesource.json. They have a full stop after every heading that ends in neither ``!``
+    nor ``?``, and colons between the headings.
 
     >>> section_name(["Use in writing systems", "English"])
     'Section::::Use in writing systems.:English.'
@@ -44,14 +45,14 @@ _ONLY_MARKS = re.compile(r"[.\-\s]*")
 
 
 def kilt_texts(page: Page) -> tuple[list[str], dict[int, tuple[int, int]]]:
-    """KILT's paragraphs and where each element of the page went.
+    """Returns KILT's paragraphs, and the paragraph of each element of the page.
 
     The paragraphs are the title, ``Section::::`` headings with their whole path, ``BULLET::::`` items and body text,
-    each ending in a newline. Left out, as KILT leaves them out: headings with nothing below them, items indented by
+    each ending in a newline. As in KILT, some elements are skipped: headings with nothing below them, items indented by
     ``:``, lines wholly in parentheses, lines of dots and dashes, and lines that begin with a brace or pipe.
 
     Returns:
-        The paragraphs, and for each kept element its paragraph and the number of code points before its text there.
+        The paragraphs, and for each retained element its paragraph and the number of code points before its text there.
     """
     elements = page.elements
     kept = [
@@ -79,16 +80,16 @@ def kilt_texts(page: Page) -> tuple[list[str], dict[int, tuple[int, int]]]:
 
 
 def is_in_kilt(text: str, marker: str) -> bool:
-    """Whether a paragraph or list item has a paragraph in KILT's form."""
+    """Returns whether a paragraph or list item has a paragraph in KILT's format."""
     if marker.endswith(":") or text[0] in "{|}" or _ONLY_MARKS.fullmatch(text):
         return False
     return not (text[0] == "(" and text[-1] == ")" and text.count("(") == 1)
 
 
 def _drop_empty_sections(elements: tuple[Element, ...], kept: list[bool]) -> None:
-    """Takes out headings with nothing kept before the next heading of the same or a higher level."""
-    # Going backwards: the level of the heading that the nearest content stands under, _NO_HEADING for content met
-    # since the last heading, 0 for none. A heading holds content if that level is lower in rank than its own.
+    """Removes headings with no retained element before the next heading of the same or a higher level."""
+    # Going backwards: the level of the heading above the nearest content, _NO_HEADING for content since the last
+    # heading, 0 for none. A heading has content if that level is lower in rank than its own.
     below = 0
     for index in range(len(elements) - 1, 0, -1):
         element = elements[index]
@@ -102,13 +103,13 @@ def _drop_empty_sections(elements: tuple[Element, ...], kept: list[bool]) -> Non
 
 
 def kilt_record(page: Page, terms: ItemTerms | None = None) -> dict[str, Any]:
-    """The KILT record of a page, keys in the released order.
+    """Returns the KILT record of a page, with the keys in the released order.
 
-    ``anchors`` hold ``wikipedia_title`` and ``wikipedia_id`` where the target is an article of the snapshot;
-    ``categories`` is one string joined by commas; ids are strings; ``wikidata_info`` is left out without an item.
+    ``anchors`` have ``wikipedia_title`` and ``wikipedia_id`` if the target is an article of the snapshot.
+    ``categories`` is one string joined by commas. Ids are strings. A page without an item has no ``wikidata_info``.
 
     Args:
-        terms: what its item is called; None puts the item's id alone into ``wikidata_info``.
+        terms: label, description and aliases of the page's item; if None, ``wikidata_info`` has only the item's id.
     """
     texts, places = kilt_texts(page)
     anchors: list[dict[str, Any]] = []
@@ -159,7 +160,7 @@ def _wikidata_info(page: Page, qid: str, terms: ItemTerms | None) -> dict[str, A
     if terms.description is not None:
         info["description"] = terms.description
     if terms.has_sitelink or len(info) > 1 or terms.aliases:
-        # An item that Wikidata has: the published records say of it that there are no aliases, too.
+        # The item exists in Wikidata: the published records then also record that it has no aliases.
         info["aliases"] = list(terms.aliases) or None
     if terms.has_sitelink:
         info["wikipedia_title"] = page.title
@@ -173,10 +174,10 @@ def write_kilt(
     terms: Callable[[int], ItemTerms | None] | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Writes one KILT record a line and gives the number of pages.
+    """Writes one KILT record per line, and returns the number of pages.
 
     Args:
-        terms: gives what the item of a page is called, by page id; None where that is not known.
+        terms: returns the label, description and aliases of a page's item, by page id; None if they are unknown.
     """
     n_pages = 0
     for page in pages:

@@ -1,6 +1,6 @@
-"""Per-language facts of MediaWiki that dumps do not carry: link trails, magic words, aliases, prefixes.
+"""Per-language facts of MediaWiki that dumps do not contain: link trails, magic words, aliases, prefixes.
 
-The data is ``languages.toml`` beside this module; its head names the sources and their date.
+The data is in ``languages.toml`` beside this module; its header names the sources and their date.
 """
 
 from __future__ import annotations
@@ -13,45 +13,48 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """Facts of one content language, as spoken by the Wikipedia edition in that language."""
+    """Facts about one content language, as used by the Wikipedia edition in that language."""
 
-    #: the edition's code as in its host name, ``no`` for the content language ``nb``; the code asked for where no
-    #: edition is known
+    #: the edition's code as in its host name, ``no`` for the content language ``nb``; if no edition is known, the code
+    #: passed in
     code: str
     #: inside of a regex character class of the letters that a link swallows after ``]]``; empty for languages without a
     #: trail (zh)
     link_trail: str
-    #: regexes of longer pieces that belong to the trail beside those letters (ca: an apostrophe that opens no italics)
+    #: regexes of longer sequences that belong to the trail in addition to those letters (ca: an apostrophe that opens
+    #: no italics)
     link_trail_sequences: tuple[str, ...]
-    #: words that open a redirect page, lower case, with ``#``; always holds ``#redirect``
+    #: words that start a redirect page, lower case, with ``#``; always includes ``#redirect``
     redirect_words: tuple[str, ...]
-    #: (name, number) pairs beside the canonical names: the language's own names of the namespaces, their aliases and
-    #: shortcuts
+    #: (name, number) pairs in addition to the canonical names: the language's own names of the namespaces, their
+    #: aliases and shortcuts
     namespace_aliases: tuple[tuple[str, int], ...]
     #: normalised names (first letter upper, spaces) of disambiguation templates
     disambiguation_templates: frozenset[str]
     disambiguation_words: frozenset[str]  #: behaviour switches that mark a disambiguation page, ``__DISAMBIG__`` always
-    infobox_prefixes: tuple[str, ...]  #: lower-case prefixes that template names of infoboxes start with
-    infobox_suffixes: tuple[str, ...]  #: lower-case suffixes that template names of infoboxes end with
+    infobox_prefixes: tuple[str, ...]  #: lower-case prefixes of the names of infobox templates
+    infobox_suffixes: tuple[str, ...]  #: lower-case suffixes of the names of infobox templates
     #: inside of a regex character class of the characters before ``[[`` that belong to the link; empty for languages
-    #: whose links have no prefix
+    #: without a link prefix
     link_prefix: str
-    behaviour_switches: tuple[str, ...]  #: behaviour switches whose letter case counts, with their underscores
-    behaviour_switches_any_case: tuple[str, ...]  #: the others
+    behaviour_switches: tuple[str, ...]  #: case-sensitive behaviour switches, with their underscores
+    behaviour_switches_any_case: tuple[str, ...]  #: case-insensitive behaviour switches
 
     def link_trail_pattern(self) -> re.Pattern[str]:
-        """A regex for ``match(text, position)`` at the end of a link: what the link swallows.
+        """Returns a regex for ``match(text, position)`` at the end of a link; it matches the link trail.
 
-        It never matches where the language has no trail.
+        It never matches if the language has no trail.
         """
         return _trail_pattern(self.link_trail, self.link_trail_sequences)
 
     def link_prefix_pattern(self) -> re.Pattern[str] | None:
-        """A regex that finds what belongs to a link at the end of the text before it; None where nothing does."""
+        """Returns a regex that finds the link prefix at the end of the text before a link; None for a language without
+        link prefix.
+        """
         return re.compile(rf"[{self.link_prefix}]+\Z") if self.link_prefix else None
 
     def switch_pattern(self) -> re.Pattern[str]:
-        """A regex for the language's behaviour switches."""
+        """Returns a regex for the language's behaviour switches."""
         return _switch_pattern(self.code)
 
 
@@ -70,7 +73,7 @@ def _switch_pattern(code: str) -> re.Pattern[str]:
     exact = {*facts.behaviour_switches, *facts.disambiguation_words}
     words = sorted([*exact, *facts.behaviour_switches_any_case], key=lambda word: (-len(word), word))
     start = "__" if all(word.startswith("__") for word in words) else ""
-    # Words that begin with other underscores are found by their first character.
+    # Words that begin with other characters than __ are found by their first character.
     first = start or f"[{''.join(sorted({word[0] for word in words}))}]"
     rest = [re.escape(word[len(start) or 1 :]) for word in words]
     if not start:
@@ -87,8 +90,8 @@ _SECTION = re.compile(r"^\[([^\]\n]+)\]\n", re.MULTILINE)
 
 @cache
 def _sections() -> dict[str, str]:
-    """The source of every section: parsing them all would cost each process a tenth of a second."""
-    from importlib import resources  # takes a while, as ``tomllib`` does
+    """Returns the source of every section. Parsing all of them would cost each process a tenth of a second."""
+    from importlib import resources  # takes a while to import, as ``tomllib`` does
 
     pieces = _SECTION.split(resources.files("kbsource").joinpath("languages.toml").read_text("utf-8"))
     return dict(zip(pieces[1::2], pieces[2::2], strict=True))
@@ -96,17 +99,17 @@ def _sections() -> dict[str, str]:
 
 @cache
 def _section(name: str) -> dict[str, Any]:
-    """A section; empty for a name that there is none of."""
+    """Returns a section; empty if there is no section of that name."""
     import tomllib
 
     return tomllib.loads(_sections().get(name, ""))
 
 
 def edition_code(code: str) -> str:
-    """The code of the Wikipedia edition that a language code means, in any spelling.
+    """Returns the code of the Wikipedia edition that a language code means, in any spelling.
 
-    Content language codes (``nb``, ``yue``), old codes (``be-x-old``) and database spellings (``zh_yue``) are
-    understood; an unknown code is given back, in lower case with hyphens.
+    Accepts content language codes (``nb``, ``yue``), old codes (``be-x-old``) and database spellings (``zh_yue``). An
+    unknown code is returned in lower case with hyphens.
     """
     plain = code.lower().replace("_", "-")
     edition: str = _section("codes").get(plain, plain)
@@ -115,9 +118,10 @@ def edition_code(code: str) -> str:
 
 @cache
 def language(code: str) -> Language:
-    """The facts of a language; a code without data gets its base language's, then the defaults.
+    """Returns the facts about a language. A code without data gets the facts about its base language, then the
+    defaults.
 
-    ``code`` is spelled in any way that ``edition_code`` understands.
+    ``code`` may have any spelling that ``edition_code`` accepts.
     """
     default = _section("default")
     edition = edition_code(code)
@@ -149,9 +153,9 @@ def language(code: str) -> Language:
 
 @cache
 def interwiki_prefixes() -> frozenset[str]:
-    """The lower-case prefixes that lead to sister projects and other sites (``wikt``, ``commons``).
+    """Returns the lower-case prefixes that point to sister projects and other sites (``wikt``, ``commons``).
 
-    Words of Wikimedia's map that begin article titles too, and came into the map late or lead nowhere, are
+    Some words of Wikimedia's interwiki map also begin article titles, and were added late or point nowhere; they are
     left out (``discord``, ``github``, ``quality``).
     """
     return frozenset(_section("interwiki")["prefixes"])
@@ -159,7 +163,7 @@ def interwiki_prefixes() -> frozenset[str]:
 
 @cache
 def language_codes() -> frozenset[str]:
-    """The codes of all Wikipedia language editions, closed ones and aliases (``nb``, ``zh-cn``) too.
+    """Returns the codes of all Wikipedia language editions, including closed editions and aliases (``nb``, ``zh-cn``).
 
     A link with such a prefix is an interlanguage link.
     """
@@ -168,5 +172,5 @@ def language_codes() -> frozenset[str]:
 
 @cache
 def own_prefixes(edition: str) -> frozenset[str]:
-    """The lower-case prefixes by which an edition names itself: its code, ``w`` on en too."""
+    """Returns the lower-case prefixes that an edition uses for itself: its code, and on en also ``w``."""
     return frozenset((edition, *_section("interwiki.own").get(edition, ())))

@@ -1,12 +1,12 @@
-"""Copies of remote files on this machine: one for all of its processes, removed by the last that uses it.
+"""Copies of remote files on this machine: one copy for all processes, removed by the last process that uses it.
 
-A copy is a folder beside other temporary ones (``TMPDIR``), named by user and by what it is a copy of::
+A copy is a folder next to other temporary folders (``TMPDIR``), named by user and by what it is a copy of::
 
-    kbsource-1000-copy-3f2a.../    lock        held together by all processes that use the copy
-                                   copying     held alone by the one that copies
-                                   titles.arrow, ...    whole as soon as they are there
+    kbsource-1000-copy-3f2a.../    lock        locked (shared) by all processes that use the copy
+                                   copying     locked (exclusive) by the process that copies
+                                   titles.arrow, ...    complete as soon as they appear
 
-They are held as ``kbsource.temporary`` says: a process tries to remove its own at its end.
+The locks work as described in ``kbsource.temporary``: at its end, a process tries to remove its copies.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _COPYING = "copying"
 
 
 def local_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> str:
-    """A local folder that holds these files of a remote folder; not to be written to.
+    """Returns a local folder that contains these files of a remote folder; do not write to it.
 
-    It stays until this process ends, or until ``release_copies``.
+    It exists until this process ends, or until ``release_copies`` is called.
 
     Args:
-        version: tells files from others that lay under the same names; without it their sizes do.
+        version: distinguishes the files from others stored under the same names; if empty, their sizes do.
 
     Raises:
         DataError: a file is missing, or changed while it was copied.
-        SetupError: somebody else made the folder.
+        SetupError: another user created the folder.
     """
     known_by = version or [(name, _size(folder / name)) for name in sorted(names)]
     content = json.dumps([folder.url, folder.options, known_by])
@@ -52,13 +52,13 @@ def local_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> st
 
 
 def release_copies() -> None:
-    """Lets go of all copies that this process uses, and removes those that no other one does."""
+    """Releases all copies that this process uses, and removes those that no other process uses."""
     _held.cache_clear()
 
 
 @cache
 def _held(pid: int, local: str) -> HeldFolder:
-    """What a process uses; a fork of it holds its own."""
+    """Returns the folder that a process holds; a forked process holds it separately."""
     return HeldFolder(local)
 
 

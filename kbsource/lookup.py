@@ -1,4 +1,4 @@
-"""Pages of a finished release by id, by title and by address."""
+"""Looks up pages of a finished release by id, title and address."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """How a page was found, or why not."""
+    """How a page was found, or why it was not."""
 
     by: str  #: ``id``, ``title`` or ``url``
-    asked: str  #: what was asked for: the id, or the title in normal form
-    title: str | None  #: of the page; None, as its id, when there is none
+    asked: str  #: the request: the id, or the title in normal form
+    title: str | None  #: title of the page; None, like its id, if there is no page
     page_id: int | None
-    fragment: str | None  #: section, from the address or from redirects on the way
-    hops: int  #: redirects followed
+    fragment: str | None  #: section, from the address or from redirects followed
+    hops: int  #: number of redirects followed
     #: ``article``; ``ok`` or ``double`` through redirects; ``loop``, ``missing_target`` or ``cross_namespace`` for
     #: redirects that reach no article; ``unknown``; ``not_released`` for an article of the dump that was rejected
     status: str
 
 
 class KnowledgeSource:
-    """A finished release; ``open`` gives one.
+    """A finished release of pages; use ``open`` to open one.
 
-    Memory stays flat: the index is memory-mapped, caches and open files are bounded. Iteration gives the
-    pages in the order of the release. Threads may share a source: they take turns at reading a page.
+    Memory use is constant: the index is memory-mapped, and caches and open files are bounded. Iteration yields the
+    pages in the order of the release. Threads may share a source; they read pages one at a time.
     """
 
     def __init__(self, manifest: PagesManifest, *, folder: Folder, index: TitleIndex, locations: Locations) -> None:
@@ -63,10 +63,11 @@ class KnowledgeSource:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | Folder) -> KnowledgeSource:
-        """Opens a release: the folder that ``kbsource build`` wrote, or its name, see ``catalogue.find_release``.
+        """Opens a release: the folder that ``kbsource build`` wrote, or its name (see ``catalogue.find_release``).
 
         Raises:
-            SetupError: the folder holds no finished release, or one of another version, or its store does not answer.
+            SetupError: the folder contains no finished release, the release has another version, or its store does not
+                answer.
         """
         folder = Folder.of(find_release(path) if isinstance(path, str) else path)
         path = folder.url
@@ -85,7 +86,7 @@ class KnowledgeSource:
         self.close()
 
     def close(self) -> None:
-        """Closes the files; the source can still be used, and opens them again."""
+        """Closes the files. The source can still be used; it opens them again."""
         self._reader.close()
         with self._turn:
             if self._inlinks is not None:
@@ -116,7 +117,7 @@ class KnowledgeSource:
         return self.manifest.totals.articles
 
     def __iter__(self) -> Iterator[Page]:
-        """Every page in the order of the release.
+        """Iterates over all pages in the order of the release.
 
         Raises:
             SetupError: a file is damaged.
@@ -130,12 +131,12 @@ class KnowledgeSource:
         where: Expression | None = None,
         files: Sequence[int] | None = None,
     ) -> Iterator[Page]:
-        """Pages in the order of the release; what is read of a page, and which pages, may be less than all.
+        """Iterates over pages in the order of the release, all or some of them, with all or some of their columns.
 
         Args:
-            columns: of the table ``pages``; a page then has no other fields.
-            where: a condition on these columns, as ``pyarrow.compute.field("is_disambiguation")``.
-            files: numbers of the files of the table, from 0.
+            columns: columns of the table ``pages``; a page then has no other fields.
+            where: a condition on these columns, such as ``pyarrow.compute.field("is_disambiguation")``.
+            files: numbers of the table's files to read, from 0.
 
         Raises:
             SetupError: a file is damaged, or there is no such column or file.
@@ -151,12 +152,14 @@ class KnowledgeSource:
         where: Expression | None = None,
         files: Sequence[int] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """A table of the release as record batches in its order, one row group in memory; arguments as of ``pages``."""
+        """Reads a table of the release as record batches in its order, with one row group in memory. Arguments are as
+        for ``pages``.
+        """
         entries = self.manifest.tables.get(table)
         if entries is None:
             raise SetupError(f"the release has no table {table!r}, but {', '.join(self.manifest.tables)}.")
         if columns is not None and not columns:
-            raise SetupError("columns has none; name some, or leave it out for all.")
+            raise SetupError("columns is empty; name some, or leave it out for all.")
         schema = (TABLES | OPTIONAL_TABLES)[table]
         if unknown := [name for name in columns or () if name not in schema.names]:
             raise SetupError(f"{table} has no column {unknown[0]!r}, but {', '.join(schema.names)}.")
@@ -167,7 +170,7 @@ class KnowledgeSource:
             try:
                 (empty if columns is None else empty.select([*columns])).filter(where)
             except (pa.ArrowException, TypeError) as error:
-                raise SetupError(f"where {where}: no condition on these columns of {table} ({error}).") from error
+                raise SetupError(f"where {where}: not a condition on these columns of {table} ({error}).") from error
         own = entries if files is None else [entries[number] for number in files]
         return self._batches([entry.file for entry in own], columns, where)
 
@@ -184,7 +187,7 @@ class KnowledgeSource:
     def to_arrow(
         self, table: str = "pages", *, columns: Sequence[str] | None = None, where: Expression | None = None
     ) -> pa.Table:
-        """A table of the release, or a part of it, held in memory; arguments as of ``pages``."""
+        """Returns a table of the release, or part of it, in memory. Arguments are as for ``pages``."""
         schema = (TABLES | OPTIONAL_TABLES).get(table, pa.schema([]))
         batches = list(self.batches(table, columns=columns, where=where))
         own = schema if columns is None else pa.schema([schema.field(name) for name in columns])
@@ -193,7 +196,7 @@ class KnowledgeSource:
     def to_polars(
         self, table: str = "pages", *, columns: Sequence[str] | None = None, where: Expression | None = None
     ) -> DataFrame:
-        """The same as a data frame of Polars.
+        """Returns a table of the release, or part of it, as a Polars data frame. Arguments are as for ``to_arrow``.
 
         Raises:
             SetupError: Polars is not installed.
@@ -210,10 +213,10 @@ class KnowledgeSource:
         return frame
 
     def __getitem__(self, wanted: int | str) -> Page:
-        """The page that ``get`` gives.
+        """Returns the page that ``get`` returns.
 
         Raises:
-            KeyError: there is none; it says why.
+            KeyError: there is no such page; the message says why.
         """
         found = self.resolve(wanted)
         page = self._page(found)
@@ -222,14 +225,14 @@ class KnowledgeSource:
         return page
 
     def __contains__(self, wanted: object) -> bool:
-        """Whether ``get`` gives a page for an id, a title or an address."""
+        """Returns whether ``get`` returns a page for an id, a title or an address."""
         return isinstance(wanted, int | str) and self.resolve(wanted).page_id is not None
 
     def by_id(self, page_id: int) -> Page | None:
-        """The page with a MediaWiki page id, None when the release has none.
+        """Returns the page with a MediaWiki page id; None if the release does not contain it.
 
         Raises:
-            SetupError: the file of the page is damaged, or is not the one that the index was made for.
+            SetupError: the file of the page is damaged, or is not the file that the index was made for.
         """
         with self._turn, named_faults():
             location = self._locations.page(page_id)
@@ -237,16 +240,16 @@ class KnowledgeSource:
         if location is not None and (page is None or page.page_id != page_id):
             file = self.manifest.tables["pages"][location[0]].file
             raise DataError(
-                f"{file}: another page than {page_id} stands in row {location[1]}, so it is not the file that the "
-                "index was made for. kbsource verify says what differs; get the release again."
+                f"{file}: row {location[1]} contains another page than {page_id}, so this is not the file that the "
+                "index was made for. kbsource verify reports the differences; get the release again."
             )
         return page
 
     def references(self, page_id: int) -> PageReferences:
-        """The references of a page with their uses; both empty where the release has no such page.
+        """Returns the references of a page with their uses; both are empty if the release does not contain the page.
 
         Raises:
-            DataError: it was built without ``--references``.
+            DataError: the release was built without ``--references``.
         """
         with self._turn, named_faults():
             location = self._locations.page(page_id)
@@ -254,26 +257,26 @@ class KnowledgeSource:
             return page_references(self._folder, self.manifest, shard, page_id)
 
     def by_title(self, title: str) -> Page | None:
-        """The page that a title leads to, normalised and through redirects; None without one."""
+        """Returns the page that a title resolves to, after normalisation and redirects, or None."""
         with self._turn:
             return self._page(self._resolve_title(title, "title"))
 
     def by_url(self, url: str) -> Page | None:
-        """The page that an address of the wiki leads to, None when it leads to none."""
+        """Returns the page that an address of the wiki resolves to, or None."""
         with self._turn:
             return self._page(self._resolve_url(url))
 
     def by_qid(self, qid: str) -> Page | None:
-        """The page that has a Wikidata item (``Q42``), None when none has."""
+        """Returns the page that has a Wikidata item (``Q42``); None if no page has it."""
         with self._turn:
             page_id = self._locations.page_of_qid(qid)
         return None if page_id is None else self.by_id(page_id)
 
     def resolve(self, wanted: int | str) -> Found:
-        """How a page is found by id, title or address, without reading it.
+        """Returns how a page is found by id, title or address, without reading it.
 
-        A string with ``://`` is an address. A string of digits is a title where there is one (``1984``),
-        else an id.
+        A string that contains ``://`` is an address. A string of digits is a title if such a title exists (``1984``),
+        otherwise an id.
         """
         with self._turn:
             if isinstance(wanted, int):
@@ -286,7 +289,7 @@ class KnowledgeSource:
             return found
 
     def get(self, wanted: int | str) -> Page | None:
-        """The page that ``resolve`` finds, None when it finds none."""
+        """Returns the page that ``resolve`` finds; None if it finds none."""
         return self._page(self.resolve(wanted))
 
     def _page(self, found: Found) -> Page | None:

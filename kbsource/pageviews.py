@@ -1,4 +1,4 @@
-"""The release of page views: what its manifest says, its kind and its laws."""
+"""The release of page views: its manifest, its kind and its invariants, and how the files are read."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ FORMAT = "kbsource-pageviews-1"
 
 
 class TitleViews(Row):
-    """One row per title and page of the main namespace that has views, by title in code-point order, then page id, null
-    first."""
+    """One row per title and page of the main namespace that has views, sorted by title in code-point order, then by
+    page id with null first.
+    """
 
-    title: Annotated[str, "title as it was visited, in normal form, with spaces; a redirect's too"]
-    page_id: Annotated[int | None, "page that was visited; null where the files do not tell"]
-    views: Annotated[int, "views of all files, over every kind of access"]
+    title: Annotated[str, "title as visited, in normal form, with spaces; may be the title of a redirect"]
+    page_id: Annotated[int | None, "page that was visited; null if the files do not name it"]
+    views: Annotated[int, "views in all files, over every kind of access"]
 
     @property
     def key(self) -> tuple[str, int]:
-        """What rows are sorted by."""
+        """The sort key of the row."""
         return self.title, -1 if self.page_id is None else self.page_id
 
 
@@ -51,38 +52,38 @@ USED, OTHER_NAMESPACES, NO_PAGE = "used", "other_namespaces", "no_page"
 
 @dataclass(frozen=True, slots=True)
 class LineCounts(Counted):
-    """What became of the lines of the wiki; law: lines_read = used + other_namespaces + no_page + rejected."""
+    """Counts of the wiki's lines by outcome; invariant: lines_read = used + other_namespaces + no_page + rejected."""
 
     lines_read: Count = 0
     used: Count = 0
     other_namespaces: Count = 0
-    no_page: Count = 0  #: lines with a title that no page can have, or with views whose page is not known
+    no_page: Count = 0  #: lines whose title no page can have, or whose page is unknown
     rejected: dict[str, Count] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageviewsManifest(TypedManifest):
-    """Everything that is known about a release of page views, which has tables alone."""
+    """The manifest of a release of page views, which consists of tables only."""
 
-    #: ``counts``, ``totals``: per input file by base name, and their sum
+    #: ``counts``, ``totals``: by base name of the input file, and their sum
     counts: dict[str, LineCounts]
     totals: LineCounts
-    views: Count  #: of the lines used
-    #: with damage of a file ``damaged_bytes`` and ``estimated_lost``, lines of the wiki
+    views: Count  #: views of the lines used
+    #: if a file is damaged, ``damaged_bytes`` and ``estimated_lost`` (lines of the wiki)
     findings: dict[str, Count] = field(default_factory=dict)
     format: str = FORMAT
     schema_version: int = SCHEMA_VERSION
 
 
 def line_counts(report: Report) -> LineCounts:
-    """What became of the lines of a range."""
+    """Returns the counts of the lines of a range by outcome."""
     became = {name: report.counts[name] for name in (USED, OTHER_NAMESPACES, NO_PAGE)}
     rejected = Counter(bad.reason for bad in report.rejected)
     return LineCounts(sum(became.values()) + rejected.total(), **became, rejected=dict(rejected))
 
 
 def count_faults(manifest: PageviewsManifest) -> list[str]:
-    """Every way in which the counts disagree with each other or with the tables' rows."""
+    """Returns every disagreement among the counts, or between counts and numbers of rows."""
     faults = sum_faults(manifest.counts, manifest.totals, LineCounts())
     return faults + row_faults(manifest, {"rejected": manifest.totals.n_rejected})
 
@@ -127,27 +128,27 @@ PAGEVIEWS_RELEASE: Kind[PageviewsManifest] = Kind(
 ACCESS = frozenset({b"desktop", b"mobile-web", b"mobile-app"})
 _MAX_LINE_BYTES = 1 << 20
 _MAX_DIGITS = 15
-"""More views than that no file has; sums of so many stay within 64 bits."""
+"""Larger numbers of views are not plausible in any file; sums of numbers this long fit 64 bits."""
 _MAX_PAGE_ID = (1 << 32) - 1
 _NO_ID = b"null"
 UNKNOWN_TITLE = "-"
-"""Title of views whose page is not known; where the page id is, it is the page of that title."""
+"""Title of views whose page is unknown. If the page id is known, it is the page with that title."""
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 
 
 class PageViews(NamedTuple):
-    """Views of a page, of one kind of access, in the time of the file."""
+    """Views of a page with one kind of access, in the period of the file."""
 
-    title: str  #: with spaces, percent escapes decoded; as visited, so it may be a redirect's
-    page_id: int | None  #: None where the file does not tell
+    title: str  #: with spaces, percent escapes decoded; as visited, so it may be the title of a redirect
+    page_id: int | None  #: None if the file does not name it
     views: int
 
 
 def projects_of(edition: str, *, all_access: bool = False) -> frozenset[str]:
-    """What the files call the Wikipedia of a language edition.
+    """Returns the names that the files use for the Wikipedia of a language edition.
 
-    Merged pagecounts call it ``en.z``, which the authors of AmbER take alone; with ``all_access`` their mobile site and
-    the names of hourly files are it too.
+    Merged pagecounts use ``en.z``, and the authors of AmbER use only that. With ``all_access``, the names of the mobile
+    site and of hourly files are included.
 
     >>> sorted(projects_of("en"))
     ['en.wikipedia', 'en.z']
@@ -165,11 +166,11 @@ def read_range(
     files: Files = Folder.of,
     on_damage: Callable[[int], None] | None = None,
 ) -> Iterator[PageViews | BadRecord]:
-    """Yields the views of the pages of some projects, in the order of the file.
+    """Reads the views of the pages of some projects, in the order of the file.
 
-    A line that has none of the forms comes as a BadRecord (stage ``read``, reason ``malformed_line``), others for the
-    reasons of ``kbsource.dump.lines.read_lines``, which also has ``on_damage``. Of a line that a damage cuts nothing is
-    read. Memory stays flat.
+    A line in none of the known forms is yielded as a BadRecord (stage ``read``, reason ``malformed_line``). Other lines
+    are rejected for the reasons of ``kbsource.dump.lines.read_lines``, which also documents ``on_damage``. Lines cut by
+    damage are skipped. Memory use is constant.
     """
     wanted = frozenset(project.encode() for project in projects)
     name = base_name(line_range.path)
@@ -189,7 +190,7 @@ def read_range(
 
 
 def _views(fields: list[bytes]) -> PageViews | None:
-    """What a line says, None when it has none of the forms."""
+    """Returns the views that a line records; None if its form is unknown."""
     if len(fields) in (5, 6) and fields[-3] in ACCESS:
         written_id, count = fields[2] if len(fields) == 6 else _NO_ID, _number(fields[-2])
     elif len(fields) in (3, 4):
@@ -217,18 +218,19 @@ _SUMS_AT_ONCE = 1 << 17
 def sum_range(
     line_range: LineRange, projects: frozenset[str], site: Site, report: Report, *, files: Files = Folder.of
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the views of the articles of a wiki in a range, rows ``TitleViews``; a row is one of several summands.
+    """Sums the views of the articles of a wiki in a range as rows ``TitleViews``. The same title may occur in several
+    rows, which must be summed.
 
     Args:
-        projects: what the files call the wiki.
-        report: takes the counts of ``kind.LineCounts``, the sum ``views``, the name of the file, what is rejected, and
+        projects: names that the files use for the wiki.
+        report: receives the counts of ``LineCounts``, the sum ``views``, the file's name, the rejected records, and
             ``damaged_bytes`` as ``kbsource.dump.rejects`` counts them.
     """
     report.facts["file"] = base_name(line_range.path)
 
     @lru_cache(1 << 16)
     def fate_of(written: str) -> tuple[str, str]:
-        """What becomes of a line with the title, and the title in its normal form."""
+        """Returns the outcome of a line with this title, and the title in normal form."""
         title = normalise_title(written, site)
         if split_namespace(title, site)[0]:
             return OTHER_NAMESPACES, title
@@ -260,7 +262,7 @@ def _batch(sums: Mapping[tuple[str, int | None], int]) -> pa.RecordBatch:
 
 
 def sum_group(rows: pa.Table) -> pa.Table:
-    """One row for each title and page, in the order of the table: by title, then page id, none first."""
+    """Returns one row for each title and page, in the order of the table: by title, then by page id with null first."""
     sums = pa.TableGroupBy(rows, ["title", "page_id"], use_threads=False).aggregate([("views", "sum")])
     sums = sums.rename_columns(["title", "page_id", "views"]).cast(schema_of(TitleViews))
     keys = pa.table({"title": sums["title"], "page_id": pc.fill_null(sums["page_id"], -1)})
@@ -268,6 +270,6 @@ def sum_group(rows: pa.Table) -> pa.Table:
 
 
 def merge_groups(groups: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[TitleViews]:
-    """Yields the rows of all groups in the order of the table. Memory: a batch of each."""
+    """Merges the rows of all groups in the order of the table. Memory: one batch per group."""
     rows = ((row for batch in batches for row in rows_of(batch, TitleViews)) for batches in groups)
     yield from merge(*rows, key=attrgetter("key"))

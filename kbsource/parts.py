@@ -1,4 +1,4 @@
-"""Parts of a page that a text can do without: infoboxes, tables, lists, headings, and sections by their headings."""
+"""Selects the parts of a page that a text leaves out: infoboxes, tables, lists, headings, and sections by heading."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kbsource.records import Element, Infobox, Page, Table
 KINDS = ("infoboxes", "tables", "lists", "headings")
 _ELEMENT_KINDS = {"lists": "list_item", "headings": "heading"}
 _NO_HEADING = 1 << 8
-"""Above the level of any heading."""
+"""Higher than the level of any heading."""
 
 
 class Box(NamedTuple):
-    """An infobox or a table of a page, by its number among those of its kind."""
+    """An infobox or a table of a page, with its number among the page's infoboxes or tables."""
 
     number: int
     content: Infobox | Table
@@ -28,23 +28,24 @@ class Box(NamedTuple):
 class Parts(NamedTuple):
     """The parts of a page that are shown."""
 
-    elements: Sequence[int]  #: numbers of elements in order
-    boxes: dict[int, list[Box]]  #: number of the element that they follow -> infoboxes and tables in order
+    elements: Sequence[int]  #: indexes of elements, in order
+    boxes: dict[int, list[Box]]  #: index of the element they follow -> infoboxes and tables in order
 
 
 class Without:
-    """Selects what a text shows of pages, and counts the sections that it leaves out.
+    """Selects what a text shows of each page, and counts the sections that are left out.
 
-    A section goes with its subsections and everything in them. As soon as anything is left out, so are headings with
-    nothing below them. A table or infobox whose element is left out by its kind follows the element before.
+    A section is left out with its subsections and everything in them. If anything is left out, headings with nothing
+    below them are left out too. If a table or infobox follows an element that is left out because of its kind, it
+    follows the previous element instead.
 
     Args:
-        names: of ``KINDS``, or headings of sections in the wiki's language. Case and spaces do not matter. A text is
-            split at its commas, see ``split_names``.
-        kinds: further ones of ``KINDS``.
+        names: names from ``KINDS``, or headings of sections in the wiki's language. Case and spaces do not matter. A
+            string is split at its commas, see ``split_names``.
+        kinds: further names from ``KINDS``.
 
     Raises:
-        SetupError: a text cannot be split.
+        SetupError: a string cannot be split.
     """
 
     def __init__(self, names: str | Iterable[str] = (), *, kinds: Iterable[str] = ()) -> None:
@@ -55,10 +56,10 @@ class Without:
         self._is_whole = not folded
         self._names = {key: name for key, name in folded.items() if key not in KINDS}
         self.n_sections = dict.fromkeys(self._names.values(), 0)
-        """Sections that were left out so far, by name as given."""
+        """Number of sections left out so far, by name as passed in."""
 
     def parts(self, page: Page) -> Parts:
-        """Returns the parts of a page that are shown; the title is always one of them."""
+        """Returns the parts of a page that are shown. The title is always shown."""
         infoboxes: Sequence[Infobox] = page.infoboxes if self._has_infoboxes else ()
         tables: Sequence[Table] = page.tables if self._has_tables else ()
         boxes: dict[int, list[Box]] = {}
@@ -78,7 +79,7 @@ class Without:
         return Parts(shown, moved)
 
     def _outside_sections(self, elements: Sequence[Element]) -> Sequence[int]:
-        """The numbers of the elements that are in none of the sections by name; counts these sections."""
+        """Returns the indexes of the elements outside the named sections, and counts these sections."""
         outside: list[int] = []
         section: tuple[str, ...] = ()
         is_out = False
@@ -93,9 +94,11 @@ class Without:
         return outside
 
     def _shown(self, elements: Sequence[Element], numbers: Sequence[int], boxes: dict[int, list[Box]]) -> list[int]:
-        """Those of the numbers whose elements are shown: of no kind that is left out, and no heading above nothing."""
+        """Returns the indexes of the elements that are shown: no kind that is left out, and no heading without
+        content.
+        """
         shown: list[int] = []
-        outermost = 0  # the outermost level of the headings before the next text; 0 where none follows
+        outermost = 0  # the outermost heading level before the next text; 0 if no text follows
         for number in reversed(numbers):
             kind = elements[number].kind
             is_shown = kind not in self._element_kinds
@@ -111,24 +114,24 @@ class Without:
 
 
 def split_names(text: str) -> list[str]:
-    """Returns the names of a list with commas; a name that holds one stands between double quotes.
+    """Returns the names in a comma-separated list. A name that contains a comma must be in double quotes.
 
     >>> split_names('lists, "Honours, awards and legacy", see also')
     ['lists', 'Honours, awards and legacy', 'see also']
 
     Raises:
-        SetupError: a quote is not closed, or stands in the middle of a name.
+        SetupError: a quote is not closed, or appears in the middle of a name.
     """
     try:
         (names,) = csv.reader([text], skipinitialspace=True, strict=True)
     except (csv.Error, ValueError) as error:
         raise SetupError(
-            f"{text!r} is no list of names: put commas between names, and a name that holds a comma in double quotes "
+            f"{text!r} is not a list of names: put commas between names, and a name with a comma in double quotes "
             f"({error})."
         ) from error
     return [name.strip() for name in names if name.strip()]
 
 
 def _folded(name: str) -> str:
-    """A heading without regard to case, spaces, and how its accents are written."""
+    """Returns a heading normalised for comparison: case, spaces and the encoding of accents are ignored."""
     return normalize("NFC", " ".join(normalize("NFC", name).casefold().split()))

@@ -1,6 +1,6 @@
-"""Rows of a release of pages: pages as read, pages as written, and what was rejected.
+"""Row types of a release of pages: pages as read from the dump, pages as written, and rejected records.
 
-All spans are half-open ``[start, end)`` in Unicode code points of the stored element's text.
+All spans are half-open, ``[start, end)``, in Unicode code points of the stored element's text.
 """
 
 from __future__ import annotations
@@ -20,41 +20,42 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
 class BadRecord(Row):
-    """One row per page, or damaged place of a file, that could not be used."""
+    """One row per page, or per damaged part of a file, that could not be used."""
 
-    stage: Annotated[str, "step that rejected it"]  #: ``read``, ``scan``, ``parse`` or ``resolve``
+    stage: Annotated[str, "step that rejected the record"]  #: ``read``, ``scan``, ``parse`` or ``resolve``
     key: Annotated[str, "page id, title or ordinal; empty when unknown"]
-    reason: Annotated[str, "slug"]  #: of ``kbsource.errors``
-    detail: Annotated[str, "what was seen"]  #: at most 1,000 characters
+    reason: Annotated[str, "reason slug"]  #: listed in ``kbsource.errors``
+    detail: Annotated[str, "what was found"]  #: at most 1,000 characters
     file: Annotated[str, "base name of the input file"]
-    #: Of bzip2 that of the block that holds the record's start, of any other form that in the decompressed bytes.
+    #: For bzip2, the offset of the compressed block where the record starts; otherwise the offset in the
+    #: decompressed bytes.
     offset: Annotated[int, "byte offset (bzip2: of the compressed block), -1 when unknown"]
 
 
 class RawPage(Row):
-    """One page as the dump holds it, newest revision only."""
+    """A page as the dump contains it, newest revision only."""
 
     page_id: int
-    namespace: int  #: from ``<ns>`` or, where that is missing, from the title's prefix
+    namespace: int  #: from ``<ns>``, or from the title's prefix if that is missing
     title: str  #: with spaces, as written in the dump (prefix included)
     redirect_title: str | None  #: ``<redirect title=…>`` as written, without its fragment
     revision_id: int
     parent_revision_id: int | None
     timestamp: str  #: ISO 8601 in UTC, ``2019-07-19T20:25:53Z``
-    model: str  #: content model; ``wikitext`` where the dump says nothing
+    model: str  #: content model; ``wikitext`` if the dump names none
     text: str  #: wikitext of the main slot; empty when the page is empty
     file: str  #: base name of the dump file
     offset: int  #: as in BadRecord
 
 
 class Element(Row):
-    """One piece of running text. Element 0 alone is the title."""
+    """A segment of running text: the title, a heading, a paragraph or a list item. Only element 0 is the title."""
 
     kind: Annotated[str, "title | heading | paragraph | list_item"]
     level: Annotated[Int8, "1 title, 1-6 heading, 0 paragraph, depth from 1 for items"]
     ordinal: Annotated[Int32 | None, "number of a numbered item"]
     marker: Annotated[str, "list prefix as written, else empty"]  #: ``*``, ``#``, ``;``, ``:`` and combinations
-    section: Annotated[tuple[str, ...], "headings above it, outermost first; a heading ends its own path"]
+    section: Annotated[tuple[str, ...], "headings above it, outermost first; a heading's own text ends its path"]
     text: Annotated[str, "the text, without newlines"]
 
 
@@ -63,13 +64,13 @@ class Anchor(Row):
 
     element: Annotated[Int32, "index into elements"]
     start: Annotated[Int32, "first code point in elements[element].text"]
-    end: Annotated[Int32, "one past the last code point"]
+    end: Annotated[Int32, "one past its last code point"]
     text: Annotated[str, "elements[element].text[start:end], exactly"]
-    target_title: Annotated[str, "title after redirects, else normalised as written"]
+    target_title: Annotated[str, "title after redirects; if nothing resolves, the normalised title as written"]
     target_fragment: Annotated[str | None, "section of the target, from the link or the redirect"]
-    target_page_id: Annotated[int | None, "id of the article; null when the dump has none"]
-    written_target: Annotated[str, "the target as written, fragment included"]  #: without the blanks at its ends
-    from_template: Annotated[bool, "a template made the link; no editor of the page wrote it"] = False
+    target_page_id: Annotated[int | None, "page id of the article; null when the dump has no such article"]
+    written_target: Annotated[str, "target as written, fragment included"]  #: without leading and trailing spaces
+    from_template: Annotated[bool, "true if a template made the link, false if the page's own text has it"] = False
 
 
 class CellLink(Row):
@@ -77,36 +78,36 @@ class CellLink(Row):
 
     start: Annotated[Int32, "first code point of the link in the text"]
     end: Annotated[Int32, "one past its last code point"]
-    target_title: Annotated[str, "title after redirects, else normalised as written"]
+    target_title: Annotated[str, "title after redirects; if nothing resolves, the normalised title as written"]
     target_fragment: Annotated[str | None, "section of the target"]
-    target_page_id: Annotated[int | None, "id of the article; null when the dump has none"]
+    target_page_id: Annotated[int | None, "page id of the article; null when the dump has no such article"]
 
 
 class Cell(Row):
-    """One table cell as written; spans are not expanded."""
+    """One table cell as written. Cells are not repeated over the rows and columns they cover."""
 
     text: Annotated[str, "text of the cell"]
-    is_header: Annotated[bool, "written with !"]
-    colspan: Annotated[Int32, "columns covered, at least 1"]
-    rowspan: Annotated[Int32, "rows covered, at least 1"]
-    links: Annotated[tuple[CellLink, ...], "links, offsets in the cell's text"]
+    is_header: Annotated[bool, "true if written with ! (a header cell)"]
+    colspan: Annotated[Int32, "number of columns covered, at least 1"]
+    rowspan: Annotated[Int32, "number of rows covered, at least 1"]
+    links: Annotated[tuple[CellLink, ...], "links, with offsets in the cell's text"]
 
 
 class Table(Row):
     """A wikitext table."""
 
     element: Annotated[Int32, "index of the element the table follows"]
-    caption: Annotated[str | None, "caption"]
-    header: Annotated[tuple[str, ...], "texts of the first row if all its cells are header cells"]
-    rows: Annotated[tuple[tuple[Cell, ...], ...], "the remaining rows"]
+    caption: Annotated[str | None, "caption; null if there is none"]
+    header: Annotated[tuple[str, ...], "texts of the first row if all its cells are header cells, else empty"]
+    rows: Annotated[tuple[tuple[Cell, ...], ...], "remaining rows"]
 
 
 class InfoboxField(Row):
     """One parameter of an infobox."""
 
     name: Annotated[str, "parameter name"]
-    text: Annotated[str, "its value as text"]
-    links: Annotated[tuple[CellLink, ...], "links, offsets in the value's text"]
+    text: Annotated[str, "value as text"]
+    links: Annotated[tuple[CellLink, ...], "links, with offsets in the value's text"]
 
 
 class Infobox(Row):
@@ -118,10 +119,11 @@ class Infobox(Row):
 
 
 class TemplateUse(Row, order=True):
-    """How often a template came out in a way on the page.
+    """How often a template had a given outcome on the page.
 
-    By a rule it is ``rendered`` or ``dropped``; by its definition ``expanded``, or ``invoked`` where a Lua module took
-    part; ``bound`` is left out, as it went over a limit, and so is ``unknown``.
+    A rule of the parser makes it ``rendered`` or ``dropped``. Its own definition makes it ``expanded``, or ``invoked``
+    if a Lua module took part. A use with the outcome ``bound`` went over a limit, and one with the outcome ``unknown``
+    has no definition; both are skipped.
     """
 
     name: Annotated[str, "normalised template name"]
@@ -130,83 +132,86 @@ class TemplateUse(Row, order=True):
 
 
 class Loss(Row, order=True):
-    """How many pieces of one kind (``comment``, ``ref``, ``gallery``, ``file``, …) were not carried over."""
+    """How many items of a kind (``comment``, ``ref``, ``gallery``, ``file``, …) were not carried over."""
 
-    kind: Annotated[str, "kind of piece, see docs/tables.md"]
-    pieces: Annotated[Int32, "pieces not carried over"]
+    kind: Annotated[str, "kind of item, see docs/tables.md"]
+    pieces: Annotated[Int32, "number of items not carried over"]
 
 
 class Page(Row):
-    """One row per article: main namespace, not a redirect; disambiguation and list pages included. In the order of the
-    dump. Spans are half-open `[start, end)` in Unicode code points."""
+    """One row per article, in the order of the dump: pages of the main namespace that are not redirects, including
+    disambiguation pages and lists. Spans are half-open, `[start, end)`, in Unicode code points.
+    """
 
     page_id: Annotated[int, "MediaWiki page id; unique"]
     title: Annotated[str, "title with spaces"]
-    qid: Annotated[str | None, "Wikidata item; at most one page has it"]
-    is_disambiguation: Annotated[bool, "by page_props, __DISAMBIG__ or template family"]
-    revision_id: Annotated[int, "revision the text is of"]
-    parent_revision_id: Annotated[int | None, "revision before it"]
+    qid: Annotated[str | None, "Wikidata item; unique, null if the page has none"]
+    is_disambiguation: Annotated[bool, "true if page_props, __DISAMBIG__ or a disambiguation template says so"]
+    revision_id: Annotated[int, "revision the text was taken from"]
+    parent_revision_id: Annotated[int | None, "revision before that one"]
     timestamp: Annotated[datetime, "when that revision was saved"]
     url: Annotated[str, "permanent link to the revision"]
     elements: Annotated[tuple[Element, ...], "title, headings, paragraphs and list items in order", Numbered()]
     anchors: Annotated[tuple[Anchor, ...], "internal links, ordered by element and start", Numbered()]
     categories: Annotated[tuple[str, ...], "category names without prefix, in order of first use"]
-    template_categories: Annotated[tuple[str, ...], "those of them that only templates give, in the same order"]
-    redirects: Annotated[tuple[str, ...], "titles that lead here, sorted"]
+    template_categories: Annotated[tuple[str, ...], "the categories that only templates add, in the same order"]
+    redirects: Annotated[tuple[str, ...], "titles that redirect to this page, sorted"]
     tables: Annotated[tuple[Table, ...], "tables in order"]
     infoboxes: Annotated[tuple[Infobox, ...], "infoboxes in order"]
     templates: Annotated[tuple[TemplateUse, ...], "templates by name and outcome, sorted"]
-    losses: Annotated[tuple[Loss, ...], "what was not carried over, sorted by kind"]
+    losses: Annotated[tuple[Loss, ...], "content that was not carried over, sorted by kind"]
     parse_status: Annotated[str, "ok | fallback_timeout | fallback_crash | fallback_error"]
 
     @property
     def text(self) -> str:
-        """The texts of the elements, title first, a line each."""
+        """The texts of the elements, one per line, title first."""
         return "\n".join(element.text for element in self.elements)
 
     def plain(self, *, without: str | Iterable[str] = ()) -> str:
-        """The running text: paragraphs and headings between blank lines, from the first sentence on, without the title.
+        """Returns the running text: paragraphs and headings separated by empty lines, without the title.
 
-        Needs no column but ``elements``.
+        Only the column ``elements`` is needed.
 
         Args:
-            without: what else is left out: ``headings``, or headings of sections in the wiki's language, as a sequence
-                or with commas (``"references, see also"``). A section goes with its subsections.
+            without: further parts to leave out: ``headings``, or headings of sections in the wiki's language, as a
+                sequence or separated by commas (``"references, see also"``). A section is left out with its
+                subsections.
         """
         from kbsource.rendering import text_form
 
         return text_form("plain", without).text(self)
 
     def body(self, *, without: str | Iterable[str] = ()) -> str:
-        """The same with lists, indented lines and tables, rows as ``cell | cell``.
+        """Returns the running text as ``plain`` does, with lists, indented lines, and tables with rows as ``cell |
+        cell``.
 
         Args:
-            without: as of ``plain``; ``tables`` and ``lists`` too.
+            without: as for ``plain``; ``tables`` and ``lists`` are accepted too.
         """
         from kbsource.rendering import text_form
 
         return text_form("body", without).text(self)
 
     def markdown(self, *, links: bool = False, without: str | Iterable[str] = ()) -> str:
-        """The page as Markdown: title, headings, lists, tables, infoboxes, and formulas between dollar signs.
+        """Returns the page as Markdown: title, headings, lists, tables, infoboxes, and formulas between dollar signs.
 
         Args:
-            links: lead to the wiki.
-            without: as of ``plain``; ``infoboxes``, ``tables`` and ``lists`` too.
+            links: write links that point to the wiki.
+            without: as for ``plain``; ``infoboxes``, ``tables`` and ``lists`` are accepted too.
         """
         from kbsource.rendering import text_form
 
         return text_form("markdown", without, has_links=links).text(self)
 
     def html(self, *, links: bool = False, without: str | Iterable[str] = ()) -> str:
-        """The page as HTML, from its title on; arguments as of ``markdown``."""
+        """Returns the page as HTML, title included. Takes the same arguments as ``markdown``."""
         from kbsource.parts import Without
         from kbsource.rendering import HtmlPage
 
         return HtmlPage(self, Without(without), has_links=links).text()
 
     def to_dict(self) -> dict[str, Any]:
-        """The page as JSON values: records as objects, by the names of their columns."""
+        """Returns the page as JSON values: records become objects keyed by column name."""
         values: dict[str, Any] = msgspec.to_builtins(self)
         return values
 
@@ -215,82 +220,88 @@ class Page(Row):
 
 
 class RedirectRow(Row):
-    """One row per redirect page of the main namespace, by title in code-point order."""
+    """One row per redirect page of the main namespace, sorted by title in code-point order."""
 
     page_id: Annotated[int, "page id of the redirect"]
     title: Annotated[str, "title of the redirect"]
-    target_title: Annotated[str, "normalised target as written"]
-    fragment: Annotated[str | None, "section of the target"]
-    final_title: Annotated[str | None, "article at the end of the chain"]
-    final_page_id: Annotated[int | None, "its page id"]
-    hops: Annotated[Int32, "redirects followed, this one included"]
+    target_title: Annotated[str, "target as written, normalised"]
+    fragment: Annotated[str | None, "section of the target; null if none is named"]
+    final_title: Annotated[str | None, "title of the article at the end of the chain"]
+    final_page_id: Annotated[int | None, "page id of that article"]
+    hops: Annotated[Int32, "number of redirects followed, this one included"]
     status: Annotated[str, "ok | double | loop | missing_target | cross_namespace"]
 
 
 class TemplateRow(Row):
-    """How often each template is used, by how it was settled, and what it shows; sorted by name."""
+    """How often each template is used, by outcome, and how much text it shows and loses; sorted by name. By a rule, a
+    use is `rendered` or `dropped`. By its definition, it is `expanded`, or `invoked` if a Lua module took part. It is
+    `bound` if it went over a limit, and `unknown` if it has no definition; both are left out."""
 
     name: Annotated[str, "normalised template name"]
     outcome: Annotated[str, "rendered | dropped | expanded | invoked | bound | unknown"]
-    uses: Annotated[int, "uses in all articles"]
-    pages: Annotated[int, "articles that use it"]
-    shown_chars: Annotated[int, "visible characters that its uses outside of other templates show"]
+    uses: Annotated[int, "number of uses in all articles"]
+    pages: Annotated[int, "number of articles that use it"]
+    shown_chars: Annotated[int, "visible characters shown by its uses outside other templates"]
     lost_chars: Annotated[int, "visible characters of its arguments that were not carried over"]
-    example_title: Annotated[str | None, "first article that loses some"]
-    example: Annotated[str | None, "the use there, shortened"]
+    example_title: Annotated[str | None, "first article in which characters are lost"]
+    example: Annotated[str | None, "the use in that article, shortened"]
 
 
 class ShownUse(Row):
-    """What a template shows and loses on a page."""
+    """How much text a template shows and loses on a page."""
 
-    shown_chars: Annotated[int, "visible characters that its uses outside of other templates show"]
+    shown_chars: Annotated[int, "visible characters shown by its uses outside other templates"]
     lost_chars: Annotated[int, "visible characters of its arguments that were not carried over"]
-    example: Annotated[str | None, "the first use that loses some, shortened"]
+    example: Annotated[str | None, "first use that loses characters, shortened"]
 
 
 class MarkCount(Row):
-    """How many references of a page are of some nature."""
+    """The number of references of a kind on a page."""
 
-    name: Annotated[str, "as in the findings of the manifest"]
-    n: Annotated[int, "how many"]
+    name: Annotated[str, "kind, as in the findings of the manifest"]
+    n: Annotated[int, "number of references"]
 
 
 class Trace(Row):
-    """Only with `--traces`. What the page of the same place in pages was made from, for `build --base`."""
+    """Only with `--traces`. The inputs that the page at the same position in `pages` was made from, for `build
+    --base`.
+    """
 
-    page_id: Annotated[int, "the page"]
+    page_id: Annotated[int, "page id"]
     made_from: Annotated[
         bytes | None,
-        "hash of its wikitext, title, revision, redirects and item; null where it is always made anew",
+        "hash of its wikitext, title, revision, redirects and item; null if the page is always made again",
     ]
-    asked: Annotated[tuple[int, ...], "hashes of names of what else it rests on: definitions and titles, sorted"]
-    uses: Annotated[tuple[ShownUse, ...], "beside the page's templates, what each shows and loses"]
+    asked: Annotated[tuple[int, ...], "hashes of the names of its other dependencies (definitions and titles), sorted"]
+    uses: Annotated[tuple[ShownUse, ...], "for each of the page's templates, how much it shows and loses"]
     marks: Annotated[tuple[MarkCount, ...], "counts of its references that are in no table, by name"]
 
 
 class DefinitionHash(Row):
-    """Only with `--traces`. One row per name of a template or module that leads to a text, by key as without a sign."""
+    """Only with `--traces`. One row per name of a template or module that resolves to a text, sorted by key as an
+    unsigned number.
+    """
 
-    key: Annotated[int, "hash of its name, with a sign"]
-    text_hash: Annotated[int, "hash of the text, redirects followed"]
+    key: Annotated[int, "hash of its name, as a signed number"]
+    text_hash: Annotated[int, "hash of the text, after redirects"]
 
 
 class PageItem(Row):
-    """Only with `--wikidata`. One row per page that a sitelink or page_props gives an item, by page id."""
+    """Only with `--wikidata`. One row per page with an item from a sitelink or page_props, sorted by page id."""
 
-    page_id: Annotated[int, "the page; unique"]
-    qid: Annotated[str | None, "its item, as in pages; null where another page has it"]
-    wikidata_qid: Annotated[str | None, "item whose sitelink leads to the page"]
-    page_props_qid: Annotated[str | None, "item that page_props gives the page"]
+    page_id: Annotated[int, "page id; unique"]
+    qid: Annotated[str | None, "its item, as in pages; null if another page has that item"]
+    wikidata_qid: Annotated[str | None, "item whose sitelink points to the page"]
+    page_props_qid: Annotated[str | None, "item that page_props assigns to the page"]
     agreement: Annotated[str, "same | differ | only_wikidata | only_page_props"]
     label: Annotated[str | None, "label of the item"]
-    description: Annotated[str | None, "its description"]
-    aliases: Annotated[tuple[str, ...], "its aliases in the chosen languages, each once"]
+    description: Annotated[str | None, "description of the item"]
+    aliases: Annotated[tuple[str, ...], "aliases of the item in the chosen languages, without duplicates"]
 
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """An article that was extracted in the simplest way, because the parser failed."""
+    """An article that was extracted by the fallback, because the parser failed."""
 
     page_id: int
     title: str
@@ -299,7 +310,7 @@ class Fallback:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """An item of Wikidata that more than one page claims: ``page_id`` has it, the other page does not get it."""
+    """A Wikidata item claimed by more than one page: ``page_id`` has it, and ``refused_page_id`` does not get it."""
 
     qid: str
     page_id: int
@@ -307,10 +318,10 @@ class Conflict:
 
 
 def instant(written: str) -> datetime:
-    """The time that ``2019-07-19T20:25:53Z`` says.
+    """Returns the time written as ``2019-07-19T20:25:53Z``.
 
     Raises:
-        RecordError: ``invalid_field``.
+        RecordError: ``invalid_field`` if the text has another form.
     """
     if not _INSTANT.fullmatch(written):
         raise RecordError("invalid_field", f"timestamp is {written[:100]!r}")
@@ -321,5 +332,5 @@ def instant(written: str) -> datetime:
 
 
 def instant_text(when: datetime) -> str:
-    """What ``instant`` takes."""
+    """Returns a time in the form that ``instant`` reads."""
     return when.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"

@@ -1,4 +1,4 @@
-"""A page as one text: plain, as Markdown or as HTML, whole or in pieces. Formulas are TeX between dollar signs."""
+"""Renders a page as one text: plain, Markdown or HTML, whole or in parts. Formulas are TeX between dollar signs."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ _LEFT_OUT: dict[TextForm, tuple[str, ...]] = {
     "markdown": (),
 }
 _DEEPEST = 8
-"""Lists are indented so many times at most."""
+"""Maximum depth for indenting lists."""
 _STYLES = {";": ' class="terms"', ":": ' class="indented"'}
 _MOST_COLUMNS = 1_000
 _MOST_FILLED = 100
-"""Columns of a table up to which what a cell spans is filled with empty ones: time stays linear in the text."""
+"""Largest table width, in columns, for filling the columns that a cell spans with empty cells, so that the time stays
+linear in the text.
+"""
 
 
 class Block(NamedTuple):
-    """What stands between two blank lines: a heading, a paragraph, a table, an infobox; or an item of a list."""
+    """Text between two empty lines: a heading, a paragraph, a table or an infobox; or one item of a list."""
 
-    kind: str  #: as ``Element.kind``; ``table``, ``infobox``
+    kind: str  #: as ``Element.kind``, or ``table`` or ``infobox``
     section: tuple[str, ...]  #: headings above it, as ``Element.section``
-    text: str  #: one line; of tables and infoboxes several
+    text: str  #: one line; tables and infoboxes have several
 
 
 def join_blocks(blocks: Iterable[Block]) -> str:
-    """Blocks as one text: a blank line between two of them, none between items of a list."""
+    """Returns the blocks as one text, separated by empty lines; items of a list are separated by a newline."""
     parts: list[str] = []
     before = ""
     for kind, _, text in blocks:
@@ -51,7 +53,7 @@ def join_blocks(blocks: Iterable[Block]) -> str:
 
 
 def title_url(base: str, title: str, fragment: str | None = None) -> str:
-    """The address of a title of a wiki; ``base`` is the permanent link to a page of it.
+    """Returns the address of a title on a wiki. ``base`` is the permanent link to any of its pages.
 
     >>> title_url("https://en.wikipedia.org/w/index.php?title=A&oldid=1", "Mercury (planet)", "Orbit")
     'https://en.wikipedia.org/wiki/Mercury_%28planet%29#Orbit'
@@ -61,12 +63,12 @@ def title_url(base: str, title: str, fragment: str | None = None) -> str:
 
 
 _NO_MARKS = str.maketrans({"(": "%28", ")": "%29"})
-"""What would end a link in Markdown, escaped."""
+"""Escapes the characters that would end a link in Markdown."""
 
 
 @lru_cache(maxsize=16)
 def _wiki_of(base: str) -> str:
-    """The address of a wiki, without a path; empty where that of a page is none of the web."""
+    """Returns the address of a wiki without a path; empty if the page's address is not a web address."""
     wiki = (web_address(base) or "").partition("/w/index.php")[0]
     return wiki.translate(_NO_MARKS)
 
@@ -76,8 +78,7 @@ def _quoted(text: str) -> str:
 
 
 class PlainText:
-    """The text of pages without their titles and with no other marks than those of lists, and bars between the cells of
-    tables."""
+    """Writes pages without their titles as plain text: the only markup is list markers and bars between table cells."""
 
     has_links = False
     _has_title = False
@@ -88,11 +89,13 @@ class PlainText:
         self.without = without
 
     def text(self, page: Page) -> str:
-        """The whole page."""
+        """Returns the text of the whole page."""
         return join_blocks(self.blocks(page))
 
     def blocks(self, page: Page) -> Iterator[Block]:
-        """The blocks of a page in order; what has no text is left out. Tables stand behind the element they follow."""
+        """Iterates over the blocks of a page in order, without empty ones. A table comes after the element it
+        follows.
+        """
         numbers, boxes = self.without.parts(page)
         links: dict[int, Links] = {}
         base = ""
@@ -108,7 +111,7 @@ class PlainText:
                 if kind == "list_item":
                     before, depth = depth, max(min(element.level, depth + 1, _DEEPEST), 1)
                     text = self._item(element, text, depth, is_first=depth > before)
-                    if element.marker[-1:] in (";", ":"):  # no item in which others stand
+                    if element.marker[-1:] in (";", ":"):  # cannot contain other items
                         kind, depth = "paragraph", depth - 1
                 else:
                     depth = 0
@@ -134,14 +137,14 @@ class PlainText:
         return text
 
     def _item(self, element: Element, text: str, depth: int, *, is_first: bool) -> str:
-        """An item at a depth from 1, maybe the first there; terms and indented lines have no mark."""
+        """Returns an item at a depth from 1, which may be the first there. Terms and indented lines have no marker."""
         mark = f"{element.ordinal}. " if element.ordinal is not None else "- "
         if element.marker[-1:] in (";", ":"):
             mark = ""
         return self._indent * (depth - 1) + mark + self._paragraph(text)
 
     def _cell(self, text: str, links: Links, base: str) -> str:
-        """The text of a cell or field on one line; what stands on lines of its own in it stays apart."""
+        """Returns the text of a cell or field on one line; lines are joined by a separator."""
         return self._inline(text, links, base).replace("\n", self._line_end)
 
     def _rows(self, table: Table, base: str) -> Iterator[list[str]]:
@@ -163,7 +166,7 @@ class PlainText:
 
 
 def text_form(form: TextForm, without: str | Iterable[str], *, has_links: bool = False) -> PlainText:
-    """What writes pages in a form; ``without`` as of ``Page.plain``.
+    """Returns the writer of a text form; ``without`` is as for ``Page.plain``.
 
     Raises:
         SetupError: ``without`` is a text that cannot be split.
@@ -172,17 +175,17 @@ def text_form(form: TextForm, without: str | Iterable[str], *, has_links: bool =
     return Markdown(parts, has_links=has_links) if form == "markdown" else PlainText(parts)
 
 
-# A formula, whose dollars stand at its text, the second before no digit (as Pandoc knows them); else what CommonMark or
-# HTML would take for a mark.
+# Matches a formula, whose dollar signs touch its text and whose second dollar sign is not followed by a digit (Pandoc's
+# rule), or else a character that CommonMark or HTML would read as markup.
 _MARKS = re.compile(r"(\$(?! )[^$\n]+(?<! )\$(?!\d))|[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w{1,32};)")
-_MAYBE_MARK = re.compile(r"[\\`*_\[\]<&$|]")  # most texts have none, and one set is looked for fast
+_MAYBE_MARK = re.compile(r"[\\`*_\[\]<&$|]")  # most texts contain none, and one character set is searched quickly
 _MARKS_IN_CELL = re.compile(_MARKS.pattern + r"|\|")
 _LINE_START = re.compile(r"[#>+\-~=]|\d{1,9}(?=[.)](?:\s|$))")
 _IN_FORMULA = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 class Markdown(PlainText):
-    """Pages as CommonMark with GitHub's tables; what their text has of marks is escaped."""
+    """Writes pages as CommonMark with GitHub's tables. Characters of the text that would be markup are escaped."""
 
     _has_title = True
     _indent = "    "
@@ -207,7 +210,7 @@ class Markdown(PlainText):
         return "".join(parts)
 
     def _paragraph(self, text: str) -> str:
-        text = text.lstrip()  # four blanks would make code of it
+        text = text.lstrip()  # four spaces would make it a code block
         if (start := _LINE_START.match(text)) is None:
             return text
         at = start.end() if start[0].isdigit() else 0
@@ -222,7 +225,7 @@ class Markdown(PlainText):
         if element.marker[-1:] == ";":
             text = f"**{text.strip()}**"
         item = super()._item(element, text, depth, is_first=is_first)
-        # Behind a line of text a list begins with no other number than 1.
+        # After a line of text, a list can only start with the number 1.
         return f"\n{item}" if is_first and depth > 1 and element.ordinal not in (None, 1) else item
 
     def _cell(self, text: str, links: Links, base: str) -> str:
@@ -254,8 +257,8 @@ def _pipes(header: list[str], rows: Sequence[list[str]]) -> Iterator[str]:
 
 
 def _grid(table: Table) -> Iterator[list[Cell | None]]:
-    """The rows of a table by columns, with None where another cell reaches over."""
-    reaching: dict[int, int] = {}  # rows that a cell above reaches over yet, by column
+    """Iterates over the rows of a table by columns, with None where another cell spans the column."""
+    reaching: dict[int, int] = {}  # remaining rows that a cell above still spans, by column
     for row in table.rows:
         cells: list[Cell | None] = []
         for cell in row:
@@ -271,7 +274,7 @@ def _grid(table: Table) -> Iterator[list[Cell | None]]:
 
 
 class ElementPiece(NamedTuple):
-    """Characters of an element from ``start`` up to ``end``; of most elements all."""
+    """The characters of an element from ``start`` up to ``end``; usually the whole element."""
 
     element: int
     start: int
@@ -282,8 +285,8 @@ class HtmlPage:
     """A page as HTML. A view overrides how texts, links, headings and tables are written.
 
     Args:
-        without: what is left out; nothing by default.
-        has_links: links lead to the wiki.
+        without: parts to leave out; none by default.
+        has_links: write links that point to the wiki.
     """
 
     def __init__(self, page: Page, without: Without | None = None, *, has_links: bool = False) -> None:
@@ -292,13 +295,13 @@ class HtmlPage:
         self._numbers, self._boxes = (without or Without()).parts(page)
 
     def text(self) -> str:
-        """The whole page."""
+        """Returns the HTML of the whole page."""
         pieces = (ElementPiece(number, 0, len(self.page.elements[number].text)) for number in self._numbers)
         return "\n".join(self.blocks(pieces))
 
     def blocks(self, pieces: Iterable[ElementPiece]) -> Iterator[str]:
-        """Parts of the HTML of these pieces, which are in order."""
-        lists: list[str] = []  # tags of those that are open
+        """Renders these segments as HTML, which must be in order."""
+        lists: list[str] = []  # tags of the open lists
         for piece in pieces:
             element = self.page.elements[piece.element]
             if element.kind == "list_item":
@@ -314,7 +317,7 @@ class HtmlPage:
         yield from _leave_lists(lists, 0)
 
     def anchors(self, piece: ElementPiece) -> list[Anchor]:
-        """The anchors that lie in a piece."""
+        """Returns the anchors inside a segment."""
         number, start, end = piece
         first, last = bisect_left(self._anchor_elements, number), bisect_right(self._anchor_elements, number)
         if first == last:
@@ -326,7 +329,7 @@ class HtmlPage:
         return self._text("h1" if element.kind == "title" else f"h{min(max(element.level, 2), 6)}", piece)
 
     def _text(self, tag: str, piece: ElementPiece) -> str:
-        """A text in its tag."""
+        """Returns a text in its tag."""
         text = self.page.elements[piece.element].text[piece.start : piece.end]
         return f'<{tag} dir="auto">{self._linked(text, self.anchors(piece))}</{tag}>'
 
@@ -342,7 +345,7 @@ class HtmlPage:
         return "".join((*parts, escape(text[at:])))
 
     def _name(self, text: str) -> str:
-        """The text of a caption, a header or the name of a field."""
+        """Returns the text of a caption, a header or a field name."""
         return escape(text)
 
     def _cell_text(self, text: str, links: Links) -> str:
@@ -358,11 +361,11 @@ class HtmlPage:
         return f'<table class="infobox">{caption}<tbody>{rows}</tbody></table>'
 
     def _table(self, number: int, table: Table) -> str:
-        """A table by its number on the page."""
+        """Returns a table, given its number on the page."""
         return self.table_html(table, table.rows)
 
     def table_html(self, table: Table, rows: Sequence[Sequence[Cell]]) -> str:
-        """A table with some of its rows behind its caption and header."""
+        """Returns a table with its caption, its header and the given rows."""
         caption = "" if table.caption is None else f'<caption dir="auto">{self._name(table.caption)}</caption>'
         head = "".join(f'<th scope="col" dir="auto">{self._name(text)}</th>' for text in table.header)
         body = "".join(
@@ -379,7 +382,7 @@ class HtmlPage:
 
 
 def _enter_item(lists: list[str], element: Element) -> Iterator[str]:
-    """Opens and closes lists up to where an item stands, and begins it."""
+    """Opens and closes lists until the depth of an item is reached, and opens the item."""
     tag = "ol" if element.ordinal is not None else "ul"
     depth = min(max(element.level, 1), _DEEPEST)
     yield from _leave_lists(lists, depth)
@@ -389,7 +392,7 @@ def _enter_item(lists: list[str], element: Element) -> Iterator[str]:
             yield f"</{lists.pop()}>"
     while len(lists) < depth:
         lists.append(tag)
-        # Terms and what is indented have no bullets.
+        # Terms and indented lines have no bullets.
         yield f"<{tag}{_STYLES.get(element.marker[-1:], '')}>"
         if len(lists) < depth:
             yield '<li class="deeper">'

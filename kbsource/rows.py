@@ -1,31 +1,32 @@
-"""A table is declared once, as a class: its Arrow schema, its documentation and every conversion follow from that.
+"""Declares a table once, as a class. Its Arrow schema, its documentation and all conversions follow from the class.
 
 ::
 
     class Redirect(Row):
         '''One row per redirect page, by title in code-point order.'''      # heads the table in docs/tables.md
-
-        page_id: Annotated[int, "page id of the redirect"]                  # int64, with its meaning
-        hops: Annotated[Int32, "redirects followed, this one included"]     # another Arrow type than int's own
+        page_id: Annotated[int, "page id of the redirect"]                  # int64, with its description
+        hops: Annotated[Int32, "redirects followed, this one included"]     # another Arrow type than int's default
         fragment: Annotated[str | None, "section of the target"]            # nullable
         links: Annotated[tuple[Link, ...], "links, by start"]               # a list of structs; Link is a Row too
-        parts: Annotated[tuple[Part, ...], "parts", Numbered()]             # the structs have an ``index`` from 0 too
-        old: Annotated[Place | None, Columns("old_", "old")]                # the columns of Place stand in the table,
-                                                                            # old_start, …; all null where it is None
+        parts: Annotated[tuple[Part, ...], "parts", Numbered()]             # the structs also have an ``index`` from 0
+        old: Annotated[Place | None, Columns("old_", "old")]                # the table has the columns of Place,
+                                                                            # old_start, …; all null for None
 
-    schema_of(Redirect)               the Arrow schema; the meaning of a column is its metadata ``description``
+    schema_of(Redirect)               the Arrow schema; the metadata ``description`` of a column is its meaning
     batch_of(rows, Redirect)          rows -> record batch
-    rows_of(batch, Redirect)          record batch or table -> rows; where it has some of the columns, rows have these
-                                      alone (and the methods of the class): a part of a table needs no declaration
+    rows_of(batch, Redirect)          record batch or table -> rows. If the batch has only some of the columns, the
+                                      rows have only these fields (and the methods of the class), so part of a table
+                                      needs no declaration
 
-The last three are in ``kbsource.columns``, which needs Arrow; to declare and to use rows does not. Tables that are no
-part of a release need no descriptions: ``page_id: int``. A row is frozen, equal by value, and made as any class is;
-``msgspec.structs.replace`` and ``astuple`` stand for those of dataclasses, ``msgspec.to_builtins`` and
-``msgspec.convert`` turn it into JSON values and back, and check them.
+These three functions are in ``kbsource.columns``, which needs Arrow; declaring and using rows does not. Tables that are
+not part of a release need no descriptions: ``page_id: int``. A row is frozen, compares by value, and is constructed
+like any class. Use ``msgspec.structs.replace`` and ``astuple`` in place of the functions of ``dataclasses``.
+``msgspec.to_builtins`` and ``msgspec.convert`` convert a row to JSON values and back, with validation.
 
-Why msgspec.Struct (a row of nine fields, CPython 3.11): it is made in 0.1 µs, out of columns in 0.06, and pickled and
-unpickled in 0.6, a NamedTuple in 0.3, 0.17 and 1.4, a frozen dataclass in 1.3, 1.3 and 4.9. JSON that is not ours stays
-with orjson: the bytes of large floats and of integers beyond 64 bits differ.
+Why msgspec.Struct: for a row of nine fields on CPython 3.11, construction takes 0.1 µs, reading it from columns 0.06
+µs, and pickling plus unpickling 0.6 µs. A NamedTuple takes 0.3, 0.17 and 1.4 µs, a frozen dataclass 1.3, 1.3 and 4.9
+µs. JSON that others read stays with orjson, because the two libraries write different bytes for large floats and for
+integers beyond 64 bits.
 """
 
 from __future__ import annotations
@@ -36,26 +37,28 @@ from typing import Annotated, dataclass_transform
 import msgspec
 
 SCHEMA_VERSION = 2
-"""Of the tables of releases, in their metadata and manifests."""
+"""Schema version of the tables of releases, in their metadata and manifests."""
 
 
 @dataclass_transform(frozen_default=True)
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """A row of a table, or a struct in one. Rows hold values and rows alone, so the garbage collector leaves them."""
+    """A row of a table, or a struct in a row. Rows contain only values and other rows, so the garbage collector ignores
+    them.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ArrowType:
-    """The Arrow type of a column, by the name of the function of ``pyarrow`` that makes it."""
+    """The Arrow type of a column, as the name of the ``pyarrow`` function that creates it."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Marks a field that is itself a row as columns of the table; all are nullable where the field may be None.
+    """Marks a field whose type is a row: its fields become columns of the table, all nullable if the field may be None.
 
-    ``prefix`` goes before their names, ``word`` into their meanings, for ``{}``.
+    ``prefix`` is put before the column names, and ``word`` replaces ``{}`` in their descriptions.
     """
 
     prefix: str = ""
@@ -64,9 +67,9 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """Marks a list of rows whose structs have one column more, the last: their place in the list, from 0.
+    """Marks a list of rows whose structs have one more column at the end: the index in the list, from 0.
 
-    Rows have no such field. It is there for joins: whoever unnests the list keeps the key.
+    The rows themselves have no such field. It is there for joins, so that an unnested list keeps its key.
     """
 
     name: str = "index"

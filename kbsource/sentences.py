@@ -1,9 +1,9 @@
-"""Where the sentences of a text begin and end.
+"""Finds where the sentences of a text begin and end.
 
-A sentence ends behind ``.``, ``!``, ``?`` or ``…`` (and what closes behind it: quotation marks, brackets, the dollar
-sign of a formula) where white space and something that can begin a sentence follow; behind ``。``, ``！``, ``？`` and
-the stops of Arabic, Urdu, Hindi, Armenian, Amharic, Burmese and Khmer wherever they stand; at a line break. A full
-stop behind an abbreviation or an initial ends none.
+A sentence ends after ``.``, ``!``, ``?`` or ``…``, together with the quotation marks, brackets or formula's dollar sign
+that close after it, if white space and something that can begin a sentence follow. It ends after ``。``, ``！``, ``？``
+and the stops of Arabic, Urdu, Hindi, Armenian, Amharic, Burmese and Khmer wherever they occur, and at a line break. A
+full stop after an abbreviation or an initial does not end a sentence.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import re
 from itertools import pairwise
 
 _CLOSERS = "\"'”’»)\\]}$"
-# A row of stops is looked at once and as a whole: there are rows of thousands of dots.
+# A run of stops is matched once and as a whole, because some texts have runs of thousands of dots.
 _END = re.compile(
     rf"(?<![.!?…])(?P<stop>[.!?…]++)[{_CLOSERS}]*+(?=\s)|[。！？\u061f\u06d4\u0964\u0965\u0589\u1362\u104b\u17d4\u17d5]++[」』）”’»]*+|\n"
 )
 _OPENERS = "\"'“‘«([{¿¡—–-"
-# Before a full stop these rarely end a sentence; compared in lower case. English, with a few of other languages.
+# A full stop after these rarely ends a sentence. Compared in lower case. English, with a few from other languages.
 _ABBREVIATIONS = frozenset(
     "adm approx apr aug ave bros bzw c ca capt cf co col corp dec dept dr ed eds est etc feb ft gen gov hon inc jan jr "
     "lt ltd maj mar mr mrs ms mt nov nr oct prof pt rep rev sen sep sept sgt sr st univ v vs".split()
 )
-# These only with a capital.
+# Only with a capital letter.
 _DAYS = frozenset("Mon Tue Tues Wed Thu Thur Thurs Fri".split())
-# These only before a number.
+# Only before a number.
 _COUNTERS = frozenset("art b ch d fig fl no nos op p pp r sat sun vol".split())
 _INITIALS = re.compile(r"(?:\w\.)*[^\W\d_]")
 _TO_LAST_WORD = re.compile(r"(?s:.)*[\s(\[\"'“‘«]")
@@ -32,7 +32,7 @@ _LONGEST_ABBREVIATION = 12
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """The half-open spans of the sentences, without the white space around them, in order.
+    """Returns the half-open spans of the sentences in order, without surrounding white space.
 
     >>> [t[a:b] for t in ["He met Dr. Smith. They left."] for a, b in sentence_spans(t)]
     ['He met Dr. Smith.', 'They left.']
@@ -42,7 +42,9 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def sentence_ends(text: str) -> list[int]:
-    """Where the sentences end, the last one with the text; each begins where the one before it ends."""
+    """Returns the offsets at which the sentences end; the last is the end of the text. Each sentence begins where the
+    previous one ends.
+    """
     return [found.end() for found in _END.finditer(text) if found["stop"] is None or _ends(text, found)] + [len(text)]
 
 
@@ -67,6 +69,6 @@ def _ends(text: str, found: re.Match[str]) -> bool:
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """A span without the white space at its ends; None where nothing is left."""
+    """Returns a span without the white space at its ends; None if nothing is left."""
     piece = text[start:end].lstrip()
     return (end - len(piece), end - len(piece) + len(piece.rstrip())) if piece else None

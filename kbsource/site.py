@@ -1,4 +1,4 @@
-"""What a wiki says about itself: language, namespaces and their names, first-letter rule, addresses."""
+"""Facts about a wiki: language, namespaces and their names, first-letter rule, addresses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import msgspec
 from kbsource.languages import Language, edition_code, language, language_codes, own_prefixes
 from kbsource.web_addresses import base_address
 
-# Canonical names, understood by every wiki beside its own. Source: https://www.mediawiki.org/wiki/Help:Namespaces
+# Canonical names, which every wiki understands in addition to its own. Source:
+# https://www.mediawiki.org/wiki/Help:Namespaces
 CANONICAL_NAMESPACES: dict[int, tuple[str, ...]] = {
     -2: ("Media",),
     -1: ("Special",),
@@ -45,16 +46,16 @@ SPECIAL, TALK, FILE, TEMPLATE, CATEGORY = -1, 1, 6, 10, 14
 
 @dataclass(frozen=True)
 class Site:
-    """Facts of one wiki, from the dump's ``<siteinfo>`` where it has one."""
+    """Facts about one wiki, from the dump's ``<siteinfo>`` if present."""
 
     lang: str = "en"  #: language code, from the dump's ``xml:lang`` or from dbname
     dbname: str = ""  #: ``enwiki``; empty when unknown
     name: str = ""  #: site name, ``Wikipedia``
-    #: address of the main page, ``https://en.wikipedia.org/wiki/Main_Page``, maybe without scheme; empty when unknown
+    #: address of the main page, ``https://en.wikipedia.org/wiki/Main_Page``, possibly without scheme; empty if unknown
     base_url: str = ""
     generator: str = ""  #: MediaWiki version that wrote the dump
     case: str = "first-letter"  #: ``first-letter`` or ``case-sensitive``
-    #: local name of every namespace by number, from siteinfo; the main one is ""
+    #: local name of every namespace by number, from siteinfo; the main namespace is ""
     namespaces: dict[int, str] = field(default_factory=dict)
     aliases: tuple[tuple[str, int], ...] = ()  #: further names, from siteinfo JSON or from the language's data
 
@@ -65,7 +66,7 @@ class Site:
     def edition(self) -> str:
         """Code of the wiki's language edition in addresses and links: ``en``, ``simple``, ``no``, ``zh-yue``.
 
-        From the host, else from the database name, else from the language.
+        It is taken from the host, else from the database name, else from the language.
         """
         labels = self.host.split(".")
         if self.base_url and len(labels) > 2 and labels[0] not in ("www", "m"):
@@ -76,17 +77,16 @@ class Site:
 
     @cached_property
     def language_facts(self) -> Language:
-        """What is known of the wiki's language and edition beside the dump."""
+        """The data about the wiki's language and edition that is not in the dump."""
         return language(self.edition if self.edition in language_codes() else self.lang)
 
     @cached_property
     def namespace_by_name(self) -> dict[str, int]:
-        """Number of every namespace by its case-folded names: local, canonical, and the language's aliases.
+        """The number of every namespace by its case-folded names: local, canonical, and the language's aliases.
 
-        A name that means several namespaces goes to the canonical one, then to what the dump says, then to
-        the language's data. Where siteinfo lists the namespaces, names of others are not understood.
-
-        Source: Language::getNsIndex and getNamespaceAliases of MediaWiki.
+        If a name means several namespaces, the canonical name wins, then the dump, then the language's data. If
+        siteinfo lists the namespaces, names of other namespaces are ignored. Source: Language::getNsIndex and
+        getNamespaceAliases of MediaWiki.
         """
         names: dict[str, int] = {}
 
@@ -110,12 +110,12 @@ class Site:
 
     @cached_property
     def own_prefixes(self) -> frozenset[str]:
-        """Lower-case interwiki prefixes that lead back to this wiki: ``en`` and ``w`` on enwiki."""
+        """Lower-case interwiki prefixes that point to this wiki: ``en`` and ``w`` on enwiki."""
         return own_prefixes(self.edition)
 
     @property
     def host(self) -> str:
-        """Host of the wiki, ``en.wikipedia.org``."""
+        """Host name of the wiki, ``en.wikipedia.org``."""
         if self.base_url:
             return self.base_url.partition("//")[2].partition("/")[0]
         if self.dbname.endswith("wiki"):
@@ -123,11 +123,11 @@ class Site:
         return f"{edition_code(self.lang)}.wikipedia.org"
 
     def to_json(self) -> dict[str, Any]:
-        """The facts as plain JSON values, for manifests and workers."""
+        """Returns the facts as plain JSON values, for manifests and workers."""
         values: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return values
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Site:
-        """What ``to_json`` gave, as facts."""
+        """Returns the facts that ``to_json`` wrote."""
         return msgspec.convert(value, cls, str_keys=True)

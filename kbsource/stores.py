@@ -1,6 +1,6 @@
-"""What a ``Folder`` is made of where it is not on the local disk: object stores, web servers and HDFS.
+"""The back ends of ``Folder`` other than the local disk: object stores, web servers and HDFS.
 
-A store speaks of keys: paths without scheme and bucket. What it raises is an ``OSError``, as of files.
+A store uses keys: paths without scheme and bucket. Like files, it raises ``OSError``.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
 
 _SPOOL_BYTES = 16 << 20
-"""What is written to a store waits in memory, and beyond this in a temporary file, until it is whole."""
+"""A file written to a store is buffered until it is complete, in memory up to this size and then in a temporary
+file.
+"""
 _CONNECT_TIMEOUT_S = 5
-_KEPT = 8  # ranges of a file: the headers of a Parquet file's pages are read before its columns
+_KEPT = 8  # recently read ranges of a file: the page headers of a Parquet file are read before its columns
 _PROBE = "kbsource-asks-whether-this-store-answers/"
 
 CLIENT_OPTIONS = frozenset(
@@ -38,7 +40,7 @@ CLIENT_OPTIONS = frozenset(
     proxy_ca_certificate proxy_excludes read_timeout timeout user_agent
     """.split()
 )
-"""Options that every store has, of the client that speaks to it."""
+"""Options of the client, which every store accepts."""
 _PREFIXES = {
     "s3": "aws_",
     "s3a": "aws_",
@@ -51,7 +53,7 @@ _PREFIXES = {
     "https": "",
     "memory": "",
 }
-"""How the names of a scheme's own options begin."""
+"""Prefix of the option names of each scheme."""
 _REMEDIES = {
     "aws_": "Check the bucket, AWS_ENDPOINT_URL where the store is not Amazon's own, and the keys.",
     "google_": "Check the bucket, the network and the credentials (gcloud auth application-default login).",
@@ -61,50 +63,52 @@ _REMEDIES = {
 
 
 class Store(Protocol):
-    """What every store does. A missing key is a FileNotFoundError."""
+    """The operations of a store. A missing key is a FileNotFoundError."""
 
     def open(self, key: str, buffer_bytes: int) -> BinaryIO:
-        """The stored bytes, seekable; ``buffer_bytes`` are asked for at a time."""
+        """Opens the stored bytes as a seekable file that requests ``buffer_bytes`` at a time."""
         ...
 
     def read(self, key: str) -> tuple[bytes, str]:
-        """The content and its tag, which changes with every writing."""
+        """Returns the content and its tag, which changes with every write."""
         ...
 
     def size(self, key: str) -> int:
-        """The size in bytes."""
+        """Returns the size in bytes."""
         ...
 
     def list(self, key: str) -> Iterator[str]:
-        """The keys of all files below a folder, in no order."""
+        """Lists the keys of all files below a folder, in no particular order."""
         ...
 
     def create(self, key: str) -> Any:
-        """A context with a file to write to; what was written is there once the context has ended well."""
+        """Opens a file for writing, as a context manager; it is stored once the context ends without an error."""
         ...
 
     def write_new(self, key: str, content: bytes) -> str | None:
-        """Writes what is not there yet, and the tag of it; None, and nothing written, where it is."""
+        """Writes a new file and returns its tag; returns None and writes nothing if the file exists."""
         ...
 
     def replace(self, key: str, content: bytes, tag: str) -> str | None:
-        """Writes over what still has this tag, and the new one; None, and nothing written, where it has not."""
+        """Overwrites a file that still has this tag and returns the new tag; returns None and writes nothing if the
+        tag has changed.
+        """
         ...
 
     def move(self, key: str, target: str) -> None:
-        """Renames a file, over another one."""
+        """Renames a file, replacing another one."""
         ...
 
     def delete(self, key: str) -> None:
-        """Removes a file, and all below it as a folder; nothing where there is none."""
+        """Removes a file and everything below it as a folder; does nothing if it does not exist."""
         ...
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Finds options that no store has by their names.
+    """Checks that every option has a name that some store accepts.
 
     Raises:
-        SetupError: names one.
+        SetupError: names an unknown option.
     """
     prefixes = sorted({prefix for prefix in _PREFIXES.values() if prefix})
     for name in options:
@@ -117,14 +121,14 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def options_for(url: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Those of the options that a URL's store has.
+    """Returns the options that apply to the store of a URL.
 
     Raises:
-        SetupError: nothing here can read the scheme.
+        SetupError: the scheme is not supported.
     """
     scheme = url.partition("://")[0]
     if scheme not in _PREFIXES:
-        raise SetupError(f"{url}: {scheme}:// is none of {', '.join(f'{name}://' for name in _PREFIXES)}.")
+        raise SetupError(f"{url}: {scheme}:// is not one of {', '.join(f'{name}://' for name in _PREFIXES)}.")
     prefix = _PREFIXES[scheme]
     return {
         name: value for name, value in options.items() if name in CLIENT_OPTIONS or (prefix and name.startswith(prefix))
@@ -132,7 +136,7 @@ def options_for(url: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def split(url: str) -> tuple[str, str]:
-    """The root of a URL, which is a store, and the key in it.
+    """Splits a URL into its root, which is a store, and the key in that store.
 
     >>> split("s3://wiki/kb/pages"), split("https://dumps.wikimedia.org/x.bz2"), split("gs://wiki")
     (('s3://wiki', 'kb/pages'), ('https://dumps.wikimedia.org', 'x.bz2'), ('gs://wiki', ''))
@@ -144,10 +148,11 @@ def split(url: str) -> tuple[str, str]:
 
 @cache
 def store_of(root: str, options: tuple[tuple[str, str], ...]) -> Store:
-    """The store with this root; asked once a process whether it answers.
+    """Returns the store with this root. It is probed once per process.
 
     Raises:
-        SetupError: it does not, has no such bucket or refuses the keys; or what it needs is not installed.
+        SetupError: the store does not answer, has no such bucket or refuses the keys; or a package it needs is not
+            installed.
     """
     given = options_for(root, dict(options))
     if root.startswith("hdfs://"):
@@ -157,7 +162,7 @@ def store_of(root: str, options: tuple[tuple[str, str], ...]) -> Store:
         from obstore import exceptions
     except ModuleNotFoundError as error:
         raise SetupError(
-            f"{root}: obstore is not installed, which reads and writes it: pip install obstore."
+            f"{root}: obstore, which reads and writes it, is not installed: pip install obstore."
         ) from error
     no_retries = {"max_retries": 0, "retry_timeout": timedelta(seconds=10)}
     try:
@@ -179,7 +184,7 @@ def _object_store(root: str, options: Mapping[str, str], **settings: Any) -> Cli
         return MemoryStore()
     client: dict[str, Any] = {name: value for name, value in options.items() if name in CLIENT_OPTIONS}
     config = {name: value for name, value in options.items() if name not in CLIENT_OPTIONS}
-    # Who names an address with http:// means it.
+    # If an address starts with http://, the user wants HTTP.
     prefix = _PREFIXES[scheme]
     environment = (value for name, value in os.environ.items() if prefix and name.lower().startswith(prefix))
     names_http = any(value.startswith("http://") for value in (root, *config.values(), *environment))
@@ -193,7 +198,7 @@ def _object_store(root: str, options: Mapping[str, str], **settings: Any) -> Cli
 
 
 def _refusal(root: str, probe: Client, obstore: Any) -> str | None:
-    """Why a store cannot be used; None where it can, or where that is not known."""
+    """Returns why a store cannot be used; None if it can be, or if that is unknown."""
     try:
         if root.startswith(("http://", "https://")):
             obstore.head(probe, "")
@@ -206,7 +211,7 @@ def _refusal(root: str, probe: Client, obstore: Any) -> str | None:
             return None if status or "HTTP error" not in said else _reason(error)
         if status is None:
             return _reason(error)
-        # Who may not list may still be allowed to read; a fault of the server may pass.
+        # A user who may not list may still read; a server error may pass.
         code = re.search(r"<Code>(\w+)</Code>", said)
         may_read = status[1] == "403" and (
             code is None or code[1] in ("AccessDenied", "AuthorizationPermissionMismatch")
@@ -217,7 +222,7 @@ def _refusal(root: str, probe: Client, obstore: Any) -> str | None:
 
 
 def _reason(error: Exception) -> str:
-    """What an error of obstore says to people: without its own innards, and of XML the code and the message."""
+    """Returns the readable part of an obstore error: without debugging details, and for XML only code and message."""
     said = str(error).partition("\n\nDebug source")[0].strip()
     head, _, xml = said.partition(": <?xml")
     if not xml:
@@ -228,7 +233,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _as_files(root: str, key: str) -> Iterator[None]:
-    """Turns what obstore raises into what files raise."""
+    """Turns errors of obstore into the errors that files raise."""
     from obstore import exceptions
 
     path = f"{root}/{key}"
@@ -247,10 +252,10 @@ def _tag(meta: Mapping[str, Any]) -> str:
 
 
 class ObjectStore:
-    """A bucket, or a web server, through obstore."""
+    """A bucket or a web server, accessed through obstore."""
 
     def __init__(self, root: str, store: Client) -> None:
-        import obstore  # which few need
+        import obstore  # only needed for remote files
 
         self._root, self._store, self._obstore = root, store, obstore
 
@@ -272,7 +277,7 @@ class ObjectStore:
 
     def list(self, key: str) -> Iterator[str]:
         if self._root.startswith(("http://", "https://")):
-            raise SetupError(f"{self._root}/{key}: what lies in a folder of a web server cannot be listed; name files.")
+            raise SetupError(f"{self._root}/{key}: folders on a web server cannot be listed; name files.")
         with _as_files(self._root, key):
             for batch in self._obstore.list(self._store, f"{key}/" if key else None):
                 for entry in batch:
@@ -314,14 +319,16 @@ class ObjectStore:
 
 
 class _Hdfs:
-    """HDFS through the WebHDFS of its name node. It neither overwrites a file nor knows tags: both are made up here."""
+    """HDFS, through the WebHDFS of its name node. It does not overwrite files and has no tags, so this class
+    emulates both.
+    """
 
     def __init__(self, root: str, options: Mapping[str, str]) -> None:
         try:
             import hdfs
         except ModuleNotFoundError as error:
             raise SetupError(
-                f"{root}: hdfs is not installed, which reads it: pip install 'kbsource[hadoop]'."
+                f"{root}: hdfs, which reads it, is not installed: pip install 'kbsource[hadoop]'."
             ) from error
         parts = urlsplit(root)
         host = options.get("hdfs_host") or parts.hostname
@@ -331,7 +338,7 @@ class _Hdfs:
             f"{host}:{port}",
             what="name node of HDFS",
             remedy="Give host and port of its WebHDFS with --storage hdfs_host=HOST and --storage hdfs_port=PORT "
-            "(9870, if nobody changed it).",
+            "(9870 by default).",
         )
         self._root = root
         self._client = hdfs.InsecureClient(f"http://{host}:{port}", user=user)
@@ -426,10 +433,10 @@ class _Hdfs:
 
 
 def check_reachable(address: str, *, what: str, remedy: str) -> None:
-    """Finds out whether something listens at ``HOST:PORT``.
+    """Checks that a server listens at ``HOST:PORT``.
 
     Raises:
-        SetupError: nothing does; names ``what`` and the remedy.
+        SetupError: nothing listens; names ``what`` and the remedy.
     """
     parts = urlsplit(address if "//" in address else f"//{address}")
     try:

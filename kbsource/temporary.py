@@ -1,7 +1,8 @@
-"""Temporary folders that are known to be nobody's once their process has ended, however it ended.
+"""Temporary folders that can be recognised as abandoned once their process has ended, however it ended.
 
-In each lies a file ``lock`` that its users hold together; the system takes the locks of a process that ends. Whoever
-gets the lock alone may remove the folder: who makes another one does that with those that killed processes left behind.
+Each folder contains a file ``lock``; its users hold a shared lock on it; the system releases the locks of a process
+that ends. A process that gets an exclusive lock may remove the folder. Creating a temporary folder removes the folders
+that killed processes left.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from kbsource.errors import SetupError
 
 _LOCK = "lock"
 SCRATCH_VARIABLE = "KBSOURCE_SCRATCH"
-"""Environment variable with the folder that temporary ones are made in, of a process that is ended by a signal: whose
-folder that is removes them with it."""
+"""Environment variable with the parent of the temporary folders of a process that is ended by a signal. The owner of
+that parent removes them with it.
+"""
 
 
 class HeldFolder:
-    """A folder that this process holds; once it does no more, and no other one does, it is removed.
+    """A folder that this process holds. It is removed when this process releases it and no other process holds it.
 
-    That is when ``cleanup`` is called, or else when the object or the process ends.
+    ``cleanup`` releases it; otherwise it is released when the object or the process ends.
     """
 
     def __init__(self, path: str) -> None:
@@ -35,15 +37,16 @@ class HeldFolder:
         self._end = weakref.finalize(self, _end, path, hold(path), os.getpid())
 
     def cleanup(self) -> None:
-        """Holds it no longer."""
+        """Releases the folder."""
         self._end()
 
 
 class TemporaryFolder(HeldFolder):
-    """A new folder of this process. A context: it is removed when that ends, or else with the object or the process.
+    """A new temporary folder of this process. As a context manager, it is removed at the end of the block; otherwise
+    when the object or the process ends.
 
     Args:
-        place: folder that it is made in; None for that of ``SCRATCH_VARIABLE``, or the system's (``TMPDIR``).
+        place: parent folder; None for the folder in ``SCRATCH_VARIABLE``, or the system's (``TMPDIR``).
     """
 
     def __init__(self, place: str | None = None) -> None:
@@ -57,20 +60,20 @@ class TemporaryFolder(HeldFolder):
 
 
 def _end(path: str, lock: int, owner: int) -> None:
-    if os.getpid() == owner:  # else it is a fork of the owner
+    if os.getpid() == owner:  # otherwise this process is a fork of the owner
         remove_unused(path, lock)
 
 
 def path_prefix(place: str | None = None) -> str:
-    """What the paths of this user's temporary folders begin with."""
+    """Returns the prefix of the paths of this user's temporary folders."""
     return os.path.join(os.path.abspath(place or tempfile.gettempdir()), f"kbsource-{os.getuid()}-")
 
 
 def hold(path: str) -> int:
-    """The lock of a folder, held together with other processes; the folder is made where there is none.
+    """Returns a shared lock on a folder, which is created if it does not exist.
 
     Raises:
-        SetupError: somebody else made the folder.
+        SetupError: another user created the folder.
     """
     while True:
         with suppress(FileExistsError):
@@ -85,14 +88,16 @@ def hold(path: str) -> int:
 
 
 def open_lock(path: str, name: str) -> int:
-    """A file in a folder, to be locked; it is made where there is none."""
+    """Opens a lock file in a folder, creating it if it does not exist."""
     return os.open(os.path.join(path, name), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
 
 def remove_left_behind(place: str | None = None) -> None:
-    """Removes the temporary folders of this user that no process holds; None for the system's place of them."""
+    """Removes the temporary folders of this user that no process holds; ``place`` is their parent, None for the
+    system's.
+    """
     for path in glob.glob(f"{glob.escape(path_prefix(place))}*"):
-        with suppress(OSError, SetupError):  # it was just removed, or is somebody else's
+        with suppress(OSError, SetupError):  # it was just removed, or belongs to another user
             _check_owner(path)
             remove_unused(path, open_lock(path, _LOCK))
 
@@ -106,7 +111,7 @@ def remove_unused(path: str, lock: int) -> None:
                 shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.remove(entry.path)
             os.rmdir(path)
     except OSError:
-        pass  # somebody uses it, or makes it again
+        pass  # another process uses it, or creates it again
     finally:
         os.close(lock)
 
@@ -119,7 +124,7 @@ def _check_owner(path: str) -> None:
 
 
 def _is_there(path: str, lock: int) -> bool:
-    """A lock is still that of the folder, which may have been removed and made again."""
+    """Returns whether a lock still belongs to the folder, which may have been removed and created again."""
     try:
         return os.path.samestat(os.fstat(lock), os.stat(os.path.join(path, _LOCK)))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Titles and link targets in MediaWiki's normal form, and what kind of page a target names.
+"""Titles and link targets in MediaWiki's normal form, and the kind of page that a target names.
 
 Source: MediaWikiTitleCodec::splitTitleString and Parser::handleInternalLinks2 of MediaWiki 1.39;
 https://www.mediawiki.org/wiki/Manual:Page_title.
@@ -19,59 +19,57 @@ from kbsource.site import CANONICAL_NAMESPACES, CATEGORY, FILE, SPECIAL, TALK, S
 _SPACES = re.compile(r"[ _\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 _INVISIBLE = re.compile(r"[\u200e\u200f\u202a-\u202e]+")
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f]")  # what may come of escapes
-# ASCII titles that are their own normal form but for the first letter: no prefix, no fragment, no escape.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f]")  # may result from decoded escapes
+# ASCII titles that are already in normal form except for the first letter: no prefix, no fragment, no escape.
 _WORD = r"[A-Za-z0-9'(),.!*;$@+\-]"
 _PLAIN = re.compile(rf"[A-Za-z0-9]{_WORD}*+(?:(?: |/(?!\.)){_WORD}++)*+")
 
-# Characters that no title holds, percent escapes, character references, and what browsers take for relative
-# paths or editors for signatures.
+# Not allowed in titles: these characters, percent escapes, character references, and parts that browsers read as
+# relative paths or editors as signatures.
 _INVALID = re.compile(
     r"[\x00-\x1f\x7f#<>\[\]{|}\ufffd\ud800-\udfff]|%[0-9A-Fa-f]{2}|&[A-Za-z0-9\x80-\U0010ffff]+;|~~~"
     r"|\A\.\.?(?:/|\Z)|/\.\.?(?:/|\Z)"
 )
 _REFERENCE = re.compile(r"&(?:[A-Za-z0-9]+|#[0-9]+|#[xX][0-9A-Fa-f]+);")
-# Links to such targets are external ones in wrong brackets. Source: $wgUrlProtocols of MediaWiki 1.39.
+# Links to such targets are external links in the wrong brackets. Source: $wgUrlProtocols of MediaWiki 1.39.
 _PROTOCOL = re.compile(
     r" *(?:(?:ftps?|git|gopher|https?|ircs?|mms|nntp|redis|sftp|ssh|svn|telnet|worldwind):)?//"
     r"| *(?:bitcoin|geo|magnet|mailto|matrix|news|sips?|sms|tel|urn|xmpp):",
     re.IGNORECASE,
 )
-_LONGEST_COMPOSED = (
-    4096  # characters; longer ones are no titles, and many marks in a row take long to be brought in order
-)
+_LONGEST_COMPOSED = 4096  # characters; longer texts are not titles, and sorting long runs of combining marks takes long
 _MAX_BYTES = 255
 _MAX_BYTES_SPECIAL = 512
 
-# Languages whose i has a dotted capital. Source: LanguageTr, LanguageAz, LanguageKaa of MediaWiki 1.39, and
-# the languages that take their class as a fallback.
+# Languages whose i has a dotted capital. Source: LanguageTr, LanguageAz, LanguageKaa of MediaWiki 1.39, and the
+# languages that use their class as a fallback.
 _DOTTED_I_LANGS = frozenset({"tr", "az", "kaa", "gag", "lez"})
-# Namespaces whose titles begin with a capital on case-sensitive wikis too, with their talk pages.
+# Namespaces whose titles begin with a capital even on case-sensitive wikis, as do the titles of their talk pages.
 # Source: NamespaceInfo::ALWAYS_CAPITALIZED_NAMESPACES of MediaWiki.
 _ALWAYS_CAPITALISED = frozenset({-1, 2, 3, 8, 9})
 
 
 class Target(NamedTuple):
-    """What a link's target names."""
+    """The target of a link, parsed."""
 
-    #: ``page`` (any page of this wiki that is shown as a link, in whatever namespace), ``file``, ``category``,
+    #: ``page`` (any page of this wiki that is shown as a link, in any namespace), ``file``, ``category``,
     #: ``interlanguage``, ``interwiki`` or ``invalid``
     kind: str
     namespace: int  #: number; 0 for the main namespace and for targets outside this wiki
-    #: normal form with prefix; for a bare fragment (``[[#History]]``) empty: the page itself. Targets outside this wiki
-    #: keep their letter case and begin with the interwiki prefix as written.
+    #: normal form with prefix; empty for a bare fragment (``[[#History]]``), which means the page itself. Targets
+    #: outside this wiki keep their letter case and begin with the interwiki prefix as written.
     title: str
-    fragment: str | None  #: section, None when absent or empty
+    fragment: str | None  #: section; None if absent or empty
     #: the target began with a colon (``[[:Category:X]]``) or with this wiki's own prefix (``[[en:Category:X]]`` on the
-    #: English Wikipedia), so it is shown, not acted on
+    #: English Wikipedia), so the link is shown and has no other effect
     is_escaped: bool
 
 
 def upper_first(title: str, lang: str) -> str:
-    """The title with its first code point in title case, by MediaWiki's rules for the language.
+    """Returns the title with its first code point in title case, by MediaWiki's rules for the language.
 
-    Letters whose capital is longer than one code point (ß, ŉ, և) stay as they are, and so do Georgian
-    letters, whose title case is themselves. The result is in NFC if the title was.
+    Letters whose capital is longer than one code point (ß, ŉ, և) are unchanged, as are Georgian letters, which are
+    their own title case. The result is in NFC if the title was.
 
     Source: Language::ucfirst; UcfirstOverrides.php of Wikimedia's configuration.
     """
@@ -90,7 +88,7 @@ def upper_first(title: str, lang: str) -> str:
 
 
 def clean_title(written: str) -> str:
-    """A title with underscores as spaces, runs of spaces collapsed, invisible marks dropped, in NFC."""
+    """Returns a title with underscores as spaces, runs of spaces collapsed, and invisible marks removed, in NFC."""
     if not written.isascii():
         written = _INVISIBLE.sub("", written)
         if len(written) <= _LONGEST_COMPOSED:
@@ -104,9 +102,8 @@ def clean_title(written: str) -> str:
 
 
 def normalise_title(written: str, site: Site) -> str:
-    """The form by which a page is found: clean, prefix in local form, first letter by the site's rule.
-
-    Colons before the title (``:Category:X``) are dropped. Whether the title is valid is not looked at.
+    """Returns the form for looking up a page: clean, with the local form of the prefix and the first letter
+    by the site's rule.
     """
     title = clean_title(written).lstrip(": ")
     namespace = 0
@@ -118,7 +115,7 @@ def normalise_title(written: str, site: Site) -> str:
 
 
 def split_namespace(title: str, site: Site) -> tuple[int, str]:
-    """The namespace number by the title's prefix, and the rest; (0, title) when that is none."""
+    """Returns the namespace number of the title's prefix, and the rest; (0, title) if it has no namespace prefix."""
     prefix, colon, rest = title.partition(":")
     if colon:
         number = site.namespace_by_name.get(prefix.strip(" _").replace("_", " ").casefold())
@@ -128,7 +125,7 @@ def split_namespace(title: str, site: Site) -> tuple[int, str]:
 
 
 def is_valid_title(title: str, *, namespace: int = 0) -> bool:
-    """Whether MediaWiki would allow a page of that title, given in normal form without its prefix."""
+    """Returns whether MediaWiki allows a page with that title, passed in normal form without its prefix."""
     if not title or title[0] == ":" or _INVALID.search(title):
         return False
     limit = _MAX_BYTES_SPECIAL if namespace == SPECIAL else _MAX_BYTES
@@ -149,9 +146,9 @@ def _with_prefix(namespace: int, rest: str, site: Site) -> str:
 
 
 class TargetParser:
-    """Parses link targets of one site; remembers the most frequent ones.
+    """Parses a site's link targets, and caches the most frequent ones.
 
-    A class rather than a function because the cache belongs to a site.
+    It is a class and not a function because the cache belongs to a site.
     """
 
     def __init__(self, site: Site, *, cache_size: int = 1 << 16) -> None:
@@ -161,10 +158,11 @@ class TargetParser:
         self.parse = lru_cache(maxsize=cache_size)(self._parse)
 
     def _parse(self, written: str) -> Target:
-        """What the part of a link before ``|`` names; percent escapes, then references are decoded.
+        """Returns the target of a link, from the part before ``|``. Percent escapes are decoded first, then character
+        references.
 
-        Own interwiki prefixes (``en:`` and ``w:`` on the English Wikipedia, ``w:fr:`` on the French) lead to
-        a page of this wiki. A leading slash is part of the title, as in all namespaces without subpages.
+        Own interwiki prefixes (``en:`` and ``w:`` on the English Wikipedia, ``w:fr:`` on the French) point to a page of
+        this wiki. A leading slash is part of the title, as in all namespaces without subpages.
         """
         if _PLAIN.fullmatch(written) and len(written) <= _MAX_BYTES:
             if self._capitalises:
@@ -184,7 +182,7 @@ class TargetParser:
         title = clean_title(before)
         is_escaped = title.startswith(":")
         if is_escaped:
-            # The parser drops one colon, the title splitter another.
+            # MediaWiki's parser removes one colon, and its title splitter another.
             title = title[1:].lstrip(" ")
             title = title[1:].lstrip(" ") if title.startswith(":") else title
         if not title:
@@ -206,7 +204,7 @@ class TargetParser:
             prefix = prefix.strip(" ").lower()
             behind = behind.lstrip(" ")
             if prefix in site.own_prefixes:
-                if not behind:  # the main page, whose title is not known here
+                if not behind:  # the main page, whose title is unknown here
                     return Target("interwiki", 0, rest, fragment, True)
                 rest = behind
                 is_escaped = True
@@ -232,7 +230,7 @@ class TargetParser:
         return Target(kind, namespace, _with_prefix(namespace, rest, site), fragment, is_escaped)
 
     def _has_prefix(self, title: str) -> bool:
-        """Whether a title behind ``Talk:`` has a prefix, which is not allowed."""
+        """Returns whether a title after ``Talk:`` has a prefix, which is not allowed."""
         if ":" not in title:
             return False
         prefix = title.partition(":")[0].strip(" ").lower()
@@ -241,14 +239,14 @@ class TargetParser:
 
 
 def permanent_url(site: Site, title: str, revision_id: int) -> str:
-    """The address of one revision: ``https://en.wikipedia.org/w/index.php?title=A&oldid=907008348``."""
+    """Returns the address of a revision: ``https://en.wikipedia.org/w/index.php?title=A&oldid=907008348``."""
     scheme = site.base_url.split("://", 1)[0] if "://" in site.base_url else "https"
     quoted = urllib.parse.quote(title.replace(" ", "_"), safe="/:(),!*'@;$~-._")
     return f"{scheme}://{site.host}/w/index.php?title={quoted}&oldid={revision_id}"
 
 
 _WIKIPEDIA = "wikipedia.org"
-# Hosts of the versions for telephones: en.m.wikipedia.org, en.zero.wikipedia.org.
+# Parts of the host names of mobile versions: en.m.wikipedia.org, en.zero.wikipedia.org.
 _MOBILE = frozenset({"m", "zero", "mobile", "wap"})
 _ADDRESS = re.compile(
     r"\s*(?:[Hh][Tt][Tt][Pp][Ss]?:)?(?://)?(?=[^/?#])(?:[^/?#@]*@)?([^/?#:\s]+)(?::\d+)?([^?#]*)(?:\?([^#]*))?(?:#(.*))?"
@@ -262,16 +260,16 @@ _BY_ID = re.compile(r"(?:permalink|permanentlink|redirect/(page|revision))/([0-9
 
 
 class PageAddress(NamedTuple):
-    """What an address of a wiki names; at least one of title, page id and revision id is there."""
+    """The page that an address of a wiki names; at least one of title, page id and revision id is set."""
 
-    title: str | None  #: normal form with prefix; None where the address gives an id instead
-    fragment: str | None  #: section as readers see it (spaces, no escapes), None when absent
-    page_id: int | None  #: from ``curid=``; wins over the title, as in MediaWiki
+    title: str | None  #: normal form with prefix; None if the address has an id instead
+    fragment: str | None  #: section as readers see it (spaces, no escapes); None if absent
+    page_id: int | None  #: from ``curid=``; takes precedence over the title, as in MediaWiki
     revision_id: int | None  #: from ``oldid=``, ``diff=`` or a permanent link
 
 
 class UrlParser:
-    """Parses addresses of one site's pages."""
+    """Parses addresses of a site's pages."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -279,12 +277,12 @@ class UrlParser:
         self._host = _plain_host(site.host)
 
     def parse(self, url: str) -> PageAddress | None:
-        """What an address names; None for another host, no page of this wiki, or bytes not in UTF-8.
+        """Returns the page that an address names; None for another host, an address that is not a page of this wiki, or
+        bytes that are not UTF-8.
 
-        Understood are ``/wiki/Title``, ``index.php/Title``, ``index.php?title=``, ``?curid=``, ``?oldid=``,
-        ``?diff=``, ``Special:PermanentLink/1``, ``Special:Redirect/page/1``, paths of variants
-        (``/zh-tw/Title``), telephone hosts, the hosts an edition had before, addresses without a scheme,
-        and ``&amp;`` for ``&``.
+        Supported are ``/wiki/Title``, ``index.php/Title``, ``index.php?title=``, ``?curid=``, ``?oldid=``, ``?diff=``,
+        ``Special:PermanentLink/1``, ``Special:Redirect/page/1``, paths of language variants (``/zh-tw/Title``), mobile
+        hosts, former hosts of an edition, addresses without a scheme, and ``&amp;`` for ``&``.
 
         Source: https://www.mediawiki.org/wiki/Manual:Parameters_to_index.php.
         """
@@ -312,7 +310,8 @@ class UrlParser:
         title = None
         written = values.get("title") or self._title_in_path(path)
         if written:
-            # The colon keeps files and categories from being acted on; what is decoded already stays as it is.
+            # The colon keeps files and categories from being treated as such; escapes that are already decoded must not
+            # be decoded again.
             escaped = written.replace("%", "%25").replace("&", "&amp;")
             target = self._parse_target(f":{escaped}")
             if target.kind == "page" and target.title:
@@ -339,12 +338,14 @@ class UrlParser:
 
 
 def _plain_host(host: str) -> str:
-    """The host in lower case without marks of versions, Wikipedia's with the edition's present code."""
+    """Returns the host in lower case without the parts for mobile versions; for Wikipedia, with the edition's
+    current code.
+    """
     labels = [label for label in host.lower().rstrip(".").split(".") if label not in _MOBILE]
     if labels[:1] == ["www"]:
         labels = labels[1:]
     plain = ".".join(labels)
-    if plain == _WIKIPEDIA:  # leads to the English edition
+    if plain == _WIKIPEDIA:  # points to the English edition
         return f"en.{_WIKIPEDIA}"
     if plain.endswith(f".{_WIKIPEDIA}"):
         return f"{edition_code(plain.removesuffix(f'.{_WIKIPEDIA}'))}.{_WIKIPEDIA}"

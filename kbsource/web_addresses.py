@@ -1,4 +1,4 @@
-"""Which texts from outside may become a link."""
+"""Decides which texts from outside may become a link."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ _LONGEST_ADDRESS = 8192
 
 
 def web_address(text: object) -> str | None:
-    """An address of the web, from a dump, a release or a manifest; None for anything else, which a browser might run.
+    """Returns a web address from a dump, a release or a manifest; None for anything else, because a browser might run
+    it.
 
-    Everything that writes such an address into HTML, Markdown or JSON-LD asks here.
+    Every place that writes such an address into HTML, Markdown or JSON-LD uses this function.
 
     >>> web_address("https://example.org/wiki/A"), web_address("javascript:alert(1)"), web_address("https://a/><script>")
     ('https://example.org/wiki/A', None, None)
@@ -21,7 +22,8 @@ def web_address(text: object) -> str | None:
 
 
 def base_address(text: object) -> str:
-    """The address of a wiki's main page, from siteinfo, which may leave out the scheme; empty where it is none.
+    """Returns the address of a wiki's main page from siteinfo, which may leave out the scheme; empty if it is not a web
+    address.
 
     >>> base_address("//de.wiktionary.org/wiki/A"), base_address("javascript:alert(1)")
     ('//de.wiktionary.org/wiki/A', '')
@@ -30,5 +32,5 @@ def base_address(text: object) -> str:
 
 
 def with_scheme(text: object) -> object:
-    """An address that leaves out its scheme with ``https``; anything else as it is."""
+    """Adds ``https`` to an address without a scheme; returns anything else unchanged."""
     return f"https:{text}" if isinstance(text, str) and text.startswith("//") else text

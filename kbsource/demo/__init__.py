@@ -1,1 +1,1 @@
-"""The embedded mini-wiki: a small invented encyclopaedia in the forms that real dumps have."""
+"""The built-in mini-wiki: a small invented encyclopaedia in the same forms as real dumps."""

@@ -1,1 +1,1 @@
-"""What became of every page, section and span of one release of pages in another."""
+"""Compares two releases of pages: the outcome of every page, section and span."""

@@ -1,4 +1,4 @@
-"""A diff that is opened with its two releases: from a span of an old page to where it stands in the new release."""
+"""Opens a diff together with its two releases, to move spans of old pages to their positions in the new release."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kbsource.diff.page_texts import PageTexts
 
 
 class MovedSpan(NamedTuple):
-    """Where a span stands in the new release."""
+    """The position of a span in the new release."""
 
-    #: ``page_id``, ``element``, ``start``, ``end``: the new span, half-open, in code points of the element's text;
-    #: None for gone
+    #: ``page_id``, ``element``, ``start``, ``end``: the new span, half-open, in code points of the element's text; None
+    #: if it is gone
     page_id: int | None
     element: int | None
     start: int | None
     end: int | None
-    #: ``same``: the text of both spans is the same, wherever it stands; ``edited``: what stands in its place is
+    #: ``same``: both spans have the same text, possibly at another position; ``edited``: the span was replaced by
     #: another text; ``gone``
     outcome: str
 
@@ -29,10 +29,10 @@ _GONE = MovedSpan(None, None, None, None, "gone")
 
 
 class ReleaseDiff:
-    """A diff with its releases. A context: the files are closed behind it. Memory: a few row groups.
+    """A diff with its two releases. Use it as a context manager, which closes the files. Memory: a few row groups.
 
     Raises:
-        SetupError: one of them is missing, or is another than the diff was made from.
+        SetupError: one of them is missing, or is not the release that the diff was made from.
     """
 
     def __init__(
@@ -54,16 +54,16 @@ class ReleaseDiff:
             pass
 
     def page(self, page_id: int) -> dict[str, Any] | None:
-        """The row of ``page_changes`` of an old page; None where the old release has no such page."""
+        """Returns the row of ``page_changes`` of an old page; None if the old release has no such page."""
         return next(self._rows("page_changes", page_id), None)
 
     def _rows(self, table: str, page_id: int) -> Iterator[dict[str, Any]]:
         return RELEASE_DIFF.rows_with(self._path, self._manifest, table, "old_page_id", page_id)
 
     def move_span(self, page_id: int, element: int, start: int, end: int) -> MovedSpan:
-        """Where a span of an old page stands in the new release.
+        """Returns the position of a span of an old page in the new release.
 
-        Of a span that crosses pieces with other places, that of the piece with most of it is taken.
+        If the span crosses several segments that moved differently, the segment with most of it is used.
 
         Args:
             start, end: the span, half-open, in code points of that element's text.

@@ -1,12 +1,12 @@
-"""The kind of release that a diff of two releases of pages is, and its laws.
+"""The kind of release that a diff of two releases of pages is, and its invariants.
 
 ::
 
-    page_changes/       what became of every page of either release
-    section_changes/    what became of the sections of pages whose text changed
-    span_changes/       where the elements of pages stand that are not what they were
-    redirect_changes/   redirects that lead elsewhere, are new or gone
-    title_map.tsv       old titles that do not lead to what their page is now, for ``kbsource map --title-map``
+    page_changes/       the outcome of every page of either release
+    section_changes/    the outcome of the sections of pages whose text changed
+    span_changes/       new positions of the elements of pages that changed
+    redirect_changes/   redirects that have another target, are new or gone
+    title_map.tsv       old titles that do not resolve to what their page is now, for ``kbsource map --title-map``
     report.json, report.md
     manifest.json       written last
 """
@@ -41,7 +41,7 @@ PAGE_OUTCOMES = {
     "split": "a new page whose id was that of a redirect, or else whose title was one, that led to a page",
     "added": "any other new page",
 }
-"""What became of a page. Of a page that is in both releases the text may have changed whatever its outcome is."""
+"""Outcomes of a page. If a page is in both releases, its text may have changed whatever its outcome is."""
 
 SPAN_OUTCOMES = {
     "same": "the same text in its order",
@@ -51,7 +51,9 @@ SPAN_OUTCOMES = {
     "other_page": "the same text in another page, which did not have it",
     "gone": "none of these",
 }
-"""What became of a piece of an element. In all but the last one the new piece exists; in all but edited it is equal."""
+"""Outcomes of a segment of an element. Every outcome but the last has a new segment; it is equal to the old one
+unless edited.
+"""
 
 SECTION_OUTCOMES = {
     "same": "same headings, same texts",
@@ -61,7 +63,7 @@ SECTION_OUTCOMES = {
     "gone": "none of these",
     "added": "a section of the new page that is none of the old one's",
 }
-"""What became of a section; of one that moved or was renamed the texts may have changed too."""
+"""Outcomes of a section. The texts of a moved or renamed section may have changed too."""
 
 REDIRECT_OUTCOMES = {
     "retargeted": "leads elsewhere than to where its page is now",
@@ -70,7 +72,7 @@ REDIRECT_OUTCOMES = {
     "now_article": "the title is now that of a page",
     "was_article": "the title was that of a page",
 }
-"""What became of a redirect."""
+"""Outcomes of a redirect."""
 
 
 def _values(meanings: dict[str, str]) -> str:
@@ -78,13 +80,15 @@ def _values(meanings: dict[str, str]) -> str:
 
 
 class PageChange(Row):
-    """One row per page of the old release, by page id; then one per new page that is none of these, by page id."""
+    """One row per page of the old release, sorted by page id; then one per other page of the new release, sorted by
+    page id.
+    """
 
-    old_page_id: Annotated[int | None, "page of the old release; each has one row; null for new pages"]
+    old_page_id: Annotated[int | None, "page of the old release, each with one row; null for new pages"]
     new_page_id: Annotated[
-        int | None, "page of the new release that it is now, or was merged into; each is named once but for merged"
+        int | None, "page of the new release that it is now, or was merged into; unique except for merged"
     ]
-    origin_page_id: Annotated[int | None, "of split: the old page that its redirect led to"]
+    origin_page_id: Annotated[int | None, "for split: the old page that its redirect pointed to"]
     old_title: Annotated[str | None, "title of the old page"]
     new_title: Annotated[str | None, "title of the new page"]
     old_qid: Annotated[str | None, "item of the old page"]
@@ -95,66 +99,72 @@ class PageChange(Row):
     new_chars: Annotated[int | None, "code points in all elements but the title of the new page"]
     outcome: Annotated[str, _values(PAGE_OUTCOMES)]
     matched_by: Annotated[str | None, "page_id | qid | title | redirect; null for gone and added"]
-    kept: Annotated[float | None, "share of old_chars that stands in the new page; null for new pages"]
-    text_changed: Annotated[bool | None, "texts of the elements behind the title differ; null where one page is not"]
-    title_changed: Annotated[bool | None, "titles differ; likewise"]
-    qid_moved: Annotated[bool, "the item of the old page is now another page's"]
+    kept: Annotated[float | None, "share of old_chars that is found in the new page; null for new pages"]
+    text_changed: Annotated[
+        bool | None, "true if the texts of the elements after the title differ; null if either page is missing"
+    ]
+    title_changed: Annotated[bool | None, "true if the titles differ; null if either page is missing"]
+    qid_moved: Annotated[bool, "true if the item of the old page now belongs to another page"]
     qid_page_id: Annotated[int | None, "page of the new release that has the item of the old page"]
 
 
 class SectionChange(Row):
-    """One row per section of pages that are in both releases and whose text changed: by old page and number; of a
-    page those that were added come last."""
+    """One row per section of pages that are in both releases and whose text changed, sorted by old page and section
+    number. The added sections of a page come last.
+    """
 
-    old_page_id: Annotated[int, "page of the old release, in both and with another text"]
+    old_page_id: Annotated[int, "page of the old release that is also in the new one, with another text"]
     old_number: Annotated[Int32 | None, "number of the section in the old page, 0 for the lead"]
-    old_section: Annotated[tuple[str, ...] | None, "headings above it and its own, outermost first"]
-    new_page_id: Annotated[int, "what the page is now"]
+    old_section: Annotated[tuple[str, ...] | None, "headings above it and its own heading, outermost first"]
+    new_page_id: Annotated[int, "what the page is now, in the new release"]
     new_number: Annotated[Int32 | None, "number of the section in the new page"]
-    new_section: Annotated[tuple[str, ...] | None, "its headings there"]
+    new_section: Annotated[tuple[str, ...] | None, "its headings in the new page"]
     outcome: Annotated[str, _values(SECTION_OUTCOMES)]
-    kept: Annotated[float | None, "share of its code points that stand in the new section; null for added"]
+    kept: Annotated[float | None, "share of its code points that are found in the new section; null for added"]
 
 
 class SpanChange(Row):
-    """One row per piece of an element of old pages whose text changed or that are gone or merged, and of titles
-    that changed; by page, element and start. The rest stands in the new page as it stood in the old."""
+    """One row per segment of the elements of old pages that were changed, gone or merged, and of titles that
+    changed; sorted by page, element and start. All other elements are at the same position in the new page.
+    """
 
     old_page_id: Annotated[int, "page of the old release"]
-    old_element: Annotated[Int32, "element of it; the pieces of one cover it in order"]
-    old_start: Annotated[Int32, "first code point of the piece"]
+    old_element: Annotated[Int32, "element of that page; the segments of an element cover it in order"]
+    old_start: Annotated[Int32, "first code point of the segment"]
     old_end: Annotated[Int32, "one past its last code point"]
     new_page_id: Annotated[int | None, "page of the new release; null for gone"]
-    new_element: Annotated[Int32 | None, "element of it"]
-    new_start: Annotated[Int32 | None, "first code point there"]
+    new_element: Annotated[Int32 | None, "element of that page"]
+    new_start: Annotated[Int32 | None, "first code point of the new segment"]
     new_end: Annotated[Int32 | None, "one past its last code point"]
     outcome: Annotated[str, _values(SPAN_OUTCOMES)]
-    score: Annotated[float | None, "likeness by words, 1.0 for the same text; null for gone"]
+    score: Annotated[float | None, "similarity by words, 1.0 for the same text; null for gone"]
 
 
 class RedirectChange(Row):
-    """One row per redirect that leads elsewhere, is new or is gone, by title in code-point order."""
+    """One row per redirect that has another target, is new or is gone, sorted by title in code-point order."""
 
     title: Annotated[str, "title of the redirect; unique"]
     old_redirect_id: Annotated[int | None, "its page id in the old release"]
     new_redirect_id: Annotated[int | None, "its page id in the new release"]
-    old_target_page_id: Annotated[int | None, "page that it led to"]
-    new_target_page_id: Annotated[int | None, "page that it leads to"]
+    old_target_page_id: Annotated[int | None, "page that it resolved to in the old release"]
+    new_target_page_id: Annotated[int | None, "page that it resolves to in the new release"]
     outcome: Annotated[str, _values(REDIRECT_OUTCOMES)]
 
 
 _LIMITS = ("limit_pages", "only_titles")
-"""Options of a build that leave pages out."""
+"""Options of a build that exclude pages."""
 
 
 def side_facts(manifest: PagesManifest) -> dict[str, Any]:
-    """What a diff says of one of its releases: its names, and what of its dump is no page of it."""
+    """Returns the facts of either release for the diff's manifest: its names, and what its dump or options
+    exclude.
+    """
     given = {name: manifest.options[name] for name in _LIMITS if manifest.options.get(name)}
     return {**manifest.facts(), "rejected": dict(sorted(manifest.totals.rejected.items())), "limits": given}
 
 
 def doubts(values: Mapping[str, Any]) -> Iterator[str]:
-    """What a manifest of a diff says of its releases that makes pages look gone or added which are not."""
+    """Lists the facts in a diff's manifest that may make pages look gone or added although they are not."""
     for side, taken_for in (("new", "gone or merged"), ("old", "added or split")):
         facts = values.get(side) or {}
         snapshot = f"{facts.get('wiki')} of {facts.get('dump_date') or 'unknown date'}"
@@ -296,7 +306,9 @@ MEASURES = (
 
 
 def _texts(side: str) -> str:
-    """The pages of a release: id, title, hash of the texts behind it, and their code points."""
+    """Returns a query for the pages of a release: id, title, a hash of the texts after the title, and their code
+    points.
+    """
     return f"""(select page_id, title, hash([element.text for element in elements[2:]]) as texts,
         coalesce(list_sum([length(element.text) for element in elements[2:]]), 0)::bigint as chars from {side}.pages)"""
 
@@ -427,7 +439,7 @@ LAWS = (
 
 
 class _Side(SourceFacts, total=False):
-    """What a diff says of one of its releases."""
+    """Facts about one of the two releases in a diff's manifest."""
 
     rejected: dict[str, Count]
     limits: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Two releases of pages -> a diff: what became of every page, section and span, and a report.
+"""Makes a diff of two releases of pages: the outcome of every page, section and span, and a report.
 
 Pages are joined by queries over the hashes of their texts. Every relation that is read has a total order, so the rows
 are the same with any number of threads.
@@ -60,15 +60,17 @@ create table {side}_pages as
     );
 create table {side}_redirects as select page_id, title, final_page_id from {side}.redirects;
 """
-"""Where each page of a release stands, and of its elements but the title: code points, and the hash of their texts."""
-# Ids of pages that have no partner yet.
+"""The file and row of each page of a release, the code points of its elements after the title, and the hash of their
+texts.
+"""
+# Pages that have no partner yet.
 _LEFT = """
 create or replace table left_old as
     select page_id, title, qid from old_pages anti join pairs on page_id = old_id;
 create or replace table left_new as
     select page_id, title, qid from new_pages anti join pairs on page_id = new_id;
 """
-# Where a redirect that a page became, or came from, leads: by its id, else by its title.
+# The page that a redirect resolves to if a page became a redirect, or came from one: by its id, else by its title.
 _LED = """
 create table {name} as
     select page.page_id, coalesce(by_id.final_page_id, by_title.final_page_id) as target
@@ -95,7 +97,7 @@ insert into pairs
     select old.page_id, new.page_id, 'qid' from left_old old join left_new new on old.qid = new.qid;
 """,
     _LEFT,
-    # Two pages may have one title: it stands for the page with the higher id.
+    # Two pages may have the same title; it then belongs to the page with the higher id.
     """
 insert into pairs
     select max(old.page_id), max(new.page_id), 'title' from left_old old join left_new new on old.title = new.title
@@ -145,7 +147,7 @@ select old_page_id, new_page_id, outcome, text_changed, old_shard, old_row, new_
 where coalesce(text_changed or title_changed, true)
 order by old_shard nulls last, old_row, new_shard, new_row
 """
-"""Pages that are read: all whose text or title is another, and those of one release alone."""
+"""Pages whose elements are compared: those whose text or title changed, and those in only one release."""
 PAGE_ROWS = """
 select pages.old_page_id, new_page_id, origin_page_id, old_title, new_title, old_qid, new_qid, old_revision_id,
     new_revision_id, old_chars, new_chars, outcome, matched_by,
@@ -208,11 +210,11 @@ left join (
 where title_changed and coalesce(article.page_id, redirect.page_id) is distinct from new_page_id
 group by old_title order by old_title
 """
-"""Titles of old pages that do not lead to what the page is now, with the title that does."""
+"""Titles of old pages that do not resolve to what the page is now, with the title that does."""
 
 
 def batches(db: DuckDBPyConnection, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of an ordered query, in batches that depend on the rows alone."""
+    """Iterates over the rows of an ordered query, in batches that depend only on the rows."""
     reader = db.sql(query).to_arrow_reader(_BATCH_ROWS)
     return rebatched((batch.cast(schema) for batch in reader), _BATCH_ROWS)
 
@@ -226,7 +228,7 @@ select count_if(text_changed), count_if(title_changed), count_if(qid_moved),
     )::bigint
 from pages left join kept on kept.old_page_id = pages.old_page_id where pages.old_page_id is not null
 """
-"""Pages whose text, title or place of their item is another; code points of all old pages, and those kept."""
+"""Number of pages whose text, title or item's page changed; code points of all old pages, and those kept."""
 MOST_CHANGED_PAGES = f"""
 select new_title, pages.old_page_id, outcome, pages.old_chars, new_chars, n_kept
 from pages join kept on kept.old_page_id = pages.old_page_id
@@ -236,7 +238,9 @@ order by pages.old_chars - n_kept desc, pages.old_page_id limit {MOST_CHANGED}
 
 
 LONG_CHARS = 80
-"""Code points of a text that is looked for in other pages, at least; shorter ones may be the same by chance."""
+"""Minimum length, in code points, of a text that is searched for in other pages; shorter texts may be equal by
+chance.
+"""
 _HASH = pa.field("text_hash", pa.binary())
 STAGED: dict[str, pa.Schema] = {
     "pieces": pa.schema([*schema_of(SpanChange), _HASH]),
@@ -244,8 +248,9 @@ STAGED: dict[str, pa.Schema] = {
     "kept": pa.schema([("old_page_id", pa.int64()), ("n_kept", pa.int64())]),
     "sections": schema_of(SectionChange),
 }
-"""Pieces of old elements, those gone with the hash of their text where it is long; new elements that no piece leads to;
-code points of each page that was kept; sections."""
+"""Segments of old elements (gone ones with the hash of their text if it is long); new elements that no segment
+points to; the number of code points kept of each page; sections.
+"""
 
 
 class Compared(Row):
@@ -267,7 +272,7 @@ def compare_pages(
     """Adds the tables of ``STAGED``. Memory: a few row groups of pages.
 
     Args:
-        pages: in the order of the old release, those of the new one alone behind them.
+        pages: in the order of the old release, followed by those that are only in the new one.
     """
     waiting: dict[str, list[tuple[Any, ...]]] = {table: [] for table in STAGED}
 
@@ -286,7 +291,7 @@ def compare_pages(
 
 
 def _rows(page: Compared, old: PageTexts, new: PageTexts) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
-    """Rows of a page by table."""
+    """Iterates over the rows of a page, by table."""
     before = None if page.old_shard is None or page.old_row is None else old.at(page.old_shard, page.old_row)
     after = None if page.new_shard is None or page.new_row is None else new.at(page.new_shard, page.new_row)
     if before is None:
@@ -322,7 +327,7 @@ def _piece_rows(page: Compared, texts: Sequence[str], pieces: Iterable[Piece]) -
 
 
 def text_hash(text: str) -> bytes:
-    """The hash of the text of one element."""
+    """Returns the hash of an element's text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
@@ -337,7 +342,7 @@ _QUERIES = {
     "span_changes": (SPAN_ROWS, "Pieces of elements of pages that are not what they were", SPAN_OUTCOMES),
     "redirect_changes": (REDIRECT_ROWS, "Redirects", REDIRECT_OUTCOMES),
 }
-"""By table its query, its head in the report, and its outcomes."""
+"""Query, heading in the report, and outcomes of each table."""
 
 
 def make_diff(
@@ -350,19 +355,19 @@ def make_diff(
     reverse: bool = False,
     on_step: Callable[[str, int, int], None] = lambda unit, done, total: None,
 ) -> dict[str, Any]:
-    """Compares two releases of one wiki, and gives the JSON values of the report. No option changes what is written.
+    """Compares two releases of the same wiki, and returns the JSON values of the report. No option changes the output.
 
-    Memory: a few row groups, and ``memory_mb`` of the joins. The staging takes 100 bytes a page, and the texts'
-    places of the pages that changed.
+    Memory: a few row groups, and ``memory_mb`` for the joins. The staging folder takes 100 bytes per page, and the
+    positions of the texts of changed pages.
 
     Args:
         old, new: folders of the releases, whose files are hashed first.
-        output: local folder, which is made.
-        reverse: the old release is the one of the later day.
-        on_step: told what is worked on, how many are done, and of how many.
+        output: local folder, which is created.
+        reverse: the old release is the one with the later date.
+        on_step: receives the unit of work, the number done, and the total.
 
     Raises:
-        SetupError: a release is not what it was, the two are not of one wiki, or the folder cannot be written.
+        SetupError: a release has changed, the two are not of the same wiki, or the folder cannot be written.
     """
     if not is_local(output):
         raise SetupError(f"--output {output}: joins need a local disk; name a folder of one, and copy it afterwards.")
@@ -415,13 +420,13 @@ def _compare(
         n_done += 1
         on_step("pages", n_done, n_pages)
 
-    with db.cursor() as reading:  # beside what is written
+    with db.cursor() as reading:  # a second cursor, because the first one writes
         rows = (page for batch in batches(reading, COMPARED, schema_of(Compared)) for page in rows_of(batch, Compared))
         compare_pages(db, rows, before, after, see)
 
 
 def _figures(db: DuckDBPyConnection) -> dict[str, Any]:
-    """What a report says beside the counts by outcome."""
+    """Returns the figures of a report other than the counts by outcome."""
     [flags] = db.execute(FLAGS).fetchall()
     text_changed, title_changed, qid_moved, old_chars, kept_chars = (n or 0 for n in flags)  # null without pages
     names = ("title", "old_page_id", "outcome", "old_chars", "new_chars", "kept_chars")
@@ -434,12 +439,12 @@ def _figures(db: DuckDBPyConnection) -> dict[str, Any]:
 
 
 def share(part: int, whole: int) -> float:
-    """A share; of nothing all was kept."""
+    """Returns a share; 1.0 if the whole is 0."""
     return part / whole if whole else 1.0
 
 
 def report_text(report: Mapping[str, Any]) -> str:
-    """The report as Markdown."""
+    """Returns the report as Markdown."""
     return "\n".join(_lines(report)) + "\n"
 
 
@@ -465,9 +470,9 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    """Text as a cell of a table, which no title can break out of.
+    r"""Returns text as a table cell of Markdown, with its markup escaped.
 
     >>> _cell("A|B *C* <D>")
-    'A\\\\|B \\\\*C\\\\* \\\\<D\\\\>'
+    'A\\|B \\*C\\* \\<D\\>'
     """
     return "".join(f"\\{char}" if char in "\\|*_`[]<>&#~" else char for char in text)

@@ -1,4 +1,4 @@
-"""Two versions of a page: which elements, pieces and sections of the old one stand where in the new one."""
+"""Matches two versions of a page: the new positions of the old page's elements, segments and sections."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rapidfuzz.distance import Indel, Levenshtein
 from kbsource.diff.page_texts import PageText
 
 LEAST_ALIKE = 0.5
-"""Share of words that two versions of an element have in common at least; elements about other things reach a third."""
-# Scripts without blanks between words: each letter counts as a word.
+"""Minimum share of words that two versions of an element must have in common; unrelated elements reach a third."""
+# Scripts without spaces between words: each letter counts as a word.
 _WORD = re.compile(r"[^\W\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]+|\S")
 
 
 class Block(NamedTuple):
-    """Equal pieces of two texts: ``old[old_start:old_start + size] == new[new_start:new_start + size]``."""
+    """Equal parts of two texts: ``old[old_start:old_start + size] == new[new_start:new_start + size]``."""
 
     old_start: int
     new_start: int
@@ -29,23 +29,24 @@ class Block(NamedTuple):
 
 
 class Words:
-    """The words of texts as numbers, the same number for the same word; marks and punctuation are words too."""
+    """The words of texts as numbers, with equal numbers for equal words; symbols and punctuation count as words too."""
 
     def __init__(self) -> None:
         self._numbers: defaultdict[str, int] = defaultdict(count().__next__)
 
     def of(self, text: str) -> list[int]:
-        """The words of a text in order."""
+        """Returns the words of a text in order."""
         return [self._numbers[word] for word in _WORD.findall(text)]
 
 
 def likeness(old: Sequence[int], new: Sequence[int]) -> float:
-    """The share of words that stand in both versions in the same order, 0.0 where it is below ``LEAST_ALIKE``."""
+    """Returns the share of words that both versions have in the same order; 0.0 if it is below ``LEAST_ALIKE``."""
     return float(Indel.normalized_similarity(old, new, score_cutoff=LEAST_ALIKE))
 
 
 def equal_blocks(old: str, new: str) -> list[Block]:
-    """The pieces that two versions of a text have in common, in order: whole words, with the blanks between them.
+    """Returns the parts that two versions of a text have in common, in order: whole words, with the spaces between
+    them.
 
     >>> [tuple(block) for block in equal_blocks("It opened in 1901.", "It was opened in 1902.")]
     [(0, 0, 2), (3, 7, 9), (17, 21, 1)]
@@ -55,7 +56,7 @@ def equal_blocks(old: str, new: str) -> list[Block]:
     words = Words()
     spans = [[match.span() for match in _WORD.finditer(text)] for text in (old, new)]
     blocks: list[Block] = []
-    # Levenshtein's, since that of Indel takes as many bits as there are pairs of words.
+    # Levenshtein, because Indel takes as many bits as there are pairs of words.
     for operation in Levenshtein.opcodes(words.of(old), words.of(new)):
         if operation.tag != "equal":
             continue
@@ -64,7 +65,7 @@ def equal_blocks(old: str, new: str) -> list[Block]:
         is_first = True
         for (old_start, old_end), (new_start, _) in zip(old_words, new_words, strict=True):
             before = Block(old_start, new_start, 0) if is_first else blocks[-1]
-            # The same blanks stand before the word in both, else it begins a block of its own.
+            # If the spaces before the word differ, the word begins a new block.
             gap = old[before.old_start + before.size : old_start], new[before.new_start + before.size : new_start]
             if is_first or gap[0] != gap[1]:
                 blocks.append(Block(old_start, new_start, old_end - old_start))
@@ -75,8 +76,9 @@ def equal_blocks(old: str, new: str) -> list[Block]:
 
 
 def move_piece(old: str, new: str, start: int, end: int) -> tuple[int, int]:
-    """Where a piece of the old version stands in the new one, or else what came instead of it, without the blanks
-    around it; nothing is given as an empty piece.
+    """Returns the position in the new version of a part of the old version, or else of the text that replaced it.
+
+    Spaces around it are excluded; if nothing replaced it, the result is empty.
     """
     blocks, new_start, new_end = equal_blocks(old, new), 0, len(new)
     if number := bisect_right(blocks, start, key=attrgetter("old_start")):
@@ -93,13 +95,13 @@ def move_piece(old: str, new: str, start: int, end: int) -> tuple[int, int]:
 
 
 PART_CHARS = 30
-"""A text that is found within another has so many code points at least."""
+"""Minimum length, in code points, of a text that is searched for inside another."""
 REACH = 40
-"""Elements before and behind the expected place that one without an equal is compared with."""
+"""Number of elements before and after the expected position with which an unmatched element is compared."""
 
 
 class Piece(NamedTuple):
-    """A piece of an old element and where it stands, as ``schema.SPAN_CHANGES`` has them."""
+    """A segment of an old element and its new position, with the columns of ``SpanChange``."""
 
     old_element: int
     old_start: int
@@ -109,18 +111,18 @@ class Piece(NamedTuple):
     new_end: int | None
     outcome: str
     score: float | None
-    n_kept: int  #: code points of it that stand there
+    n_kept: int  #: number of its code points that are found there
 
 
 class Matches(NamedTuple):
-    """What became of all old elements."""
+    """The outcome of all old elements."""
 
     pieces: list[Piece]  #: in order; those of an element cover it
-    unclaimed: list[int]  #: new elements that no piece leads to
+    unclaimed: list[int]  #: new elements that no segment points to
 
 
 def match_elements(old: Sequence[str], new: Sequence[str]) -> Matches:
-    """Where the texts of a page stand in another; the first text of each is its title."""
+    """Returns the positions of the texts of a page in another page; the first text of each is its title."""
     chain = _in_order(old, new)
     matcher = _Matcher(old, new)
     matcher.title()
@@ -138,7 +140,7 @@ def match_elements(old: Sequence[str], new: Sequence[str]) -> Matches:
 
 
 def gone_elements(texts: Sequence[str]) -> list[Piece]:
-    """The pieces of a page that is gone."""
+    """Returns the segments of a page that is gone."""
     return [_gone(number, 0, len(text)) for number, text in enumerate(texts)]
 
 
@@ -147,7 +149,7 @@ def _gone(element: int, start: int, end: int) -> Piece:
 
 
 class _Matcher:
-    """The matches of two pages as they are found."""
+    """Collects the matches of two pages."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         self._old, self._new = old, new
@@ -181,7 +183,7 @@ class _Matcher:
         self._claim(Piece(i, 0, len(self._old[i]), j, 0, len(self._new[j]), "edited", score, n_kept))
 
     def match_gap(self, olds: Sequence[int], news: Sequence[int]) -> None:
-        pairs: list[tuple[int, int]] = []  # that are compared
+        pairs: list[tuple[int, int]] = []  # pairs to compare
         for rank, i in enumerate(olds):
             expected = rank * len(news) // len(olds)
             pairs += product((i,), news[max(0, expected - REACH) : expected + REACH])
@@ -198,7 +200,7 @@ class _Matcher:
                 self._edited(i, j, score)
 
     def _match_part(self, i: int, j: int) -> None:
-        """Matches an old text that is part of a new one, or pieces of an old one that are new ones."""
+        """Matches an old text that is part of a new one, or segments of an old text that are new texts."""
         old, new = self._old[i], self._new[j]
         if min(len(old), len(new)) < PART_CHARS:
             return
@@ -210,7 +212,7 @@ class _Matcher:
                 self._claim(Piece(i, at, end, j, 0, len(new), "part", 1.0, len(new)))
 
     def pieces(self) -> list[Piece]:
-        """All pieces in order, with what is gone between them."""
+        """Returns all segments in order, including the gone ones between matches."""
         found: list[Piece] = []
         for i, text in enumerate(self._old):
             at = 0
@@ -225,7 +227,7 @@ class _Matcher:
 
 
 def _in_order(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
-    """Old elements and new ones with the same text, both ascending."""
+    """Returns pairs of old and new elements with the same text, both ascending."""
     chain: dict[int, int] = {}
     start, shorter = 1, min(len(old), len(new))
     while start < shorter and old[start] == new[start]:
@@ -257,7 +259,7 @@ def _in_order(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
 
 
 def longest_ascending(numbers: Sequence[int]) -> list[int]:
-    """The positions of a longest ascending run among numbers, each once in it, others left out.
+    """Returns the positions of a longest ascending subsequence of the numbers.
 
     >>> longest_ascending([2, 9, 3, 1, 4])
     [0, 2, 4]
@@ -279,7 +281,7 @@ def longest_ascending(numbers: Sequence[int]) -> list[int]:
 
 
 def _gaps(chain: dict[int, int], olds: Iterable[int], news: Iterable[int]) -> Iterator[tuple[list[int], list[int]]]:
-    """The old and the new elements that stand between the same two neighbours of a chain."""
+    """Iterates over the old and the new elements that are between the same two neighbours of a chain."""
     edges = list(chain), list(chain.values())
     gaps: defaultdict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for side, numbers in enumerate((olds, news)):
@@ -289,7 +291,7 @@ def _gaps(chain: dict[int, int], olds: Iterable[int], news: Iterable[int]) -> It
 
 
 class SectionChange(NamedTuple):
-    """What became of a section, as ``schema.SECTION_CHANGES`` has it, without the pages."""
+    """The outcome of a section, with the columns of the table ``section_changes`` except the pages."""
 
     old_number: int | None
     old_section: list[str] | None
@@ -300,12 +302,12 @@ class SectionChange(NamedTuple):
 
 
 class _Sections:
-    """The sections of a page. A heading begins one; the title is in none."""
+    """The sections of a page. A heading begins a section; the title belongs to none."""
 
     def __init__(self, page: PageText) -> None:
-        self.of_element = [-1]  #: number of the section of each element, -1 for the title and headings
+        self.of_element = [-1]  #: number of each element's section; -1 for the title and headings
         self.paths: list[list[str]] = [[]]  #: headings of each section
-        self.texts: list[list[str]] = [[]]  #: of each section, but its heading
+        self.texts: list[list[str]] = [[]]  #: texts of each section, without its heading
         for text, section, is_heading in list(zip(*page, strict=True))[1:]:
             if is_heading:
                 self.paths.append(section)
@@ -313,11 +315,13 @@ class _Sections:
             else:
                 self.texts[-1].append(text)
             self.of_element.append(-1 if is_heading else len(self.paths) - 1)
-        self.sizes = [sum(map(len, texts)) for texts in self.texts]  #: code points in these
+        self.sizes = [sum(map(len, texts)) for texts in self.texts]  #: number of code points in these texts
 
 
 def match_sections(old_page: PageText, new_page: PageText, pieces: Sequence[Piece]) -> Iterator[SectionChange]:
-    """What became of every section, by number in the old page; then those that were added, by that in the new."""
+    """Iterates over the outcomes of all sections, by number in the old page; then the added sections, by number in the
+    new page.
+    """
     old, new = _Sections(old_page), _Sections(new_page)
     flows: Counter[tuple[int, int]] = Counter()
     for piece in pieces:
@@ -326,7 +330,7 @@ def match_sections(old_page: PageText, new_page: PageText, pieces: Sequence[Piec
     waiting: defaultdict[tuple[str, ...], deque[int]] = defaultdict(deque)
     for j, path in enumerate(new.paths):
         waiting[tuple(path)].append(j)
-    # The sections of the same headings; of several the first for the first.
+    # Sections with the same headings; if there are several, they are paired in order.
     pairs = {i: places.popleft() for i, path in enumerate(old.paths) if (places := waiting.get(tuple(path)))}
     numbers = list(pairs)
     in_order = {numbers[at] for at in longest_ascending(list(pairs.values()))}

@@ -1,4 +1,4 @@
-"""What of two releases is compared: the texts of pages."""
+"""Reads the texts of pages for comparing two releases."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _CACHED = 64
 
 
 class PageText(NamedTuple):
-    """What of a page is compared, an item an element."""
+    """The compared data of a page, one item per element."""
 
     texts: list[str]
-    sections: list[list[str]]  #: headings that each stands under, outermost first; a heading's own comes last
+    sections: list[list[str]]  #: headings above each element, outermost first; a heading's own text comes last
     is_heading: list[bool]
 
 
 class PageTexts:
-    """Texts of the pages of one release. A context: the files are closed behind it. Memory: a few row groups.
+    """Texts of a release's pages. Use it as a context manager, which closes the files. Memory: a few row groups.
 
     Args:
-        sha256: of its manifest; None where any release will do.
+        sha256: checksum of its manifest; None to accept any release.
 
     Raises:
-        SetupError: there is no release, or it is another one.
+        SetupError: there is no release, or it is not the expected one.
     """
 
     def __init__(self, path: str, *, sha256: str | None = None) -> None:
@@ -41,7 +41,7 @@ class PageTexts:
             )
         self._locations = Locations(index_folder(path, self.manifest))
         self._reader = PagesReader(path, (entry.file for entry in self.manifest.tables["pages"]), columns=_COLUMNS)
-        #: the page in a row of a file, by the numbers of both; raises DataError: the file has fewer rows
+        #: returns the page in a row of a file, by the numbers of both; raises DataError if the file has fewer rows
         self.at = lru_cache(_CACHED)(partial(_page_text, path, self._reader))
 
     def __enter__(self) -> Self:
@@ -51,7 +51,7 @@ class PageTexts:
         self._reader.close()
 
     def by_id(self, page_id: int) -> PageText | None:
-        """The page with an id; None where there is none."""
+        """Returns the page with this id, or None."""
         location = self._locations.page(page_id)
         return None if location is None else self.at(*location)
 

@@ -1,1 +1,1 @@
-"""A Wikipedia dump in any of its published forms -> RawPage."""
+"""Reads a Wikipedia dump in any of its published forms into ``RawPage`` records."""

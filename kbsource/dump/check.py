@@ -1,6 +1,6 @@
-"""Is a dump complete and sound? Every finding says what it means and what to do.
+"""Checks whether a dump is complete and sound. Every finding says what it means and what to do.
 
-The names of dump files tell page ids of parts, index files, the kind of dump.
+The names of dump files identify index files, the kind of dump, and the page ids in each part.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kbsource.records import BadRecord, RawPage
 
 Severity = Literal["error", "warning", "info"]
 
-# Enough to tell a stubs dump from one that happens to begin with a hidden page.
+# Enough to tell a stubs dump from a dump that happens to begin with a hidden page.
 _SAMPLE_PAGES = 50
 _ABSENT = frozenset(("text_missing", "text_deleted"))
 _AGAIN = "Download it again."
@@ -47,18 +47,18 @@ _STREAM_START = re.compile(rb"BZh[1-9]1AY&SY")
 class DumpFinding:
     """One result of a check."""
 
-    #: ``error``: what is built from the dump would be wrong or incomplete; ``warning``: it may be; ``info``:
-    #: good to know
+    #: ``error``: a release built from the dump would be wrong or incomplete; ``warning``: it may be; ``info``: good to
+    #: know
     severity: Severity
     file: str  #: base name of the file; empty for the dump as a whole
     code: str  #: slug
-    message: str  #: what was seen and what it means
-    remedy: str = ""  #: what to do; empty when there is nothing to do
+    message: str  #: what was found and what it means
+    remedy: str = ""  #: what to do; empty if there is nothing to do
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedFile:
-    """One file of the dump, as the release manifest names it."""
+    """One file of the dump, as the release manifest lists it."""
 
     path: str
     name: str
@@ -67,15 +67,15 @@ class CheckedFile:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What ``check_dump`` found."""
+    """The result of ``check_dump``."""
 
-    findings: tuple[DumpFinding, ...]  #: in the order of the files, those of the dump as a whole last
-    inputs: tuple[CheckedFile, ...]  #: the files, hashed
-    header: DumpHeader | None  #: of the first file that could be read; None when none could
+    findings: tuple[DumpFinding, ...]  #: in the order of the files; findings about the whole dump come last
+    inputs: tuple[CheckedFile, ...]  #: the files with their hashes
+    header: DumpHeader | None  #: header of the first file that could be read; None if none could be read
 
     @property
     def has_errors(self) -> bool:
-        """At least one finding is an error."""
+        """True if at least one finding is an error."""
         return any(finding.severity == "error" for finding in self.findings)
 
 
@@ -86,11 +86,11 @@ def check_dump(
     allow_unknown_schema: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> CheckReport:
-    """The findings about the files of one dump, from ``ranges.expand_inputs``.
+    """Returns the findings about a dump's files, which ``ranges.expand_inputs`` lists.
 
-    Each file is hashed, its head and its end are read; with ``deep`` all of it is read: decoded, compared with the
-    index, its pages counted, damage reported. ``on_progress`` is told how many further stored bytes were read: of all
-    files once, with ``deep`` twice.
+    Each file is hashed, and its beginning and end are read. With ``deep``, all of it is read: it is decoded and
+    compared with the index, its pages are counted, and damage is reported. ``on_progress`` receives the number of
+    stored bytes read since its last call; together these cover all files once, with ``deep`` twice.
     """
     findings: list[DumpFinding] = []
     inputs: list[CheckedFile] = []
@@ -124,11 +124,11 @@ def check_dump(
             of_index = list(_check_index(name, path, index_path))
             findings += of_index
             if any(finding.severity == "error" for finding in of_index):
-                index_path = None  # nothing to compare the content with
+                index_path = None  # there is nothing sound to compare the content with
         if deep:
             findings += _check_content(dump_range, header, index_path, on_progress)
     findings += _check_agreement(headers)
-    with suppress(SetupError):  # a dumpstatus.json that is none has a finding of each file
+    with suppress(SetupError):  # an invalid dumpstatus.json already has a finding for each file
         if said := two_days(paths):
             message = f"{said}: that is not one dump."
             findings.append(DumpFinding("error", "", "mixed_dates", message, "Give the files of one day."))
@@ -137,7 +137,7 @@ def check_dump(
 
 
 def _said(error: SetupError, path: str) -> str:
-    """What is wrong with a file that the finding names anyway."""
+    """Returns the message of an error, without the path of the file that the finding names anyway."""
     message = str(error)
     return f"It {message.removeprefix(path).lstrip()}" if message.startswith(f"{path} ") else message
 
@@ -182,7 +182,7 @@ def _check_head(name: str, header: DumpHeader, dump_range: DumpRange) -> Iterato
         message = f"It has no <siteinfo>: namespaces are taken to be those of {site.dbname or site.lang}."
         yield DumpFinding("warning", name, "no_siteinfo", message, "Use the file as published, or check the language.")
     if header.schema_version is None:
-        yield DumpFinding("info", name, "no_schema_version", "It does not say which export schema it is of.")
+        yield DumpFinding("info", name, "no_schema_version", "It does not name its export schema.")
     records = [
         record
         for record in islice(read_range(dump_range, header.site, text_namespaces=frozenset()), _SAMPLE_PAGES)
@@ -209,7 +209,7 @@ def _check_end(name: str, dump_range: DumpRange) -> Iterator[DumpFinding]:
 
 
 def _check_index(name: str, path: str, index_path: str) -> Iterator[DumpFinding]:
-    """Every offset of the index is the beginning of a stream, and the ids go up."""
+    """Checks that a stream begins at every offset of the index, and that its page ids are ascending."""
     n_bytes = Folder.of(path).size()
     offset, page_id, n_entries = -1, 0, 0
     index_name = base_name(index_path)
@@ -244,7 +244,7 @@ def _check_index(name: str, path: str, index_path: str) -> Iterator[DumpFinding]
 def _check_content(
     dump_range: DumpRange, header: DumpHeader, index_path: str | None, on_progress: Callable[[int], None] | None
 ) -> Iterator[DumpFinding]:
-    """Reads all pages; counts them, reports what cannot be read, compares them with the index."""
+    """Reads all pages, counts them, reports what cannot be read, and compares them with the index."""
     name = base_name(dump_range.path)
     n_pages: Counter[str] = Counter()
     rejects: dict[str, tuple[int, BadRecord]] = {}
@@ -272,7 +272,7 @@ def _check_content(
     yield from _check_newest(name, dump_range.path, newest)
     for reason, (count, first) in sorted(rejects.items()):
         if reason == "truncated_dump" and dump_range.compression != "gzip" and dump_range.encoding == UTF8:
-            continue  # found by _check_end
+            continue  # _check_end has reported it
         severity: Severity = "warning" if reason in _ABSENT else "error"
         what = f", page {first.key}" if first.key else ""
         message = f"{count:,} × {reason}, the first at byte {first.offset:,}{what}: {first.detail}."
@@ -282,7 +282,7 @@ def _check_content(
 
 
 def _check_newest(name: str, path: str, newest: str) -> Iterator[DumpFinding]:
-    """A dump has no revisions of later times than it was made in."""
+    """Checks that the newest revision is not later than the dump itself."""
     found = None
     with suppress(SetupError):  # as in ``check_dump``
         found = day_of(path)
@@ -295,7 +295,7 @@ def _check_newest(name: str, path: str, newest: str) -> Iterator[DumpFinding]:
 
 
 class _IndexComparison:
-    """Compares pages with index entries while both go by; both come in the order of their ids."""
+    """Compares pages with index entries while both are read; both are ordered by page id."""
 
     def __init__(self, entries: Iterator[IndexEntry]) -> None:
         self._entries = entries
@@ -304,7 +304,7 @@ class _IndexComparison:
         self._waiting: IndexEntry | None = None
 
     def add(self, page_id: int, title: str | None) -> None:
-        """Takes the next page; its title is None when it could not be read."""
+        """Adds the next page; the title of an unreadable page is None."""
         entry = self._waiting or next(self._entries, None)
         while entry is not None and entry.page_id < page_id:
             self._note("not_read", entry.page_id)
@@ -318,7 +318,7 @@ class _IndexComparison:
             self._note("retitled", page_id)
 
     def finish(self) -> None:
-        """Takes the end of the pages."""
+        """Ends the comparison after the last page."""
         if self._waiting is not None:
             self._note("not_read", self._waiting.page_id)
         for entry in self._entries:
@@ -330,7 +330,7 @@ class _IndexComparison:
             self._found[kind].append(page_id)
 
     def findings(self, index_name: str, name: str) -> Iterator[DumpFinding]:
-        """Yields what differs."""
+        """Returns the differences found."""
         words = {
             "not_read": f"of its pages are not in {name}",
             "not_indexed": f"pages of {name} are not in it",
@@ -344,9 +344,9 @@ class _IndexComparison:
 
 
 def _check_agreement(headers: dict[str, DumpHeader]) -> Iterator[DumpFinding]:
-    """All parts are of the same wiki and were written by the same program."""
+    """Checks that all parts are of the same wiki and were written by the same program."""
     dumps = headers.values()
-    remedy = "Give the parts of one dump."
+    remedy = "Give parts of the same dump."
     facts: tuple[tuple[Severity, str, str, set[str]], ...] = (
         ("error", "mixed_wikis", "wikis", {dump.site.dbname or dump.site.lang for dump in dumps}),
         ("warning", "mixed_schemas", "export schemas", {dump.schema_version or "none" for dump in dumps}),
@@ -372,7 +372,7 @@ def _check_parts(paths: Sequence[str]) -> Iterator[DumpFinding]:
         yield DumpFinding("error", "", "part_missing", message, "Download the missing part, or give all parts.")
     for overlap in overlaps:
         message = f"{overlap} hold the same page ids by their names: pages would come twice."
-        yield DumpFinding("error", "", "parts_overlap", message, "Give each part once, all of one dump.")
+        yield DumpFinding("error", "", "parts_overlap", message, "Give each part once, all from the same dump.")
     by_page = Counter(part.first_id for part in parts if part.first_revision is not None)
     for page_id, count in sorted(by_page.items()):
         if count > 1:
@@ -382,19 +382,20 @@ def _check_parts(paths: Sequence[str]) -> Iterator[DumpFinding]:
 
 @dataclass(frozen=True, slots=True)
 class DumpPart:
-    """The pages that a part holds by its name."""
+    """The pages in a part, according to its name."""
 
     name: str  #: file name
-    #: ``first_id``, ``last_id``: page ids, both included
+    #: ``first_id``, ``last_id``: page ids, both inclusive
     first_id: int
     last_id: int
-    #: ``first_revision``, ``last_revision``: for one page in several files the revisions in this one, else None
+    #: ``first_revision``, ``last_revision``: revisions in this file, if one page is split over several files; otherwise
+    #: None
     first_revision: int | None = None
     last_revision: int | None = None
 
 
 def part_of(path: str) -> DumpPart | None:
-    """What a file name tells about the part, None when it tells nothing."""
+    """Returns the part that a file name describes; None if the name describes none."""
     name = base_name(path)
     if found := _REVISIONS.search(name):
         page, first, last = map(int, found.groups())
@@ -405,19 +406,19 @@ def part_of(path: str) -> DumpPart | None:
 
 
 def is_content_export(path: str) -> bool:
-    """Whether the name is that of a MediaWiki Content File Export."""
+    """Returns whether the file name belongs to a MediaWiki Content File Export."""
     return _CONTENT_EXPORT.match(base_name(path)) is not None
 
 
 def index_names(path: str) -> tuple[str, ...]:
-    """The names that the index of a multistream file may have; none for other files."""
+    """Returns the possible names of the index of a multistream file; empty for other files."""
     name = base_name(path)
     stem = _MULTISTREAM.sub(r"-multistream-index\1.txt\2", name)
     return () if stem == name else (f"{stem}.bz2", f"{stem}.gz", stem)
 
 
 def gaps_and_overlaps(parts: Iterable[DumpPart]) -> tuple[list[str], list[str]]:
-    """What is missing between parts, and which parts overlap, each in words."""
+    """Returns descriptions of the gaps between parts, and of parts that overlap."""
     ordered = sorted(parts, key=lambda part: (part.first_id, part.last_id, part.first_revision or 0))
     gaps: list[str] = []
     overlaps: list[str] = []
@@ -435,7 +436,9 @@ def gaps_and_overlaps(parts: Iterable[DumpPart]) -> tuple[list[str], list[str]]:
 
 
 class IndexEntry(NamedTuple):
-    """One line: the byte at which the stream with the page begins, the page's id, its title as written in XML."""
+    """One line of an index: the byte offset of the stream that contains the page, the page id, and the title as
+    written in XML.
+    """
 
     offset: int
     page_id: int
@@ -443,12 +446,13 @@ class IndexEntry(NamedTuple):
 
 
 def read_index(path: str) -> Iterator[IndexEntry]:
-    """Yields the lines of an index, compressed or not, in order.
+    """Reads the lines of an index, compressed or not, in order.
 
     Source: https://meta.wikimedia.org/wiki/Data_dumps/Dump_format#Multistream_dumps
 
     Raises:
-        RecordError: ``malformed_index`` (a line is none) or ``damaged_index`` (it cannot be decoded to its end).
+        RecordError: ``malformed_index`` (a line has another form) or ``damaged_index`` (it cannot be decoded
+            completely).
     """
     rest = b""
     with Folder.of(path).open() as file:

@@ -1,8 +1,10 @@
 """The day that the files of a dump are of, by their names, their folders and the ``dumpstatus.json`` beside them, and
 where these tell nothing by their revisions.
 
-Files of two days are not one dump: pages that were moved, merged or deleted between them come twice or not at all.
-Source: https://dumps.wikimedia.org/<wiki>/<date>/ as of 2026: a dump is called by the day on which it was begun.
+Files from different dates are not one dump: pages that were moved, merged or deleted in between occur twice or not at
+all.
+
+Source: https://dumps.wikimedia.org/<wiki>/<date>/ as of 2026: a dump is named by its starting day.
 """
 
 from __future__ import annotations
@@ -20,20 +22,20 @@ from kbsource.errors import SetupError
 from kbsource.files import base_name
 
 MOST_DAYS_LATER = timedelta(days=14)
-"""How long after its day a dump may still take in revisions, at most: the next one begins then."""
+"""Latest time after its date at which a dump may still include revisions, because the next dump starts then."""
 _IN_NAME = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
 _OF_FOLDER = re.compile(r"(?:\A|[/_-])(\d{4})-?(\d\d)-?(\d\d)\Z")
 
 
 class DumpDay(NamedTuple):
-    """The day of a file, and what says so."""
+    """The date of a file, and its source."""
 
     day: date
     source: str  #: ``its name``, ``its folder`` or ``dumpstatus.json``
 
 
 def written_date(path: str) -> str | None:
-    """The date in the name of a file of a dump, as it is written there; None without one.
+    """Returns the date in the name of a dump file, as written there, or None.
 
     >>> written_date("dumps/enwiki-20261001-pages-articles1.xml.bz2"), written_date("20261001-all.json.bz2")
     ('20261001', '20261001')
@@ -43,12 +45,12 @@ def written_date(path: str) -> str | None:
 
 
 def day_of(path: str) -> DumpDay | None:
-    """The day that a file of a dump is of; None where nothing says it.
+    """Returns the date of a dump file; None if no source has one.
 
-    Its own name comes first, then the files that ``dumpstatus.json`` names, then the name of its folder.
+    The file's own name is used first, then the names of the files in ``dumpstatus.json``, then the name of its folder.
 
     Raises:
-        SetupError: the ``dumpstatus.json`` beside it is not one as published.
+        SetupError: the ``dumpstatus.json`` beside it does not have the published form.
     """
     if (written := written_date(path)) is not None and (day := _day(written)) is not None:
         return DumpDay(day, "its name")
@@ -68,7 +70,9 @@ def _day(written: str) -> date | None:
 
 
 def _status_day(folder: str) -> date | None:
-    """The day in the names of the files of a ``dumpstatus.json``; None where it has none or several, or is missing."""
+    """Returns the date in the file names of a ``dumpstatus.json``; None if that is not exactly one date, or the file is
+    missing.
+    """
     if (status := read_status(folder)) is None:
         return None
     names = (name for job in status.jobs.values() for name in job.files)
@@ -77,7 +81,7 @@ def _status_day(folder: str) -> date | None:
 
 
 def two_days(paths: Iterable[str]) -> str:
-    """What is wrong with files that are given as those of one dump: two of them with their days; empty for nothing."""
+    """Returns a description of two files with different dates; empty if all files have the same date."""
     first: tuple[str, DumpDay] | None = None
     for path in paths:
         found = day_of(path)
@@ -92,10 +96,10 @@ def two_days(paths: Iterable[str]) -> str:
 
 
 def check_one_day(paths: Iterable[str]) -> None:
-    """Checks that files are of one dump.
+    """Checks that all files have the same date.
 
     Raises:
-        SetupError: they are of two days, which it names.
+        SetupError: two files have different dates; the message names them.
     """
     if said := two_days(paths):
         raise SetupError(f"{said}: that is not one dump. Give the files of one day.")

@@ -1,10 +1,11 @@
-"""Input files that are hashed once, and then read as what they were: a release says which bytes it was made of.
+"""Hashes input files once, and verifies them whenever they are read, so that a release records exactly which bytes it
+was made from.
 
-A file is hashed as a whole, for the manifest, and in blocks. Whoever reads it afterwards, on whatever machine, reads
-whole blocks and compares: so what is read is what was hashed, wherever a range begins and however far it looks ahead.
+A file is hashed as a whole, for the manifest, and in blocks. Any later reader, on any machine, reads whole blocks and
+compares them. The bytes read are therefore the bytes hashed, wherever a range begins and however far it looks ahead.
 
-What is published about sizes and checksums stands beside the files. Source: https://dumps.wikimedia.org/<wiki>/<date>/
-(md5sums, sha1sums, dumpstatus.json) and the Content File Exports (SHA256SUMS), as published in 2026.
+Published sizes and checksums are stored beside the files. Source: https://dumps.wikimedia.org/<wiki>/<date>/ (md5sums,
+sha1sums, dumpstatus.json) and the Content File Exports (SHA256SUMS), as published in 2026.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ _OWN_LISTS = (".md5", ".sha1", ".sha256")
 
 @dataclass(frozen=True, slots=True)
 class HashedFile:
-    """What a file held when it was hashed."""
+    """The size and hashes of a file at the time it was hashed."""
 
-    n_bytes: int  #: its size
-    sha256: str  #: of all of it, in hex
-    blocks: bytes  #: the first 16 bytes of the sha256 of each block of ``BLOCK_BYTES``, one after the other
+    n_bytes: int  #: size in bytes
+    sha256: str  #: of the whole file, in hex
+    blocks: bytes  #: the first 16 bytes of the sha256 of each block of ``BLOCK_BYTES``, concatenated
 
 
 def hash_file(path: str, *, further: Iterable[Any] = (), on_bytes: Callable[[int], None] | None = None) -> HashedFile:
-    """The hashes of a file, which is read once.
+    """Returns the hashes of a file, which is read once.
 
-    ``further`` hashes, of ``hashlib``, are fed with the file too; ``on_bytes`` is told how many further bytes were
-    hashed.
+    ``further`` are additional ``hashlib`` objects to update. ``on_bytes`` receives the number of bytes hashed since its
+    last call.
     """
     whole, n_bytes, blocks, further = hashlib.sha256(), 0, bytearray(), tuple(further)
     with Folder.of(path).open() as file:
@@ -62,24 +63,24 @@ def hash_file(path: str, *, further: Iterable[Any] = (), on_bytes: Callable[[int
 
 
 def write_hashes(hashed: Mapping[str, HashedFile], path: str) -> None:
-    """Writes the hashes of files, by the path of each, for those who read the files."""
+    """Writes the hashes of files, keyed by path, for the processes that read the files."""
     with Folder.of(path).create() as file:
         file.write(msgspec.json.encode(dict(hashed), order="sorted"))
 
 
 def read_hashes(path: str) -> dict[str, HashedFile]:
-    """What ``write_hashes`` wrote."""
+    """Returns the hashes that ``write_hashes`` wrote."""
     return msgspec.json.decode(Folder.of(path).read(), type=dict[str, HashedFile])
 
 
 @dataclass(frozen=True)
 class CheckedFiles:
-    """Hashed files by their paths, to be read as what they were: a block that is another one now raises a DataError."""
+    """Hashed files by path. Reading a block that has changed since it was hashed raises a DataError."""
 
-    hashed: Mapping[str, HashedFile]  #: no other file can be read
+    hashed: Mapping[str, HashedFile]  #: other files cannot be read
 
     def __call__(self, path: str) -> Folder:
-        """The file, with the size that it had."""
+        """Returns the file, with the size it had when it was hashed."""
         given = Folder.of(path)
         return _CheckedFile(given.url, given.options, hashed=self.hashed[path])
 
@@ -96,7 +97,7 @@ class _CheckedFile(Folder):
 
 
 class _CheckedBytes(RangesFile):
-    """Memory: one block."""
+    """A file whose blocks are verified as they are read. Memory: one block."""
 
     def __init__(self, file: BinaryIO, hashed: HashedFile, path: str) -> None:
         super().__init__(hashed.n_bytes, self._range)
@@ -131,16 +132,16 @@ def _digest(block: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Published:
-    """What is published about one file."""
+    """The published facts about one file."""
 
-    n_bytes: int | None = None  #: size, None when it is not told
-    #: (algorithm, hex digest, name of the list it is from)
+    n_bytes: int | None = None  #: size; None if not published
+    #: (algorithm, hex digest, name of the list that contains it)
     digests: list[tuple[str, str, str]] = field(default_factory=list)
-    unfinished_job: str = ""  #: the job of dumpstatus.json that makes the file, where it is not done; else empty
+    unfinished_job: str = ""  #: the job of dumpstatus.json that writes the file, if it is not done; otherwise empty
 
 
 def find_published(path: str) -> Published:
-    """What the lists beside a file say about it.
+    """Returns the facts about a file from the lists beside it.
 
     Raises:
         SetupError: a list cannot be read.

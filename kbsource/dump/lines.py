@@ -1,7 +1,7 @@
-"""Byte ranges of files of lines -> their lines.
+"""Reads the lines of byte ranges of line-based files.
 
-A line belongs to the range that holds the newline before it: so a reader that starts in the middle needs to know
-nothing of what came before.
+A line belongs to the range that contains the newline before it, so a reader that starts in the middle needs to know
+nothing about what came before.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from kbsource.files import Files, Folder, base_name
 from kbsource.records import BadRecord
 
 AROUND = b" \t\r\n," + codecs.BOM_UTF8
-"""What may stand around a value of an array."""
+"""Characters that may surround a value of an array."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineRange(FileRange):
-    """A part of a file of lines."""
+    """A range of a line-based file."""
 
-    is_array: bool = False  #: the file is a JSON array with one value a line: it must end with ``]``
+    is_array: bool = False  #: the file is a JSON array with one value per line, so it must end with ``]``
 
 
 class Line(NamedTuple):
-    """The bytes of a line without its newline; ``offset`` as in ``records.BadRecord``."""
+    """The bytes of a line without its newline; ``offset`` is as in ``records.BadRecord``."""
 
     offset: int
     data: bytes
 
 
 def compression_alone(path: str, files: Files) -> tuple[Compression, bool]:
-    """The compression of a file that is no array, for ``plan_lines``.
+    """Returns the compression of a file that is not an array, for ``plan_lines``.
 
     Raises:
-        SetupError: it is empty, or in a form that is not read.
+        SetupError: the file is empty, or has an unsupported format.
     """
     with files(path).open() as file:
         return compression_of(read_up_to(file, 8), path), False
@@ -52,13 +52,13 @@ def plan_lines(
     files: Files = Folder.of,
     form: Callable[[str, Files], tuple[Compression, bool]] = compression_alone,
 ) -> list[LineRange]:
-    """The ranges of the files, in the given order of the files and from front to back.
+    """Returns the ranges of the files, in the given order of the files and from start to end.
 
-    gzip files cannot be entered in the middle: they are one range. ``form`` gives the compression of a file, and
-    whether it is an array.
+    A gzip file is a single range, because it cannot be read from the middle. ``form`` returns the compression of a
+    file, and whether it is an array.
 
     Raises:
-        SetupError: as ``form`` does.
+        SetupError: ``form`` raised it.
     """
     ranges: list[LineRange] = []
     for path in paths:
@@ -82,12 +82,12 @@ def read_lines(
     max_bytes: int,
     key_of: Callable[[bytes], str] = _no_key,
 ) -> Iterator[Line | BadRecord]:
-    """Yields the lines of a range that are not empty, and a BadRecord for everything that cannot be read, in order.
+    """Reads the non-empty lines of a range, and a BadRecord for everything that cannot be read, in order.
 
-    What the ranges of a file yield, one after the other, is what one range over the whole file yields, whatever the
-    cuts. A line longer than ``max_bytes`` is given up; ``key_of`` gives the key of a line that is cut, from its
-    beginning. ``on_progress`` is told, bit by bit, how many further stored bytes of the range were read, all in all its
-    size; ``on_damage`` of each damage how many stored bytes it made unreadable.
+    The lines of all ranges of a file, concatenated, are those of a single range over the whole file, wherever the cuts
+    are. A line longer than ``max_bytes`` is rejected. ``key_of`` returns the key of a line that is cut, from its
+    beginning. ``on_progress`` receives the number of stored bytes of the range read since its last call; the sum is the
+    size of the range. ``on_damage`` receives, for each damage, the number of stored bytes it made unreadable.
 
     Reasons of the BadRecords (stage ``read``): ``line_cut``, ``line_too_large``, and for the file: ``damaged_block``,
     ``damaged_gzip``, ``trailing_garbage``, ``truncated_dump``.
@@ -107,7 +107,7 @@ def read_lines(
 
 
 class _Splitter:
-    """Cuts a range into its lines; used for one range."""
+    """Splits a range into its lines; used for one range."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class _Splitter:
         self._end = line_range.content_end
         self._file_name = file_name
         self._max_bytes, self._key_of, self._on_damage = max_bytes, key_of, on_damage
-        # Parts of the open line; None while there is none of our own to be added to.
+        # Parts of the current line; None while there is no line of this range to add to.
         self._parts: list[bytes] | None = [] if line_range.start == 0 else None
         self._n_bytes = 0
         self._offset = 0
@@ -133,7 +133,7 @@ class _Splitter:
                 self._parts = None
                 if item.owner >= self._end:
                     return
-                if item.reason != "truncated":  # that is found out at the end
+                if item.reason != "truncated":  # reported at the end of the file
                     self._on_damage(item.n_bytes)
                     yield BadRecord("read", "", item.reason, item.detail[:1000], self._file_name, item.offset)
                 continue
@@ -164,7 +164,7 @@ class _Splitter:
             start = end + 1
 
     def _extend(self, part: bytes, offset: int) -> Iterator[BadRecord]:
-        """Adds to the open line; the line begins where its first byte does."""
+        """Adds bytes to the current line; the line begins where its first byte does."""
         assert self._parts is not None
         if not part:
             return
@@ -177,7 +177,7 @@ class _Splitter:
             self._parts = None
 
     def _close(self) -> Iterator[Line]:
-        """Ends the open line."""
+        """Ends the current line."""
         assert self._parts is not None
         if self._parts:
             yield Line(self._offset, self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))

@@ -1,4 +1,4 @@
-"""The XML of one page -> RawPage.
+"""Reads a page's XML into a RawPage.
 
 Source: https://www.mediawiki.org/xml/export-0.11.xsd and its predecessors down to 0.3.
 """
@@ -19,7 +19,7 @@ from kbsource.titles import split_namespace
 
 _ID = re.compile(r"\d{1,18}")
 _NAMESPACE = re.compile(r"-?\d{1,9}")
-# Characters that XML 1.0 forbids, as bytes of UTF-8: controls, U+FFFE and U+FFFF. (Surrogates are no UTF-8.)
+# Characters that XML 1.0 forbids, as bytes of UTF-8: controls, U+FFFE and U+FFFF. (Surrogates are not valid UTF-8.)
 _FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 _KEY_ID = re.compile(rb"<(?:[\w.-]+:)?id>\s*(\d{1,18})\s*<")
 _KEY_TITLE = re.compile(rb"<(?:[\w.-]+:)?title>([^<]*)<")
@@ -30,8 +30,8 @@ class Revision(NamedTuple):
     """One revision of a page.
 
     Attributes:
-        text: wikitext, None when it is not there; ``absence`` then says why.
-        absence: reason slug, ``text_deleted``, ``text_missing`` or, without a ``<text>``, ``missing_field``; empty when
+        text: wikitext; None if it is missing, and ``absence`` then says why.
+        absence: reason slug, ``text_deleted``, ``text_missing`` or, without a ``<text>``, ``missing_field``; empty if
             the text is there.
     """
 
@@ -44,7 +44,7 @@ class Revision(NamedTuple):
 
 
 class PageHead(NamedTuple):
-    """What a page says outside of its revisions; ``namespace`` is None when it does not say."""
+    """The data of a page outside its revisions; ``namespace`` is None for a page without ``<ns>``."""
 
     page_id: int
     namespace: int | None
@@ -53,7 +53,7 @@ class PageHead(NamedTuple):
 
 
 def check_characters(data: bytes) -> None:
-    """Checks that the data is UTF-8 and holds only characters that XML 1.0 allows.
+    """Checks that the data is UTF-8 and contains only characters that XML 1.0 allows.
 
     Raises:
         RecordError: ``invalid_characters``.
@@ -62,14 +62,14 @@ def check_characters(data: bytes) -> None:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise RecordError(
-            "invalid_characters", f"bytes {error.object[error.start : error.end]!r} are no UTF-8"
+            "invalid_characters", f"bytes {error.object[error.start : error.end]!r} are not UTF-8"
         ) from None
     if _FORBIDDEN.search(data):
         raise RecordError("invalid_characters", "a character that XML 1.0 forbids")
 
 
 def page_key(data: bytes) -> str:
-    """Gives the page id, else the title, that stand in the head of a page's XML, however broken; else ""."""
+    """Returns the page id, else the title, found at the start of a page's XML, however broken; else ""."""
     end = _KEY_END.search(data)
     head = data[: end.start()] if end else data
     if found := _KEY_ID.search(head):
@@ -79,10 +79,10 @@ def page_key(data: bytes) -> str:
 
 
 class XmlPageReader:
-    """Reads pages with lxml; nothing is taken from outside, no entity is expanded."""
+    """Reads pages with lxml, without external resources and without expanding entities."""
 
     def __init__(self, prefix: str = "") -> None:
-        """Prepares for elements with that namespace prefix."""
+        """Prepares to read elements with this namespace prefix."""
         names = ("xsi", prefix) if prefix else ("xsi",)
         declared = "".join(f' xmlns:{name}="urn:export:{name}"' for name in names)
         self._opening = f"<wrap{declared}>".encode("ascii")
@@ -98,7 +98,7 @@ class XmlPageReader:
         )
 
     def read_page(self, data: bytes) -> tuple[PageHead, list[Revision]]:
-        """Gives the head and the revisions of a whole page, in order.
+        """Returns the head of a whole page, and its revisions in order.
 
         Raises:
             RecordError: ``invalid_characters``, ``xml_entity``, ``malformed_xml``, ``missing_field`` or
@@ -108,19 +108,19 @@ class XmlPageReader:
         return self._head(page), [_revision(element) for element in _children(page, "revision")]
 
     def read_outer(self, data: bytes) -> PageHead:
-        """Gives the head of a page whose revisions were taken out; raises as ``read_page`` does."""
+        """Returns the head of a page whose revisions were removed; raises as ``read_page`` does."""
         return self._head(self._parse(data))
 
     def read_revision(self, data: bytes) -> Revision:
-        """Gives one ``<revision>`` element; raises as ``read_page`` does."""
+        """Returns the revision in a ``<revision>`` element; raises as ``read_page`` does."""
         return _revision(self._parse(data))
 
     def _parse(self, data: bytes) -> etree._Element:
         try:
             return etree.fromstring(self._opening + data + b"</wrap>", self._parser)[0]
         except etree.XMLSyntaxError as error:
-            check_characters(data)  # lxml refuses the same, but does not say so
-            # The first error of this run is what is wrong; the exception tells of the last, or of another run.
+            check_characters(data)  # lxml refuses the same characters, but with another error
+            # The first error of this run is the cause; the exception reports the last error, or one of another run.
             log = list(self._parser.error_log)
             first = next((entry for entry in log if entry.level >= etree.ErrorLevels.ERROR), None)
             reason = _XML_REASONS.get(first.type, "malformed_xml") if first else "malformed_xml"
@@ -157,13 +157,13 @@ def _text(parent: etree._Element, name: str) -> str | None:
     elements = list(_children(parent, name))
     if not elements:
         return None
-    if len(elements) > 1:  # of two pages, or revisions, between which tags are missing
+    if len(elements) > 1:  # of two pages, or revisions, with missing tags between them
         raise RecordError("malformed_xml", f"more than one <{name}>")
     (element,) = elements
     if len(element):
         raise RecordError("malformed_xml", f"an element inside <{name}>")
     text = element.text or ""
-    if "\r" in text:  # of character references: the parser has made newlines of the others
+    if "\r" in text:  # from character references: the parser has already converted the others to newlines
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text
 
@@ -191,7 +191,7 @@ def _revision(element: etree._Element) -> Revision:
     model = (_text(element, "model") or "").strip() or "wikitext"
     text = _text(element, "text")
     holder = next(_children(element, "text"), None)
-    # Asked for one by one: lxml lists many attributes in quadratic time.
+    # Requested one by one, because lxml lists many attributes in quadratic time.
     known = () if holder is None else ((name, holder.get(name)) for name in ("deleted", "bytes", "id"))
     attributes = {name: str(value) for name, value in known if value is not None}
     absence = "missing_field" if text is None else _text_absence(attributes, is_empty=not text)
@@ -199,11 +199,11 @@ def _revision(element: etree._Element) -> Revision:
 
 
 def _text_absence(attributes: dict[str, str], *, is_empty: bool) -> str:
-    """Says why a ``<text>`` element does not hold the text: a reason slug, or "" when it does.
+    """Returns why a ``<text>`` element does not contain the text, as a reason slug; "" if it does.
 
-    ``deleted`` marks a text hidden by RevisionDelete. Stub dumps write empty elements with the length
-    (``bytes``) and address (``id``) of a text that is elsewhere; an empty page is written with ``bytes="0"``
-    or, up to 0.10, without either.
+    ``deleted`` marks a text hidden by RevisionDelete. Stub dumps write empty elements with the length (``bytes``) and
+    address (``id``) of a text that is stored elsewhere. An empty page is written with ``bytes="0"`` or, up to 0.10,
+    without either attribute.
     """
     if "deleted" in attributes:
         return "text_deleted"
@@ -213,7 +213,7 @@ def _text_absence(attributes: dict[str, str], *, is_empty: bool) -> str:
 
 
 class PageAssembler:
-    """Makes RawPages of what was read: picks the revision, decides the namespace, checks the text."""
+    """Builds RawPages from the parts read: selects the revision, determines the namespace, checks the text."""
 
     def __init__(self, site: Site, *, file: str, as_of: str | None, text_namespaces: frozenset[int] | None) -> None:
         """Prepares for one file; see ``reader.read_range`` for the arguments."""
@@ -223,11 +223,11 @@ class PageAssembler:
         self._text_namespaces = text_namespaces
 
     def is_later(self, revision: Revision) -> bool:
-        """Says whether a revision is after ``as_of``."""
+        """Returns whether a revision is later than ``as_of``."""
         return self._as_of is not None and revision.timestamp > self._as_of
 
     def newer(self, best: Revision | None, revision: Revision) -> Revision | None:
-        """Gives the one of two revisions that counts: the newest one that is not after ``as_of``."""
+        """Returns the revision of the two to use: the newest that is not later than ``as_of``."""
         if self.is_later(revision):
             return best
         if best is None or (revision.timestamp, revision.revision_id) > (best.timestamp, best.revision_id):
@@ -235,19 +235,19 @@ class PageAssembler:
         return best
 
     def namespace(self, head: PageHead) -> int:
-        """Gives the namespace number, by the title's prefix where the dump does not tell."""
+        """Returns the namespace number; taken from the title's prefix if the dump lacks it."""
         return split_namespace(head.title, self._site)[0] if head.namespace is None else head.namespace
 
     def wants_text(self, namespace: int) -> bool:
-        """Says whether the text of pages of that namespace is asked for."""
+        """Returns whether the texts of pages of that namespace are requested."""
         return self._text_namespaces is None or namespace in self._text_namespaces
 
     def assemble(self, head: PageHead, best: Revision | None, *, has_later: bool, offset: int) -> RawPage:
-        """Gives the page as of its best revision; ``<redirect>`` tells of the newest one, and counts for that alone.
+        """Returns the page as of its selected revision. ``<redirect>`` describes the newest revision, so it is ignored
+        for older ones.
 
         Raises:
-            RecordError: ``missing_field`` (revision), ``no_revision_as_of``, ``text_deleted`` or
-                ``text_missing``.
+            RecordError: ``missing_field`` (revision), ``no_revision_as_of``, ``text_deleted`` or ``text_missing``.
         """
         if best is None and has_later:
             raise RecordError("no_revision_as_of", f"all revisions are after {self._as_of}")

@@ -1,4 +1,4 @@
-"""Which bytes of which files are read together, and how far a range is read."""
+"""Plans the byte ranges in which files are read, and how far each range is read."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from kbsource.errors import SetupError
 from kbsource.files import Folder, absolute, base_name, glob
 
 MAX_RANGE_BYTES = 32 << 20
-"""32 MiB of bzip2 are about 400 MB of Wikidata's JSON."""
+"""Largest default range: 32 MiB of bzip2 are about 400 MB of Wikidata's JSON."""
 MIN_RANGE_BYTES = 1 << 20
 RANGES_WANTED = 32
 MOST_RANGES = 10_000
-"""Ranges that a middling dump is cut into, so that a handful of workers end at about the same time."""
+"""Number of ranges for a dump of medium size, so that a handful of workers finish at about the same time."""
 
-# What ends a file, its end tag or bracket and the white space around it, fits in many times over.
+# Several times the size of a file's ending: its end tag or bracket and the white space around it.
 TAIL_BYTES = 1 << 14
 BROKEN_ENDS = {
     "truncated": "the compressed file ends in the middle",
-    "damaged_gzip": "nothing behind the damage can be decoded",
+    "damaged_gzip": "nothing after the damage can be decoded",
     "damaged_block": "",
 }
-"""In what way content ends before it should, by the damage at its very end; "" for what is reported as a damage."""
+"""How content ends too early, by the damage at its very end; "" if it is reported as damage itself."""
 _NUMBERS = re.compile(r"(\d+)")
-# Files that stand beside dumps and match the same patterns.
+# Files that are published beside dumps and match the same patterns.
 _COMPANION = re.compile(
     r"-multistream-index\d*\.txt|sums\.txt\Z|\A(?:SHA\d+SUMS|_SUCCESS)\Z|\.(?:txt|json|html|sql|md5|sha1|sha256|asc|sig)"
     r"(?:\.(?:gz|bz2))?\Z|\.tmp\Z|\.part\Z",
@@ -40,9 +40,9 @@ _COMPANION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """A part of a file that one worker reads."""
+    """A range of a file that one worker reads."""
 
-    index: int  #: place in the order of all ranges of all files
+    index: int  #: position in the order of all ranges of all files
     path: str
     start: int  #: stored bytes [start, end)
     end: int
@@ -51,28 +51,29 @@ class FileRange:
 
     @property
     def is_last(self) -> bool:
-        """The range reaches the end of its file."""
+        """True if the range reaches the end of its file."""
         return self.end >= self.n_bytes
 
     @property
     def content_end(self) -> int:
-        """The offset at which what belongs to the next range begins; nothing is foreign to the last one."""
+        """The offset at which content starts to belong to the next range; unlimited for the last range."""
         return 1 << 62 if self.is_last else self.end
 
 
 @dataclass(frozen=True, slots=True)
 class DumpRange(FileRange):
-    """A part of a dump of pages; those that begin there belong to it."""
+    """A range of a dump of pages; the pages that begin in it belong to it."""
 
-    encoding: str = UTF8  #: of the XML
+    encoding: str = UTF8  #: character encoding of the XML
     has_root: bool = True  #: the file has a ``<mediawiki>`` root, which must be closed at its end
     prefix: str = ""  #: namespace prefix of the elements
 
 
 def plan_ranges(paths: Sequence[str], *, range_bytes: int, allow_unknown_schema: bool = False) -> list[DumpRange]:
-    """The ranges of dump files, in the given order of the files and from front to back.
+    """Returns the ranges of dump files, in the given order of the files and from start to end.
 
-    gzip files and files in another encoding than UTF-8 cannot be entered in the middle: they are one range.
+    A gzip file, or a file in an encoding other than UTF-8, is a single range, because it cannot be read from the
+    middle.
 
     Raises:
         SetupError: a file cannot be read as a dump, or ``range_bytes`` is below 1.
@@ -91,16 +92,16 @@ def plan_ranges(paths: Sequence[str], *, range_bytes: int, allow_unknown_schema:
 
 
 def cuts(n_bytes: int, range_bytes: int) -> Iterator[tuple[int, int]]:
-    """Where the ranges of a file begin and end; the last one may have fewer bytes."""
+    """Returns the start and end of each range of a file; the last range may be shorter."""
     for start in range(0, n_bytes, range_bytes):
         yield start, min(start + range_bytes, n_bytes)
 
 
 def expand_inputs(patterns: Sequence[str]) -> list[str]:
-    """The dump files that the patterns name, each once, parts in the order of their numbers.
+    """Returns the dump files that the patterns match, without duplicates, with parts ordered by number.
 
-    Indexes, checksums, SQL and other files that stand beside dumps are left out where a pattern with a wildcard
-    matches them.
+    Indexes, checksums, SQL and other files published beside dumps are skipped if a pattern with a wildcard matches
+    them.
 
     Raises:
         SetupError: a pattern matches no dump file.
@@ -111,7 +112,7 @@ def expand_inputs(patterns: Sequence[str]) -> list[str]:
 def expand_paths(
     patterns: Sequence[str], what: str = "file", *, is_companion: Callable[[str], bool] = lambda path: False
 ) -> list[str]:
-    """The files that the patterns name, each once, parts in the order of their numbers.
+    """Returns the files that the patterns match, without duplicates, with parts ordered by number.
 
     Raises:
         SetupError: a pattern matches no file.
@@ -127,10 +128,10 @@ def expand_paths(
 
 
 def from_root(paths: Sequence[str]) -> list[str]:
-    """Files from the root, for workers run elsewhere, whose counts are kept by name.
+    """Returns the files with absolute paths, for workers that run elsewhere; counts are kept by file name.
 
     Raises:
-        SetupError: two have the same name.
+        SetupError: two files have the same name.
     """
     repeated = [name for name, count in Counter(map(base_name, paths)).items() if count > 1]
     if repeated:
@@ -139,10 +140,11 @@ def from_root(paths: Sequence[str]) -> list[str]:
 
 
 def range_size(n_bytes: int, wanted: int | None = None) -> int:
-    """The bytes per range: those that are wanted, else what suits a dump of that size; depends on nothing else.
+    """Returns the number of bytes per range: ``wanted``, else a size that suits a dump of that size; depends on nothing
+    else.
 
     Raises:
-        SetupError: so small that to plan and to end the ranges would take longer than to read them.
+        SetupError: the ranges would be so small that planning and finishing them takes longer than reading them.
     """
     if wanted is not None:
         if (n_ranges := -(-n_bytes // wanted)) > MOST_RANGES:
@@ -155,17 +157,17 @@ def range_size(n_bytes: int, wanted: int | None = None) -> int:
 
 
 def size_of(paths: Sequence[str]) -> int:
-    """The bytes of files as they are stored, together."""
+    """Returns the total stored size of files in bytes."""
     return sum(Folder.of(path).size() for path in paths)
 
 
 def natural_key(path: str) -> tuple[tuple[int, int | str], ...]:
-    """A key that sorts part 2 before part 10."""
+    """Returns a sort key that sorts part 2 before part 10."""
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in _NUMBERS.split(path) if part)
 
 
 class RangeReading:
-    """What is seen of a range while its content passes through: how much of it was read, and how it ends."""
+    """Observes a range while its content is read: how much of it was read, and how it ends."""
 
     def __init__(self, of: FileRange, on_progress: Callable[[int], None] | None, *, encoding: str = UTF8) -> None:
         self._of, self._on_progress = of, on_progress
@@ -175,7 +177,7 @@ class RangeReading:
         self._damage: str | None = None
 
     def watch(self, items: Iterable[Piece | Damage]) -> Iterator[Piece | Damage]:
-        """Yields the same."""
+        """Passes the items through unchanged."""
         for item in items:
             if isinstance(item, Damage):
                 self._damage = item.reason
@@ -188,11 +190,11 @@ class RangeReading:
             yield item
 
     def finish(self) -> None:
-        """Tells the rest of the range as read."""
+        """Reports the rest of the range as read."""
         self._reach(self._of.end)
 
     def end(self, file: BinaryIO) -> tuple[bytes, str | None, int]:
-        """The last bytes of the file's content, the reason of a damage at its very end, and its offset."""
+        """Returns the last bytes of the file's content, the reason of a damage at its very end, and its offset."""
         of = self._of
         if self._is_streamed:
             return self._tail, self._damage, self._offset if of.compression == "gzip" else of.n_bytes

@@ -1,4 +1,4 @@
-"""A range of a dump -> its pages, and what could not be read."""
+"""Reads the pages of a range of a dump, and reports what could not be read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kbsource.site import Site
 
 _DETAIL_CHARS = 1000
 _BEFORE = 1 << 20
-"""Bytes before a range, in which a whole block of bzip2 begins."""
+"""Number of bytes before a range that are read; a whole bzip2 block begins in them."""
 
 
 def read_range(
@@ -33,23 +33,23 @@ def read_range(
     whole_bytes: int = WHOLE_PAGE_BYTES,
     max_bytes: int = MAX_PAGE_BYTES,
 ) -> Iterator[RawPage | BadRecord]:
-    """Yields the pages that begin in a range, and a BadRecord for everything that cannot be read, in order.
+    """Reads the pages that begin in a range, and a BadRecord for everything that cannot be read, in order.
 
-    What the ranges of a file yield, one after the other, is what one range over the whole file yields, whatever
-    the cuts. With other ``text_namespaces`` the same pages and rejects come, only with other texts left empty.
+    The output of all ranges of a file, concatenated, is that of a single range over the whole file, wherever the cuts
+    are. ``text_namespaces`` changes only which texts are empty, not the pages and rejects.
 
-    ``as_of`` asks for the newest revision of each page that is not after it, like ``2019-08-01T00:00:00Z``; None for
-    the newest. Pages of other namespaces than ``text_namespaces`` come with an empty text; None asks for all texts.
-    ``on_progress`` and ``on_damage`` as for ``lines.read_lines``. Pages of more than ``whole_bytes`` are read by
-    revisions, and a revision of more than ``max_bytes`` is given up.
+    ``as_of`` selects the newest revision of each page that is not later, such as ``2019-08-01T00:00:00Z``; None for the
+    newest. Pages outside ``text_namespaces`` get an empty text; None reads all texts. ``on_progress`` and ``on_damage``
+    are as for ``lines.read_lines``. Pages of more than ``whole_bytes`` are read revision by revision, and a revision of
+    more than ``max_bytes`` is rejected.
 
     Reasons of the BadRecords (stage ``read``): ``page_cut``, ``page_too_large``, ``malformed_xml``, ``xml_entity``,
-    ``invalid_characters``, ``missing_field``, ``invalid_field``, ``text_deleted``, ``text_missing`` (the last two for
-    the main namespace only), ``no_revision_as_of``, and for the file: ``damaged_block``, ``damaged_gzip``,
+    ``invalid_characters``, ``missing_field``, ``invalid_field``, ``text_deleted``, ``text_missing`` (the last two only
+    for the main namespace), ``no_revision_as_of``, and for the file: ``damaged_block``, ``damaged_gzip``,
     ``trailing_garbage``, ``truncated_dump``.
 
     Raises:
-        SetupError: ``as_of`` is no timestamp.
+        SetupError: ``as_of`` is not a timestamp.
     """
     if as_of is not None:
         try:
@@ -75,7 +75,7 @@ def read_range(
         for item in splitter.split(reading.watch(pieces)):
             if not isinstance(item, Damage):
                 yield from pages.read(item)
-            elif item.reason != "truncated":  # that the last range finds out
+            elif item.reason != "truncated":  # the last range reports it
                 if on_damage is not None:
                     on_damage(item.n_bytes)
                 yield BadRecord("read", "", item.reason, item.detail[:_DETAIL_CHARS], file_name, item.offset)
@@ -87,7 +87,9 @@ def read_range(
 
 
 def _is_open(of: DumpRange, files: Files, first: bytes) -> bool:
-    """Says whether what comes before a range, and its ``first`` bytes, end in a page, as far as one can know."""
+    """Returns whether the bytes before a range, followed by its ``first`` bytes, end inside a page, as far as can be
+    known.
+    """
     name = f"{of.prefix}:" if of.prefix else ""
     tags = re.compile(rf"<(?:(/){name}page|{name}(?:page|title|revision))[ >/\t\r\n]".encode("ascii"))
     unknown = f"<{name}page>".encode("ascii")
@@ -105,7 +107,7 @@ def _is_open(of: DumpRange, files: Files, first: bytes) -> bool:
 
 
 def describe_missing_end(tail: bytes, damage: str | None, of: DumpRange) -> str:
-    """In what way a dump ends before it should, by its last bytes and the damage there; "" when it does not."""
+    """Returns how a dump ends too early, from its last bytes and the damage there; "" if it ends as it should."""
     name = f"{of.prefix}:" if of.prefix else ""
     last_page = tail.rfind(f"<{name}page".encode("ascii"))
     is_ended = not of.has_root or re.search(rf"</{name}mediawiki\s*>".encode("ascii"), tail[last_page + 1 :])
@@ -113,7 +115,7 @@ def describe_missing_end(tail: bytes, damage: str | None, of: DumpRange) -> str:
 
 
 class _PageReader:
-    """Makes pages and rejects of the parts that a splitter yields."""
+    """Builds pages and rejects from the parts that a splitter yields."""
 
     def __init__(self, assembler: PageAssembler, prefix: str, *, file: str) -> None:
         self._assembler = assembler
@@ -128,7 +130,9 @@ class _PageReader:
         self._error: RecordError | None = None
 
     def read(self, part: PagePart) -> Iterator[RawPage | BadRecord]:
-        """Yields the page that the part completes, or why there is none; nothing for a part in the middle."""
+        """Returns the page that the part completes, or the reason for its rejection; nothing for a part in the
+        middle.
+        """
         if part.kind == "page":
             try:
                 yield self._whole(part)

@@ -1,4 +1,4 @@
-"""The ceiling on what of a dump may be unusable."""
+"""The ceiling on the share of a dump that may be unusable."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from kbsource.errors import DataError
 from kbsource.records import BadRecord
 
 LEAST_FALLBACKS = 10
-"""Articles that may always fall back: of a small wiki a thousandth is none."""
+"""Number of articles that may always fall back, because a thousandth of a small wiki is less than one article."""
 TRUNCATED = "truncated_dump"
 SHOWN = 3
-"""Rejected records that are shown where a ceiling is reached."""
+"""Number of rejected records shown if a ceiling is exceeded."""
 _DETAIL_CHARS = 300
 _CUT = ("page_cut", "line_cut")
 DUPLICATE = "duplicate_page_id"
 DAMAGED_BYTES, ESTIMATED_LOST = "damaged_bytes", "estimated_lost"
-"""Findings: stored bytes of a dump that cannot be read, and about how many records they held."""
+"""Findings: stored bytes of a dump that cannot be read, and an estimate of the number of records in them."""
 
 
 def loss_findings(n_read: int, *, n_bytes: int, damaged_bytes: int) -> dict[str, int]:
-    """The findings about damaged blocks, with about how many records went with them; nothing without damage.
+    """Returns the findings about damaged blocks, with an estimate of the number of records lost; empty without damage.
 
     >>> loss_findings(980, n_bytes=10_000, damaged_bytes=200)
     {'damaged_bytes': 200, 'estimated_lost': 20}
@@ -43,18 +43,19 @@ def check_rejects(
     loss: Mapping[str, int] | None = None,
     first: Iterable[BadRecord] = (),
 ) -> None:
-    """Raises where too much of a dump could not be used.
+    """Checks that not too much of a dump was unusable.
 
-    ``n_rejected`` are pages and places of damage, by reason; ``max_share`` is the highest share of the ``n_pages`` read
-    that may be rejected. With ``allow_truncated`` a dump that breaks off is no fault, nor is what each break cuts: one
-    page, or line, a file. ``loss`` is from ``loss_findings``; ``first`` are rejected records, of which three are shown.
+    ``n_rejected`` counts pages and damaged parts, by reason. ``max_share`` is the highest share of the ``n_pages`` read
+    that may be rejected. With ``allow_truncated``, a truncated dump is accepted, and so is what each truncation cuts:
+    one page, or line, per file. ``loss`` is the result of ``loss_findings``. ``first`` are rejected records; three of
+    them are shown.
 
     Raises:
-        DataError: names the reasons and the option that lets them pass.
+        DataError: names the reasons, and the option that accepts them.
     """
     if n_rejected[TRUNCATED] and not allow_truncated:
         raise DataError(
-            f"Files of the dump that break off before their end: {n_rejected[TRUNCATED]}. Fetch them again, or give "
+            f"Truncated files of the dump: {n_rejected[TRUNCATED]}. Fetch them again, or give "
             "--allow-truncated to build from what can be read."
         )
     total = sum(n_rejected.values())
@@ -68,13 +69,14 @@ def check_rejects(
         lost = f", and about {n_lost} more lost in {loss[DAMAGED_BYTES]} damaged bytes" if loss else ""
         raise DataError(
             f"{total} of {n_pages} {what} rejected{lost}, {share:.3%}; the ceiling is {max_share:.3%} "
-            f"(by reason: {reasons}). If the dump is as it should be, raise --max-rejects to at least "
+            f"(by reason: {reasons}). If the dump is as expected, raise --max-rejects to at least "
             f"{rounded_up(share)}.{first_text(first)}"
         )
 
 
 def first_text(rejected: Iterable[BadRecord]) -> str:
-    """The first three rejected records as lines of a message, with reason, place and detail; empty for none.
+    """Returns the first three rejected records as lines of a message, with reason, position and detail; empty without
+    rejected records.
 
     >>> print(first_text([BadRecord("read", "12", "text_missing", "no text", "ltgwiki.xml", 700)]).strip())
     The first of them:
@@ -82,22 +84,22 @@ def first_text(rejected: Iterable[BadRecord]) -> str:
     """
     lines = []
     for bad in islice(rejected, SHOWN):
-        # A detail often begins with the place.
+        # A detail often begins with the key.
         key = "" if not bad.key or bad.detail.startswith(f"{bad.key}: ") else f", {bad.key}"
         lines.append(f"\n  {bad.reason}: {bad.file}{key}: {bad.detail[:_DETAIL_CHARS]}")
     return f" The first of them:{''.join(lines)}" if lines else ""
 
 
 def check_fallbacks(statuses: Mapping[str, int], first: Iterable[tuple[int, str, str]], *, max_share: float) -> None:
-    """Raises where too many articles were extracted in the simplest way.
+    """Checks that not too many articles were extracted by the fallback.
 
     Args:
-        statuses: articles by ``parse_status``.
+        statuses: number of articles by ``parse_status``.
         first: page id, title and status of some of them.
-        max_share: the highest share of the articles; ``LEAST_FALLBACKS`` articles may always be.
+        max_share: highest share of the articles; ``LEAST_FALLBACKS`` articles are always allowed.
 
     Raises:
-        DataError: names the first ones and the option that lets them pass.
+        DataError: names the first ones, and the option that accepts them.
     """
     n_articles = sum(statuses.values())
     n_fallbacks = n_articles - statuses.get("ok", 0)
@@ -113,7 +115,7 @@ def check_fallbacks(statuses: Mapping[str, int], first: Iterable[tuple[int, str,
 
 
 def named_fallbacks(first: Iterable[tuple[int, str, str]]) -> str:
-    """The first pages that fell back, as people read them.
+    """Returns the first pages that fell back, for people to read.
 
     >>> named_fallbacks([(12, "Anarchism", "fallback_error")])
     'Anarchism (page 12, fallback_error)'
@@ -122,7 +124,7 @@ def named_fallbacks(first: Iterable[tuple[int, str, str]]) -> str:
 
 
 def rounded_up(share: float) -> str:
-    """The next share above, at most 1, with as many digits as it needs.
+    """Returns the next higher share, at most 1, with as many digits as it needs.
 
     >>> rounded_up(0.25), rounded_up(0.00123), rounded_up(1.0)
     ('0.3', '0.002', '1.0')

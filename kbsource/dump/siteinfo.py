@@ -1,4 +1,4 @@
-"""What the head of a dump says: schema version, encoding, and the facts of the wiki.
+"""Reads the head of a dump: schema version, encoding, and the facts about the wiki.
 
 Source: https://www.mediawiki.org/wiki/Help:Export and the export-0.3 to export-0.11 schemas.
 """
@@ -19,7 +19,7 @@ from kbsource.site import Site
 
 SCHEMA_VERSIONS = frozenset(f"0.{minor}" for minor in range(3, 12))
 
-# The real heads are below 10 kB; comments may stand before the root.
+# Real heads are below 10 kB; comments may precede the root.
 _HEAD_BYTES = 1 << 22
 _NAME = rb"(?:([A-Za-z_][\w.-]*):)?"
 _BEFORE_ROOT = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", re.DOTALL)
@@ -41,25 +41,25 @@ _DBNAME_SUFFIX = re.compile(r"wik(?:i|tionary|ibooks|inews|iquote|isource|iversi
 
 @dataclass(frozen=True, slots=True)
 class DumpHeader:
-    """What the head of a dump file says."""
+    """The content of a dump file's head."""
 
-    site: Site  #: facts of the wiki; where siteinfo is missing, what the root element and the file name tell
-    schema_version: str | None  #: version of the export schema, ``0.11``; None when the file does not say
+    site: Site  #: facts about the wiki; without siteinfo, those in the root element and the file name
+    schema_version: str | None  #: version of the export schema, ``0.11``; None if the file lacks it
     has_siteinfo: bool  #: the file has a ``<siteinfo>``
-    has_root: bool  #: the file has a ``<mediawiki>`` root; else it is a bare sequence of pages
+    has_root: bool  #: the file has a ``<mediawiki>`` root; otherwise it is a bare sequence of pages
     compression: Compression  #: ``bzip2``, ``gzip`` or ``none``, by content
     encoding: str  #: character encoding of the XML, ``utf-8``
     prefix: str  #: namespace prefix of the elements, ``mw`` for ``<mw:page>``; empty in all published dumps
 
 
 def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
-    """What the head of a dump file says, in any form that is read.
+    """Returns the head of a dump file, in any supported form.
 
-    With ``allow_unknown_schema`` a schema version that is not known is read as if it were the newest known one.
+    With ``allow_unknown_schema``, a file with an unknown schema version is read as the newest known version.
 
     Raises:
-        SetupError: the file is missing, empty, in a form that is not read, no MediaWiki dump at all, or of an
-            unknown schema version.
+        SetupError: the file is missing, empty, in an unsupported form, not a MediaWiki dump, or has an unknown schema
+            version.
     """
     if not Folder.of(path).exists():
         raise SetupError(f"{path} does not exist.")
@@ -69,7 +69,7 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
     root = _ROOT.search(bare)
     if root is None and page is None:
         raise SetupError(
-            f"{path} is no MediaWiki XML dump: neither <mediawiki> nor <page> in its first {len(head):,} bytes. "
+            f"{path} is not a MediaWiki XML dump: neither <mediawiki> nor <page> in its first {len(head):,} bytes. "
             "Give the pages-articles file (.xml, .xml.bz2 or .xml.gz) of a dump."
         )
     attributes = {
@@ -80,8 +80,8 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
     version = attributes.get("version") or next((found[1] for found in exports if found), None)
     if version is not None and version not in SCHEMA_VERSIONS and not allow_unknown_schema:
         raise SetupError(
-            f"{path} is of export schema {version}, which is not known (0.3 to 0.11 are). "
-            "Use a newer kbsource, or allow unknown schemas to have it read as 0.11."
+            f"{path} has the unknown export schema {version} (known: 0.3 to 0.11). "
+            "Use a newer kbsource, or allow unknown schemas, to read it as 0.11."
         )
     siteinfo = _SITEINFO.search(bare)
     prefix = (root or page)[1]  # type: ignore[index]  # one of the two was found, see above
@@ -98,7 +98,7 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
 
 
 def _read_head(path: str) -> tuple[Compression, str, bytes]:
-    """Compression, encoding, and the content up to the first page, as UTF-8 without a byte order mark."""
+    """Returns compression, encoding, and the content up to the first page, as UTF-8 without a byte order mark."""
     with Folder.of(path).open() as file:
         compression = compression_of(read_up_to(file, 8), path)
         encoding = ""
@@ -113,7 +113,7 @@ def _read_head(path: str) -> tuple[Compression, str, bytes]:
             if len(head) > _HEAD_BYTES or _PAGE.search(head):
                 break
     if not head.strip():
-        raise SetupError(f"{path} holds nothing that can be decoded. Download it again.")
+        raise SetupError(f"{path} contains nothing that can be decoded. Download it again.")
     return compression, encoding, head.removeprefix(b"\xef\xbb\xbf")
 
 
@@ -123,13 +123,15 @@ def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
     if siteinfo is None:
         return Site(lang=lang or language_of_dbname(dbname) or "en", dbname=dbname)
     declared = b" xmlns:" + prefix + b'="export"' if prefix else b""
-    from lxml import etree  # kinds of release are known without it
+    from lxml import etree  # kinds of release are used without it
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, encoding="utf-8")
     try:
         tree = etree.fromstring(b"<head" + declared + b">" + siteinfo + b"</head>", parser)[0]
     except etree.XMLSyntaxError as error:
-        raise SetupError(f"{path}: the <siteinfo> is no well-formed XML ({error}). Download the file again.") from error
+        raise SetupError(
+            f"{path}: the <siteinfo> is not well-formed XML ({error}). Download the file again."
+        ) from error
     facts: dict[str, str] = {}
     namespaces: dict[int, str] = {}
     for element in tree.iter("{*}*"):
@@ -154,7 +156,8 @@ def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
 
 
 def dbname_of_base(base_url: str) -> str:
-    """The database name of the wiki with an address, which dumps up to schema 0.8 do not name; empty for others'.
+    """Returns the database name of the wiki at an address, because dumps up to schema 0.8 do not contain it; empty for
+    other wikis.
 
     >>> dbname_of_base("http://it.wikipedia.org/wiki/Pagina_principale"), dbname_of_base("https://mini.example.org/wiki/A")
     ('itwiki', '')
@@ -167,13 +170,15 @@ def dbname_of_base(base_url: str) -> str:
 
 
 def language_of_dbname(dbname: str) -> str:
-    """The language code in a database name: ``zh_min_nanwiki`` -> ``zh-min-nan``; empty when it has none."""
+    """Returns the language code in a database name: ``zh_min_nanwiki`` -> ``zh-min-nan``; otherwise empty."""
     found = _DBNAME_SUFFIX.search(dbname)
     return dbname[: found.start()].replace("_", "-") if found else ""
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A namespace, or another name of one; what ``formatversion`` 2 calls ``name`` or ``alias`` is ``*`` in 1."""
+    """A namespace, or an alias for it. The field ``name`` or ``alias`` of ``formatversion`` 2 is called ``*`` in
+    version 1.
+    """
 
     id: int | None = None
     name: str | None = None
@@ -190,7 +195,7 @@ class _General(msgspec.Struct, frozen=True):
 
 
 class Siteinfo(msgspec.Struct, frozen=True):
-    """What is read of ``query`` in the answer of ``api.php?action=query&meta=siteinfo``."""
+    """The part of the response to ``api.php?action=query&meta=siteinfo`` that is read, its ``query``."""
 
     general: _General = _General()
     namespaces: dict[int, _Entry] = {}
@@ -202,20 +207,21 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 def read_siteinfo_json(path: str) -> Siteinfo:
-    """Reads the answer of ``api.php?action=query&meta=siteinfo``, plain or gzipped.
+    """Reads the response of ``api.php?action=query&meta=siteinfo``, plain or gzipped.
 
-    Beside a dump it is called ``…-siteinfo-namespaces.json.gz``. Its aliases are the ones ``<siteinfo>`` leaves out.
+    Beside a dump, the file is called ``…-siteinfo-namespaces.json.gz``. It contains the aliases that ``<siteinfo>``
+    lacks.
 
     Raises:
-        SetupError: the file is no such answer.
+        SetupError: the file is not such a response.
     """
     return read_document(path, _Answer, remedy="download the answer of meta=siteinfo again, or leave it out").query
 
 
 def merge_siteinfo_json(site: Site, data: Siteinfo) -> Site:
-    """The site with what a siteinfo answer adds: names of namespaces, aliases, and facts that were missing.
+    """Returns the site with the additions from a siteinfo response: names of namespaces, aliases, and missing facts.
 
-    Both shapes of the answer are read (``formatversion`` 1 and 2).
+    Both formats of the response are supported (``formatversion`` 1 and 2).
     """
     general = data.general
     namespaces = dict(site.namespaces)

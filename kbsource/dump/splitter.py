@@ -1,9 +1,9 @@
-"""Pieces of a dump -> the bytes of its pages, for any range of the file.
+"""Splits the decompressed bytes of a dump into pages, for any range of the file.
 
-A page begins wherever ``<page`` stands, whatever came before: in text ``<`` is escaped, so that a reader that starts
-in the middle sees the same pages as one that starts at the beginning. (A file that writes ``<page>`` in a comment or
-in CDATA is the exception; no exporter does. The page around it is then rejected, never shortened in silence.) A
-``<title`` or ``<revision`` outside of a page is of one that has lost its beginning.
+A page begins at every ``<page``, whatever comes before: ``<`` is escaped in text, so a reader that starts in the middle
+finds the same pages as a reader that starts at the beginning. (The exception is a file with ``<page>`` in a comment or
+in CDATA, which no exporter writes. The surrounding page is then rejected, never silently shortened.) A ``<title`` or
+``<revision`` outside a page belongs to a page whose beginning is lost.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import NamedTuple
 from kbsource.dump.compressed.bzip2 import Damage
 from kbsource.dump.compressed.streams import Piece
 
-# Above this size a page is handed on revision by revision.
+# A page larger than this is passed on revision by revision.
 WHOLE_PAGE_BYTES = 8 << 20
-# A revision is at most 2 MB of wikitext on Wikimedia's wikis ($wgMaxArticleSize), six times that when all is escaped.
+# A revision has at most 2 MB of wikitext on Wikimedia's wikis ($wgMaxArticleSize), or six times that if all of it is
+# escaped.
 MAX_PAGE_BYTES = 256 << 20
 
 _AFTER_NAME = b" >/\t\r\n"
@@ -24,12 +25,12 @@ _KEY_BYTES = 4096
 
 
 class PagePart(NamedTuple):
-    """A page or a part of one.
+    """A page or a part of it.
 
     Attributes:
-        kind: ``page``: all of it. For a large one: ``outer`` (what is outside of its revisions, piece by piece),
-            ``revision``, and ``end``. ``cut``: it breaks off, its head is given as far as it was not given before.
-            ``too_large``: the same, because something in it does not end. ``headless``: what has lost its beginning.
+        kind: ``page``: a whole page. For a large page: ``outer`` (the parts outside its revisions), ``revision``, and
+            ``end``. ``cut``: the page breaks off; its head follows, unless it was already passed on. ``too_large``: the
+            same, because something in the page does not end. ``headless``: the rest of a page whose beginning is lost.
         offset: as in ``records.BadRecord``.
         data: XML.
     """
@@ -40,7 +41,7 @@ class PagePart(NamedTuple):
 
 
 class PageSplitter:
-    """Cuts a range of a dump into its pages; used for one range."""
+    """Splits a range of a dump into its pages; used for one range."""
 
     def __init__(
         self,
@@ -54,12 +55,12 @@ class PageSplitter:
         """Prepares for the range that ends before offset ``end``.
 
         Args:
-            end: first offset of the next range; pages that begin there or later are its own.
-            is_open: says, by the first bytes of the range, whether a page begins before it and ends in it; None for the
-                first range of a file. Asked where a title or a revision comes before pages' tags.
+            end: first offset of the next range; pages that begin there or later belong to that range.
+            is_open: returns, from the first bytes of the range, whether a page begins before the range and ends in it;
+                None for the first range of a file. Called if a title or a revision comes before any page tag.
             prefix: namespace prefix of the elements.
-            whole_bytes: pages larger than this come in parts.
-            max_bytes: a page's head, or a revision, larger than this is given up.
+            whole_bytes: pages larger than this are passed on in parts.
+            max_bytes: larger page heads and revisions are rejected.
         """
         name = f"{prefix}:" if prefix else ""
         self._end = end
@@ -71,22 +72,24 @@ class PageSplitter:
         self._whole_bytes = min(whole_bytes, max_bytes)
         self._max_bytes = max_bytes
         self._buffer = bytearray()
-        self._dropped = 0  # bytes of the stream before the buffer
-        # Of each piece in the buffer: where in the stream it begins, its offset, and whether it is a block.
+        self._dropped = 0  # number of bytes of the stream before the buffer
+        # For each segment in the buffer: its start in the stream, its offset, and whether it is a block.
         self._marks: list[tuple[int, int, bool]] = []
-        self._open_at = -1  # offset of the open page; -1 when none is open
+        self._open_at = -1  # offset of the open page; -1 if none is open
         self._is_open = is_open
-        # Whether a title or a revision would be that of a headless page; None where that is to be asked.
+        # Whether a title or a revision would belong to a headless page; None if ``is_open`` must decide.
         self._is_outside = None if is_open else True
         self._first = b""
         self._is_in_parts = False
-        self._position = 0  # in the buffer: what of the open page was not handed on; without one, what was not searched
-        self._searched = 0  # in the buffer: the end of the open page was not found before this
+        # in the buffer: start of the part of the open page not yet passed on; without an open page, start of the part
+        # not yet searched
+        self._position = 0
+        self._searched = 0  # in the buffer: the open page does not end before this
 
     def split(self, items: Iterable[Piece | Damage]) -> Iterator[PagePart | Damage]:
-        """Yields the pages and the damages that the range owns, in order.
+        """Iterates over the pages and the damage that the range owns, in order.
 
-        Reads on past the end of the range as far as its last page reaches.
+        It reads past the end of the range until its last page ends.
         """
         for item in items:
             if isinstance(item, Damage):
@@ -119,7 +122,7 @@ class PageSplitter:
         return any(rest.endswith(tag[:length]) for tag in tags for length in range(1, len(tag) + 1))
 
     def _drop(self) -> None:
-        """Lets go of what was handed on or searched."""
+        """Drops bytes that were passed on or searched."""
         del self._buffer[: self._position]
         self._dropped += self._position
         self._searched = max(0, self._searched - self._position)
@@ -128,15 +131,15 @@ class PageSplitter:
             del self._marks[0]
 
     def _offset(self, position: int) -> int:
-        """Gives the offset of a byte of the buffer."""
+        """Returns the file offset of a byte of the buffer."""
         place = self._dropped + position
         start, offset, is_block = next(mark for mark in reversed(self._marks) if mark[0] <= place)
         return offset if is_block else offset + place - start
 
     def _find_tag(self, name: bytes, start: int, stop: int) -> int:
-        """Gives the place of the next tag of that name in the buffer [start, stop), -1 when there is none.
+        """Returns the position of the next tag of that name in the buffer [start, stop), or -1.
 
-        A tag that the buffer ends in before its name is over is not seen.
+        A tag whose name is cut by the end of the buffer is not found.
         """
         found = self._buffer.find(name, start, stop)
         while found >= 0:
@@ -147,14 +150,15 @@ class PageSplitter:
         return -1
 
     def _tag_end(self, start: int) -> int:
-        """Gives the end of the tag that begins there, which is the next tag where it has no > of its own; 0 where the
-        buffer ends before."""
+        """Returns the end of the tag that begins at ``start``: the next tag if it has no > of its own; 0 if the
+        buffer ends first.
+        """
         end = self._buffer.find(b">", start) + 1
         following = self._buffer.find(b"<", start + 1, end or len(self._buffer))
         return following if following >= 0 else end
 
     def _find_page(self) -> Iterator[PagePart]:
-        """Opens the next page of the buffer, if there is one; yields what is left of others before it."""
+        """Opens the next page in the buffer, if there is one; yields the rests of other pages before it."""
         size = len(self._buffer)
         found = self._find_tag(self._page, self._position, size)
         stop = found if found >= 0 else size
@@ -167,7 +171,7 @@ class PageSplitter:
             self._position = place + 1
             if self._is_outside and (offset := self._offset(place)) < self._end:
                 yield PagePart("headless", offset, b"")
-            self._is_outside = False  # within what is left of a page
+            self._is_outside = False  # inside the rest of a page
         if self._find_tag(self._page_close, self._position, stop) >= 0:
             self._is_outside = True
         if found < 0:
@@ -179,12 +183,12 @@ class PageSplitter:
         self._searched = found + len(self._page)
 
     def _read_page(self) -> Iterator[PagePart]:
-        """Yields what can be said about the open page: its parts, and how it ends when that is in the buffer."""
+        """Passes on the open page as far as it is known: its parts, and how it ends if that is in the buffer."""
         size = len(self._buffer)
         close = self._find_tag(self._page_close, self._searched, size)
         following = self._find_tag(self._page, self._searched, close if close >= 0 else size)
         page_end = following if following >= 0 else self._tag_end(close) if close >= 0 else 0
-        # Nothing before this belongs to another page.
+        # Everything before this belongs to the open page.
         known = max(self._searched, size - len(self._page_close))
         known = following if following >= 0 else close if close >= 0 else known
         if self._is_in_parts or (page_end or known) - self._position > self._whole_bytes:
@@ -204,7 +208,7 @@ class PageSplitter:
             self._leave(page_end, is_outside=True)
 
     def _parts(self, stop: int) -> Iterator[PagePart]:
-        """Yields the whole revisions before ``stop`` and what stands between them."""
+        """Passes on the whole revisions before ``stop``, and the parts between them."""
         self._is_in_parts = True
         while (start := self._find_tag(self._revision, self._position, stop)) >= 0:
             if start - self._position > self._max_bytes:
@@ -231,10 +235,10 @@ class PageSplitter:
         self._is_outside = is_outside
 
     def _break_off(self) -> Iterator[PagePart]:
-        """Ends at a damage or at the end of the file: the open page is cut, the buffer emptied."""
+        """Handles damage or the end of the file: the open page is cut, and the buffer is emptied."""
         if self._open_at >= 0:
             yield from self._close("cut", len(self._buffer))
-        self._is_outside = False  # what follows may be the rest of a page that the damage took
+        self._is_outside = False  # what follows may be the rest of a page lost in the damage
         self._dropped += len(self._buffer)
         self._buffer.clear()
         self._marks.clear()

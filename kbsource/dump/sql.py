@@ -1,6 +1,6 @@
-"""Rows of the page_props table of a wiki from its SQL dump.
+"""Reads rows of a wiki's page_props table from its SQL dump.
 
-Columns come and go between MediaWiki versions, so a row is read by the CREATE TABLE in front of it, never by place.
+MediaWiki versions add and remove columns, so rows are read by the column names of the CREATE TABLE, never by position.
 
 Source: https://www.mediawiki.org/wiki/Manual:Database_layout
 """
@@ -21,7 +21,7 @@ _COLUMNS = (b"pp_page", b"pp_propname", b"pp_value")
 
 _Pick = Callable[[tuple[bytes, ...]], tuple[bytes, ...]]
 
-# The longest value of the table is a blob of 65,535 bytes; escaped it may be twice as long.
+# The longest value in the table is a blob of 65,535 bytes; escaping may double its length.
 _MAX_ROW_BYTES = 1 << 20
 
 _MIN_WINDOW_BYTES = 1 << 9
@@ -36,20 +36,21 @@ _INSERT = re.compile(
     rb"(?:INSERT|REPLACE)[ A-Z]* INTO `([^`]+)`\s*(?:\(([^)]*)\)\s*)?VALUES\s*", re.DOTALL | re.IGNORECASE
 )
 _DATABASE = re.compile(rb"^-- Host: .*?\bDatabase: (\S+)\s*$", re.MULTILINE)
-# Source: the heads of published dumps, of 1 to 3 KB with the CREATE TABLE.
+# Source: the heads of published dumps, which have 1 to 3 KB including the CREATE TABLE.
 _HEAD_BYTES = 1 << 16
 _ESCAPE = re.compile(rb"\\(.)|''", re.DOTALL)
 # Source: table "Special Character Escape Sequences" of https://dev.mysql.com/doc/refman/8.0/en/string-literals.html
 _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a"}
-# Where a row may begin again behind a broken one.
+# Where a row may begin again after a broken one.
 _NEXT_ROW = re.compile(rb"\)\s*(?:,\s*(?=\()|;\s*$)", re.MULTILINE)
 
 
 def page_props_database(path: str) -> str | None:
-    """The database that a dump of page_props is of, such as ``enwiki``; None where its head does not say.
+    """Returns the database that a dump of page_props was made from, such as ``enwiki``; None if its head does not name
+    it.
 
     Raises:
-        SetupError: it is no dump of this table. The head shows it, whatever the size of the file.
+        SetupError: the file is not a dump of this table. Only its head is read, whatever its size.
     """
     return _SqlReader(path).read_database()
 
@@ -57,19 +58,19 @@ def page_props_database(path: str) -> str | None:
 def read_page_props(
     path: str, *, names: frozenset[str] | None = None, files: Files = Folder.of
 ) -> Iterator[tuple[int, str, str] | BadRecord]:
-    """Yields (page_id, name, value) of ``.sql`` or ``.sql.gz``, in the order of the file.
+    """Reads (page_id, name, value) from ``.sql`` or ``.sql.gz``, in the order of the file.
 
-    A row that cannot be read comes as a BadRecord (stage ``read``, reasons ``malformed_row`` and ``invalid_field``), a
-    file that ends too early as ``truncated_sql``, a damage as ``damaged_gzip`` or ``damaged_block``, each but
-    ``invalid_field`` with its offset in the decompressed bytes.
+    A row that cannot be read is yielded as a BadRecord (stage ``read``, reasons ``malformed_row`` and
+    ``invalid_field``), a truncated file as ``truncated_sql``, and damage as ``damaged_gzip`` or ``damaged_block``. All
+    but ``invalid_field`` have their offset in the decompressed bytes.
 
-    ``names`` are the properties wanted (``wikibase_item``, ``disambiguation``, …), None for all. Some others hold
-    binary values, whose bytes that are no UTF-8 come as surrogates.
+    ``names`` selects properties (``wikibase_item``, ``disambiguation``, …); None for all. Some others have binary
+    values, whose bytes that are not valid UTF-8 become surrogates.
 
     Raises:
-        SetupError: the file is no dump of one table, or its table has no column of these names.
+        SetupError: the file is not a dump of one table, or its table lacks one of these columns.
     """
-    known: dict[bytes, str | None] = {}  # name as written -> name, None for those not wanted
+    known: dict[bytes, str | None] = {}  # name as written -> name; None for unwanted names
     for rows in _SqlReader(path, files).batches():
         if isinstance(rows, BadRecord):
             yield rows
@@ -90,7 +91,7 @@ def read_page_props(
 
 
 class _SqlReader:
-    """Reads one file; the buffer holds the decompressed bytes from the statement or row in hand on."""
+    """Reads one file; the buffer contains the decompressed bytes from the current statement or row on."""
 
     def __init__(self, path: str, files: Files = Folder.of) -> None:
         self._path = path
@@ -102,12 +103,12 @@ class _SqlReader:
         self._damage: Damage | None = None
         self._table: bytes | None = None
         self._table_columns: list[bytes] = []
-        self._window = _MIN_WINDOW_BYTES  # bytes in which rows are looked for at once; small where rows are broken
+        self._window = _MIN_WINDOW_BYTES  # number of bytes searched for rows at once; small after broken rows
         self._file = files(path).open()
         self._pieces = iter_pieces(self._file, compression=compression_of(read_up_to(self._file, 8), path))
 
     def batches(self) -> Iterator[Iterable[tuple[bytes, ...]] | BadRecord]:
-        """Yields rows, many at a time: of each row the wanted values as written."""
+        """Reads rows, many at a time: the wanted values of each row as written."""
         with self._file:
             while statement := self._next_statement():
                 self._position = statement.start()
@@ -123,7 +124,7 @@ class _SqlReader:
             raise self._is_no_dump()
 
     def read_database(self) -> str | None:
-        """The database that the head names; None where it names none.
+        """Returns the database that the head names; None if it names none.
 
         Raises:
             SetupError: no statement about a table follows, or its table lacks a wanted column.
@@ -147,7 +148,7 @@ class _SqlReader:
         return BadRecord("read", "", reason, detail[:1000], self._file_name, self._dropped + self._position)
 
     def _more(self) -> bool:
-        """Appends to the buffer, letting go of what was read; False at the end of what can be decoded."""
+        """Appends to the buffer, dropping what was read; returns False at the end of the decodable content."""
         if self._is_at_end:
             return False
         piece = next(self._pieces, None)
@@ -165,13 +166,13 @@ class _SqlReader:
             found = _STATEMENT.search(self._buffer, self._position)
             if found:
                 return found
-            # Statements begin a line; all lines but the last, which may go on, are done with.
+            # Statements begin a line, so all lines are done except the last, which may continue.
             self._position = max(self._position, self._buffer.rfind(b"\n") + 1)
             if not self._more():
                 return None
 
     def _match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
-        """Matches at the position, with as many bytes as a row may have."""
+        """Matches at the current position, reading as many bytes as a row may have."""
         while (found := pattern.match(self._buffer, self._position)) is None:
             if len(self._buffer) - self._position > _MAX_ROW_BYTES or not self._more():
                 return None
@@ -182,16 +183,16 @@ class _SqlReader:
         if found is None:
             raise SetupError(f"{self._path}: the CREATE TABLE is not complete. Download the file again.")
         if self._table not in (None, found[1]):
-            raise SetupError(f"{self._path} holds more than one table. Give the dump of a single one.")
+            raise SetupError(f"{self._path} contains more than one table. Give the dump of a single table.")
         self._table = found[1]
         self._table_columns = _COLUMN.findall(found[2])
-        self._row_pattern(self._table_columns)  # a column that is missing shows even where there are no rows
+        self._row_pattern(self._table_columns)  # detects a missing column even if there are no rows
         self._position = found.end()
 
     def _row_pattern(self, columns: list[bytes]) -> tuple[re.Pattern[bytes], _Pick]:
-        """The pattern of a row, and where in its groups the wanted columns are.
+        """Returns the pattern of a row, and a function that picks the wanted columns from its groups.
 
-        The first group is the whole row with the ``,`` or ``;`` behind it, then each wanted column has one.
+        The first group is the whole row with the ``,`` or ``;`` after it; then each wanted column has one group.
         """
         table = (self._table or b"").decode("utf-8", "replace")
         missing = [column for column in _COLUMNS if column not in columns]
@@ -214,9 +215,9 @@ class _SqlReader:
                 self._note_end()
             return
         if opening[2] is None and self._table is None:
-            raise SetupError(f"{self._path}: rows stand before any CREATE TABLE. Download the file again.")
+            raise SetupError(f"{self._path}: there are rows before any CREATE TABLE. Download the file again.")
         if self._table not in (None, opening[1]):
-            raise SetupError(f"{self._path} holds more than one table. Give the dump of a single one.")
+            raise SetupError(f"{self._path} contains more than one table. Give the dump of a single table.")
         self._table = opening[1]
         named = [name.strip(b" `\r\n\t") for name in opening[2].split(b",")] if opening[2] else self._table_columns
         pattern, pick = self._row_pattern(named)
@@ -237,12 +238,12 @@ class _SqlReader:
                 return
 
     def _take_rows(self, pattern: re.Pattern[bytes]) -> Sequence[tuple[bytes, ...]]:
-        """The groups of the next rows of the statement, none when the next one cannot be read."""
+        """Returns the groups of the statement's next rows; empty if the next row cannot be read."""
         end = min(self._buffer.find(b";\n", self._position) + 1 or len(self._buffer), self._position + self._window)
         found = pattern.findall(self._buffer, self._position, end)
         taken = b"".join([row[0] for row in found])
         if not self._buffer.startswith(taken, self._position):
-            # They do not follow on each other: the rows up to the first that was passed over are meant.
+            # They are not consecutive: use the rows up to the first gap.
             found = list(self._following_on(found))
             taken = b"".join([row[0] for row in found])
         self._window = min(2 * self._window, _MAX_WINDOW_BYTES) if found else _MIN_WINDOW_BYTES
@@ -261,7 +262,7 @@ class _SqlReader:
             yield row
 
     def _skip_row(self) -> bool:
-        """Goes to the next row; False when the statement ends with the broken one."""
+        """Moves to the next row; returns False if the statement ends with the broken row."""
         while (following := _NEXT_ROW.search(self._buffer, self._position)) is None:
             keep = len(self._buffer) - 2 * len(b"),(")
             self._position = max(self._position, keep)
@@ -272,13 +273,13 @@ class _SqlReader:
         return b";" not in following[0]
 
     def _note_end(self) -> None:
-        """Records that the file ended inside an INSERT, unless something worse is known of its end."""
+        """Records that the file ended inside an INSERT, unless a worse fault of its end is known."""
         if self._damage is None:
             self._damage = Damage(0, 0, "truncated", "the file ends inside an INSERT")
 
 
 def _literal_text(written: bytes) -> str | None:
-    """The text of a string as written, None when it is no string."""
+    """Returns the text of a string literal; None if it is not a string."""
     if written[0] == 95:  # _binary '…'
         written = written[written.index(b"'") :]
     if written[0] == 39:  # '

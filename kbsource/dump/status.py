@@ -1,4 +1,4 @@
-"""``dumpstatus.json``, which lies beside the files of a dump: its jobs, and what they wrote.
+"""Reads ``dumpstatus.json``, which is published beside the files of a dump: its jobs, and the files they wrote.
 
 Source: https://dumps.wikimedia.org/<wiki>/<date>/dumpstatus.json, as published in 2026.
 """
@@ -17,7 +17,7 @@ _Line = Annotated[str, msgspec.Meta(max_length=200, pattern=r"\A[^\x00-\x1f\x7f]
 
 
 class StatusFile(msgspec.Struct, frozen=True):
-    """A file of a job; an unfinished one may have neither size nor hashes."""
+    """A file of a job; a file of an unfinished job may have neither size nor hashes."""
 
     size: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] | None = None
     md5: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-fA-F]{32}\Z")] | None = None
@@ -38,10 +38,10 @@ class DumpStatus(msgspec.Struct, frozen=True):
 
 
 def read_status(folder: str) -> DumpStatus | None:
-    """Returns the ``dumpstatus.json`` of a folder; None where it has none.
+    """Returns the ``dumpstatus.json`` of a folder, or None.
 
     Raises:
-        SetupError: it is not one as published.
+        SetupError: it does not have the published form.
     """
     path = join(folder, STATUS)
     return read_document(path, DumpStatus, remedy="download or remove it") if Folder.of(path).exists() else None

@@ -1,1 +1,1 @@
-"""Tables that lead to pages: titles and redirects, Wikidata items, marks of ``page_props``; memory-mapped."""
+"""Memory-mapped tables that are looked up by title or page id: titles and redirects, Wikidata items, ``page_props``."""

@@ -1,14 +1,14 @@
-"""The templates and modules of a dump, memory-mapped: text by name, redirects followed.
+"""The templates and modules of a dump, memory-mapped: text by name, with redirects followed.
 
-Two Arrow IPC files, uncompressed, version ``FORMAT`` in their schema metadata:
+The store has two uncompressed Arrow IPC files, with version ``FORMAT`` in their schema metadata.
 
-``definitions.arrow``: one row per page, in the order of the dump: its ``text``.
+``definitions.arrow``: the ``text`` of every page, in the order of the dump.
 
-``definition-keys.arrow``: one batch, a row per name that leads to a text, sorted by ``key`` (``identity.title_hash`` of
-``definition_name``): ``place`` is batch << 32 | row of the text in definitions.arrow, of a redirect that of its target,
-and ``text_hash`` is ``identity.title_hash`` of that text. It is written last.
+``definition-keys.arrow``: one batch with a row per name that resolves to a text, sorted by ``key``
+(``identity.title_hash`` of ``definition_name``). ``place`` is batch << 32 | row of the text in definitions.arrow; for a
+redirect, of its target's text. ``text_hash`` is ``identity.title_hash`` of that text. This file is written last.
 
-Memory: the mapped files, and 48 bytes a page while the store is built.
+Memory: the mapped files, and 48 bytes per page while the store is built.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TEXTS_FILE = "definitions.arrow"
 KEYS_FILE = "definition-keys.arrow"
 TEMPLATE, MODULE = 10, 828
 MAX_REDIRECTS = 2
-"""Redirects that are followed to a template. Source: Parser::statelessFetchTemplate of MediaWiki."""
+"""Number of redirects followed to reach a template. Source: Parser::statelessFetchTemplate of MediaWiki."""
 
 DEFINITION_ROWS = pa.schema(
     [
@@ -44,7 +44,9 @@ DEFINITION_ROWS = pa.schema(
         pa.field("text", pa.string(), nullable=False),
     ]
 )
-"""What the scan of a dump gives per template and module; ``target_name`` is null unless the page is a redirect."""
+"""Columns that the scan of a dump yields per template and module; ``target_name`` is null unless the page is a
+redirect.
+"""
 
 TEXTS_SCHEMA = pa.schema([DEFINITION_ROWS.field("text")], metadata={"format": FORMAT})
 KEYS_SCHEMA = pa.schema(
@@ -58,7 +60,7 @@ KEYS_SCHEMA = pa.schema(
 
 
 def definition_name(namespace: int, title: str, lang: str) -> str:
-    """The name of a page in the store, by its title with the prefix that the wiki has for the namespace.
+    """Returns the name of a page in the store, from its title with the wiki's own prefix for the namespace.
 
     >>> definition_name(10, "Vorlage:lang_ru", "de")
     '10:Lang ru'
@@ -67,13 +69,13 @@ def definition_name(namespace: int, title: str, lang: str) -> str:
 
 
 def build_definitions(batches: Iterable[pa.RecordBatch], folder: str) -> int:
-    """Writes the store of a dump into a local folder; of pages with one name the newest revision counts.
+    """Writes the store of a dump to a local folder; if pages have the same name, the newest revision is used.
 
     Args:
-        batches: of schema ``DEFINITION_ROWS``, in the order of the dump.
+        batches: batches of schema ``DEFINITION_ROWS``, in the order of the dump.
 
     Returns:
-        Names that lead to a text.
+        The number of names that resolve to a text.
     """
     os.makedirs(folder, exist_ok=True)
     rows = _Rows()
@@ -84,13 +86,13 @@ def build_definitions(batches: Iterable[pa.RecordBatch], folder: str) -> int:
 
 
 class _Rows:
-    """What is kept of the rows until all have come: hashes and numbers."""
+    """The hashes and numbers retained of the rows until all rows are read."""
 
     def __init__(self) -> None:
         self._columns: list[tuple[npt.NDArray[np.generic], ...]] = []
 
     def texts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The texts of the batches."""
+        """Iterates over the texts of the batches."""
         for number, batch in enumerate(batches):
             place = (number << 32) + np.arange(batch.num_rows, dtype=np.int64)
             is_redirect = batch["target_name"].is_valid().to_numpy(zero_copy_only=False)
@@ -102,7 +104,7 @@ class _Rows:
             yield pa.RecordBatch.from_arrays([batch["text"]], schema=TEXTS_SCHEMA)
 
     def resolved(self) -> tuple[npt.NDArray[np.generic], ...]:
-        """The keys that lead to a text, ascending, where it is, and its hash."""
+        """Returns the keys that resolve to a text, ascending, the position of the text, and its hash."""
         if not self._columns:
             return np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint64)
         columns = (np.concatenate(column) for column in zip(*self._columns, strict=True))
@@ -120,7 +122,7 @@ class _Rows:
 
 
 class DefinitionStore:
-    """Lookups in a store; safe to open in many processes at once, which share the mapped pages.
+    """Looks up definitions in a store. Many processes may open it at once; they share the mapped memory.
 
     Raises:
         SetupError: a file is missing, damaged, or of another version.
@@ -137,11 +139,11 @@ class DefinitionStore:
         return len(self._keys)
 
     def source(self, name: str) -> str | None:
-        """The wikitext of a template by its normalised name, redirects followed; None where there is none."""
+        """Returns the wikitext of a template by its normalised name, with redirects followed, or None."""
         return self._text(template_name(name, self._site))
 
     def module(self, name: str) -> str | None:
-        """The source of a module by its name without prefix; None where there is none."""
+        """Returns the source of a module by its name without prefix, or None."""
         return self._text(module_name(name, self._site))
 
     def _text(self, name: str) -> str | None:

@@ -1,7 +1,8 @@
-"""Files of an index: Arrow IPC, uncompressed, mapped into memory, each row addressed by its number.
+"""Index files: uncompressed Arrow IPC, memory-mapped, with rows addressed by number.
 
-In a release ``checksums.arrow`` lies beside them, with the CRC-32 of every ``BLOCK_BYTES`` of each: a block is compared
-with it when something in it is first asked for. Indexes of a build, and releases of before 2026-12, have none.
+In a release, ``checksums.arrow`` is stored next to them, with the CRC-32 of every ``BLOCK_BYTES`` of each file. A block
+is compared with its checksum when something in it is first accessed. Indexes of a running build, and releases from
+before 2026-12, have no checksums.
 """
 
 from __future__ import annotations
@@ -25,14 +26,16 @@ if TYPE_CHECKING:
 
 
 def local_index(folder: str) -> str:
-    """A local folder with the files of an index, or of definitions, that may lie in a store."""
+    """Returns a local folder with the files of an index, or of definitions, which may be in a store."""
     return Folder.of(folder).local_copy(Folder.of(folder).files("*"))
 
 
 CHECKSUMS_FILE = "checksums.arrow"
 BLOCK_SHIFT = 16
 BLOCK_BYTES = 1 << BLOCK_SHIFT
-"""What a checksum is of: as much as Linux maps at once where one byte is asked for. To compare it takes 15 µs."""
+"""Size of the blocks with a checksum: the amount that Linux maps at once when one byte is accessed. Comparing a
+block takes 15 µs.
+"""
 CHECKSUMS_SCHEMA = pa.schema(
     [
         pa.field("file", pa.string(), nullable=False),
@@ -40,19 +43,20 @@ CHECKSUMS_SCHEMA = pa.schema(
     ],
     metadata={"format": "kbsource-index-checksums-1"},
 )
-# An Arrow file ends with its footer, the length of that, and a magic. Source: Arrow's columnar format, IPC file format.
+# An Arrow file ends with its footer, the footer's length, and a magic. Source: Arrow's columnar format, IPC file
+# format.
 _LENGTH_BYTES, _MAGIC_BYTES = 4, 6
 
 
 def summed_blocks(file: BinaryIO, checksums: list[int]) -> Iterator[bytes]:
-    """The blocks of a file; their checksums are appended to a list."""
+    """Reads the blocks of a file, and appends their checksums to a list."""
     while block := file.read(BLOCK_BYTES):
         checksums.append(zlib.crc32(block))
         yield block
 
 
 def checksums_file(checksums: Mapping[str, Sequence[int]]) -> bytes:
-    """The content of ``checksums.arrow``: of the blocks of files of an index, by name."""
+    """Returns the content of ``checksums.arrow``, from the block checksums of index files by name."""
     columns = zip((checksums, checksums.values()), CHECKSUMS_SCHEMA, strict=True)
     arrays = [pa.array(list(values), field.type) for values, field in columns]
     content = pa.BufferOutputStream()
@@ -62,21 +66,21 @@ def checksums_file(checksums: Mapping[str, Sequence[int]]) -> bytes:
 
 
 class Blocks:
-    """The blocks of a mapped file, each of which is compared with its checksum once."""
+    """The blocks of a mapped file; each is compared with its checksum once."""
 
     __slots__ = ("_checksums", "_content", "_path", "seen")
 
     def __init__(self, path: str, content: memoryview, checksums: memoryview) -> None:
         self._path, self._content, self._checksums = path, content, checksums
-        self.seen = bytearray(-(-len(content) // BLOCK_BYTES))  #: by number of the block, whether it was compared
+        self.seen = bytearray(-(-len(content) // BLOCK_BYTES))  #: by block number, whether the block was compared
         if len(self.seen) != len(checksums):
             raise self._damage(f"{len(content)} bytes, others were written")
 
     def see(self, start: int, end: int) -> None:
-        """Compares the blocks in which some bytes lie.
+        """Compares the blocks that contain a range of bytes.
 
         Raises:
-            DataError: one is not as it was written.
+            DataError: a block is not as it was written.
         """
         for number in range(start >> BLOCK_SHIFT, (end + BLOCK_BYTES - 1) >> BLOCK_SHIFT):
             if not self.seen[number]:
@@ -98,7 +102,7 @@ class Blocks:
 
 
 class MappedNumbers:
-    """Random access to a column of numbers of a mapped batch, by places from 0."""
+    """Random access to a column of numbers of a mapped batch, by index from 0."""
 
     __slots__ = ("_blocks", "_start", "_values", "_width")
 
@@ -113,21 +117,21 @@ class MappedNumbers:
 
     def __getitem__(self, i: int) -> int:
         blocks = self._blocks
-        # A number lies in one block: buffers begin at multiples of eight bytes.
+        # A number never spans two blocks, because buffers begin at multiples of eight bytes.
         if blocks is not None and not blocks.seen[number := (self._start + i * self._width) >> BLOCK_SHIFT]:
             blocks.compare(number)
         return self._values[i]
 
     def part(self, start: int, end: int) -> memoryview:
-        """The numbers in [start, end)."""
+        """Returns the numbers in [start, end)."""
         if self._blocks is not None:
             self._blocks.see(self._start + start * self._width, self._start + end * self._width)
         return self._values[start:end]
 
     def find(self, value: int) -> int:
-        """The place of the first number that is not lower, among numbers that ascend, as ``bisect_left`` has it.
+        """Returns the index of the first number that is not lower, in ascending numbers, like ``bisect_left``.
 
-        Whatever was met on the way there, the numbers on both sides of a place say whether it is the right one.
+        Damaged blocks may mislead the search, so the numbers on both sides of the result are checked.
         """
         values = self._values
         at = bisect_left(values, value)
@@ -139,7 +143,7 @@ class MappedNumbers:
 
 
 class MappedStrings:
-    """Random access to a column of strings of a mapped batch, straight from its buffers."""
+    """Random access to a column of strings of a mapped batch, directly from its buffers."""
 
     __slots__ = ("_blocks", "_data", "_offsets", "_starts", "_validity")
 
@@ -171,7 +175,7 @@ class MappedStrings:
 
 
 def title_keys(titles: pa.Array) -> npt.NDArray[np.uint64]:
-    """Gives ``identity.title_hash`` of every title."""
+    """Returns ``identity.title_hash`` of every title."""
     import numpy as np
 
     blake2b = hashlib.blake2b
@@ -180,7 +184,7 @@ def title_keys(titles: pa.Array) -> npt.NDArray[np.uint64]:
 
 
 def write_index_file(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Writes an index file batch by batch, under a temporary name until it is whole."""
+    """Writes an index file batch by batch, under a temporary name until it is complete."""
     with (
         completed_file(path) as temporary,
         pa.OSFile(temporary, "wb") as file,
@@ -191,7 +195,9 @@ def write_index_file(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBa
 
 
 def read_index_file(path: str) -> Iterator[pa.RecordBatch]:
-    """The batches of an index file in order; they are read, where a mapped file would stay in memory."""
+    """Reads the batches of an index file in order; the file is read rather than mapped, so it does not stay in
+    memory.
+    """
     with pa.OSFile(path, "rb") as file:
         reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(use_threads=False))
         for number in range(reader.num_record_batches):
@@ -199,7 +205,7 @@ def read_index_file(path: str) -> Iterator[pa.RecordBatch]:
 
 
 class MappedFile:
-    """An index file, mapped into memory. Of one with checksums, what says where its rows lie is compared at once."""
+    """A memory-mapped index file. If it has checksums, the parts that say where its rows are are compared at once."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
         """Opens a file and checks that it is what its name says.
@@ -211,7 +217,7 @@ class MappedFile:
             check_regular(path)
             self._content = pa.memory_map(path, "rb").read_buffer()
             self.blocks = _blocks(path, memoryview(self._content))
-            #: as they lie there: what is compared is what ``MappedNumbers`` and ``MappedStrings`` give, and ``whole``
+            #: as stored; data is only compared when read through ``MappedNumbers``, ``MappedStrings`` or ``whole``
             self.batches = _batches(path, self._content, schema)
         except (OSError, pa.ArrowInvalid) as error:
             raise SetupError(f"{path}: not a readable index file ({error}); build the release again") from error
@@ -223,14 +229,14 @@ class MappedFile:
                 end = next_end
 
     def place_of(self, buffer: pa.Buffer | None) -> int:
-        """Where a buffer of a batch begins in the file; 0 where it is empty."""
+        """Returns the offset in the file at which a buffer of a batch begins; 0 if the buffer is empty."""
         return buffer.address - self._content.address if buffer else 0
 
     def whole(self) -> Iterator[pa.RecordBatch]:
-        """The batches in order, each once all of it was compared.
+        """Iterates over the batches in order, each after all of it was compared.
 
         Raises:
-            DataError: something in it is not as it was written.
+            DataError: part of it is not as it was written.
         """
         for batch in self.batches:
             if self.blocks is not None:
@@ -238,7 +244,7 @@ class MappedFile:
             yield batch
 
     def _body(self, batch: pa.RecordBatch) -> tuple[int, int]:
-        """Where the buffers of a batch lie."""
+        """Returns the range of bytes that contains the buffers of a batch."""
         buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer]
         places = [self.place_of(buffer) for buffer in buffers]
         ends = [place + buffer.size for place, buffer in zip(places, buffers, strict=True)]
@@ -246,7 +252,7 @@ class MappedFile:
 
 
 def _blocks(path: str, content: memoryview) -> Blocks | None:
-    """The blocks of a file with those of its footer compared; None where it has no checksums."""
+    """Returns the blocks of a file, after comparing those in its footer; None if it has no checksums."""
     beside = os.path.join(os.path.dirname(path), CHECKSUMS_FILE)
     if not os.path.exists(beside):
         return None

@@ -1,8 +1,9 @@
-"""Wikidata items and disambiguation marks per page, from the ``page_props`` table, memory-mapped.
+"""The Wikidata item and the disambiguation flag of each page, from the ``page_props`` table, memory-mapped.
 
-One Arrow IPC file, uncompressed, sorted by page id: ``page_id`` and ``qid`` (number of the item, 0 for
-none) as unsigned 32-bit integers, ``is_disambiguation`` as 0 or 1. Ids fit: MediaWiki declares ``pp_page``
+It is one uncompressed Arrow IPC file, sorted by page id: ``page_id`` and ``qid`` (number of the item, 0 if there is
+none) as unsigned 32-bit integers, ``is_disambiguation`` as 0 or 1. The ids fit, because MediaWiki declares ``pp_page``
 as ``int unsigned``.
+
 Source: https://www.mediawiki.org/wiki/Manual:Page_props_table.
 """
 
@@ -45,10 +46,10 @@ CLAIMS = pa.schema(
         pa.field("page_props", pa.uint32(), nullable=False),
     ]
 )
-"""Items of the pages that any source gives one, by page id; numbers, 0 for none.
+"""Items of the pages that any source assigns one to, sorted by page id; numbers, 0 for none.
 
-``qid`` is the item that the page got; ``wikidata`` the one whose sitelink leads to the page, the lowest of several;
-``page_props`` the one that page_props gives it, likewise.
+``qid`` is the item that the page got. ``wikidata`` is the item whose sitelink points to the page, the lowest if there
+are several; ``page_props`` is the item that page_props assigns to it, likewise.
 """
 
 Numbers = npt.NDArray[np.uint32]
@@ -58,7 +59,7 @@ _LOW = np.uint64(_MAX)
 _HALF = np.uint64(32)
 _QID = re.compile(r"[Qq]([1-9][0-9]{0,9})", re.ASCII)
 _ROWS_AT_ONCE = 1 << 16
-# Who says it, first who comes first; the rows without an item are disambiguation marks.
+# Sources of an item, in order of precedence; rows without an item are disambiguation flags.
 _SITELINK, _ITEM, _MARK = range(3)
 _STATED = pa.schema([("page_id", pa.uint32()), ("qid", pa.uint32()), ("kind", pa.uint8())])
 _WON = pa.schema([("page_id", pa.uint32()), ("qid", pa.uint32())])
@@ -66,12 +67,12 @@ _WON = pa.schema([("page_id", pa.uint32()), ("qid", pa.uint32())])
 
 @dataclass(frozen=True, slots=True)
 class PagePropsReport:
-    """What was built."""
+    """Report of the build."""
 
-    n_invalid_qids: int  #: values of ``wikibase_item`` that are no item id
-    n_not_articles: int  #: rows left out because ``is_article`` refused their page
-    conflicts: tuple[Conflict, ...]  #: by item, then by refused page
-    claims_path: str  #: file of what every page got, and from where (``CLAIMS``)
+    n_invalid_qids: int  #: number of values of ``wikibase_item`` that are not item ids
+    n_not_articles: int  #: number of rows left out because ``is_article`` refused their page
+    conflicts: tuple[Conflict, ...]  #: sorted by item, then by refused page
+    claims_path: str  #: file of the item that every page got, and its sources (``CLAIMS``)
 
 
 def build_page_props(
@@ -82,17 +83,17 @@ def build_page_props(
     is_article: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]] | None = None,
     sitelinks: Iterable[npt.NDArray[np.uint64]] = (),
 ) -> PagePropsReport:
-    """Writes ``page_props.arrow``: at most one page per item, at most one item per page.
+    """Writes ``page_props.arrow``, with at most one page per item and at most one item per page.
 
-    A page that claims several items keeps the lowest of those it is not refused. Sitelinks come first: page_props
-    gives an item only to pages that no sitelink leads to, and only items whose sitelink leads to no page.
+    A page that claims several items gets the lowest of those not refused to it. Sitelinks take precedence: page_props
+    assigns items only to pages without a sitelink, and only items whose sitelink points to no page.
 
     Args:
-        rows: (page id, property name, value) in any order; other properties are passed over.
-        scratch: local folder for scratch files, 20 bytes a row; ``claims.arrow`` stays there.
-        is_article: says of page ids whether they count (``TitleIndex.has_articles``); without it all do,
-            and a redirect or a template may keep an item from an article.
-        sitelinks: articles that Wikidata's sitelinks lead to, as item << 32 | page id, in arrays.
+        rows: (page id, property name, value) in any order; other properties are ignored.
+        scratch: local folder for scratch files, 20 bytes per row; ``claims.arrow`` stays there.
+        is_article: returns for page ids whether they count (``TitleIndex.has_articles``). Without it all count, and a
+            redirect or a template may keep an item from an article.
+        sitelinks: articles that Wikidata's sitelinks point to, as item << 32 | page id, in arrays.
 
     Raises:
         SetupError: a page id that MediaWiki cannot have.
@@ -139,7 +140,7 @@ def build_page_props(
 
 
 class _Reading:
-    """Rows of page_props on their way to what is stated."""
+    """Collects rows of page_props into the table of stated items."""
 
     def __init__(
         self, stated: SortedRuns, is_article: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]] | None
@@ -171,12 +172,14 @@ class _Reading:
 
 
 def _halves(claims: npt.NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
-    """Items and pages of item << 32 | page."""
+    """Returns items and pages from values of item << 32 | page."""
     return (claims >> _HALF).astype(np.uint32), (claims & _LOW).astype(np.uint32)
 
 
 def _decide(rows: pa.RecordBatch, won: SortedRuns) -> list[Conflict]:
-    """Gives every item to the lowest page that a sitelink names, or else page_props; gives the other pages named."""
+    """Assigns every item to the lowest page that a sitelink names, or else page_props; returns the other pages
+    named.
+    """
     page_ids, qids, kinds = (column.to_numpy() for column in rows.columns)
     order = np.lexsort((page_ids, kinds, qids))
     page_ids, qids, kinds = page_ids[order], qids[order], kinds[order]
@@ -191,7 +194,7 @@ def _decide(rows: pa.RecordBatch, won: SortedRuns) -> list[Conflict]:
 
 
 def _lowest(wanted: Numbers, page_ids: Numbers, qids: Numbers) -> Numbers:
-    """The lowest item of each wanted page, 0 for none; ``page_ids`` are all among the wanted."""
+    """Returns the lowest item of each wanted page, or 0; all ``page_ids`` are among the wanted pages."""
     order = np.lexsort((qids, page_ids))
     found, first = np.unique(page_ids[order], return_index=True)
     lowest = np.zeros(len(wanted), np.uint32)
@@ -200,7 +203,7 @@ def _lowest(wanted: Numbers, page_ids: Numbers, qids: Numbers) -> Numbers:
 
 
 def _write_whole(rows: SortedRuns, path: str, scratch: str) -> None:
-    """Writes rows by key as one batch, out of mapped scratch files."""
+    """Writes rows sorted by key as one batch, from mapped scratch files."""
     paths = [os.path.join(scratch, f"{name}.bin") for name in SCHEMA.names]
     with ExitStack() as stack:
         files = [stack.enter_context(open(one, "wb")) for one in paths]
@@ -216,12 +219,14 @@ def _write_whole(rows: SortedRuns, path: str, scratch: str) -> None:
 
 def _checked(page_id: int) -> int:
     if not 0 < page_id <= _MAX:
-        raise SetupError(f"page_props: page id {page_id} is none of MediaWiki's; the table is damaged, load it again")
+        raise SetupError(
+            f"page_props: page id {page_id} is not a page id of MediaWiki; the table is damaged, download it again"
+        )
     return page_id
 
 
 class PageProps:
-    """Lookups in a mapped page_props file."""
+    """Looks up pages in a mapped page_props file."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self._page_ids = numbers(batch["page_id"])
@@ -242,11 +247,11 @@ class PageProps:
         return i if i < len(self._page_ids) and self._page_ids[i] == page_id else -1
 
     def qid(self, page_id: int) -> str | None:
-        """The page's Wikidata item, ``Q42``; None when it has none."""
+        """Returns the page's Wikidata item, ``Q42``, or None."""
         i = self._at(page_id)
         return f"Q{self._qids[i]}" if i >= 0 and self._qids[i] else None
 
     def is_disambiguation(self, page_id: int) -> bool:
-        """Whether the page is marked as a disambiguation page."""
+        """Returns whether the page is marked as a disambiguation page."""
         i = self._at(page_id)
         return i >= 0 and self._marks[i] == 1

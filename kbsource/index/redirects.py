@@ -1,4 +1,4 @@
-"""Redirect pages: where their text leads, and the released table of them."""
+"""Redirect pages: reading their targets from wikitext, and the released table of redirects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LINK = re.compile(r"\s*:?\s*\[\[([^\[\]|]*)(?:\|.*?)?\]\]", re.DOTALL)
 _INVALID = re.compile(r"[\[\]{}|<>\n\t\x00-\x1f\x7f]")
 
 _PARTS = 1024
-"""Parts of the alphabet, about as many redirects in each."""
+"""Number of parts of the alphabet, with about as many redirects in each."""
 _ROWS_AT_ONCE = 1 << 12
 _ARRIVING = pa.schema(
     [
@@ -39,19 +39,19 @@ _PLACED = schema_of(RedirectRow).insert(0, pa.field("part", pa.int32()))
 @cache
 def _opening(lang: str) -> re.Pattern[str]:
     words = sorted(language(lang).redirect_words, key=len, reverse=True)
-    # The dotted capital of Turkic languages has a combining dot in lower case, which nobody writes.
+    # In lower case, the dotted capital of Turkic languages has a combining dot, which people do not write.
     written = [re.escape(word).replace("i\u0307", "(?:i\u0307?|\u0130)") for word in words]
     return re.compile("|".join(written), re.IGNORECASE)
 
 
 def parse_redirect(text: str, lang: str) -> tuple[str, str | None] | None:
-    """Target and section of a redirect's wikitext, None when the text is no redirect.
+    """Returns target and section of a redirect's wikitext; None if the text is not a redirect.
 
-    The target is decoded (entities, percent escapes) and cleaned, but keeps its letter case and prefix: it
-    is for ``titles.normalise_title``. The section is None when absent or empty.
+    The target is decoded (entities, percent escapes) and cleaned, but keeps its letter case and prefix, ready for
+    ``titles.normalise_title``. An absent or empty section is None.
 
-    Source: WikitextContentHandler::extractRedirectTargetAndText of MediaWiki: the magic word opens the
-        text, a colon may follow, then the first link at once.
+    Source: WikitextContentHandler::extractRedirectTargetAndText of MediaWiki. The magic word opens the text, a colon
+    may follow, then the first link follows immediately.
     """
     start = len(text) - len(text.lstrip())
     word = _opening(lang).match(text, start)
@@ -72,7 +72,7 @@ def parse_redirect(text: str, lang: str) -> tuple[str, str | None] | None:
 
 
 def redirect_rows(folder: str, *, scratch: str) -> Iterator[RedirectRow]:
-    """Every redirect of a title index, by title in code-point order, then by page id.
+    """Iterates over the redirects of a title index, sorted by title in code-point order, then by page id.
 
     Args:
         scratch: local folder for scratch files, about twice the size of the table; they are removed at the end.
@@ -93,7 +93,8 @@ def redirect_rows(folder: str, *, scratch: str) -> Iterator[RedirectRow]:
         for batch in read_index_file(path):
             rows = batch.filter(pc.not_equal(batch["status"], ARTICLE)).select(_ARRIVING.names)
             if cuts is None:
-                # Titles lie in the order of their hashes, so those of a batch are a fair sample to cut the alphabet by.
+                # Titles are in the order of their hashes, so the titles in a batch are a fair sample for dividing the
+                # alphabet.
                 sample = sorted(rows["title"].to_pylist())
                 cuts = sample[:: len(sample) // _PARTS + 1]
             is_lost = pc.less(rows["final_row"], 0)

@@ -1,21 +1,19 @@
-"""The title index: every main-namespace title of a dump, memory-mapped, redirects resolved.
+"""The title index: every main-namespace title of a dump, memory-mapped, with redirects resolved.
 
-Two Arrow IPC files, uncompressed, version ``FORMAT`` in their schema metadata, each row addressed by its
-number:
+It has two uncompressed Arrow IPC files, with version ``FORMAT`` in their schema metadata and rows addressed by number.
 
-``titles.arrow``: one row per title, sorted by (title hash, title, articles first, highest page id first),
-in batches of exactly ``BATCH_ROWS`` rows (the last one shorter). Columns: ``key``
-(``identity.title_hash``), ``page_id``, ``title``, ``target_title`` and ``fragment`` (as written by the
-redirect; null for articles), and what was worked out: ``target_row`` (row that the redirect names, -1 where
-there is none), ``final_row`` (row of the article at the end; an article's own row; -1 where there is none),
-``hops`` and ``status`` (index into ``STATUSES``).
+``titles.arrow``: one row per title, sorted by (title hash, title, articles first, highest page id first), in batches of
+exactly ``BATCH_ROWS`` rows (the last batch may be shorter). Columns: ``key`` (``identity.title_hash``), ``page_id``,
+``title``, ``target_title`` and ``fragment`` (as written by the redirect; null for articles), and the computed columns
+``target_row`` (row that the redirect names, or -1), ``final_row`` (row of the article at the end of the
+chain; an article's own row; -1 if there is none), ``hops`` and ``status`` (index into ``STATUSES``).
 
-``articles.arrow``: one row per article, sorted by page id, in batches of ``BATCH_ROWS``. Columns:
-``page_id``, ``row`` (in titles.arrow) and ``redirects`` (rows in titles.arrow of the redirects that end
-there).
+``articles.arrow``: one row per article, sorted by page id, in batches of ``BATCH_ROWS``. Columns: ``page_id``, ``row``
+(in titles.arrow) and ``redirects`` (rows in titles.arrow of the redirects that end there).
 
-Two pages may carry one title when a page was moved while the dump was written. Both stay; the title stands
-for the article rather than the redirect, then for the highest page id, which was made last.
+If a page was moved while the dump was written, two pages may have the same title. Both stay in the index. The title
+then resolves to the article rather than the redirect, and among articles to the highest page id, which was created
+last.
 """
 
 from __future__ import annotations
@@ -72,9 +70,9 @@ class TitleEntry(NamedTuple):
     """One title of the index.
 
     Attributes:
-        target_title, fragment: what the redirect names, as written; None for articles.
-        final_title, final_page_id: the article at the end (an article's own); None when there is none.
-        hops: redirects followed up to the article, or up to where the chain breaks off or repeats; 0 for
+        target_title, fragment: target of the redirect, as written; None for articles.
+        final_title, final_page_id: the article at the end of the chain (an article's own), or None.
+        hops: redirects followed up to the article, or up to the point where the chain breaks off or repeats; 0 for
             articles.
         status: one of ``STATUSES``.
     """
@@ -91,13 +89,13 @@ class TitleEntry(NamedTuple):
 
 
 class Resolution(NamedTuple):
-    """Where a title leads.
+    """The page that a title resolves to.
 
     Attributes:
-        title: the article's title; where there is no article, the title that was asked for.
-        page_id: id of the article, None when there is none.
-        fragment: section that the redirects name; of several, the one nearest to the article.
-        hops: redirects followed.
+        title: the article's title; the requested title if there is no article.
+        page_id: id of the article, or None.
+        fragment: section that the redirects name; if there are several, the one nearest to the article.
+        hops: number of redirects followed.
         status: one of ``STATUSES``, or ``unknown`` for a title that the dump does not have.
     """
 
@@ -144,25 +142,25 @@ class _ArticleBatch:
 
 
 class Unresolved:
-    """Stands for an index where there is none: titles stay as they are written and lead nowhere."""
+    """Used when there is no index: titles stay as written and resolve to nothing."""
 
     def resolve(self, title: str) -> Resolution:
-        """Gives the title itself."""
+        """Returns the title itself, unresolved."""
         return Resolution(title, None, None, 0, "unknown")
 
     def redirects_to(self, page_id: int) -> tuple[str, ...]:
-        """Gives none."""
+        """Returns no titles."""
         return ()
 
 
 class TitleIndex:
-    """Lookups in a title index; memory holds the mapped files and one bounded cache.
+    """Looks up titles in a title index. Memory: the mapped files and one bounded cache.
 
-    Safe to open in many processes at once: they share the mapped pages.
+    Many processes may open it at once; they share the mapped memory.
     """
 
     def __init__(self, titles: MappedFile, articles: MappedFile, cache_size: int):
-        #: gives the batches of titles.arrow in order, mapped
+        #: yields the batches of titles.arrow in order, mapped
         self.title_batches = titles.whole
         self._titles = [_TitleBatch(batch, titles) for batch in titles.batches]
         self._articles = [_ArticleBatch(batch, articles) for batch in articles.batches]
@@ -177,8 +175,8 @@ class TitleIndex:
         """Opens the index of a local folder.
 
         Args:
-            folder: local folder that holds ``titles.arrow`` and ``articles.arrow``.
-            cache_size: resolved titles kept, about 400 bytes each.
+            folder: local folder that contains ``titles.arrow`` and ``articles.arrow``.
+            cache_size: number of resolved titles cached, about 400 bytes each.
 
         Raises:
             SetupError: a file is missing, damaged, or of another version.
@@ -215,12 +213,12 @@ class TitleIndex:
         return -1
 
     def find(self, title: str) -> TitleEntry | None:
-        """Gives the entry of a title in normal form, None when the dump has no such title."""
+        """Returns the entry of a title in normal form; None if the dump has no such title."""
         row = self._row(title)
         return None if row < 0 else self.entry(row)
 
     def entry(self, row: int) -> TitleEntry:
-        """Gives the entry at a row, 0 <= row < len(self)."""
+        """Returns the entry at a row, 0 <= row < len(self)."""
         batch, i = self._titles[row >> BATCH_SHIFT], row & (BATCH_ROWS - 1)
         final_row = batch.final_row[i]
         final_title, final_page_id = None, None
@@ -240,14 +238,14 @@ class TitleIndex:
         )
 
     def title_at(self, row: int) -> str:
-        """Gives the title at a row, 0 <= row < len(self)."""
+        """Returns the title at a row, 0 <= row < len(self)."""
         return self._titles[row >> BATCH_SHIFT].title.text(row & (BATCH_ROWS - 1))
 
     def _page_id_at(self, row: int) -> int:
         return self._titles[row >> BATCH_SHIFT].page_id[row & (BATCH_ROWS - 1)]
 
     def _resolve(self, title: str) -> Resolution:
-        """Gives where a title in normal form leads; the answers are cached (``resolve``)."""
+        """Returns the page that a title in normal form resolves to; results are cached (``resolve``)."""
         row = self._row(title)
         if row < 0:
             return Resolution(title, None, None, 0, "unknown")
@@ -279,12 +277,12 @@ class TitleIndex:
         return batch, i
 
     def article_title(self, page_id: int) -> str | None:
-        """Gives the title of an article, None when there is no such article."""
+        """Returns the title of an article; None if there is no such article."""
         found = self._article(page_id)
         return None if found is None else self.title_at(found[0].row[found[1]])
 
     def redirects_to(self, page_id: int) -> tuple[str, ...]:
-        """Gives the titles that lead to an article through redirects, sorted by code point, each once."""
+        """Returns the titles that redirect to an article, sorted by code point, without duplicates."""
         found = self._article(page_id)
         if found is None:
             return ()
@@ -293,11 +291,11 @@ class TitleIndex:
         return tuple(sorted(self.title_at(row) for row in rows))
 
     def has_articles(self, page_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Says of each page id whether it is an article's."""
+        """Returns for each page id whether it is the id of an article."""
         return self.article_rows(page_ids) >= 0
 
     def article_rows(self, page_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Gives the row of each article in titles.arrow, -1 where the id is no article's."""
+        """Returns the row of each article in titles.arrow; -1 if the id is not an article's."""
         import numpy as np
 
         rows = np.full(len(page_ids), -1, np.int64)
@@ -312,6 +310,6 @@ class TitleIndex:
         return rows
 
     def __iter__(self) -> Iterator[TitleEntry]:
-        """Gives every entry in the order of the index, which is none that a reader would see."""
+        """Iterates over all entries in the order of the index, which has no meaning for readers."""
         for row in range(self.n_titles):
             yield self.entry(row)

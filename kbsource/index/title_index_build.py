@@ -1,7 +1,8 @@
-"""Building the title index of a dump of any size in the same little memory.
+"""Builds the title index of a dump of any size in a small, fixed amount of memory.
 
-Rows are sorted by title hash, redirect targets by their own, and joined range by range; so are articles and the
-redirects that arrive at them, by row. Chains are followed over one mapped scratch file, 4 bytes a title.
+Rows are sorted by title hash, and redirect targets by their own hash; both are joined range by range. Articles and the
+redirects that end at them are joined by row in the same way. Chains are followed in one mapped scratch file, 4 bytes
+per title.
 """
 
 from __future__ import annotations
@@ -52,11 +53,10 @@ TITLE_ROWS = pa.schema(
         pa.field("source", pa.int64(), nullable=False),
     ]
 )
-"""What the scan of a dump gives per main-namespace page.
+"""Columns that the scan of a dump yields per main-namespace page.
 
-``title`` and ``target_title`` are in normal form. ``target_*`` are null for articles; a redirect whose
-target could not be read has a null target. ``source`` says where the row came from and is unique: range
-number << 32 | row.
+``title`` and ``target_title`` are in normal form. ``target_*`` are null for articles; a redirect whose target could not
+be read has a null target. ``source`` identifies the origin of the row and is unique: range number << 32 | row.
 """
 
 DROPPED_FILE = "dropped.arrow"
@@ -79,7 +79,7 @@ _SORTED = pa.schema(
 _TARGETS = pa.schema([("key", pa.uint64()), ("row", pa.int32()), ("title", pa.string())])
 _ARRIVING = pa.schema([("final_row", pa.int64()), ("row", pa.int32())])
 
-# What stands in the array of target rows where there is no target row.
+# Codes in the array of target rows for rows without a target row.
 _IS_ARTICLE, _IS_MISSING, _IS_CROSS = -1, -2, -3
 
 _ROW_BYTES = np.dtype(np.int32).itemsize
@@ -90,7 +90,7 @@ _VECTOR_HOPS = 4
 
 
 class Dropped(NamedTuple):
-    """A row of the scan that is not in the index because a newer row has its page id."""
+    """A row of the scan that is not in the index because a newer row has the same page id."""
 
     page_id: int
     title: str
@@ -99,13 +99,13 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TitleIndexReport:
-    """What was built.
+    """Report of the build.
 
     Attributes:
         n_titles: rows of the index, articles and redirects.
         n_articles: articles among them.
         by_status: rows per status, in the order of ``STATUSES``.
-        n_shadowed: rows whose title stands for another page (see title_index).
+        n_shadowed: rows whose title resolves to another page (see title_index).
         n_dropped: rows left out because of their page id.
         dropped_path: file of those rows, for ``read_dropped`` and ``dropped_sources``.
     """
@@ -121,18 +121,18 @@ class TitleIndexReport:
 def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch: str) -> TitleIndexReport:
     """Writes the title index of a dump: ``titles.arrow`` and ``articles.arrow``.
 
-    The bytes depend on the set of rows alone, not on their order or on ``source``. Of rows with one page id
-    the one with the highest revision id is kept, then the one with the lowest ``source``; the others are
-    dropped and listed for the caller to reject.
+    The output depends only on the set of rows, not on their order or on ``source``. Among rows with the same page id,
+    the one with the highest revision id is used, then the one with the lowest ``source``; the others are dropped and
+    listed for the caller to reject.
 
     Args:
         batches: rows in any order, of schema ``TITLE_ROWS``.
-        folder: local folder for the index, made where missing.
-        scratch: local folder for scratch files (about the size of the rows); what is made in it is removed,
-            but for ``dropped.arrow``.
+        folder: local folder for the index, created if missing.
+        scratch: local folder for scratch files (about the size of the rows). They are removed at the end, except
+            ``dropped.arrow``.
 
     Raises:
-        SetupError: a batch has other columns, or there are more rows than the format holds.
+        SetupError: a batch has other columns, or there are more rows than the format supports.
     """
     os.makedirs(folder, exist_ok=True)
     os.makedirs(scratch, exist_ok=True)
@@ -179,19 +179,19 @@ def _write_zeros(path: str, n_bytes: int) -> None:
 
 
 def read_dropped(path: str) -> Iterator[Dropped]:
-    """Gives the dropped rows in the order of their titles' hashes."""
+    """Reads the dropped rows in the order of their titles' hashes."""
     for batch in read_index_file(path):
         yield from map(Dropped._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
 def dropped_sources(path: str) -> npt.NDArray[np.int64]:
-    """Gives the ``source`` of every dropped row, sorted."""
+    """Returns the ``source`` of every dropped row, sorted."""
     found = [batch["source"].to_numpy() for batch in read_index_file(path)]
     return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
 def _superseded(page_ids: SortedRuns) -> npt.NDArray[np.int64]:
-    """Gives the ``source`` of every row that another row of the same page id supersedes, sorted."""
+    """Returns the ``source`` of every row that another row with the same page id supersedes, sorted."""
     found = [np.empty(0, np.int64)]
     for keys in page_ids.ranges():
         page_id, revision_id, source = (column.to_numpy() for column in page_ids.read(keys).columns)
@@ -210,9 +210,9 @@ def _sort(
     sorted_path: str,
     dropped_path: str,
 ) -> None:
-    """Writes the sorted titles, a batch a range, and gives ``targets`` the redirects' targets.
+    """Writes the sorted titles, one batch per range, and adds the redirects' targets to ``targets``.
 
-    ``target_row`` gets its codes where there is no target row.
+    Rows without a target row get their codes in ``target_row``.
     """
     start = 0
     with (
@@ -245,8 +245,9 @@ def _sort(
 
 
 def _title_order(table: pa.RecordBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Gives the order of the rows by (key, title, articles first, highest page id first), and which of the ordered
-    rows are shadowed."""
+    """Returns the order of the rows by (key, title, articles first, highest page id first), and which of the ordered
+    rows are shadowed.
+    """
     keys = table["key"].to_numpy()
     is_redirect = table["is_redirect"].to_numpy(zero_copy_only=False)
     page_ids = table["page_id"].to_numpy()
@@ -265,7 +266,7 @@ def _title_order(table: pa.RecordBatch) -> tuple[npt.NDArray[np.int64], npt.NDAr
 
 
 def _join(targets: SortedRuns, ranges: list[KeyRange], target_row: npt.NDArray[np.int32], sorted_path: str) -> None:
-    """Fills in the row of every redirect's target that the dump has."""
+    """Fills in the row of every redirect target that the dump contains."""
     first_row = 0
     for keys_sought, have in zip(ranges, read_index_file(sorted_path), strict=True):
         sought = targets.read(keys_sought)
@@ -278,7 +279,7 @@ def _join(targets: SortedRuns, ranges: list[KeyRange], target_row: npt.NDArray[n
             names = sought["title"].take(pa.array(hit))
             is_same = pc.equal(titles.take(pa.array(at)), names).to_numpy(zero_copy_only=False)
             target_row[rows[is_same]] = at[is_same] + first_row
-            for i in np.flatnonzero(~is_same).tolist():  # two titles with one hash
+            for i in np.flatnonzero(~is_same).tolist():  # two titles with the same hash
                 position, name = int(at[i]), names[i].as_py()
                 while position < n_rows and keys[position] == keys[at[i]]:
                     if titles[position].as_py() == name:
@@ -291,9 +292,10 @@ def _join(targets: SortedRuns, ranges: list[KeyRange], target_row: npt.NDArray[n
 def _write_titles(
     sorted_path: str, target_row: npt.NDArray[np.int32], path: str, arriving: SortedRuns
 ) -> tuple[npt.NDArray[np.int64], int]:
-    """Writes the titles with where each leads, in batches of equal size; gives the rows by status and the shadowed.
+    """Writes the titles with their resolved redirects, in batches of equal size; returns the rows by status and the
+    number of shadowed rows.
 
-    ``arriving`` gets the redirects that arrive at articles, but no shadowed ones: their titles stand for other pages.
+    Redirects that end at articles are added to ``arriving``, except shadowed ones, whose titles resolve to other pages.
     """
     by_status, n_shadowed, start = np.zeros(len(STATUSES), np.int64), 0, 0
     walked: dict[int, tuple[int, int, int]] = {}
@@ -317,7 +319,7 @@ def _write_titles(
 
 
 class _Links(NamedTuple):
-    """Where rows lead, as columns of titles.arrow."""
+    """The resolved redirects of rows, as columns of titles.arrow."""
 
     target_row: npt.NDArray[np.int32]
     final_row: npt.NDArray[np.int32]
@@ -328,7 +330,7 @@ class _Links(NamedTuple):
 def _follow(
     start: int, n_rows: int, target_row: npt.NDArray[np.int32], walked: dict[int, tuple[int, int, int]]
 ) -> _Links:
-    """Follows the chains of some rows to their ends; ``walked`` remembers the long ones."""
+    """Follows the chains of some rows to their ends; ``walked`` caches the long ones."""
     first = np.array(target_row[start : start + n_rows])
     rows = np.arange(start, start + n_rows, dtype=np.int32)
     final_row = np.where(first == _IS_ARTICLE, rows, np.int32(-1))
@@ -351,7 +353,7 @@ def _follow(
 
 
 def _walk(row: int, target_row: npt.NDArray[np.int32], walked: dict[int, tuple[int, int, int]]) -> tuple[int, int, int]:
-    """Gives (final row, hops, status) of one chain, and remembers them for every row on the way."""
+    """Returns (final row, hops, status) of a chain, and caches them for every row along the chain."""
     path: list[int] = []
     place: dict[int, int] = {}
     at = row
@@ -380,7 +382,7 @@ def _walk(row: int, target_row: npt.NDArray[np.int32], walked: dict[int, tuple[i
 
 
 def _gather_articles(titles_path: str, arriving: SortedRuns, articles: SortedRuns) -> None:
-    """Gives ``articles`` every article with the rows of the redirects that end there."""
+    """Adds every article, with the rows of the redirects that end there, to ``articles``."""
     start = 0
     for batch in read_index_file(titles_path):
         found = arriving.read(KeyRange(start, start + batch.num_rows))

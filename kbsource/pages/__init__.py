@@ -1,1 +1,1 @@
-"""Articles of a dump -> pages of a release: staged, parsed, put in files, checked and committed."""
+"""Turns the articles of a dump into the pages of a release: staged, parsed, written to files, checked and committed."""

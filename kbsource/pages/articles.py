@@ -1,4 +1,4 @@
-"""Pass two, RawPage -> Page: the two steps that are taken for every article, and the chunks they are taken in."""
+"""Pass two, RawPage -> Page: parsing and link resolution of every article, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -63,35 +63,35 @@ from kbsource.wikitext.references import ParsedReferences
 
 PARSER = "kbsource.pages.articles:PageParser"
 FALLBACK = "fallback_"
-"""How the parse statuses begin that are not ``ok``."""
+"""Prefix of the parse statuses other than ``ok``."""
 _DETAIL_CHARS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedPage:
-    """A page whose wikitext is parsed and whose links are not yet looked up."""
+    """A page whose wikitext is parsed, but whose links are not yet resolved."""
 
-    raw: RawPage  #: the page as read
-    text: ParsedText  #: what its wikitext says
-    status: str  #: ``ok`` or the fallback that was taken; becomes ``Page.parse_status``
+    raw: RawPage  #: the page as read from the dump
+    text: ParsedText  #: the result of parsing its wikitext
+    status: str  #: ``ok`` or the fallback that was used; becomes ``Page.parse_status``
 
 
 class TitleResolver(Protocol):
-    """Looks up titles in normal form; ``kbsource.index.title_index.TitleIndex`` is one."""
+    """Looks up titles in normal form; ``kbsource.index.title_index.TitleIndex`` implements it."""
 
     def resolve(self, title: str) -> Resolution: ...
     def redirects_to(self, page_id: int) -> tuple[str, ...]: ...
 
 
 class PageParser:
-    """Parses the articles of one wiki. Holds caches; make one for each process."""
+    """Parses a wiki's articles. It holds caches; create one per process."""
 
     def __init__(self, site: Site, **further: Any) -> None:
-        """The arguments are those of ``WikitextParser``."""
+        """Creates a parser; takes the same arguments as ``WikitextParser``."""
         self._parser = WikitextParser(site, **further)
 
     def parse(self, raw: RawPage, *, leave_out_references: bool = False) -> ParsedPage:
-        """The parsed page; one that the parser cannot finish is extracted as ``fallback_error``."""
+        """Returns the parsed page. If the parser fails, the page is extracted with the status ``fallback_error``."""
         try:
             text = self._parser.parse(
                 raw.text,
@@ -105,14 +105,15 @@ class PageParser:
         return ParsedPage(raw, text, "ok")
 
     def parse_fallback(self, raw: RawPage, status: str) -> ParsedPage:
-        """The page by the simplest extraction, marked with ``status``."""
+        """Returns the page from the fallback extraction, with ``status``."""
         return ParsedPage(raw, extract_fallback(raw.text, title=raw.title), status)
 
 
 def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PageProps | None, site: Site) -> Page:
-    """The page as it is released: every link looked up in the index of the same dump, redirects followed.
+    """Returns the page as it is released: every link is looked up in the index of the same dump, and redirects are
+    followed.
 
-    Without ``properties`` there are no items, and what disambiguates the page says itself.
+    Without ``properties``, pages have no items, and only their own wikitext marks disambiguation pages.
     """
     raw, text = parsed.raw, parsed.text
     page_id, title = raw.page_id, raw.title
@@ -130,7 +131,7 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PagePr
     for raw_anchor in text.anchors:
         target = raw_anchor.target
         _, namespace, wanted, fragment, _ = target
-        if wanted and not namespace:  # as look_up does, without the call: nearly all targets are such
+        if wanted and not namespace:  # the same as look_up, without the call: nearly all targets are of this kind
             found = resolve(wanted)
             found_title, found_id = found.title, found.page_id
             fragment = fragment or found.fragment
@@ -189,7 +190,7 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PagePr
 
 
 def noted_page(page: Page, references: ParsedReferences | None) -> NotedPage:
-    """The page with the rows of its references; none where nobody could read them."""
+    """Returns the page with the rows of its references; without rows if reading the references failed."""
     page_id = page.page_id
     refs, uses, _ = references or ((), (), None)
     values: list[Any] = [
@@ -201,7 +202,7 @@ def noted_page(page: Page, references: ParsedReferences | None) -> NotedPage:
 
 
 def trace_of(page: Page, text: ParsedText, redirects_used: Iterable[str], made_from: bytes) -> Trace:
-    """The trace of a page that is made from these things."""
+    """Returns the recorded dependencies of a page."""
     uses = []
     for use in page.templates:
         n_lost, example = text.lost.get((use.name, use.outcome), (0, None))
@@ -215,7 +216,7 @@ def trace_of(page: Page, text: ParsedText, redirects_used: Iterable[str], made_f
 
 
 class _UsedRedirects:
-    """Looks titles up, and takes note of those that lead to another title."""
+    """Looks up titles, and records those that resolve to another title."""
 
     def __init__(self, resolver: TitleResolver) -> None:
         self._resolve, self.redirects_to = resolver.resolve, resolver.redirects_to
@@ -229,7 +230,7 @@ class _UsedRedirects:
 
 
 class Parser(Protocol):
-    """Parses the articles of one wiki; ``kbsource.pages.articles.PageParser`` is one."""
+    """Parses a wiki's articles; ``kbsource.pages.articles.PageParser`` implements it."""
 
     def parse(self, raw: RawPage, *, leave_out_references: bool = False) -> ParsedPage: ...
     def parse_fallback(self, raw: RawPage, status: str) -> ParsedPage: ...
@@ -237,19 +238,21 @@ class Parser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MakePages:
-    """The chunk function of a build, once it is known where index and definitions lie, here or in a store."""
+    """Creates the chunk function of a build, once the folders of index and definitions are known, local or in a
+    store.
+    """
 
-    site: Site  #: facts of the wiki
-    #: ``module:class`` of what parses, made with the site, and with the definitions where there are some
+    site: Site  #: facts about the wiki
+    #: ``module:class`` of the parser, which is created with the site, and with the definitions if there are any
     parser: str = PARSER
-    has_items: bool = False  #: the index says which page has which item
-    has_lua: bool = False  #: modules that definitions call are run
-    has_references: bool = False  #: pages are ``NotedPage``
-    has_traces: bool = False  #: with traces
-    base: str | None = None  #: folder of a release of which pages are taken over; what has changed lies in the index
+    has_items: bool = False  #: the index contains the items of pages
+    has_lua: bool = False  #: run Lua modules that definitions call
+    has_references: bool = False  #: produce ``NotedPage`` rows
+    has_traces: bool = False  #: record dependencies
+    base: str | None = None  #: folder of a release whose pages are reused; the index lists what has changed since
 
     def prepare(self, *folders: str) -> None:
-        """Has index and definitions copied to this machine, for as long as this process lives."""
+        """Copies index and definitions to this machine, for the lifetime of this process."""
         for folder in folders:
             local_index(folder)
 
@@ -280,16 +283,17 @@ class MakePages:
 
 
 class PageChunks:
-    """Parses raw articles of schema ``StagedArticle``, looks their links up, and gives pages of schema ``row``, with
-    traces in the column ``trace`` where they are wanted.
+    """Parses raw articles of schema ``StagedArticle``, resolves their links, and yields pages of schema ``row``, with
+    the column ``trace`` if requested.
 
-    An article whose parsing ends the process, or fails, is extracted in the simplest way, with the status
-    ``fallback_timeout``, ``fallback_crash`` or ``fallback_error``; one that does not survive that either is rejected.
-    Where references are read, it is parsed without them before that.
-    What raises RecordError is a failure too. ``skipped`` are the sources of the articles that are left out. What
-    ``base`` has of a page that would be made into the same again is taken over.
+    If parsing an article ends the process or fails, the article is extracted by the fallback, with the status
+    ``fallback_timeout``, ``fallback_crash`` or ``fallback_error``. If references are read, it is first parsed again
+    without them. An article that fails in the fallback too is rejected.
 
-    The report counts ``articles``, ``skipped`` and ``taken_over``; its facts hold ``statuses``, ``losses`` and
+    A RecordError is a failure too. ``skipped`` contains the sources of the articles to leave out. A page of ``base``
+    that would come out the same is reused.
+
+    The report counts ``articles``, ``skipped`` and ``taken_over``; its facts are ``statuses``, ``losses`` and
     ``findings`` by name, and the rows of ``templates``.
     """
 
@@ -315,7 +319,7 @@ class PageChunks:
         try:
             yield from self._groups(rows, work)
         except PageFaultError as fault:
-            work.beat.enter(fault.number)  # ends the process at that page, which is then made in a simpler way
+            work.beat.enter(fault.number)  # ends the process at that page, which is then made by the fallback
             raise
 
     def _groups(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
@@ -359,7 +363,7 @@ class PageChunks:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _hash(self, raw: RawPage) -> bytes:
-        """Of what an article is itself, and what the snapshot knows of it."""
+        """Returns the hash of an article's own data and of the snapshot's facts about it."""
         page_id, properties = raw.page_id, self._properties
         qid = properties.qid(page_id) if properties else None
         is_disambiguation = properties is not None and properties.is_disambiguation(page_id)
@@ -368,15 +372,13 @@ class PageChunks:
         return blake2b(msgspec.json.encode(facts), digest_size=16).digest()
 
     def _page(self, raw: RawPage, made_from: bytes, number: int, work: Work) -> TracedPage:
-        """The page.
-
-        By the simplest extraction where the parser does not come to its end or breaks a law.
+        """Returns the page; made by the fallback if the parser does not finish or its result breaks an invariant.
 
         Raises:
-            RecordError: nothing can be made of the article.
+            RecordError: no page can be made of the article.
         """
         times, how = work.verdicts.get(number, (0, ""))
-        if times and self._has_references:  # what ended the process may have been the references
+        if times and self._has_references:  # the references may have ended the process
             times -= 1
             if not times:
                 try:
@@ -384,7 +386,7 @@ class PageChunks:
                 except RecordError:
                     return self._made(raw, made_from, number, work, status=f"{FALLBACK}{how}")
         if times > 1:
-            raise RecordError(f"page_{how}", "neither the parser nor the simplest extraction came to an end")
+            raise RecordError(f"page_{how}", "neither the parser nor the fallback finished")
         if not times:
             try:
                 return self._made(raw, made_from, number, work)
@@ -415,7 +417,7 @@ class PageChunks:
             noted = noted_page(page, parsed.text.references)
             try:
                 check_page(noted)
-            except RecordError:  # of the page itself the second check raises the same
+            except RecordError:  # a fault of the page itself makes the second check raise the same error
                 text = dataclasses.replace(parsed.text, references=FAILED_REFERENCES)
                 parsed = dataclasses.replace(parsed, text=text)
                 noted = noted_page(page, FAILED_REFERENCES)
@@ -429,7 +431,7 @@ class PageChunks:
 
 
 class _Facts:
-    """What is counted of pages."""
+    """Counts over pages."""
 
     def __init__(self) -> None:
         self._statuses: Counter[str] = Counter()
@@ -439,7 +441,7 @@ class _Facts:
         self._templates = TemplateCounts()
 
     def add(self, group: pa.RecordBatch, *, has_references: bool) -> None:
-        """Counts pages of schema ``TracedPage``."""
+        """Counts the pages of a group of schema ``TracedPage``."""
         self._statuses.update(group["parse_status"].to_pylist())
         if len(self._fallbacks) < FALLBACKS_NAMED and self._statuses.keys() - {"ok"}:
             pages = zip(*(group[name].to_pylist() for name in ("page_id", "title", "parse_status")), strict=True)

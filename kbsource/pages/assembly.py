@@ -1,4 +1,6 @@
-"""What a build does between and after its passes, on one machine: indexes, laws, the small tables, the manifest."""
+"""The steps of a build between and after its passes, on one machine: indexes, checks, the small tables, the
+manifest.
+"""
 
 from __future__ import annotations
 
@@ -47,29 +49,31 @@ from kbsource.site import Site
 from kbsource.wikidata.kind import WikidataTables
 
 UNKNOWN_TEMPLATES_LISTED = 1000
-"""Unknown templates named in the manifest; the ``templates`` table has all of them."""
+"""Number of unknown templates listed in the manifest; the ``templates`` table has all of them."""
 
 INDEXES_FILE = "indexes.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    """What is known of all titles once they were read."""
+    """The indexes of a dump, built after all titles were read."""
 
     folder: str  #: local folder of the index files
     titles: TitleIndexReport  #: report of the title index
     page_props: PagePropsReport | None  #: report of page_props and sitelinks; None without both
-    #: how many of Wikidata's sitelinks lead to redirects, and to pages that are missing; None without it
+    #: number of Wikidata's sitelinks that point to redirects, and to missing pages; None without Wikidata
     sitelinks: tuple[int, int] | None
-    n_bad_props: int  #: rows of page_props that could not be read
+    n_bad_props: int  #: number of rows of page_props that could not be read
 
     def write(self) -> None:
-        """Writes into the folder what ``read`` gives back: it is the last file there, and says that all are whole."""
+        """Writes the report that ``read`` reads. It is written last, so its presence means that all files are
+        complete.
+        """
         Folder.of(os.path.join(self.folder, INDEXES_FILE)).write_json(msgspec.to_builtins(self))
 
     @classmethod
     def read(cls, folder: str) -> Indexes:
-        """What ``write`` wrote into a local folder, wherever that was."""
+        """Returns the report that ``write`` wrote, with ``folder`` set to this local folder."""
         value = Folder.of(os.path.join(folder, INDEXES_FILE)).read_json()
         return replace(msgspec.convert(value, cls), folder=folder)
 
@@ -85,14 +89,14 @@ def build_indexes(
     site: Site,
     max_share: float,
 ) -> Indexes:
-    """Builds title index and page_props index of a scanned dump in a local folder.
+    """Builds the title index and the page_props index of a scanned dump in a local folder.
 
-    ``titles`` are of schema ``TITLE_ROWS``, in order; ``page_props`` is the SQL dump of that table, and ``props_files``
-    gives its file. At most ``max_share`` of the titles may be left out because their page ids are not unique.
+    ``titles`` have the schema ``TITLE_ROWS``, in order. ``page_props`` is the SQL dump of that table, which
+    ``props_files`` opens. At most ``max_share`` of the titles may be left out because their page ids are not unique.
 
     Raises:
         SetupError: page_props cannot be read.
-        DataError: page_props is damaged, or too many pages come twice.
+        DataError: page_props is damaged, or too many pages occur twice.
     """
     built = build_title_index(titles, folder, scratch=scratch)
     check_rejects(
@@ -120,7 +124,7 @@ def build_indexes(
 
 
 class _PropRows:
-    """The rows of page_props, none without a path; counts those that cannot be read, and stops at damage."""
+    """Reads the rows of page_props, if a path is given; counts rows that cannot be read, and stops at damage."""
 
     def __init__(self, path: str | None, files: Files) -> None:
         self._path, self._files = path, files
@@ -143,7 +147,7 @@ class _PropRows:
 
 
 def dropped_rows(path: str, reports: Sequence[ScanReport], staging: str) -> tuple[tuple[BadRecord, bool], ...]:
-    """(record, is a redirect) of every dropped row, by range and row."""
+    """Returns (record, is a redirect) for every dropped row, ordered by range and row."""
     sources = dropped_sources(path)
     rows = {dropped.source: dropped for dropped in read_dropped(path)}
     files = {report.part: report.file for report in reports}
@@ -159,7 +163,7 @@ def dropped_rows(path: str, reports: Sequence[ScanReport], staging: str) -> tupl
 
 
 def _redirects_at(rows: npt.NDArray[np.int64], path: str) -> npt.NDArray[np.bool_]:
-    """Says of rows of a titles file, ascending, whether they are redirects."""
+    """Returns which rows of a titles file are redirects; the rows must be ascending."""
     flags, start = [], 0
     for batch in read_batches(path):
         own = rows[(rows >= start) & (rows < start + batch.num_rows)] - start
@@ -171,10 +175,10 @@ def _redirects_at(rows: npt.NDArray[np.int64], path: str) -> npt.NDArray[np.bool
 def count_pages(
     reports: Sequence[ScanReport], shards: Sequence[ShardReport], dropped: Iterable[tuple[BadRecord, bool]]
 ) -> dict[str, Counts]:
-    """What became of the pages of each input file.
+    """Returns the counts of the pages of each input file by outcome.
 
     Raises:
-        DataError: articles were staged and neither written nor rejected.
+        DataError: staged articles were neither written nor rejected.
     """
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -205,13 +209,13 @@ def count_pages(
 
 
 def dump_date(files: Sequence[str]) -> str | None:
-    """The date in the names of dump files, as written there; None when they have none or several."""
+    """Returns the date in the names of dump files, as written there; None if that is not exactly one date."""
     dates = {found for file in files if (found := written_date(file)) is not None}
     return dates.pop() if len(dates) == 1 else None
 
 
 def snapshot_date(files: Sequence[str], as_of: str | None) -> str | None:
-    """The day that a release shows, ``20261001``: that of ``--as-of``, else the date in the names of its dump's files.
+    """Returns the date of the snapshot, ``20261001``: from ``--as-of``, otherwise from the names of the dump's files.
 
     >>> snapshot_date(["enwiki-20261001-pages-meta-history1.xml"], "2019-08-01T00:00:00Z")
     '20190801'
@@ -235,11 +239,12 @@ def assemble(
     code: dict[str, str] | None = None,
     definitions: str | None = None,
 ) -> PagesManifest:
-    """Writes everything of a release but its pages and its manifest, and gives the manifest.
+    """Writes all files of a release except its pages and its manifest, and returns the manifest.
 
-    ``reports`` and ``shard_reports`` say what both passes did, in order; ``inputs`` are the files read, the dump's
-    first; ``options`` those that decide the bytes. ``scratch`` is a local folder. ``code`` is what made the release,
-    ``code_facts`` if nothing else; ``definitions`` a local folder of definitions, whose hashes are wanted.
+    ``reports`` and ``shard_reports`` are the results of both passes, in order. ``inputs`` are the files read, the
+    dump's first. ``options`` are those that determine the output. ``scratch`` is a local folder. ``code`` describes the
+    code that made the release (default: ``code_facts``). ``definitions`` is a local folder of definitions, if their
+    hashes are to be recorded.
 
     Raises:
         DataError: pages were lost.
@@ -296,7 +301,7 @@ def assemble(
         fallbacks=tuple(Fallback(*page) for page in chain.from_iterable(report.fallbacks for report in shard_reports))[
             :FALLBACKS_NAMED
         ],
-        # Those most used, then by name.
+        # The most used, then by name.
         unknown_templates=tuple(nsmallest(UNKNOWN_TEMPLATES_LISTED, uses, key=lambda one: (-one.uses, one.name))),
         qid_conflicts=props.conflicts if props else (),
         findings=findings,
@@ -341,7 +346,7 @@ def rejected_records(
     dropped: Iterable[tuple[BadRecord, bool]],
     staging: str,
 ) -> Iterator[BadRecord]:
-    """Every rejected record: as scanned, then dropped, then as parsed."""
+    """Iterates over all rejected records: from the scan, then dropped rows, then from parsing."""
     for report in reports:
         for batch in read_batches(part_path(staging, "rejected", report.part)):
             yield from map(BadRecord, *(column.to_pylist() for column in batch.columns))

@@ -1,9 +1,9 @@
-"""Pages taken over from an earlier release: what has changed since, and which pages rest on none of that.
+"""Reuses pages of an earlier release: finds what has changed since, and which pages do not depend on any change.
 
-The trace of a page names what it rests on: the hash of what it is itself, and names. Where a link leads is part of the
-page, and of titles that redirect the trace has the names. So a page would be made into the same again where its hash is
-the same, none of its names has changed, and none of the titles that its links lead to. What has changed between two
-snapshots is found once, in their indexes (``write_changes``).
+The recorded dependencies of a page are a hash of its own data, and names. The targets of its links are part of the
+page, and the dependencies contain the names of titles that redirect. A page would come out the same if its hash is the
+same and nothing has changed among its names and the titles it links to. The changes between two snapshots are found
+once, from their indexes (``write_changes``).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from kbsource.wikitext.reference_rows import NotedPage
 
 CHANGES_FILE = "changes.arrow"
 CHANGES_SCHEMA = pa.schema([pa.field("key", pa.uint64(), nullable=False), pa.field("title", pa.string())])
-"""Names that mean something else than in the base, by their hashes; ``title`` of titles."""
+"""Names whose meaning has changed since the base, by their hashes; ``title`` is set for titles."""
 
 
 class TracedPage(NotedPage):
-    """A page with all that a build writes of it."""
+    """A page with all data that a build writes for it."""
 
     trace: Trace
 
@@ -51,16 +51,16 @@ _Flags = npt.NDArray[np.bool_]
 
 
 def write_changes(folder: str, base: str, *, definitions: str | None, generator: str) -> None:
-    """Writes beside a title index what has changed since a release: titles that lead elsewhere, came or went, and
-    definitions.
+    """Writes, next to a title index, the changes since a release: titles that resolve differently, appeared or
+    disappeared, and changed definitions.
 
-    Memory: 16 bytes a title and a definition of both, and what has changed.
+    Memory: 16 bytes per title and definition of both snapshots, and the changes.
 
     Args:
         folder: local folder of the index.
         base: folder of the release.
-        definitions: local folder of the definitions; None without.
-        generator: what wrote the dump.
+        definitions: local folder of the definitions; None without definitions.
+        generator: software that wrote the dump.
     """
     manifest = PAGES_RELEASE.read(base)
     titles = sorted(_changed_titles(folder, index_folder(base, manifest, files=[TITLES_FILE])))
@@ -90,7 +90,7 @@ def _changed_titles(folder: str, base_folder: str) -> set[str]:
             for table, at in zip(tables, places, strict=True)
         )
         changed.update(str(title) for title, *_ in old ^ new)
-    # Redirects to what has changed have changed too, and redirects to those.
+    # Redirects to changed titles have changed too, and so have redirects to those.
     more = changed
     while more:
         wanted = pa.array(sorted(more), pa.string())
@@ -103,7 +103,7 @@ def _changed_titles(folder: str, base_folder: str) -> set[str]:
 
 
 def _meanings(titles: pa.Table) -> set[tuple[object, ...]]:
-    """What titles mean by themselves: articles by their ids, redirects by what they name."""
+    """Returns what titles mean by themselves: articles by their ids, redirects by their targets."""
     page_id = pc.if_else(pc.equal(titles["status"], ARTICLE), titles["page_id"], None)
     columns = titles["title"], page_id, titles["target_title"], titles["fragment"]
     return set(zip(*(column.to_pylist() for column in columns), strict=True))
@@ -132,13 +132,13 @@ def _pairs(batches: Sequence[pa.RecordBatch]) -> npt.NDArray[np.void]:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A row group of the base."""
+    """A row group of the base release."""
 
     shard: int
     first_row: int
-    batch: pa.RecordBatch  # pages with traces and references
-    made_from: list[bytes | None]  # of those that rest on nothing that has changed
-    n_chars: list[int]  # of their elements
+    batch: pa.RecordBatch  # pages with dependencies and references
+    made_from: list[bytes | None]  # hashes of pages that depend on no change; None for others
+    n_chars: list[int]  # code points of their elements
 
 
 class BaseRelease:
@@ -163,7 +163,7 @@ class BaseRelease:
         self._ids = lru_cache(2)(partial(_page_ids, path, manifest))
 
     def find(self, page_ids: Sequence[int], hashes: Sequence[bytes]) -> dict[int, tuple[Placed, int]]:
-        """The pages that can be taken over, by their places among those asked for, and the code points of each."""
+        """Returns the pages that can be reused and their code points, by their position among the requested pages."""
         located = [(self._locations.page(page_id), place) for place, page_id in enumerate(page_ids)]
         found = {}
         for where, place in sorted((where, place) for where, place in located if where is not None):
@@ -204,7 +204,7 @@ class BaseRelease:
         )
 
     def _rows(self, table: str, shard: int, start: int, end: int) -> pa.Table:
-        """The rows of a table's file."""
+        """Returns rows of a table's file."""
         pieces = []
         while start < end:
             group, first = self._readers[table].group(shard, start)
@@ -213,7 +213,9 @@ class BaseRelease:
         return pa.concat_tables(pieces).combine_chunks()
 
     def _lists(self, table: str, type_: pa.ListType, shard: int, page_ids: npt.NDArray[np.int64]) -> pa.Array:
-        """The rows of a table that are of these pages, which stand there in this order, as lists."""
+        """Returns the rows of a table that belong to these pages, as one list per page; the table has the pages in
+        this order.
+        """
         ids = self._ids(table, shard)
         rows = np.flatnonzero(np.isin(ids, page_ids))
         if not len(rows):
@@ -226,27 +228,27 @@ class BaseRelease:
 
 
 def _page_ids(path: str, manifest: PagesManifest, table: str, shard: int) -> npt.NDArray[np.int64]:
-    """The page ids of a table's file."""
+    """Returns the page ids of a table's file."""
     groups = row_groups(join(path, manifest.tables[table][shard].file), ["page_id"])
     return np.concatenate([np.empty(0, np.int64), *(group["page_id"].to_numpy() for group in groups)])
 
 
 def _offsets(lists: pa.Array) -> npt.NDArray[np.int64]:
-    """Where each list begins and ends among the values of all."""
+    """Returns the offsets at which each list begins and ends among the values of all lists."""
     offsets: npt.NDArray[np.int64] = lists.offsets.to_numpy().astype(np.int64)
     offsets -= offsets[0]
     return offsets
 
 
 def _any_in_lists(lists: pa.Array, flags: _Flags) -> _Flags:
-    """Says of lists whether a flag of their values is set."""
+    """Returns for each list whether a flag of its values is set."""
     sums = np.concatenate([[0], np.cumsum(flags)])[_offsets(lists)]
     is_any: _Flags = sums[1:] > sums[:-1]
     return is_any
 
 
 def _leads_to(array: pa.Array, titles: pa.Array) -> _Flags:
-    """Says of values whether a link anywhere in them leads to one of these titles."""
+    """Returns for each value whether a link anywhere in it points to one of these titles."""
     if pa.types.is_list(array.type):
         return _any_in_lists(array, _leads_to(array.flatten(), titles))
     is_found = np.zeros(len(array), np.bool_)

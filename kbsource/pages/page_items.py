@@ -1,7 +1,7 @@
-"""Items of Wikidata joined to the pages of a wiki: who has which item, and what the item is called.
+"""Joins Wikidata items to the pages of a wiki: the item of each page, and its label, description and aliases.
 
-Nothing holds Wikidata: its tables pass through a row group at a time; the numbers of the pages' own items lie in mapped
-scratch files, 8 bytes a page.
+Wikidata is never held in memory: its tables are read one row group at a time, and the numbers of the pages' own items
+are in mapped scratch files, 8 bytes per page.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _PLACED = pa.schema([pa.field("page_id", pa.uint32()), *(schema_of(Item).field(n
 
 
 def check_site(tables: WikidataTables, site: Site) -> None:
-    """Raises where a release of Wikidata cannot be joined with a wiki.
+    """Checks that a release of Wikidata can be joined with a wiki.
 
     Raises:
-        SetupError: the wiki's name is not known, or its sitelinks were left out.
+        SetupError: the wiki's name is unknown, or its sitelinks were left out.
     """
     if not site.dbname:
-        raise SetupError("The dump does not say which wiki it is of, so no sitelink leads to it; leave out --wikidata.")
+        raise SetupError("The dump does not name its wiki, so no sitelink can be matched; leave out --wikidata.")
     sites = tables.manifest.options.get("sites")
     if sites is not None and site.dbname not in sites:
         raise SetupError(
@@ -54,10 +54,10 @@ def check_site(tables: WikidataTables, site: Site) -> None:
 
 
 class Sitelinks:
-    """The sitelinks to a wiki that lead to articles, in arrays of item << 32 | page id.
+    """Reads the sitelinks of a wiki that point to articles, in arrays of item << 32 | page id.
 
-    Once all were read ``n_redirects`` counts those to redirects, whose items are about something else than the article,
-    ``n_missing`` those to titles that the dump does not have.
+    After iteration, ``n_redirects`` is the number of sitelinks to redirects, whose items are about something else than
+    the article, and ``n_missing`` the number of sitelinks to titles that the dump does not have.
     """
 
     def __init__(self, tables: WikidataTables, site: Site, index: TitleIndex) -> None:
@@ -82,10 +82,10 @@ class Sitelinks:
 def write_page_items(
     claims_path: str, pages_path: str, tables: WikidataTables, *, output: str, scratch: str
 ) -> tuple[tuple[FileEntry, ...], dict[str, int]]:
-    """Writes the table ``page_items``, by page id, and gives its files and the number of rows by agreement.
+    """Writes the table ``page_items``, sorted by page id, and returns its files and the number of rows by agreement.
 
-    ``claims_path``: which page got which item, from ``build_page_props``; ``pages_path``: ``pages.arrow``, the pages of
-    the release. ``scratch`` takes about the size of the table.
+    ``claims_path`` is the file of items per page from ``build_page_props``; ``pages_path`` is ``pages.arrow``, the
+    pages of the release. ``scratch`` needs about as much space as the table.
     """
     counts: Counter[str] = Counter()
     os.makedirs(scratch, exist_ok=True)
@@ -104,7 +104,7 @@ def write_page_items(
 
 
 def _released(claims: Iterator[pa.RecordBatch], pages: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The claims of pages that are there; both by page id."""
+    """Selects the claims whose page is in the release; both inputs are sorted by page id."""
     ids = np.empty(0, np.int64)
     for batch in claims:
         own = batch["page_id"].to_numpy()
@@ -115,7 +115,9 @@ def _released(claims: Iterator[pa.RecordBatch], pages: Iterator[pa.RecordBatch])
 
 
 def _page_item_rows(claims_path: str, tables: WikidataTables, scratch: str) -> Iterator[PageItem]:
-    """The rows by page id: terms of the pages' items are sorted by page, then joined some pages at a time."""
+    """Iterates over the rows sorted by page id: terms of the pages' items are sorted by page, then joined for a few
+    pages at a time.
+    """
     languages = tables.manifest.options["languages"]
     qids_path, ids_path = (os.path.join(scratch, name) for name in ("items.bin", "items-pages.bin"))
     with (

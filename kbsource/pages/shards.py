@@ -1,8 +1,8 @@
-"""The files of pages: chunks of pages put together, in the order of the dump.
+"""The files of pages: chunks of pages, combined in the order of the dump.
 
-For each there is a chunk file in the staging folder, ``shards/00012.arrow``, written last: a shard without one was not
-finished. Its rows are the uses of templates (``TemplateRow``), by name and outcome; its report holds a
-``ShardReport``, and the articles that no extraction could save.
+For each there is a chunk file in the staging folder, ``shards/00012.arrow``, which is written last: a shard without it
+was not finished. Its rows are the uses of templates (``TemplateRow``), by name and outcome. Its report contains a
+``ShardReport``, and the articles that failed in every extraction.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
 _Structs = list[dict[str, Any]]
 REFERENCES: dict[str, type[Row]] = {"refs": Reference, "ref_uses": ReferenceUse}
-"""The tables of references, each a column of ``NotedPage``."""
+"""The tables of references; each is a column of ``NotedPage``."""
 SHARD_BYTES = 400 << 20
-"""Wikitext of a full shard: 64-256 MB of Parquet, by measurement."""
+"""Wikitext of a full shard; measured to give 64-256 MB of Parquet."""
 FALLBACKS_NAMED = 3
-"""Articles extracted in the simplest way that a manifest names."""
+"""Number of articles from the fallback that a manifest names."""
 _ROWS_AT_ONCE = 1 << 9
 MIN_SHARD_BYTES = 8 << 20
-"""Wikitext below which a shard costs more in overhead than it gains in spread."""
+"""Amount of wikitext below which another shard costs more overhead than it gains in parallelism."""
 MIN_SHARDS = 16
-"""Shards that a middling dump is spread over, so that a handful of workers end at about the same time."""
+"""Number of shards for a dump of medium size, so that a handful of workers finish at about the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """What goes into one file of pages: some chunks, in the order of the dump."""
+    """The content of a file of pages: consecutive chunks in the order of the dump."""
 
     number: int
     n_shards: int
@@ -63,19 +63,19 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """What became of a shard's articles; those of which a newer row has the page id are left out."""
+    """The counts of a shard's articles by outcome. Articles whose page id a newer row has are left out."""
 
     number: int  #: number of the shard
     entry: FileEntry  #: the file of pages
-    articles: dict[str, int]  #: pages written, by input file
-    rejected: dict[str, dict[str, int]]  #: articles rejected, by input file and reason
-    statuses: dict[str, int]  #: pages by ``parse_status``
-    losses: dict[str, int]  #: pieces not carried over, by kind
+    articles: dict[str, int]  #: number of pages written, by input file
+    rejected: dict[str, dict[str, int]]  #: number of articles rejected, by input file and reason
+    statuses: dict[str, int]  #: number of pages by ``parse_status``
+    losses: dict[str, int]  #: number of items not carried over, by kind
     #: further counts: ``anchors``, ``anchors_resolved``, ``disambiguation_pages``, ``pages_with_item``
     facts: dict[str, int]
-    #: page id, title and status of the first pages that were extracted in the simplest way
+    #: page id, title and status of the first pages that were extracted by the fallback
     fallbacks: tuple[tuple[int, str, str], ...] = ()
-    #: its other files, by table: those of references and traces, where they were asked for
+    #: its other files by table: references and dependencies, if requested
     others: dict[str, FileEntry] = field(default_factory=dict)
 
 
@@ -86,11 +86,11 @@ def plan_shards(
     min_shard_bytes: int = MIN_SHARD_BYTES,
     min_shards: int = MIN_SHARDS,
 ) -> list[Shard]:
-    """The shards of a dump: consecutive chunks, about the same amount of text in each; at least one.
+    """Returns the shards of a dump: consecutive chunks with about the same amount of text in each; at least one shard.
 
-    Depends on the chunks alone, never on the number of workers. The weight of a chunk is that of the wikitext it is
-    made of, of which a shard of a large dump has ``shard_bytes``, and each has ``min_shard_bytes`` as far as there is
-    so much; ``min_shards`` is for dumps that are large enough for so many of these.
+    The result depends only on the chunks, never on the number of workers. The weight of a chunk is the size of its
+    wikitext. Shards of a large dump have ``shard_bytes`` each. Smaller dumps are split into up to ``min_shards`` shards
+    of at least ``min_shard_bytes`` each.
     """
     total = sum(stored.n_bytes for _, stored in chunks)
     n_shards = max(-(-total // shard_bytes), min(min_shards, total // min_shard_bytes), 1)
@@ -106,16 +106,17 @@ def plan_shards(
 
 
 def shard_file(staging: str, number: int) -> str:
-    """The path of what is known of a shard that is finished."""
+    """Returns the path of the results of a finished shard."""
     return chunk_path(join(staging, "shards"), ChunkKey(number, 0))
 
 
 def write_page_shard(
     shard: Shard, *, output: str, staging: str, has_references: bool = False, has_traces: bool = False
 ) -> ShardReport:
-    """Writes one file of pages out of its chunks, from ``PageChunks``, and the shard's report, which it returns.
+    """Writes one file of pages from its chunks, which ``PageChunks`` made, and returns the shard's report, which is
+    written too.
 
-    One that is there already is taken.
+    A shard that is already finished is reused.
     """
     if Folder.of(shard_file(staging, shard.number)).exists():
         return read_shard(staging, shard.number)[1]
@@ -174,12 +175,12 @@ def _in_order(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def merged_templates(staging: str, numbers: Iterable[int]) -> Iterator[TemplateRow]:
-    """The uses of templates in shards that are finished, as ``TemplateCounts`` of all of them would give them.
+    """Merges the uses of templates in finished shards, as ``TemplateCounts`` over all of them would.
 
     Memory: ``_ROWS_AT_ONCE`` rows of every shard.
     """
     shards = (read_rows(read_chunk_report(shard_file(staging, number))[0], TemplateRow) for number in numbers)
-    # Of rows with one key those of earlier shards come first.
+    # Among rows with the same key, rows of earlier shards come first.
     for _, rows in groupby(merge(*shards, key=_use), key=_use):
         yield reduce(_sum, rows)
 
@@ -189,7 +190,7 @@ def _use(row: TemplateRow) -> tuple[str, str]:
 
 
 def _sum(known: TemplateRow, row: TemplateRow) -> TemplateRow:
-    """Two rows with one key; ``known`` comes first."""
+    """Returns the sum of two rows with the same key; ``known`` comes first."""
     first = known if known.example is not None else row
     return TemplateRow(
         known.name,
@@ -204,25 +205,27 @@ def _sum(known: TemplateRow, row: TemplateRow) -> TemplateRow:
 
 
 def read_shard(staging: str, number: int) -> tuple[list[BadRecord], ShardReport]:
-    """Of a shard that is finished the articles that were rejected, and its report."""
+    """Returns the rejected articles of a finished shard, and its report."""
     _, report = read_chunk_report(shard_file(staging, number))
     return report.rejected, msgspec.convert(report.facts, ShardReport)
 
 
 class TemplateCounts:
-    """Rows by name and outcome; numbers add up, and the first example stays."""
+    """Rows by name and outcome; numbers are summed, and the first example is kept."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], TemplateRow] = {}
 
     def add(self, rows: Iterable[TemplateRow]) -> None:
-        """Adds what comes behind everything that was added before."""
+        """Adds rows that come after all rows added before."""
         for row in rows:
             known = self._rows.get(key := _use(row))
             self._rows[key] = row if known is None else _sum(known, row)
 
     def add_pages(self, titles: Iterable[str], templates: Iterable[_Structs], shown: Iterable[_Structs]) -> None:
-        """Adds the uses on pages: of each its title, ``TemplateUse`` and ``ShownUse``, as Arrow has them."""
+        """Adds the uses on pages, as columns: the title, ``TemplateUse`` and ``ShownUse`` of each page, as Arrow
+        returns them.
+        """
         for title, uses, shows in zip(titles, templates, shown, strict=True):
             for use, show in zip(uses, shows, strict=True):
                 lost_by = title if show["lost_chars"] else None
@@ -230,5 +233,5 @@ class TemplateCounts:
                 self.add([TemplateRow(use["name"], use["outcome"], *counts, lost_by, show["example"])])
 
     def rows(self) -> list[TemplateRow]:
-        """The rows, sorted."""
+        """Returns the rows, sorted."""
         return [self._rows[key] for key in sorted(self._rows)]

@@ -1,14 +1,14 @@
 """Pass one: one byte range of a dump becomes staged articles, titles, rejected records and a report.
 
-Layout under the staging folder, one of each per range, named by its number::
+Layout of the staging folder; each range has one file of each kind, named by its number::
 
     articles/00012.arrow       raw articles (``StagedArticle``), in record batches of about ``CHUNK_CHARS`` code points
     titles/00012.arrow         titles and redirect targets of the main namespace (``title_index_build.TITLE_ROWS``)
     rejected/00012.arrow       rejected records (``BadRecord``)
-    definitions/00012.arrow    templates and modules (``definition_store.DEFINITION_ROWS``), where they are wanted
-    scan/00012.json            the report; written last: a range without one was not finished
+    definitions/00012.arrow    templates and modules (``definition_store.DEFINITION_ROWS``), if requested
+    scan/00012.json            the report; written last: a range without a report was not finished
 
-Every file is written under a temporary name and depends on the range alone, so doing a range again is harmless.
+Every file is written under a temporary name and depends only on the range, so repeating a range is harmless.
 """
 
 from __future__ import annotations
@@ -39,10 +39,13 @@ from kbsource.site import Site
 from kbsource.titles import TargetParser, normalise_title
 
 CHUNK_CHARS = 4 << 20
-"""Weight of a record batch, about the code points of its wikitext: what a worker holds at a time, and the smallest
-piece of a shard."""
+"""Weight of a record batch, about the code points of its wikitext: the amount a worker holds at a time, and the
+smallest part of a shard.
+"""
 PAGE_CHARS = 500
-"""What a page weighs in a batch beside its text, in code points: tiny pages must not come in batches of any number."""
+"""Weight of a page in a batch in addition to its text, in code points; it limits the number of tiny pages in a
+batch.
+"""
 _ROWS_AT_ONCE = 50_000
 _WIKITEXT = "wikitext"
 _NO_TITLE = re.compile(r"\A\Z|[\x00-\x1f]")
@@ -51,7 +54,7 @@ _COUNTED = ("n_pages", "n_articles", "n_redirects", "n_other", "n_definitions", 
 
 
 class StagedArticle(Row):
-    """Fields of RawPage that differ between articles; the file's name is in the schema's metadata."""
+    """Fields of RawPage that differ between articles; the file name is in the schema's metadata."""
 
     source: int  #: the same as in the titles
     page_id: int
@@ -65,24 +68,24 @@ class StagedArticle(Row):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which articles of a dump are wanted."""
+    """Selects articles of a dump."""
 
-    max_pages: int | None = None  #: stop after that many pages and places of damage, of any kind; None for all
-    #: normalised titles; articles and redirects with another title are left out, but redirects that lead to one
-    #: of them stay. None for all
+    max_pages: int | None = None  #: stop after that many pages and damaged parts of any kind; None for all
+    #: normalised titles. Articles and redirects with other titles are left out, except redirects that point to one of
+    #: these titles. None for all
     titles: frozenset[str] | None = None
-    #: templates and modules are wanted too; they are counted as pages of other namespaces
+    #: also stage templates and modules; they are counted as pages of other namespaces
     has_definitions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """What a range held: ``n_pages == n_articles + n_redirects + n_other + n_unselected + sum(rejected)``."""
+    """The counts of a range: ``n_pages == n_articles + n_redirects + n_other + n_unselected + sum(rejected)``."""
 
     part: int  #: number of the range
     file: str  #: base name of the dump file
-    n_pages: int  #: pages and places of damage that begin in the range
-    #: ``n_articles``, ``n_redirects``: staged ones
+    n_pages: int  #: pages and damaged parts that begin in the range
+    #: ``n_articles``, ``n_redirects``: pages that were staged
     n_articles: int
     n_redirects: int
     n_other: int  #: pages of other namespaces
@@ -93,26 +96,26 @@ class ScanReport:
     #: ``n_bytes``, ``damaged_bytes``: stored bytes of the range, and those that cannot be read
     n_bytes: int
     damaged_bytes: int
-    chunks: tuple[BatchRef, ...]  #: the staged articles, weighed by the bytes of their wikitext
+    chunks: tuple[BatchRef, ...]  #: the staged articles, weighted by the bytes of their wikitext
 
 
 def part_path(staging: str, kind: str, part: int) -> str:
-    """The path of a range's file of one kind: ``scan``, or one of those that ``Scan`` gives."""
+    """Returns the path of a range's file of a kind: ``scan``, or one of the kinds that ``Scan`` yields."""
     return join(staging, kind, f"{part:05d}.{'json' if kind == 'scan' else 'arrow'}")
 
 
 class RedirectReader:
-    """Says of pages of one site whether they are redirects, and where they lead."""
+    """Detects redirects among a site's pages, and reads their targets."""
 
     def __init__(self, site: Site) -> None:
         self._lang = site.lang
         self._parse_target = TargetParser(site).parse
 
     def read(self, page: RawPage) -> tuple[str | None, int | None, str | None] | None:
-        """(target title, its namespace, section) of a redirect, None for a page that is none.
+        """Returns (target title, its namespace, section) of a redirect; None for a page that is not a redirect.
 
-        The dump's ``<redirect>`` element decides, then the magic word in the text. A target that is no page's
-        title gives (None, None, None).
+        The dump's ``<redirect>`` element decides, then the magic word in the text. For a target that cannot be a page
+        title, the result is (None, None, None).
         """
         found = parse_redirect(page.text, self._lang)
         written = page.redirect_title
@@ -129,10 +132,10 @@ class RedirectReader:
 
 
 class Scan:
-    """What one range of a dump gives, batch by batch; iterate once.
+    """Iterates over the contents of a range of a dump, batch by batch; iterate once.
 
     ``records`` are the pages and rejected records of the range in the order of the dump, from
-    ``dump.reader.read_range``. ``damages`` takes, while they are read, how many stored bytes each damage made
+    ``dump.reader.read_range``. ``damages`` collects, during reading, the number of stored bytes that each damage made
     unreadable.
     """
 
@@ -164,7 +167,7 @@ class Scan:
         self._n_sources = 0
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yields batches, each with its kind: ``articles``, ``titles``, ``rejected`` or ``definitions``."""
+        """Iterates over batches, each with its kind: ``articles``, ``titles``, ``rejected`` or ``definitions``."""
         redirects = RedirectReader(self._site)
         n_chars = n_defined = 0
         for record in islice(self._records, self._selection.max_pages):
@@ -202,7 +205,7 @@ class Scan:
         return kind, batch
 
     def _add(self, record: RawPage, redirects: RedirectReader) -> int:
-        """Takes a page of the main namespace; gives its weight where it is an article."""
+        """Adds a page of the main namespace; returns its weight if it is an article."""
         page_id, selected = record.page_id, self._selection.titles
         title = normalise_title(record.title, self._site)
         if _NO_TITLE.search(title):
@@ -228,7 +231,7 @@ class Scan:
         return len(record.text) + PAGE_CHARS
 
     def _define(self, record: RawPage, redirects: RedirectReader) -> int:
-        """Takes a template or a module; gives its weight."""
+        """Adds a template or a module; returns its weight."""
         target = None
         if record.namespace == TEMPLATE:
             if record.model != _WIKITEXT:  # a style sheet
@@ -246,7 +249,7 @@ class Scan:
         self._rejected[bad.reason] += 1
 
     def report(self, chunks: Sequence[BatchRef] = ()) -> ScanReport:
-        """What the range held, once all batches have come."""
+        """Returns the report of the range, after all batches were read."""
         return ScanReport(
             part=self._part,
             file=self._file,
@@ -260,7 +263,7 @@ class Scan:
 
 
 def lost_pages(reports: Iterable[ScanReport]) -> dict[str, int]:
-    """The findings about damaged blocks, from the ranges that were read."""
+    """Returns the findings about damaged blocks, from the ranges that were read."""
     read = [report for report in reports if report.n_pages]
     return loss_findings(
         sum(report.n_pages for report in read),
@@ -274,7 +277,7 @@ def _bad_page(page: RawPage, reason: str, detail: str) -> BadRecord:
 
 
 def stage_scan(scan: Scan, *, staging: str, part: int) -> ScanReport:
-    """Writes what a scan gives into the staging folder, and its report, which it returns as written."""
+    """Writes the batches of a scan to the staging folder, and returns its report, which is written too."""
     articles_path = part_path(staging, "articles", part)
     chunks: list[BatchRef] = []
     with ExitStack() as stack:
@@ -292,7 +295,7 @@ def stage_scan(scan: Scan, *, staging: str, part: int) -> ScanReport:
 
 
 def read_report(staging: str, part: int) -> ScanReport:
-    """The report of a range.
+    """Returns the report of a range.
 
     Raises:
         SetupError: the range was not finished.
@@ -304,7 +307,7 @@ def read_report(staging: str, part: int) -> ScanReport:
 
 
 def read_batches(path: str) -> Iterator[pa.RecordBatch]:
-    """The record batches of a staged file in order, one in memory at a time."""
+    """Reads the record batches of a staged file in order, with one in memory."""
     with Folder.of(path).open() as file:
         reader = pa.ipc.open_file(file, options=READING)
         for number in range(reader.num_record_batches):
@@ -312,7 +315,7 @@ def read_batches(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def raw_pages(batch: pa.RecordBatch) -> Iterator[tuple[int, RawPage]]:
-    """(source, page) of staged articles, in order."""
+    """Iterates over (source, page) of staged articles, in order."""
     file = batch.schema.metadata[b"file"].decode()
     for row in rows_of(batch, StagedArticle):
         revision = row.revision_id, row.parent_revision_id, row.timestamp

@@ -1,6 +1,6 @@
-"""What makes a kind of release: its format, its tables, what else lies in it, and the laws that it keeps.
+"""A kind of release: its format, its tables, its other files, and its invariants.
 
-A kind is defined once, beside what makes it; ``mapping.kinds`` names all of them.
+A kind is defined once, next to the code that makes it; ``mapping.kinds`` lists all of them.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from kbsource.release.measures import Measure
 from kbsource.release.reader import read_table, rows_with
 
 _PAGES = "kbsource-release"
-"""Of the formats of releases of pages, without the version."""
+"""Format of releases of pages, without the version."""
 
 
 class MadeFrom(NamedTuple):
-    """A release that another may be made from, to compare it with."""
+    """A release that another one was made from, and can be compared with."""
 
     kind: Kind[Any]
-    fact: str  #: of the manifest of what was made, which has its ``manifest_sha256``
-    hashed: tuple[str, ...] = ()  #: tables that are read as a whole, so that their files must be what was written
+    fact: str  #: field of the new release's manifest that contains this release's ``manifest_sha256``
+    hashed: tuple[str, ...] = ()  #: tables that are read completely, so their files must be unchanged
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Kind(Generic[M]):
-    """A kind of release: its format, its tables, what else lies in it, and the laws that it keeps."""
+    """A kind of release: its format, its tables, its other files, and its invariants."""
 
-    name: str  #: what one is called, for messages
-    format: str  #: of its manifests, with the version after the last hyphen
-    made_by: str  #: command that makes one
+    name: str  #: what such a release is called in messages
+    format: str  #: format of its manifests, with the version after the last hyphen
+    made_by: str  #: command that makes such a release
     manifest: type[M]
     tables: Mapping[str, pa.Schema]
-    required: Sequence[str] = ()  #: tables without which its manifest is damaged
-    schema_version: int | None = None  #: of the tables, where its manifests have one
-    further: Mapping[str, Sequence[pa.Field]] = field(default_factory=dict)  #: columns that tables may have besides
-    files: Sequence[str] = ()  #: files and folders beside the tables
+    required: Sequence[str] = ()  #: tables that its manifest must list
+    schema_version: int | None = None  #: schema version of the tables, if its manifests have one
+    further: Mapping[str, Sequence[pa.Field]] = field(default_factory=dict)  #: additional columns that tables may have
+    files: Sequence[str] = ()  #: files and folders in addition to the tables
     parts: Kind[Any] | None = None  #: kind of the releases in its folders
     counts: Sequence[TableCount] = ()  #: numbers that its manifests have and its tables contain
     sums: Sequence[Sum] = ()  #: numbers of its manifests that add up
@@ -67,34 +67,36 @@ class Kind(Generic[M]):
     remarks: Callable[[M], list[str]] | None = None  #: what of a sound release its user should know of
     views: Callable[[Checking[M]], Iterable[str]] | None = None  #: adds further views, and names them as given
     check: Callable[[Checking[M]], Mapping[str, int] | None] | None = None
-    """Looks at what no query sees, and counts further; None where files do not allow it."""
+    """Checks what no query can check, and returns further counts; None if the files do not allow it."""
     made_from: Mapping[str, MadeFrom] = field(default_factory=dict)
-    """By option of ``kbsource verify``; all are given, or none."""
+    """By option of ``kbsource verify``; users pass all of them, or none."""
     facts: type[Any] | None = None
-    """Shape of what its manifests say beside format and files, as msgspec checks it; None for no more than
-    ``CommonFacts``. What it does not name may be there besides."""
+    """Shape of the manifest's fields other than format and files, validated by msgspec; None for only
+    ``CommonFacts``. Other fields are allowed.
+    """
     documents: Mapping[str, type[Any]] = field(default_factory=dict)
     """By path, the shape of each JSON file beside the manifest that commands read, as for ``facts``."""
     records: Mapping[str, type[Any]] = field(default_factory=dict)
-    """By path, the shape of the lines of each file of JSON Lines that commands read, as for ``facts``."""
+    """By path, the shape of the lines of each JSON Lines file that commands read, as for ``facts``."""
     queries: Sequence[tuple[str, str]] = ()
     """Questions about its tables, each with the SQL that answers it, to start from."""
     made_from_pages: bool = False  #: ``made_by`` needs a release of pages and nothing else
     shown_by: Sequence[tuple[str, str]] = ()
-    """Tables, each with a column by which ``kbsource show`` finds rows; two columns with ``__`` between them are an id
-    such as ``12__0``. The first is what people are told to ask for."""
+    """Tables, each with a column that ``kbsource show`` finds rows; two columns joined by ``__`` form an id such
+    as ``12__0``. Messages suggest the first.
+    """
     measures: Sequence[Measure] = ()  #: what its tables show, in the order in which it is shown
 
     @property
     def owned(self) -> tuple[str, ...]:
-        """Paths of all that a release of the kind may hold beside its manifest."""
+        """Paths of everything that a release of the kind may contain besides its manifest."""
         return (*self.tables, *self.files)
 
     def read(self, path: str) -> M:
-        """The manifest of a finished release.
+        """Returns the manifest of a finished release.
 
         Raises:
-            SetupError: there is none, or it is of another kind or version; a DataError for a damaged one.
+            SetupError: the manifest is missing, or has another kind or version; a DataError if it is damaged.
         """
         content, where = read_content(path), join(path, MANIFEST)
         value = parse_content(content, where)
@@ -144,7 +146,7 @@ class Kind(Generic[M]):
         return faults + (self.further_faults(manifest) if self.further_faults is not None else [])
 
     def read_document(self, folder: str, name: str) -> dict[str, Any]:
-        """Returns the values of one of the ``documents`` of a release.
+        """Returns the values of one of the release's ``documents``.
 
         Raises:
             DataError: the file is missing, is not JSON, or has a value of another type; the message contains the path
@@ -160,11 +162,11 @@ class Kind(Generic[M]):
         return Values(value, file.url, DAMAGED_FILE)
 
     def lines(self, folder: str, manifest: Manifest, name: str) -> Iterator[dict[str, Any]]:
-        """The records of one of the files of ``records``, one in memory; such a file may be empty.
+        """Reads the records of a file listed in ``records``, with one in memory; such a file may be empty.
 
         Raises:
-            SetupError: the manifest does not list the file; a DataError where a line is not JSON, or has a value of
-                another type. The message contains the number of the line.
+            SetupError: the manifest does not list the file; a DataError if a line is not JSON, or has a value of
+                another type. The message contains the line number.
         """
         if all(entry.file != name for entry in manifest.files):
             raise SetupError(f"{folder} has no file {name}; name another {self.name}")
@@ -183,7 +185,7 @@ class Kind(Generic[M]):
                 yield Values(value, where, DAMAGED_FILE)
 
     def _faults(self, manifest: M) -> Iterator[str]:
-        """Every way in which a manifest lists what no release of the kind has."""
+        """Finds every entry of a manifest that no release of the kind may have."""
         for path in _paths(manifest):
             if not is_path(path) or path == MANIFEST:
                 yield f"{shown_value(path)} is no path in a release"
@@ -206,19 +208,19 @@ class Kind(Generic[M]):
 
     @cached_property
     def declared(self) -> Mapping[str, Sequence[pa.Schema]]:
-        """Every schema that each table may have, those of releases in its folders too."""
+        """Every schema that each table may have, including the tables of releases in its folders."""
         inside = {} if self.parts is None else self.parts.declared
         return {table: [*self.schemas(table), *inside.get(table, ())] for table in {**self.tables, **inside}}
 
     def schemas(self, table: str) -> list[pa.Schema]:
-        """Every schema that a table of that name may have; none where the kind has no such table."""
+        """Returns every schema that a table of that name may have; empty if the kind has no such table."""
         own = self.tables.get(table)
         if own is None:
             return []
         return [own, *([pa.schema([*own, *self.further[table]])] if table in self.further else [])]
 
     def rows(self, folder: str, manifest: Manifest, table: str) -> Iterator[dict[str, Any]]:
-        """The rows of a table of a release in order, one row group in memory, of the files that its manifest lists.
+        """Reads the rows of a table in order, from the files that the manifest lists, with one row group in memory.
 
         Raises:
             DataError: a file has other columns than the table.
@@ -228,23 +230,23 @@ class Kind(Generic[M]):
     def rows_with(
         self, folder: str, manifest: Manifest, table: str, column: str, value: str | int
     ) -> Iterator[dict[str, Any]]:
-        """The rows of a table that have a value in a column of text or integers; the rest as ``rows``."""
+        """Reads the rows of a table with a value in a column of text or integers; otherwise as ``rows``."""
         return rows_with(folder, manifest.tables.get(table, ()), self.schemas(table), column, value)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ListingKind(Kind[ListingManifest]):
-    """A kind whose manifests are a list of files and JSON values."""
+    """A kind whose manifests consist of a list of files and JSON values."""
 
     manifest: type[ListingManifest] = ListingManifest
 
     def listing(self, entries: Sequence[FileEntry], facts: Mapping[str, Any]) -> ListingManifest:
-        """The manifest of a release with these files."""
+        """Returns the manifest of a release with these files."""
         return ListingManifest.of(self.format, entries, facts)
 
 
 def _paths(manifest: Manifest) -> Iterator[str]:
-    """The paths of everything that a manifest lists."""
+    """Iterates over the paths of everything that a manifest lists."""
     yield from (entry.file for entry in manifest.entries())
     yield from (part.folder for part in manifest.parts)
 
@@ -258,11 +260,11 @@ def _repeated(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _leaving(folder: str, paths: Iterable[str]) -> Iterator[str]:
-    """Paths in a local folder that lead out of it by a symbolic link."""
+    """Finds paths in a local folder that point outside it through a symbolic link."""
     if not is_local(folder):
         return
     root = os.path.join(os.path.realpath(folder), "")
-    is_inside: dict[str, bool] = {}  # by the folder of a path: many files lie in few
+    is_inside: dict[str, bool] = {}  # by the folder of a path, because many files are in few folders
     for path in paths:
         place = os.path.dirname(path)
         if place not in is_inside:
@@ -281,10 +283,10 @@ def _stem(form: object) -> str:
 
 
 def read_content(path: str) -> bytes:
-    """The content of the manifest of a folder.
+    """Returns the content of the manifest of a folder.
 
     Raises:
-        SetupError: it has none.
+        SetupError: the folder has no manifest.
     """
     file = Folder.of(join(path, MANIFEST))
     if not file.exists():
@@ -293,10 +295,10 @@ def read_content(path: str) -> bytes:
 
 
 def parse_content(content: bytes, where: str) -> dict[str, Any]:
-    """The values of a manifest of any kind; ``where`` names it in errors.
+    """Returns the values of a manifest of any kind; ``where`` names it in errors.
 
     Raises:
-        SetupError: it is none; a DataError where it is not even JSON.
+        SetupError: it is not a manifest; a DataError if it is not even JSON.
     """
     value = parsed_json(content, where, remedy=DAMAGED)
     if not isinstance(value, dict) or not isinstance(value.get("format"), str):
@@ -305,10 +307,10 @@ def parse_content(content: bytes, where: str) -> dict[str, Any]:
 
 
 def kind_of(content: bytes, where: str, kinds: Sequence[Kind[Any]]) -> Kind[Any]:
-    """The kind of release whose manifest has this content, in whatever version.
+    """Returns the kind of release whose manifest has this content, in any version.
 
     Raises:
-        SetupError: it is of none; a DataError where it is damaged.
+        SetupError: it has no known kind; a DataError if it is damaged.
     """
     form = parse_content(content, where)["format"]
     for kind in kinds:

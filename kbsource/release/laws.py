@@ -1,4 +1,4 @@
-"""What a release must keep to, as data: a slug, a meaning, and the SQL that names what breaks it.
+"""The invariants of a release, as data: a slug, a meaning, and the SQL that finds violations.
 
 >>> sold = Law("negative_price", "a price is below 0", "case when price < 0 then [name] end", of="goods")
 >>> known = Law(
@@ -36,24 +36,28 @@ _SHOWN = 160
 
 @dataclass(frozen=True)
 class Law:
-    """A rule that the releases of a kind keep. Several may have one slug, and only the first its meaning.
+    """An invariant of the releases of a kind. Several may share a slug; only the first needs a meaning.
 
     Read are the views of ``kbsource.release.sql``, with places; those of a release to compare with stand in a schema of
     its name. ``settings`` (_part, name, n) is what ``Kind.settings`` takes from the manifests.
     """
 
     slug: str
-    meaning: str  #: of its being broken
+    meaning: str  #: what a violation means
     broken: str = ""
-    """A query of two columns, a row a case: the file, and what breaks the law there. With ``of`` an expression over one
-    row of a table instead: a list of what breaks the law in it, or null. Empty where ``Kind.check`` looks."""
-    of: str = ""  #: that table; all such laws are asked in one reading of it
+    """A query that returns one row per violation: the file, and what violates the invariant there. With ``of``, an
+    expression over one row of that table instead: a list of what violates the invariant in it, or null. Empty if
+    ``Kind.check`` does the check.
+    """
+    of: str = ""  #: that table; all such invariants are checked in one scan of it
     needs: tuple[str, ...] = ()
-    """Tables that must be whole, and names of releases to compare with; without them the law is not asked."""
+    """Tables that must be complete, and names of releases to compare with; without them the invariant is not
+    checked.
+    """
 
 
 def laws(slug: str, meaning: str, *broken: str, of: str = "", needs: tuple[str, ...] = ()) -> tuple[Law, ...]:
-    """Laws with one slug that read the same."""
+    """Returns invariants with the same slug and the same needs."""
     return tuple(Law(slug, meaning, one, of, needs) for one in broken)
 
 
@@ -69,17 +73,17 @@ COMMON = (
     Law("statistics", "a row group's statistics are not those of its ids"),
     Law("counts", "counts do not add up"),
 )
-"""Laws of every kind of release."""
+"""Invariants of every kind of release."""
 
 
 def meanings(laws: Iterable[Law]) -> dict[str, str]:
-    """What it means that a law is broken, by its slug."""
+    """Returns what a violation of each invariant means, by slug."""
     return {law.slug: law.meaning for law in reversed([*laws]) if law.meaning}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One law broken in one file: how often, the first case, and what it means."""
+    """Violations of an invariant in a file: how many, the first, and what they mean."""
 
     file: str
     rule: str
@@ -89,35 +93,35 @@ class Finding:
 
 
 class Findings:
-    """Findings as they come in; of each file and law the first example is kept."""
+    """Collects findings; the first example of each file and invariant is kept."""
 
     def __init__(self, laws: Iterable[Law]) -> None:
         self._meanings = meanings(laws)
         self._found: dict[tuple[str, str], Finding] = {}
 
     def add(self, file: str, rule: str, example: str, n_cases: int = 1) -> None:
-        """Takes cases of a law that is broken in a file."""
+        """Adds violations of an invariant in a file."""
         before = self._found.get((file, rule))
         if before is not None:
             n_cases, example = n_cases + before.n_cases, before.example
         self._found[file, rule] = Finding(file, rule, n_cases, example, self._meanings[rule])
 
     def has(self, file: str, rule: str) -> bool:
-        """Whether a file is known to break a law."""
+        """Returns whether a file is known to violate an invariant."""
         return (file, rule) in self._found
 
     def sorted(self) -> tuple[Finding, ...]:
-        """What was found, by file and law."""
+        """Returns the findings, sorted by file and invariant."""
         return tuple(one for _, one in sorted(self._found.items()))
 
 
 def check(db: DuckDBPyConnection, laws: Iterable[Law], given: Collection[str], found: Findings) -> None:
-    """Asks for what breaks laws.
+    """Finds violations of invariants.
 
     Args:
-        db: with the views that they read.
-        laws: those that need what is not given are left out.
-        given: tables that are whole, and names of releases to compare with.
+        db: connection with the views that the invariants read.
+        laws: invariants that need something not in ``given`` are skipped.
+        given: complete tables, and names of releases to compare with.
     """
     of_rows: dict[str, list[Law]] = {}
     queries: list[Law] = []
@@ -140,20 +144,21 @@ def check(db: DuckDBPyConnection, laws: Iterable[Law], given: Collection[str], f
 
 @dataclass(frozen=True, slots=True)
 class Checking(Generic[M]):
-    """A release whose laws are asked, for what a kind looks at with its own Python."""
+    """A release being verified, for the checks that a kind does in Python."""
 
     path: str
-    name: str  # of the kind
+    name: str  # name of the kind
     manifest: M
     sources: Mapping[str, str]  # folders to compare with, by name
     found: Findings
     db: DuckDBPyConnection
-    given: set[str]  # tables that are whole, names of sources, and what ``Kind.views`` adds
-    listed: Collection[str]  # every file
-    sound: AbstractSet[str]  # files that are what was written and hold as many rows
+    given: set[str]  # complete tables, names of sources, and what ``Kind.views`` adds
+    listed: Collection[str]  # all files
+    sound: AbstractSet[str]  # unchanged files with the right number of rows
 
     def has_files(self, needed: Iterable[str], *, exactly: bool = False) -> bool:
-        """Whether these files are listed and sound, so that what they hold can be compared; notes those missing.
+        """Returns whether these files are listed and sound, so that their content can be compared; reports missing
+        files.
 
         Args:
             exactly: no other file may be listed.
@@ -167,26 +172,29 @@ class Checking(Generic[M]):
         return not odd and wanted <= {*self.sound}
 
     def lines(self, file: str) -> Generator[bytes]:
-        """The lines of a file, with their ends."""
+        """Reads the lines of a file, with their line ends."""
         with Folder.of(join(self.path, file)).open() as opened:
             yield from opened
 
     def batches(self, table: str, columns: Sequence[str] | None = None) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """(file, rows) of a table that is whole, or of columns of it, in order; one row group in memory."""
+        """Reads (file, rows) for a complete table, or for some of its columns, in order, with one row group in
+        memory.
+        """
         for entry in self.manifest.tables[table]:
             for group in row_groups(join(self.path, entry.file), columns):
                 for batch in group.combine_chunks().to_batches():
                     yield entry.file, batch
 
     def remade(self, file: str, rule: str) -> Remade:
-        """Opens a file to compare it with what is made again."""
+        """Opens a file to compare it with content that is made again."""
         return Remade(self, file, rule)
 
     def same(
         self, file: str, rule: str, stored: Iterable[T], wanted: Iterable[T], named: Callable[[T], object] = repr
     ) -> None:
-        """Compares the rows of a file with those that are made again, up to the first difference; all stored ones are
-        read."""
+        """Compares the rows of a file with rows that are made again, up to the first difference; always reads all
+        stored rows.
+        """
         rows = iter(stored)
         for number, (one, other) in enumerate(zip_longest(rows, wanted)):
             if one != other:
@@ -197,8 +205,9 @@ class Checking(Generic[M]):
 
 
 class Remade:
-    """A file as it is made again: what is written is compared with what the file holds, up to the first difference,
-    behind which all has moved. A context; ``Checking.remade`` opens it."""
+    """Compares a file with its content as it is made again, up to the first difference, because everything after
+    that has moved. Use it as a context manager; ``Checking.remade`` opens it.
+    """
 
     def __init__(self, checking: Checking[Any], file: str, rule: str) -> None:
         self._checking, self._file, self._rule = checking, file, rule
@@ -209,14 +218,14 @@ class Remade:
         return self
 
     def write(self, piece: bytes, name: str = "") -> None:
-        """Compares the next piece; ``name`` says what it is of."""
+        """Compares the next segment; ``name`` says what it belongs to."""
         if self._is_same and (stored := self._stored.read(len(piece))) != piece:
             pairs = enumerate(zip(stored, piece, strict=False))
             at = next((n for n, (one, other) in pairs if one != other), min(len(stored), len(piece)))
             self._differs(f"{name} from byte {at}: {stored[at : at + _SHOWN].decode('utf-8', 'replace')}".lstrip())
 
     def skip_line(self) -> None:
-        """Passes over a line that nothing can be compared with."""
+        """Skips a line that cannot be compared."""
         self._stored.readline()
 
     def _differs(self, how: str) -> None:

@@ -1,12 +1,12 @@
-"""Where everything of a release lies, and what marks it as finished.
+"""Paths of the files in a release, and the file that marks it as finished.
 
 ::
 
     pages/pages-00000-of-00012.parquet      a table, here with one row per article
     index/*.arrow                           of pages: title index and page locations, memory-mapped, with checksums
     manifest.json                           written last: without it there is no release
-    README.md, LICENSE, …                   what is added on purpose, see ``EXTRA``
-    BUILDING, _staging/                     only while the release is made
+    README.md, LICENSE, …                   files added on purpose, see ``EXTRA``
+    BUILDING, _staging/                     only while the release is being written
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from kbsource.files import Folder, base_name, glob, is_local, join
 MANIFEST = "manifest.json"
 BUILDING = "BUILDING"
 MARKS = (BUILDING, f"{BUILDING}.tmp")
-"""What shows that a run is at work: the mark, and in a bucket the renewed one until it takes its place."""
+"""Files that show that a run is writing the folder: the mark and, in a bucket, the renewed mark until it replaces
+the old one.
+"""
 STAGING = "_staging"
 INDEX = "index"
 EXTRA = frozenset(
@@ -30,16 +32,17 @@ EXTRA = frozenset(
     README.md LICENSE LICENSE.txt ATTRIBUTION.md CITATION.cff croissant.json prov.json .gitattributes hub
     """.split()
 )
-"""What people, or ``kbsource publish``, add to a finished release on purpose, at its top level."""
+"""Files that people, or ``kbsource publish``, add on purpose at the top level of a finished release."""
 
 
 def shard_path(table: str, shard: int, n_shards: int) -> str:
-    """A shard's path in the release: ``pages/pages-00000-of-00012.parquet``."""
+    """Returns a shard's path in the release: ``pages/pages-00000-of-00012.parquet``."""
     return f"{table}/{table}-{shard:05d}-of-{n_shards:05d}.parquet"
 
 
 def table_of(file: str) -> str | None:
-    """The table that a path of ``shard_path`` is of, in a folder of releases too; None for another file.
+    """Returns the table that a path from ``shard_path`` belongs to, also inside a folder of releases; None for another
+    file.
 
     >>> table_of("fever/dev/misses/misses-00000-of-00001.parquet"), table_of("report.json")
     ('misses', None)
@@ -48,7 +51,7 @@ def table_of(file: str) -> str | None:
 
 
 def is_shard(file: str, table: str) -> bool:
-    """Whether a file of a table has such a path as ``shard_path`` returns.
+    """Returns whether a file of a table has a path of the form that ``shard_path`` returns.
 
     >>> is_shard("pages/pages-00000-of-00012.parquet", "pages"), is_shard("pages/../x.parquet", "pages")
     (True, False)
@@ -69,7 +72,7 @@ def is_path(path: str) -> bool:
 
 
 def parents(path: str) -> Iterator[str]:
-    """Returns the folders in which a path lies, the outermost first.
+    """Returns the folders that contain a path, outermost first.
 
     >>> [*parents("fever/dev/report.json")]
     ['fever', 'fever/dev']
@@ -78,29 +81,31 @@ def parents(path: str) -> Iterator[str]:
 
 
 def index_path(file: str) -> str:
-    """An index file's path in the release: ``index/titles.arrow``."""
+    """Returns the path of an index file in the release: ``index/titles.arrow``."""
     return f"{INDEX}/{base_name(file)}"
 
 
 def no_release(output: str) -> str:
-    """Why a folder without a manifest is no release, and what to do."""
+    """Returns why a folder without a manifest is not a release, and what to do."""
     if Folder.of(join(output, BUILDING)).exists():
-        return "no finished release, what began to write it did not come to its end; run the same command again"
+        return (
+            "no finished release: the run that was writing it did not finish; run the same command again to resume it"
+        )
     if is_local(output) and os.path.exists(output) and not os.path.isdir(output):
-        return "no folder; name the folder of a release"
+        return "not a folder; name the folder of a release"
     if not stored_files(output):
         return "no such folder, or an empty one, so no finished release; check the path"
     return f"no {MANIFEST}, so no finished release; make it, or name another folder"
 
 
 def stored_files(output: str) -> list[str]:
-    """The path of every file below a folder, relative to it, sorted."""
+    """Returns the paths of all files below a folder, relative to it, sorted."""
     prefix = output.rstrip("/") + "/"
     return sorted(path.removeprefix(prefix) for path in glob(globbing.escape(prefix) + "**"))
 
 
 def is_in(file: str, names: Collection[str]) -> bool:
-    """Whether a file is one of these, or lies in a folder that is.
+    """Returns whether a file is one of these names, or is inside a folder with one of these names.
 
     >>> is_in("fever/dev/report.json", ["fever/dev"]), is_in("fever/development.json", ["fever/dev"])
     (True, False)
@@ -109,21 +114,21 @@ def is_in(file: str, names: Collection[str]) -> bool:
 
 
 def check_output(output: str, *, kept: Collection[str] = ()) -> None:
-    """Finds before any long work that nothing may be written to a folder.
+    """Checks, before any long work, that the output may be written to a folder.
 
     Args:
-        kept: folders in it that are finished by themselves and stay as they are.
+        kept: folders inside it that are finished releases of their own and stay unchanged.
 
     Raises:
-        SetupError: it holds something finished, or files that no run of ours put there.
+        SetupError: it contains a finished release, or files that kbsource did not write.
     """
     files = [file for file in stored_files(output) if not is_in(file, kept)]
     if MANIFEST in files:
-        raise SetupError(f"{output}: holds something finished, which is never overwritten; choose another folder.")
+        raise SetupError(f"{output}: contains a finished release, which is never overwritten; choose another folder.")
     if files and not any(mark in files for mark in MARKS):
         raise foreign_file(output, files[0])
 
 
 def foreign_file(output: str, file: str) -> SetupError:
-    """What says that a folder holds a file that no run of ours put there."""
-    return SetupError(f"{output}: neither empty nor the remains of a run (it holds {file}); choose an empty folder.")
+    """Returns the error for a folder that contains a file kbsource did not write."""
+    return SetupError(f"{output}: neither empty nor the remains of a run (it contains {file}); choose an empty folder.")

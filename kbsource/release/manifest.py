@@ -1,6 +1,6 @@
-"""The manifest of a release: what went in, what came out, and the files with their hashes.
+"""The manifest of a release: its inputs, its results, and its files with their hashes.
 
-It holds no clock, no host name and no absolute path: the same inputs, code and options give the same bytes.
+It contains no clock time, host name or absolute path: the same inputs, code and options produce the same bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kbsource.files import Folder, base_name, join
 from kbsource.release.layout import MANIFEST, stored_files, table_of
 
 Count = typing.Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
-"""A number of things, as JSON can tell it to any reader."""
+"""A number of things, within the range that every JSON reader represents exactly."""
 Name = typing.Annotated[str, msgspec.Meta(pattern=r"\A[^/\\]*\Z")]
 """What files may be named after."""
 PACKAGES = ("kbsource", "mapping", "pipelines")
@@ -36,7 +36,7 @@ DAMAGED_FILE = "the file is damaged or foreign; get or make the release again, a
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One file: path in the release, rows of a table or lines (None where neither counts), bytes, hex sha256."""
+    """One file: path in the release, rows of a table or lines (None if neither applies), bytes, hex sha256."""
 
     file: str
     rows: Count | None
@@ -45,14 +45,14 @@ class FileEntry:
 
     @classmethod
     def of(cls, folder: str, file: str, rows: int | None = None) -> typing.Self:
-        """The entry of a file that lies in a folder, which is read to be hashed."""
+        """Returns the entry of a file in a folder; reads the file to hash it."""
         stored = Folder.of(join(folder, file))
         return cls(file, rows, stored.size(), stored.sha256())
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """One input by base name, with size in bytes and hex sha256 of the stored (compressed) file."""
+    """One input: base name, size in bytes, and hex sha256 of the stored (compressed) file."""
 
     name: str
     bytes: Count
@@ -61,14 +61,14 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class InnerRelease:
-    """A release in a folder of this one: the folder, and the sha256 that its manifest has of itself."""
+    """A release in a folder of this one: the folder, and the checksum that its manifest records of itself."""
 
     folder: str
     manifest_sha256: str
 
 
 class SourceFacts(typing.TypedDict, total=False):
-    """What a manifest says of a release that something was made from."""
+    """Facts in a manifest about a release that it was made from."""
 
     manifest_sha256: str
     wiki: str | None
@@ -76,7 +76,7 @@ class SourceFacts(typing.TypedDict, total=False):
 
 
 class OptionFacts(typing.TypedDict, total=False):
-    """Options that mean the same wherever they are."""
+    """Options that have the same meaning in all kinds."""
 
     site: str | None
     sites: list[str] | None
@@ -87,7 +87,7 @@ class OptionFacts(typing.TypedDict, total=False):
 
 
 class SiteFacts(typing.TypedDict, total=False):
-    """What a manifest says of a wiki."""
+    """Facts in a manifest about a wiki."""
 
     dbname: str
     lang: str
@@ -96,14 +96,14 @@ class SiteFacts(typing.TypedDict, total=False):
 
 
 class DumpFacts(typing.TypedDict, total=False):
-    """What a manifest says of a dump."""
+    """Facts in a manifest about a dump."""
 
     date: str | None
     site: SiteFacts
 
 
 class CommonFacts(typing.TypedDict, total=False):
-    """What manifests of any kind may say; a kind of its own adds to it by ``Kind.facts``."""
+    """Fields that manifests of any kind may have; a kind adds its own with ``Kind.facts``."""
 
     release: SourceFacts | None
     old: SourceFacts | None
@@ -126,8 +126,9 @@ class CommonFacts(typing.TypedDict, total=False):
 
 
 def shape(name: str, /, **fields: Any) -> type[msgspec.Struct]:
-    """Returns a shape for ``Kind.facts``, ``Kind.documents`` and ``Kind.records``: objects whose fields of these names
-    have these types. Whoever asks for one that is missing meets a ``MissingFactError``."""
+    """Returns a shape for ``Kind.facts``, ``Kind.documents`` and ``Kind.records``: objects whose fields of these
+    names have these types. Reading a missing field raises ``MissingFactError``.
+    """
     typed = [(name, type_ | msgspec.UnsetType, msgspec.UNSET) for name, type_ in fields.items()]
     return msgspec.defstruct(name, typed)
 
@@ -138,14 +139,14 @@ def counts_shape(*names: str) -> type[msgspec.Struct]:
 
 
 class MissingFactError(DataError, KeyError):
-    """A manifest does not say what its kind says. A KeyError, too, for whoever can do without."""
+    """A manifest lacks a field of its kind. It is also a KeyError, for callers that can continue without the field."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class Values(dict[str, Any]):
-    """JSON values of a release, those of objects in them too; what is missing is named by an error.
+    """JSON values of a release, including nested objects; a missing field raises an error that names it.
 
     Raises:
         MissingFactError: instead of a KeyError.
@@ -167,11 +168,11 @@ def _as_values(value: Any, where: str, remedy: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What the manifests of all kinds have in common: the format, and every file. A kind adds what else it says."""
+    """The fields that the manifests of all kinds share: the format, and the files. A kind adds further fields."""
 
     format: str  #: name and version of the kind's layout
-    tables: dict[str, tuple[FileEntry, ...]]  #: files of each table in order
-    files: tuple[FileEntry, ...] = ()  #: the files that are no tables
+    tables: dict[str, tuple[FileEntry, ...]]  #: files of each table, in order
+    files: tuple[FileEntry, ...] = ()  #: the files that are not tables
 
     @property
     def parts(self) -> tuple[InnerRelease, ...]:
@@ -179,7 +180,9 @@ class Manifest:
         return ()
 
     def made_from(self, fact: str = "release") -> str | None:
-        """The sha256 of the manifest of a release that this was made from; None where that is not said."""
+        """Returns the manifest checksum of a release that this one was made from; None if the manifest does not
+        record it.
+        """
         return None
 
     def fact(self, name: str) -> Any:
@@ -191,22 +194,22 @@ class Manifest:
         raise NotImplementedError
 
     def entries(self) -> Iterator[FileEntry]:
-        """Every file."""
+        """Iterates over the entries of all files."""
         for entries in self.tables.values():
             yield from entries
         yield from self.files
 
     def n_rows(self, table: str) -> int:
-        """The rows of a table; 0 where there is no such table."""
+        """Returns the number of rows of a table; 0 if there is no such table."""
         return sum(entry.rows or 0 for entry in self.tables.get(table, ()))
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """Returns the manifest as JSON values."""
         raise NotImplementedError
 
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str) -> typing.Self:
-        """Gives back what ``to_json`` gave; ``where`` names it in errors.
+        """Returns the manifest that ``to_json`` wrote; ``where`` names it in errors.
 
         Raises:
             DataError: a field is missing, unknown or of another type.
@@ -215,23 +218,27 @@ class Manifest:
 
     @property
     def sha256(self) -> str:
-        """The ``manifest_sha256`` in the file: of the same content without that key. It names the release."""
+        """The ``manifest_sha256`` in the file: the checksum of the content without that key. It identifies the
+        release.
+        """
         return hashlib.sha256(canonical_json(self.to_json())).hexdigest()
 
     def to_bytes(self) -> bytes:
-        """The file's content: JSON with sorted keys, two spaces, a newline at the end."""
+        """Returns the file's content: JSON with sorted keys, indented by two spaces, with a newline at the end."""
         values = self.to_json()
         return canonical_json({**values, "manifest_sha256": hashlib.sha256(canonical_json(values)).hexdigest()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedManifest(Manifest):
-    """A manifest whose every field has a type: of pages and of Wikidata. In the file ``files`` are called ``index``."""
+    """A manifest whose fields are all typed, for pages and for Wikidata. In the file, ``files`` is called
+    ``index``.
+    """
 
-    schema_version: int  #: of the tables
+    schema_version: int  #: schema version of the tables
     code: dict[str, str]
     inputs: tuple[InputFile, ...]
-    options: dict[str, Any]  #: options that decide the bytes, as JSON values
+    options: dict[str, Any]  #: options that determine the output, as JSON values
 
     def fact(self, name: str) -> Any:
         return Values({name: msgspec.to_builtins(getattr(self, name))})[name]
@@ -255,14 +262,14 @@ class TypedManifest(Manifest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListingManifest(Manifest):
-    """A manifest of JSON values beside one list of all files: of everything that is made from pages and Wikidata."""
+    """A manifest of JSON values and one list of all files, for everything made from pages and Wikidata."""
 
-    #: what it says beside format and files: ``release``, ``inputs``, ``options``, ``counts``, …
+    #: the fields other than format and files: ``release``, ``inputs``, ``options``, ``counts``, …
     facts: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, form: str, entries: Iterable[FileEntry], facts: Mapping[str, Any]) -> typing.Self:
-        """The manifest of a format for these files, in the order of their paths."""
+        """Returns the manifest of a format for these files, sorted by path."""
         tables: dict[str, list[FileEntry]] = {}
         files: list[FileEntry] = []
         for entry in sorted(entries, key=lambda entry: entry.file):
@@ -299,8 +306,8 @@ class ListingManifest(Manifest):
 
 
 def snapshot_of(values: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Wiki and day (``20261001``) of the snapshot that a release is of, out of the JSON values of its manifest; of
-    several the newest one. None for what it does not say.
+    """Returns wiki and date (``20261001``) of a release's snapshot, from the JSON values of its manifest; the newest if
+    there are several. None for what the manifest does not record.
 
     >>> snapshot_of({"release": {"wiki": "enwiki", "dump_date": "20261001"}, "counts": {}})
     ('enwiki', '20261001')
@@ -312,7 +319,7 @@ def snapshot_of(values: Mapping[str, Any]) -> tuple[str | None, str | None]:
 
 
 def sources_of(values: Mapping[str, Any]) -> dict[str, str]:
-    """The releases that a release was made from, by what they are to it, as the sha256 of each one's manifest."""
+    """Returns the releases that a release was made from, as role -> sha256 of the manifest."""
     named = {name: value for name, value in values.items() if isinstance(value, Mapping)}
     named |= {f"release of {one.get('dump_date')}": one for one in values.get("releases") or ()}
     known = {name: value.get("manifest_sha256") for name, value in named.items()}
@@ -320,21 +327,21 @@ def sources_of(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def input_files_of(inputs: Any, option: str = "") -> Iterator[tuple[str, InputFile]]:
-    """The files that a manifest says that a release was made from, each with the option that it was given as."""
+    """Iterates over the input files that a manifest lists, each with the option it was passed as."""
     named = inputs if isinstance(inputs, Mapping) else {option: inputs}
     for name, files in named.items():
         yield from ((name, InputFile(file["name"], file["bytes"], file["sha256"])) for file in files or ())
 
 
 def canonical_json(value: object) -> bytes:
-    """Gives JSON with sorted keys, two spaces, and a newline at the end."""
+    """Returns JSON with sorted keys, indented by two spaces, with a newline at the end."""
     return (json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode()
 
 
 @functools.cache
 def _code_facts() -> dict[str, str]:
     import platform
-    from importlib import metadata  # takes a while, and readers do without
+    from importlib import metadata  # takes a while to import, and readers do not need it
 
     found = {}
     for distribution in ("pyarrow", "mwparserfromhell"):
@@ -345,8 +352,9 @@ def _code_facts() -> dict[str, str]:
 
 
 def code_facts() -> dict[str, str]:
-    """What made the bytes: the versions of kbsource, Python, pyarrow and mwparserfromhell, ``none`` where one is not
-    installed. That of a checkout with changes that are not committed ends in ``+changed``."""
+    """Returns the versions of the code that made the release: kbsource, Python, pyarrow and mwparserfromhell,
+    ``none`` if not installed. The version of a checkout with uncommitted changes ends in ``+changed``.
+    """
     return dict(_code_facts())
 
 
@@ -362,7 +370,9 @@ def _version() -> str:
 
 
 def input_files(paths: Iterable[str]) -> list[InputFile]:
-    """The files that were read, those of folders by their path in it; a release by its manifest alone."""
+    """Returns the files that were read. Files in folders are named by their path in the folder; of a release, only
+    the manifest is listed.
+    """
     result = []
     for path in paths:
         manifest = join(path, MANIFEST)
@@ -375,7 +385,7 @@ def input_files(paths: Iterable[str]) -> list[InputFile]:
 
 
 def row_faults(manifest: Manifest, expected: Mapping[str, int]) -> list[str]:
-    """Every table whose rows are not as many as counted."""
+    """Returns every table whose number of rows differs from its count."""
     return [
         f"table {table} has {manifest.n_rows(table)} rows, the counts say {n_wanted}"
         for table, n_wanted in expected.items()
@@ -384,14 +394,16 @@ def row_faults(manifest: Manifest, expected: Mapping[str, int]) -> list[str]:
 
 
 class Counted:
-    """Records of an input, as a dataclass: how many were read (the first field), and what became of them."""
+    """Counts of the records of an input, as a dataclass: the number read (the first field), and the numbers by
+    outcome.
+    """
 
     __slots__ = ()
     rejected: dict[str, int]  #: by reason
 
     @property
     def n_rejected(self) -> int:
-        """Those rejected, for any reason."""
+        """The number of records rejected, for any reason."""
         return sum(self.rejected.values())
 
 
@@ -399,8 +411,9 @@ Summed = typing.TypeVar("Summed", bound=Counted)
 
 
 def sum_faults(counts: Mapping[str, Summed], totals: Summed, zero: Summed) -> list[str]:
-    """Every way in which counts contradict each other: what was read is the sum of what became of it, and the
-    totals are the sum of the inputs."""
+    """Returns every contradiction among counts: the number read must be the sum of the numbers by outcome, and the
+    totals the sum over the inputs.
+    """
     faults = []
     for name, one in [*sorted(counts.items()), ("all inputs", totals)]:
         read, *became = (field.name for field in dataclasses.fields(one))  # type: ignore[arg-type]  # it is one
@@ -414,10 +427,10 @@ def sum_faults(counts: Mapping[str, Summed], totals: Summed, zero: Summed) -> li
 
 
 def sum_counts(counts: Iterable[Summed], zero: Summed) -> Summed:
-    """The sum, field by field, of dataclasses of numbers and of numbers by reason.
+    """Returns the sum, field by field, of dataclasses of numbers and of numbers by reason.
 
     Args:
-        zero: one of them with nothing counted.
+        zero: such a dataclass with nothing counted.
     """
     total = {part.name: getattr(zero, part.name) for part in dataclasses.fields(zero)}  # type: ignore[arg-type]  # it is one
     for count in counts:
@@ -431,7 +444,7 @@ def sum_counts(counts: Iterable[Summed], zero: Summed) -> Summed:
 
 
 def _with_rows(files: Any) -> Any:
-    """Files as JSON, those that count nothing too."""
+    """Returns files as JSON values, with ``rows`` for all of them."""
     if not isinstance(files, list):
         return files
     return [{"rows": None, **file} if isinstance(file, dict) else file for file in files]

@@ -1,4 +1,4 @@
-"""The folder of a release while it is made: one run at a time, taken up where a killed one was, and committed."""
+"""The folder of a release while it is being written: locked for one run, resumed after a crash, and committed."""
 
 from __future__ import annotations
 
@@ -34,23 +34,24 @@ from kbsource.release.manifest import code_facts
 from kbsource.release.reader import file_fault
 
 BEAT_S = 15.0
-"""How often a run shows in a bucket that it is alive."""
+"""Interval at which a run renews its mark in a bucket."""
 SILENCE_S = 2.5 * BEAT_S
-"""How long a mark in a bucket must stay the same before its run counts as dead."""
+"""How long a mark in a bucket must stay unchanged before its run counts as dead."""
 _UNFINISHED = (TEMPORARY, ".unnamed")
 _NOTE = "written while a job runs; without a manifest.json this folder is not finished"
 
 
 def commit(kind: Kind[M], manifest: M, output: str, *, kept: Collection[str] = ()) -> None:
-    """Checks what was written against the manifest, writes the manifest, and removes marks and staging.
+    """Checks the written files against the manifest, writes the manifest, and removes marks and staging files.
 
-    Killed before the manifest has its name, there is no release; killed after it, there is a whole one.
+    If the process is killed before the manifest has its final name, there is no release; after that, the release is
+    complete.
 
     Args:
-        kept: folders in it that are finished by themselves.
+        kept: folders inside it that are finished releases of their own.
 
     Raises:
-        SetupError: a file is missing, has another size, or is not listed; a DataError where counts do not add up.
+        SetupError: a file is missing, has another size, or is not listed; a DataError if counts do not add up.
     """
     if faults := kind.count_faults(manifest):
         raise DataError(f"The counts do not add up, so nothing was released: {'; '.join(faults)}.")
@@ -74,7 +75,9 @@ _is_trial: ContextVar[bool] = ContextVar("trial", default=False)
 
 @contextmanager
 def trial() -> Iterator[None]:
-    """Has every ``ReleaseFolder`` leave its folder as it is: what a job writes before its pipeline goes elsewhere."""
+    """Makes every ``ReleaseFolder`` in the context leave its folder unchanged; files are written to a temporary
+    folder.
+    """
     before = _is_trial.set(True)
     try:
         yield
@@ -83,10 +86,10 @@ def trial() -> Iterator[None]:
 
 
 def _check_writable(folder: str) -> None:
-    """Finds a folder in which this process may not write, by an empty file that is removed again.
+    """Checks that this process may write to a folder, by writing and removing an empty file.
 
     Raises:
-        OSError: it may not.
+        OSError: the folder cannot be written to.
     """
     if is_local(folder):
         while not os.path.isdir(folder):
@@ -99,20 +102,21 @@ def _check_writable(folder: str) -> None:
 
 
 class ReleaseFolder:
-    """The folder of a release while it is made. A context: the folder is locked in it, against a second run.
+    """The folder of a release while it is being written. Use it as a context manager: it locks the folder against a
+    second run.
 
-    A run that dies leaves no lock behind: on a local disk the system drops it; in a store see ``_Lease``. What it left
-    is kept where the job is the same one, so that what was done is not done again, and removed where it is another.
+    A run that dies leaves no lock: on a local disk the system releases it; for a store see ``_Lease``. Files of an
+    earlier run of the same job are kept, so that finished work is not repeated; files of another job are removed.
 
     Args:
-        folder: absolute path; made here.
-        job: JSON values that decide its bytes, as the code does: the inputs with their hashes, the options. None for
-            work of seconds, which is begun anew.
-        further: paths that are written beside those that the kind has.
-        kept: folders in it that are finished by themselves and stay as they are.
+        folder: absolute path; created if missing.
+        job: JSON values that, together with the code, determine the output: the inputs with their hashes, and the
+            options. None for work of seconds, which always starts from the beginning.
+        further: paths that are written in addition to the kind's own.
+        kept: folders inside it that are finished releases of their own and stay unchanged.
 
     Raises:
-        SetupError: the folder holds something finished or foreign, or another run writes to it.
+        SetupError: the folder contains a finished release or foreign files, or another run is writing it.
     """
 
     def __init__(
@@ -125,8 +129,8 @@ class ReleaseFolder:
         kept: Collection[str] = (),
     ) -> None:
         self.folder = folder
-        self.staging = join(folder, STAGING)  #: folder for what is only needed while the job runs
-        self.is_resumed = False  #: a run of the same job was here before
+        self.staging = join(folder, STAGING)  #: folder for files needed only while the job runs
+        self.is_resumed = False  #: an earlier run of the same job was interrupted here
         self._owned, self._kept = (*kind.owned, *further), kept
         self._job = None if job is None else stable_sha256(json.dumps([job, code_facts()], sort_keys=True))
         self._mark = join(folder, BUILDING)
@@ -146,7 +150,7 @@ class ReleaseFolder:
         else:
             self._lease = _Lease(Folder.of(self._mark), what=self.folder)
         try:
-            check_output(self.folder, kept=self._kept)  # it may have been finished meanwhile
+            check_output(self.folder, kept=self._kept)  # another run may have finished it in the meantime
             self._take_over()
         except BaseException:
             self._unlock()
@@ -196,7 +200,7 @@ def _locked(path: str, folder: str) -> BinaryIO:
 
 
 def _flocked(path: str, what: str) -> BinaryIO:
-    file = open(path, "ab")  # noqa: SIM115  # its lock lives as long as the file is open
+    file = open(path, "ab")  # noqa: SIM115  # the lock lasts as long as the file is open
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -207,13 +211,13 @@ def _flocked(path: str, what: str) -> BinaryIO:
 
 @contextmanager
 def locked_output(path: str) -> Iterator[None]:
-    """Locks a file that a command writes against a second run, as ``ReleaseFolder`` locks a folder.
+    """Locks an output file against a second run, as ``ReleaseFolder`` locks a folder.
 
-    On a local disk the lock is that of the file under its temporary name, so a run that dies leaves none behind; in a
-    store it is a mark beside the file, which is removed at the end. Pipes and devices have none.
+    On a local disk, the lock is on the file under its temporary name, so a run that dies leaves no lock. In a store, it
+    is a mark beside the file, which is removed at the end. Pipes and devices are not locked.
 
     Raises:
-        SetupError: another run is writing it.
+        SetupError: another run is writing the file.
     """
     if _is_trial.get() or (is_local(path) and is_special(path)):
         yield
@@ -238,12 +242,12 @@ def locked_output(path: str) -> Iterator[None]:
 
 @contextmanager
 def output_file(path: str) -> Iterator[BinaryIO]:
-    """A file that a command writes, which appears under its name once the context has ended well; one run at a time.
+    """Opens an output file that appears under its name only if the context ends without an error; one run at a time.
 
     Raises:
-        SetupError: another run is writing it.
+        SetupError: another run is writing the file.
     """
-    if not is_local(path):  # appears in one piece, whoever writes it
+    if not is_local(path):  # a store shows only complete files, whichever run writes them
         with Folder.of(path).create() as file:
             yield file
         return
@@ -256,7 +260,7 @@ def _locked_file(temporary: str, path: str) -> BinaryIO:
         file = _flocked(temporary, path)
         if _is_same(temporary, file):
             return file
-        file.close()  # its run has just ended, and it is the finished file or none
+        file.close()  # its run has just ended, and has renamed or removed it
 
 
 def _is_same(path: str, file: BinaryIO) -> bool:
@@ -266,7 +270,7 @@ def _is_same(path: str, file: BinaryIO) -> bool:
 
 
 def _parse_mark(content: bytes) -> dict[str, Any]:
-    """What a mark says; nothing for one that is none of this form, or that was not written to its end."""
+    """Returns the values in a mark; empty if it has another form or was not written completely."""
     with suppress(ValueError, RecursionError):
         value = json.loads(content)
         return value if isinstance(value, dict) else {}
@@ -278,11 +282,12 @@ def _in_use(path: str) -> SetupError:
 
 
 class _Lease:
-    """The mark of a run in a store: created where there is none, and written over only as it was read.
+    """The mark of a run in a store. It is created only if it does not exist, and overwritten only if it is unchanged
+    since it was read.
 
-    So of all runs that begin or take over at one moment one succeeds. A mark says whose it is. That its run is dead is
-    known at once of one that ended, or that ran on this machine; of one elsewhere once it was not renewed for
-    ``SILENCE_S``, whatever the clocks say.
+    If several runs start or take over at the same moment, exactly one succeeds. A mark names its run. If that run has
+    ended, or ran on this machine, its death is detected at once. A run on another machine counts as dead if it has not
+    renewed its mark for ``SILENCE_S``; clocks are not compared.
 
     Raises:
         SetupError: another run is writing the folder.
@@ -298,18 +303,18 @@ class _Lease:
         }
         self._is_over = threading.Event()
         self._renewing: threading.Thread | None = None
-        self.mark: dict[str, Any] = {}  #: what the run before left
+        self.mark: dict[str, Any] = {}  #: the mark of the previous run
         tag = file.write_new(json.dumps(self._own).encode())
         if tag is None:
             tag = self._taken_over()
         self._tag = tag
 
     def _taken_over(self) -> str:
-        with suppress(FileNotFoundError):  # it has just ended well
+        with suppress(FileNotFoundError):  # the other run has just ended without an error
             content, tag = self._file.read_tagged()
             self.mark = _parse_mark(content)
             if self._is_dead(tag):
-                # Until its remains are gone they are those of its job.
+                # Until its files are removed, they belong to its job.
                 self._own["job"] = self.mark.get("job")
                 taken = self._file.replace(json.dumps(self._own).encode(), tag)
                 if taken is not None:
@@ -326,7 +331,7 @@ class _Lease:
         return self._file.read_tagged()[1] == tag
 
     def hold(self, job: str | None) -> None:
-        """Says which job it is, and renews the mark from now on."""
+        """Records the job, and renews the mark from now on."""
         self._own["job"] = job
         self._write({"beat": 0})
         self._renewing = threading.Thread(target=self._renew, daemon=True)
@@ -335,7 +340,7 @@ class _Lease:
     def _write(self, further: dict[str, Any]) -> bool:
         content = json.dumps({**self._own, **further}).encode()
         written = self._file.replace(content, self._tag)
-        if written is None:  # somebody wrote it: another run, or this one, without an answer
+        if written is None:  # the mark was written since: by another run, or by this one if its answer was lost
             found, written = self._file.read_tagged()
             if _parse_mark(found).get("run") != self._own["run"]:
                 return False
@@ -346,32 +351,32 @@ class _Lease:
         n_beats = 0
         while not self._is_over.wait(BEAT_S):
             n_beats += 1
-            # A store that is out of reach for a while is no reason to stop: the next one may come through.
+            # If the store is unreachable for a while, keep going: the next renewal may succeed.
             with suppress(OSError):
                 if not self._write({"beat": n_beats}):
                     return
 
     def release(self, is_done: Callable[[], bool]) -> None:
-        """Ends the lease; the mark, where the output was not finished, says that its run has ended."""
+        """Ends the lease. If the output was not finished, the mark records that the run has ended."""
         self._is_over.set()
         if self._renewing is not None:
             self._renewing.join()
-        with suppress(OSError):  # taken over; or out of reach, and then it is not renewed
-            if is_done():  # a renewal at that moment may have brought the mark back
+        with suppress(OSError):  # another run has taken over; or the store is unreachable, and the mark expires
+            if is_done():  # a renewal at the same moment may have restored the mark
                 self._file.delete()
             else:
                 self._write({"run": None})
 
 
 def _machine() -> str:
-    """What tells where a number of a process means the same one; empty where that is not known."""
+    """Returns an id of the machine and its process numbering; empty if unknown."""
     with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return f"{file.read().strip()}/{os.stat('/proc/self/ns/pid').st_ino}"
     return ""
 
 
 def _process(pid: int) -> list[int]:
-    """A process by number and start time, which is 0 where it has ended."""
+    """Returns a process as its id and start time; the time is 0 if the process has ended."""
     with suppress(OSError), open(f"/proc/{pid}/stat") as file:
         state, *numbers = file.read().rpartition(")")[2].split()
         return [pid, 0 if state in "ZX" else int(numbers[18])]

@@ -1,7 +1,7 @@
-"""What reading a Parquet file may take in memory, found before it is read: by its footer and the headers of its pages.
+"""Estimates, before reading, how much memory a Parquet file may need, from its footer and its page headers.
 
-A few thousand bytes can hold gigabytes: zeros that are compressed, a long text in a dictionary that a million rows
-name, runs of numbers. What the footer says of sizes is not believed.
+A few thousand bytes can expand to gigabytes: compressed zeros, a long text in a dictionary that a million rows refer
+to, runs of numbers. Sizes in the footer are not trusted.
 
 Source: https://github.com/apache/parquet-format, Thrift's compact protocol and ``parquet.thrift``.
 """
@@ -18,26 +18,27 @@ import pyarrow.parquet as pq
 from kbsource.errors import DataError
 
 MOST_BYTES = 128 << 20
-"""What a row group may take, however small it is."""
+"""Memory that a row group may always use, however small it is."""
 MOST_TIMES = 64
-"""As many times as it has stored bytes a row group may take; text is compressed to a third or a tenth."""
+"""Memory that a row group may use, as a multiple of its stored bytes; text compresses to a third or a tenth."""
 _HEADER_BYTES = 1 << 9
 _LONGEST_HEADER = 1 << 20
 _DICTIONARY_PAGE = 2
-_BYTES_A_VALUE = 16  # of any type, with its levels
+_BYTES_A_VALUE = 16  # for any type, with its levels
 
 
 class _Page(NamedTuple):
     is_dictionary: bool
     n_bytes: int  #: decompressed
     n_values: int
-    size: int  #: stored, with its header
+    size: int  #: stored, including its header
 
 
 class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]  # PyArrow has no types
-    """A Parquet file, by its path or open, whose row groups are looked at before they are read.
+    """A Parquet file, given as a path or an open file, whose row groups are checked before they are read.
 
-    Reading raises DataError where a row group would take more than ``MOST_BYTES`` and ``MOST_TIMES`` what is stored.
+    Reading raises DataError if a row group would use more than ``MOST_BYTES`` and more than ``MOST_TIMES`` its stored
+    bytes.
     """
 
     def __init__(self, source: Any, *, memory_map: bool = False, **options: Any) -> None:
@@ -51,14 +52,14 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]  # PyArrow has n
         self._checked: set[tuple[int, tuple[str, ...] | None]] = set()
 
     def read_row_group(self, i: int, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
-        """As that of PyArrow."""
+        """Reads a row group as the method of PyArrow does, after the check."""
         self._check([i], columns)
         return super().read_row_group(i, columns=columns, **options)
 
     def read_row_groups(
         self, row_groups: Iterable[int], columns: Sequence[str] | None = None, **options: Any
     ) -> pa.Table:
-        """As that of PyArrow."""
+        """Reads row groups as the method of PyArrow does, after the check."""
         groups = list(row_groups)
         self._check(groups, columns)
         return super().read_row_groups(groups, columns=columns, **options)
@@ -70,7 +71,7 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]  # PyArrow has n
         columns: Sequence[str] | None = None,
         **options: Any,
     ) -> Iterator[pa.RecordBatch]:
-        """As that of PyArrow."""
+        """Reads batches as the method of PyArrow does, after the check."""
         groups = list(range(self.metadata.num_row_groups) if row_groups is None else row_groups)
         self._check(groups, columns)
         batches: Iterator[pa.RecordBatch] = super().iter_batches(
@@ -79,7 +80,7 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]  # PyArrow has n
         return batches
 
     def read(self, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
-        """As that of PyArrow."""
+        """Reads the file as the method of PyArrow does, after the check."""
         self._check(range(self.metadata.num_row_groups), columns)
         return super().read(columns=columns, **options)
 
@@ -92,10 +93,10 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]  # PyArrow has n
 
 
 def _check_group(file: BoundedParquetFile, group: int, columns: tuple[str, ...] | None) -> None:
-    """Raises DataError where the columns of a row group would take too much memory."""
+    """Raises DataError if the columns of a row group would use too much memory."""
     metadata = file.metadata.row_group(group)
     n_stored = n_bytes = 0
-    dictionaries: list[str] = []  # of texts that may be long and named often
+    dictionaries: list[str] = []  # columns of texts that may be long and referred to often
     for number in range(metadata.num_columns):
         column = metadata.column(number)
         path = column.path_in_schema
@@ -120,12 +121,12 @@ def _check_group(file: BoundedParquetFile, group: int, columns: tuple[str, ...] 
     if n_bytes > allowed:
         raise DataError(
             f"{file.name}: row group {group} has {n_stored} bytes and would take {n_bytes >> 20} MB of memory; "
-            f"{allowed >> 20} MB are the most. No release is written so: fetch it again from where it was made."
+            f"{allowed >> 20} MB are the most. kbsource writes no such file: fetch the release again from its origin."
         )
 
 
 def _named_bytes(file: BoundedParquetFile, group: int, path: str) -> int:
-    """The bytes of a column of texts in a dictionary, each as often as rows name it."""
+    """Returns the bytes of a dictionary-encoded text column, counting each text as often as rows refer to it."""
     with pq.ParquetFile(file.raw, read_dictionary=[path]) as named:
         column = named.read_row_group(group, columns=[path], use_threads=False).column(0).combine_chunks()
     while not pa.types.is_dictionary(column.type):
@@ -140,8 +141,8 @@ def _named_bytes(file: BoundedParquetFile, group: int, path: str) -> int:
 
 
 def _pages(read_at: Callable[[int, int], bytes], column: Any, name: str) -> Iterator[_Page]:
-    """The pages of a column of a row group, by their headers."""
-    # Of a column without values only the dictionary may have a page; no page begins at byte 0.
+    """Reads the pages of a column in a row group, according to their headers."""
+    # A column without values may only have a dictionary page; no page starts at byte 0.
     first = min(filter(None, (column.dictionary_page_offset, column.data_page_offset)), default=0)
     at, end = first, first + column.total_compressed_size
     if first < 0 or end < first:
@@ -159,15 +160,13 @@ def _pages(read_at: Callable[[int, int], bytes], column: Any, name: str) -> Iter
                     ) from None
                 n_bytes *= 8
         if page.size <= 0 or page.n_bytes < 0 or page.n_values < 0:
-            raise DataError(
-                f"{name}: the page at byte {at} says that it has {page.size} bytes; fetch the release again."
-            )
+            raise DataError(f"{name}: the page at byte {at} claims to have {page.size} bytes; fetch the release again.")
         yield page
         at += page.size
 
 
 def _read_header(data: bytes) -> _Page:
-    """The header that data begins with; raises IndexError where it goes on behind them."""
+    """Returns the header at the start of the data; raises IndexError if the header is longer than the data."""
     at = field = 0
     kind = n_bytes = stored = n_values = 0
     while True:
@@ -195,7 +194,9 @@ def _read_header(data: bytes) -> _Page:
 
 
 def _field(data: bytes, at: int, last: int) -> tuple[int, int, int]:
-    """Number and type of the next field of a struct, type 0 at its end, and where its value begins."""
+    """Returns number and type of the next field of a struct, and the offset of its value; type 0 at the end of the
+    struct.
+    """
     byte = data[at]
     at += 1
     if not byte & 15:
@@ -220,7 +221,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _skip(data: bytes, at: int, type_: int, depth: int = 0) -> int:
-    """Where the value of a type ends that begins at a place."""
+    """Returns the offset at which the value of a type that starts at ``at`` ends."""
     if type_ in (1, 2):
         return at
     if type_ == 3:
@@ -235,7 +236,7 @@ def _skip(data: bytes, at: int, type_: int, depth: int = 0) -> int:
             raise IndexError("a text goes on")
         return at + length
     if type_ != 12 or depth > 4:
-        raise IndexError("no header of a page")  # which have no lists or maps
+        raise IndexError("no header of a page")  # page headers have no lists or maps
     field = 0
     while True:
         field, inner, at = _field(data, at, field)

@@ -1,11 +1,11 @@
-"""Runs queries of strangers: only those whose parsed tree and plans contain nothing but what reads.
+"""Runs untrusted queries: only those whose parsed tree and plans contain nothing but read operations.
 
-The type of a statement is not enough: DuckDB takes ``with t as (copy (select 1) to 'x.csv') select 1`` for a SELECT.
-So the tree is checked before anything is bound, since binding a table function opens files. Then every version of the
-plan (as written, optimised, physical) is checked before it is executed. Both checks list what is allowed: an operator
-that a later DuckDB adds is refused by its name until it is listed here.
+The statement type is not enough: DuckDB treats ``with t as (copy (select 1) to 'x.csv') select 1`` as a SELECT. The
+tree is therefore checked before binding, because binding a table function opens files. Then every version of the plan
+(as written, optimised, physical) is checked before it is executed. Both checks use lists of what is allowed: an
+operator that a later DuckDB adds is refused until it is listed here.
 
-The connection must be locked besides (see ``kbsource.runtime.database``).
+The connection must also be locked down (see ``kbsource.runtime.database``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 MOST_CHARS = 20_000
-"""Of a query."""
+"""Maximum length of a query."""
 _NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _TABLE_FUNCTIONS = frozenset(
     "duckdb_columns duckdb_functions duckdb_keywords duckdb_tables duckdb_types duckdb_views generate_series histogram "
@@ -29,24 +29,24 @@ _TABLE_FUNCTIONS = frozenset(
 )
 _HARMLESS_VOLATILE = frozenset({"error", "gen_random_uuid", "random", "uuid", "uuidv4", "uuidv7"})
 _OPERATORS = frozenset(
-    # of tables
+    # scans of tables
     "read_parquet seq_scan column_data_scan chunk_get chunk_scan expression_get expression_scan dummy_scan "
     "empty_result "
-    # of table functions
+    # table functions
     "duckdb_columns duckdb_functions duckdb_keywords duckdb_tables duckdb_types duckdb_views generate_series json_each "
     "json_tree range repeat repeat_row inout_function unnest "
-    # of rows
+    # operators on rows
     "projection filter limit limit_percent streaming_limit order_by top_n sample reservoir_sample streaming_sample "
     "blocking_sample distinct aggregate ungrouped_aggregate hash_group_by perfect_hash_group_by partitioned_aggregate "
     "window streaming_window pivot "
-    # of several tables
+    # joins and set operations
     "join any_join asof_join blockwise_nl_join comparison_join cross_product delim_get delim_join delim_scan "
     "dependent_join hash_join ie_join left_delim_join nested_loop_join piecewise_merge_join positional_join "
     "positional_scan right_delim_join union except intersect "
-    # of common table expressions
+    # common table expressions
     "cte cte_scan rec_cte rec_cte_scan rec_key_cte rec_rec_cte_scan".split()
 )
-"""Operators that do nothing but read; a table function is named as an operator by itself."""
+"""Operators that only read. A table function appears as an operator under its own name."""
 _BLANKS = re.compile(r"\s+")
 _END = re.compile(r"(?:;|\s+|--[^\n]*|/\*(?:(?!\*/).)*\*/)\Z", re.DOTALL)
 _KIND = re.compile(r"^[A-Z][A-Za-z ]* Error: ")
@@ -55,7 +55,7 @@ _PLACE = re.compile(r"(\d+): (.*)\n( *)\^")
 
 
 class RefusedQueryError(ValueError):
-    """A query that may do more than read the tables, or that is too long or too deep to be checked."""
+    """A query that may do more than read the tables, or that is too long or too deeply nested to be checked."""
 
 
 def run_query(db: DuckDBPyConnection, query: str, *, macros: Collection[str] = ()) -> DuckDBPyRelation:
@@ -66,8 +66,8 @@ def run_query(db: DuckDBPyConnection, query: str, *, macros: Collection[str] = (
         macros: names of table macros of ours that the query may call.
 
     Raises:
-        RefusedQueryError: it is not one SELECT, or would do something that is not allowed.
-        duckdb.Error: it is wrong, or takes too much.
+        RefusedQueryError: it is not a single SELECT, or would do something that is not allowed.
+        duckdb.Error: it is wrong, or needs too many resources.
     """
     import duckdb
 
@@ -160,7 +160,7 @@ def _check_plans(db: DuckDBPyConnection, query: str) -> None:
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """All objects of JSON values, in no particular order."""
+    """Finds all objects in JSON values, in no particular order."""
     pending = [value]
     while pending:
         value = pending.pop()
@@ -174,7 +174,7 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 def _decoded(text: str) -> Any:
     try:
         return orjson.loads(text)
-    except orjson.JSONDecodeError as error:  # DuckDB writes sound JSON; the decoder bounds its depth
+    except orjson.JSONDecodeError as error:  # DuckDB writes valid JSON; the decoder limits its depth
         raise RefusedQueryError("the query is nested too deeply to be checked; write it flatter") from error
 
 

@@ -1,4 +1,4 @@
-"""Reading the files of a release of any kind, and whether they are what its manifest says."""
+"""Reads the files of a release of any kind, and checks that they match its manifest."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ _FOOTERS_AT_A_TIME = 8
 
 
 def parquet_file(source: Any, **options: Any) -> pq.ParquetFile:
-    """Opens a Parquet file whose pages are compared with their checksums, where they have some, whenever they are read.
+    """Opens a Parquet file whose pages are compared with their checksums, if they have any, whenever they are read.
 
-    Without them every other changed bit is read as other text, and nobody hears of it: zstd's frames have none. With
-    them one of 200 is, in the headers of pages and the footer; the sha256 of ``kbsource verify`` sees those too.
-    Reading raises DataError where a row group would take far more memory than it has bytes.
+    Without checksums, every second flipped bit is silently read as different text, because zstd's frames have no
+    checksums. With them, one flipped bit in 200 goes undetected, in page headers and the footer; the sha256 of
+    ``kbsource verify`` detects these too. Reading raises DataError if a row group would need far more memory than it
+    has bytes.
 
     Args:
         source: a path, or an open file.
     """
-    # Takes a while, and is not needed where titles are only looked up.
+    # Takes a while to import, and is not needed if only titles are looked up.
     from kbsource.release.parquet_bounds import BoundedParquetFile
 
     return BoundedParquetFile(source, page_checksum_verification=True, **options)
 
 
 def open_table(path: str | Folder) -> pq.ParquetFile:
-    """Opens a Parquet file for reading row groups here and there: mapped where it is local, else by ranges of bytes.
+    """Opens a Parquet file for random access to its row groups: memory-mapped if it is local, otherwise by byte ranges.
 
-    ``close(force=True)`` closes it.
+    Close it with ``close(force=True)``.
     """
     file = Folder.of(path)
     if file.is_local and file.is_mapped:
@@ -62,7 +63,7 @@ def opened_table(path: str | Folder) -> Iterator[pq.ParquetFile]:
 
 @cache
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """Returns a schema as it is read back: Parquet keeps no timestamps in seconds."""
+    """Returns a schema as Parquet returns it after writing; Parquet stores no timestamps in seconds."""
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
@@ -71,7 +72,7 @@ def stored_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def has_columns(file: pq.ParquetFile, schemas: Iterable[pa.Schema]) -> bool:
-    """Whether a file has the columns of one of some schemas, no others, with their types in their order."""
+    """Returns whether a file has exactly the columns of any of the schemas, with their types, in their order."""
     return any(file.schema_arrow.equals(stored_schema(schema), check_metadata=False) for schema in schemas)
 
 
@@ -101,7 +102,7 @@ def check_columns(path: str | Folder, schemas: Sequence[pa.Schema]) -> int:
         with pa.OSFile(file.url) if file.is_local else file.open_ranges() as opened:
             found = pq.ParquetFile(opened).schema_arrow
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise _unfit(path, f"is no Parquet file that can be read ({error})") from error
+        raise _unfit(path, f"is not a readable Parquet file ({error})") from error
     return _schema_of(path, found, schemas)
 
 
@@ -113,7 +114,7 @@ def _schema_of(path: str | Folder, found: pa.Schema, schemas: Sequence[pa.Schema
     missing = [name for name in schemas[0].names if name not in found.names] if schemas else []
     if missing:
         raise _unfit(path, f"has no column {missing[0]}, but {_listed_names(found.names)}")
-    raise _unfit(path, f"has not the columns of its table, but {_listed_names(found.names)}")
+    raise _unfit(path, f"does not have the columns of its table, but {_listed_names(found.names)}")
 
 
 def _unfit(path: str | Folder, fault: str) -> DataError:
@@ -121,22 +122,22 @@ def _unfit(path: str | Folder, fault: str) -> DataError:
 
 
 def _listed_names(names: Sequence[str]) -> str:
-    """The first names of columns, shortened, on one line."""
+    """Returns the first column names, shortened, on one line."""
     more = f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(shown_value(name) for name in names[:_NAMES_SHOWN]) + more
 
 
 def row_groups(path: str | Folder, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """The row groups of a file in order, one in memory; ``columns`` or all of them."""
+    """Reads the row groups of a file in order, with one in memory; ``columns`` selects columns."""
     folder = Folder.of(path)
-    # What is fetched beforehand saves requests to a store, and is a copy of what lies on a disk.
+    # Prefetching saves requests to a store; for a local disk it would only make a copy.
     with folder.open() as file, parquet_file(file, pre_buffer=not folder.is_local) as parquet:
         for group in range(parquet.metadata.num_row_groups):
             yield parquet.read_row_group(group, columns=columns and list(columns), use_threads=False)
 
 
 def read_table(folder: str, entries: Iterable[FileEntry], schemas: Sequence[pa.Schema]) -> Iterator[dict[str, Any]]:
-    """The rows of a table in order, one row group in memory.
+    """Reads the rows of a table in order, with one row group in memory.
 
     Args:
         entries: the files of the table, as the manifest lists them.
@@ -155,8 +156,9 @@ def read_table(folder: str, entries: Iterable[FileEntry], schemas: Sequence[pa.S
 def rows_with(
     folder: str, entries: Iterable[FileEntry], schemas: Sequence[pa.Schema], column: str, value: str | int
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a table that have a value in a column of text or integers, in order, as ``groups_with`` finds them;
-    the rest as ``read_table``."""
+    """Reads the rows of a table with a value in a column of text or integers, in order. See ``groups_with`` and
+    ``read_table``.
+    """
     for entry in entries:
         path = join(folder, entry.file)
         with opened_table(path) as file:
@@ -166,14 +168,14 @@ def rows_with(
 
 
 def _rows(group: pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows of a group, few at a time: as Python has them they are many times as large."""
+    """Iterates over the rows of a group, converting a few at a time, because Python rows take many times the memory."""
     for batch in group.to_batches(max_chunksize=_ROWS_AT_A_TIME):
         yield from batch.to_pylist()
 
 
 def groups_with(file: pq.ParquetFile, column: str, value: str | int) -> Iterator[pa.Table]:
-    """Of each row group the rows with a value; those whose statistics say that they have none are not read."""
-    import pyarrow.compute as pc  # takes a while, and few readers need it
+    """Reads the rows with a value from each row group. Row groups whose statistics exclude the value are not read."""
+    import pyarrow.compute as pc  # takes a while to import, and few readers need it
 
     number = [leaf.path for leaf in file.schema].index(column)
     for group in range(file.metadata.num_row_groups):
@@ -184,10 +186,10 @@ def groups_with(file: pq.ParquetFile, column: str, value: str | int) -> Iterator
 
 
 def file_fault(folder: str, entry: FileEntry, *, hashes: bool) -> tuple[str, str] | None:
-    """The rule that a file breaks, and what was seen; None for one that is what was written.
+    """Returns the rule that a file breaks, and what was found; None if the file is as it was written.
 
     Args:
-        hashes: the file is read; else its size must do.
+        hashes: read and hash the file; otherwise only its size is compared.
     """
     path = join(folder, entry.file)
     if not Folder.of(path).exists():
@@ -200,7 +202,7 @@ def file_fault(folder: str, entry: FileEntry, *, hashes: bool) -> tuple[str, str
 
 
 def check_sizes(folder: str, entries: Iterable[FileEntry]) -> None:
-    """Raises where a file of a release is missing or was cut off, before work that takes hours.
+    """Checks, before long work, that no file of a release is missing or truncated.
 
     Raises:
         SetupError: names the first such file, and the remedy.
@@ -209,15 +211,15 @@ def check_sizes(folder: str, entries: Iterable[FileEntry]) -> None:
 
 
 def check_hashes(folder: str, entries: Iterable[FileEntry]) -> None:
-    """Raises where a file of a release is not as it was written; reads all of them. The rest as ``check_sizes``."""
+    """Checks that every file of a release is as it was written; reads all of them. Otherwise as ``check_sizes``."""
     _check(folder, entries, hashes=True)
 
 
 def check_same_facts(folder: str, old: Mapping[str, Any], new: Mapping[str, Any], *, name: str = "") -> None:
-    """Raises SetupError: a release from which something is to be taken over was made in another way.
+    """Raises SetupError if a release whose results are to be reused was made in another way.
 
     Args:
-        old, new: what decides what is made, by name, of that release and of the one to be made.
+        old, new: values that determine the output, by name, of that release and of the one to be made.
     """
     for key in sorted(old.keys() | new.keys()):
         had, has = old.get(key), new.get(key)

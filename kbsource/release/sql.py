@@ -1,19 +1,19 @@
-"""The tables of releases, asked by SQL: DuckDB over their Parquet files, in memory that is bounded.
+"""Queries the tables of releases with SQL: DuckDB over their Parquet files, in bounded memory.
 
 >>> folder = "releases/enwiki-20261001"
 >>> with connected(reads=[folder], memory_mb=500) as db:  # doctest: +SKIP
 ...     add_release(db, PAGES_RELEASE, folder)
 ...     db.sql("select title, len(anchors) from pages where page_id = 12").fetchall()
 
-A release has a view for every table, with the columns of its schema. Several are told apart by schemas:
-``add_release(db, kind, folder, schema="old")`` makes ``old.pages``. The tables of releases inside a release (the
-alignments of a folder of alignments) are one view each, over all of them. ``places=True`` adds four columns: ``_part``
-(folder of the inner release, empty for the release's own), ``_file`` (path in the release), ``_file_number`` (in the
-table) and ``_row`` (number of the row in its file). Rows have no order that nobody asked for: order by a key, or by
-``_file_number, _row``.
+A release has a view for every table, with the columns of its schema. Use schemas to tell several releases apart:
+``add_release(db, kind, folder, schema="old")`` creates ``old.pages``. Tables of releases inside a release (the
+alignments in a folder of alignments) are combined into one view per table. ``places=True`` adds four columns: ``_part``
+(folder of the inner release, empty for the release itself), ``_file`` (path in the release), ``_file_number`` (in the
+table) and ``_row`` (row number in the file). Rows are in no guaranteed order: order by a key, or by ``_file_number,
+_row``.
 
-A release is data: a table that its kind does not declare, or a file with other columns than the kind declares, is
-refused before DuckDB hears of it.
+A release is untrusted data. A table that its kind does not declare, or a file with other columns than the kind
+declares, is refused before DuckDB reads it.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _PART = "regexp_extract(_file, '^(.*)/[^/]+/[^/]+$', 1)"
 def add_release(
     db: DuckDBPyConnection, kind: Kind[Any], folder: str, *, schema: str = "main", places: bool = False
 ) -> None:
-    """Adds a view for every table that a release and the releases inside it have.
+    """Adds a view for every table of a release and of the releases inside it.
 
     Args:
         db: opened with ``folder`` among its ``reads``.
-        schema: that the views stand in; made where it is missing.
+        schema: schema of the views; created if missing.
 
     Raises:
-        SetupError: there is no such release; a DataError for one that is not built as its kind says.
+        SetupError: there is no such release; a DataError if it does not match its kind.
     """
     add_tables(db, kind.declared, tables_of(kind, folder), folder, schema=schema, places=places)
 
@@ -82,14 +82,14 @@ def add_tables(
     schema: str = "main",
     places: bool = False,
 ) -> None:
-    """Adds a view for each of some tables; the rest as ``add_release``.
+    """Adds a view for each of the given tables. Other arguments are as for ``add_release``.
 
     Args:
         declared: every schema that each table may have, as ``Kind.declared``.
-        tables: paths in the folder of the files of each table; one without files becomes an empty table.
+        tables: paths in the folder of the files of each table. A table without files becomes an empty table.
 
     Raises:
-        DataError: no such table is declared, or a file has other columns.
+        DataError: a table is not declared, or a file has other columns.
     """
     root = readable_path(f"{folder.rstrip('/')}/")
     further = ""

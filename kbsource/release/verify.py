@@ -1,4 +1,4 @@
-"""Checking a release of any kind from the outside: every hash, every row count, every law of its kind."""
+"""Verifies a release of any kind: every hash, every row count, and every invariant of its kind."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was found, by file and rule; a sound release has no findings."""
+    """The findings by file and rule; empty for a sound release."""
 
     findings: tuple[Finding, ...]
-    kind: str  #: empty where the manifest does not tell
+    kind: str  #: empty if the manifest does not name it
     n_files: int
     n_bytes: int
-    n_rows: int  #: of tables, and lines of other files
-    counts: Mapping[str, int]  #: how much the laws were asked of, by what it is
-    has_texts: bool  #: it was compared with what it was made from
+    n_rows: int  #: rows of tables, and lines of other files
+    counts: Mapping[str, int]  #: how much was checked, by what it is
+    has_texts: bool  #: it was compared with the releases it was made from
     extra: tuple[str, ...]  #: files and folders that were added on purpose, see ``layout.EXTRA``
-    remarks: tuple[str, ...] = ()  #: what is no fault, see ``Kind.remarks``
+    remarks: tuple[str, ...] = ()  #: notes that are not faults, see ``Kind.remarks``
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing was found."""
+        """True if there are no findings."""
         return not self.findings
 
 
@@ -53,17 +53,18 @@ def verify(
     memory_mb: int = MEMORY_MB,
     on_progress: Progress = lambda done, total: None,
 ) -> VerifyReport:
-    """Checks a release and gives everything that is wrong with it.
+    """Verifies a release and returns everything that is wrong with it.
 
-    Files are hashed first; rows, columns and laws are then checked in those that are what was written.
+    Files are hashed first. Rows, columns and invariants are then checked in the files that are unchanged.
 
     Args:
-        sources: folders that it was made from, to be compared with, by a name in ``Kind.made_from``.
-        memory_mb: that asking for laws takes at most, in MB; what needs more goes to the disk.
-        on_progress: told the bytes done and the bytes to do: every file once for its hash, once for what is in it.
+        sources: folders of the releases it was made from, to compare with, by a name in ``Kind.made_from``.
+        memory_mb: memory limit for checking invariants, in MB; larger data is spilled to disk.
+        on_progress: receives the bytes done and the bytes to do. Every file counts twice: for its hash, and for its
+            content.
 
     Raises:
-        SetupError: a store does not answer, the folder holds no finished release, or ``sources`` are not what it was
+        SetupError: a store does not answer, the folder contains no finished release, or ``sources`` are not what it was
             made from.
     """
     sources = sources or {}
@@ -121,7 +122,7 @@ def _check_sources(
 def _check_laws(
     kind: Kind[Any], manifest: Manifest, files: _Files, sources: Mapping[str, str], memory_mb: int
 ) -> Mapping[str, int] | None:
-    """Asks for everything that breaks a law, and gives how much was asked of; None where files do not allow it."""
+    """Checks all invariants, and returns how much was checked; None if the files do not allow it."""
     if not kind.laws and not kind.counts:
         return {}
     import duckdb
@@ -154,21 +155,21 @@ def _check_laws(
 
 
 class _Files:
-    """The files of a release and of those in its folders, and what is wrong with them."""
+    """The files of a release and of the releases in its folders, and their faults."""
 
     def __init__(self, path: str, found: Findings) -> None:
         self.path, self.found = path, found
         self.entries: dict[str, FileEntry] = {}  # by path in the release
-        self.sound: set[str] = set()  # those that are what was written and hold as many rows
+        self.sound: set[str] = set()  # unchanged files with the right number of rows
         self.extra: list[str] = []  # added on purpose
         self.n_rows = self.n_bytes = 0
         self._releases: dict[str, tuple[Kind[Any], Manifest]] = {}  # by folder
-        self._unknown: list[str] = []  # folders of releases whose manifests are damaged
+        self._unknown: list[str] = []  # folders of releases with damaged manifests
         self._intact: set[str] = set()
-        self._readable: set[str] = set()  # intact tables with the columns of their schema
+        self._readable: set[str] = set()  # unchanged tables with the columns of their schema
 
     def list_release(self, kind: Kind[Any], manifest: Manifest, folder: str) -> None:
-        """Lists the files of a release and of those in its folders, whose manifests count as files."""
+        """Lists the files of a release and of the releases in its folders, whose manifests count as files."""
         self._releases[folder] = kind, manifest
         for entry in manifest.entries():
             self._add(FileEntry(join(folder, entry.file), entry.rows, entry.bytes, entry.sha256))
@@ -214,7 +215,7 @@ class _Files:
             on_progress(n_done, 2 * self.n_bytes)
 
     def check_rows(self) -> None:
-        """Checks columns, rows and statistics of tables, and the number of lines of other files that have some."""
+        """Checks columns, rows and statistics of tables, and the number of lines of other files."""
         for kind, manifest, folder in ((*self._releases[folder], folder) for folder in sorted(self._releases)):
             for one in manifest.entries():
                 if (file := join(folder, one.file)) in self._intact:
@@ -240,8 +241,9 @@ class _Files:
             self.n_rows += n_rows or 0
 
     def _document_fault(self, kind: Kind[Any], manifest: Manifest, folder: str, file: str) -> str | None:
-        """Returns what is wrong with a JSON file that its kind declares, or with a line of one; None where it is none,
-        or nothing is wrong."""
+        """Returns what is wrong with a JSON file that its kind declares, or with one of its lines; None if nothing is
+        wrong or the file is not declared.
+        """
         name, inner = file.removeprefix(f"{folder}/") if folder else file, join(self.path, folder)
         try:
             if name in kind.documents:
@@ -254,7 +256,7 @@ class _Files:
         return None
 
     def _checked_table(self, schemas: Iterable[pa.Schema], entry: FileEntry) -> int | None:
-        """The rows of a table; None where it has other columns than its schema, or is no table."""
+        """Returns the number of rows of a table; None if it is not a table, or its columns differ from its schema."""
         try:
             with opened_table(join(self.path, entry.file)) as file:
                 if not has_columns(file, schemas):
@@ -269,7 +271,7 @@ class _Files:
             return None
 
     def add_views(self, kind: Kind[Any], db: Any) -> set[str]:
-        """Adds a view for each table of a kind over what can be read of it; gives the tables that are whole."""
+        """Adds a view for each table of a kind over the readable files; returns the tables that are complete."""
         files: dict[str, list[str]] = {table: [] for table in kind.declared}
         whole = {*files}
         for folder, (_, manifest) in self._releases.items():
@@ -289,7 +291,7 @@ class _Files:
                 settings[folder] = {} if kind.settings is None else kind.settings(manifest)
             except (AttributeError, KeyError, TypeError, ValueError, SetupError) as error:
                 file = join(folder, MANIFEST)
-                if not self.found.has(file, "counts"):  # which says so of counts that are not there
+                if not self.found.has(file, "counts"):  # the count check already reports missing counts
                     self.found.add(file, "manifest", f"options and counts are not those of a {kind.name} ({error!r})")
                 return False
         add_settings(db, settings)
@@ -328,7 +330,7 @@ class _Files:
         return [join(folder, entry.file) for entry in manifest.tables.get(table, ())]
 
     def find_unreadable(self) -> bool:
-        """Reads every table, and notes those that cannot be read though they are what was written."""
+        """Reads every table, and reports those that cannot be read although they are unchanged."""
         n_found = 0
         for file in sorted(self._readable):
             try:
@@ -342,9 +344,10 @@ class _Files:
 
 
 def _statistics_fault(file: pq.ParquetFile) -> str | None:
-    """What is wrong with the statistics of id columns, by which engines leave row groups out; None for nothing.
+    """Returns what is wrong with the statistics of id columns, which engines use to skip row groups; None if they are
+    correct.
 
-    Releases of before 2026-12 lack some of them: only what is there must be true.
+    Releases from before 2026-12 lack some statistics, so only existing ones are checked.
     """
     metadata = file.metadata
     names = [name for name in file.schema_arrow.names if is_id(name)]

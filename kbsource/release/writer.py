@@ -1,4 +1,4 @@
-"""The files of a release, hashed while they are written: Parquet tables by groups of rows, and lines."""
+"""Writes the files of a release, hashing them as they are written: Parquet tables by row groups, and files of lines."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ SMALL_GROUP_ROWS = 1 << 16
 ROWS_PER_FILE = 2_000_000
 """Rows per file of the smaller tables, about 100 MB of redirects."""
 GROUP_ROWS = 1 << 14
-"""Rows of ``write_rows`` as Python has them, many times as large as in a batch."""
+"""Rows that ``write_rows`` holds as Python objects, which take many times the memory of a batch."""
 _SPOOLED_BYTES = 1 << 20
 """Rejected rows are kept in memory up to this size."""
 
 COMPRESSION_LEVEL = 1
-"""Level 3 writes a fifth slower for 7 % less, 6 half as fast for 13 % less."""
+"""Level 3 writes a fifth slower and saves 7 %; level 6 takes twice as long and saves 13 %."""
 _PLAIN_LEVEL = 3
 
-# Beside ids. On text and nested columns statistics cost a tenth of the time and a quarter of the footer, and no query
-# can use them.
+# In addition to ids. On text and nested columns, statistics cost a tenth of the time and a quarter of the footer, and
+# no query can use them.
 _PRUNED_BY = frozenset(["title", "timestamp", "mention"])
 
-# Columns whose values repeat within a row group; a dictionary for the others costs reading and writing a tenth of
-# the time.
+# Columns whose values repeat within a row group. For other columns, a dictionary would make reading and writing a tenth
+# slower.
 _DICTIONARY = frozenset(
     """
     kind level ordinal marker section element target_fragment categories caption header is_header colspan
@@ -53,7 +53,7 @@ _DICTIONARY = frozenset(
 
 
 def is_id(name: str) -> bool:
-    """Whether a column holds ids, by which engines leave row groups out: every one has statistics.
+    """Returns whether a column contains ids. Engines skip row groups by ids, so every such column has statistics.
 
     >>> [is_id(name) for name in ("page_id", "wikidata_qid", "title", "property_ids")]
     [True, True, False, False]
@@ -62,7 +62,7 @@ def is_id(name: str) -> bool:
 
 
 def _leaves(name: str, path: str, type_: pa.DataType) -> Iterator[tuple[str, str, pa.DataType]]:
-    """Nearest name, Parquet path and type of every leaf below a column."""
+    """Iterates over the leaves with nearest name, Parquet path and type below a column."""
     if pa.types.is_list(type_):
         yield from _leaves(name, f"{path}.list.element", type_.value_type)
     elif pa.types.is_struct(type_):
@@ -73,10 +73,10 @@ def _leaves(name: str, path: str, type_: pa.DataType) -> Iterator[tuple[str, str
 
 
 def _open(sink: HashingWriter, schema: pa.Schema) -> pq.ParquetWriter:
-    """Opens a file. Text is compressed; numbers are packed (dictionary or deltas) and left as they are.
+    """Opens a Parquet writer. Text is compressed; numbers are encoded (dictionary or deltas) but not compressed.
 
-    To set up a decompressor costs a reader more than the numbers of a row group take to read: one page comes 40 %
-    faster, writing takes a quarter less, and files are 4 % larger than with everything compressed.
+    Setting up a decompressor takes a reader longer than reading the numbers of a row group. Without compression of
+    numbers, a page is read 40 % faster and writing takes a quarter less time; files are 4 % larger.
     """
     leaves = [leaf for field in schema for leaf in _leaves(field.name, field.name, field.type)]
     dictionary = [path for name, path, _ in leaves if name in _DICTIONARY]
@@ -110,7 +110,7 @@ class _HashedFile:
             raise DataError(f"{shown_value(file)} is no path in a release; give what it is named after another name.")
         self._output, self._file = output, file
         self._entry: FileEntry | None = None
-        self.n_rows = 0  #: rows, or lines, so far
+        self.n_rows = 0  #: number of rows, or lines, so far
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -121,7 +121,7 @@ class _HashedFile:
         return self
 
     def _open(self, stack: ExitStack) -> None:
-        """Opens what writes into the sink."""
+        """Opens the writer on top of the sink."""
 
     def __exit__(self, *raised: Any) -> None:
         self._stack.__exit__(*raised)
@@ -130,7 +130,7 @@ class _HashedFile:
 
     @property
     def entry(self) -> FileEntry:
-        """What was written; only after the context has ended."""
+        """The entry of the file; only available after the context has ended."""
         assert self._entry is not None
         return self._entry
 
@@ -139,7 +139,7 @@ class LinesFile(_HashedFile):
     """A file of lines."""
 
     def write(self, line: bytes) -> None:
-        """Writes a line, with its end."""
+        """Writes a line, including its line end."""
         self._sink.write(line)
         self.n_rows += 1
 
@@ -148,7 +148,7 @@ class TableFile(_HashedFile):
     """A Parquet file.
 
     Args:
-        is_plain: everything is compressed alike: for small tables, which are read as a whole.
+        is_plain: compress all columns alike, for small tables that are read as a whole.
     """
 
     def __init__(self, output: str, file: str, table: str, *, schema: pa.Schema, is_plain: bool = False) -> None:
@@ -175,11 +175,11 @@ class TableFile(_HashedFile):
 
 
 class RollingFiles:
-    """Batches of a table on their way into files, before anybody knows how many there will be; see ``name_files``.
+    """Writes batches of a table to files before the number of files is known; see ``name_files``.
 
     Args:
-        names: of the files in the table's folder, with a place for the number.
-        rows_per_file: a file that has as many is full.
+        names: file names in the table's folder, with a placeholder for the number.
+        rows_per_file: number of rows at which a file is full.
     """
 
     def __init__(self, output: str, table: str, *, schema: pa.Schema, names: str, rows_per_file: int) -> None:
@@ -196,7 +196,7 @@ class RollingFiles:
 
     @property
     def room(self) -> int:
-        """Rows that go into the file in work."""
+        """Number of rows that still fit into the current file."""
         return self._rows_per_file - (self._written[-1].n_rows if self._written else self._rows_per_file)
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -210,17 +210,17 @@ class RollingFiles:
 
     @property
     def entries(self) -> tuple[FileEntry, ...]:
-        """What was written; only after the context has ended well."""
+        """The entries of the files; only available after the context has ended without an error."""
         return tuple(file.entry for file in self._written)
 
 
 def name_files(
     entries: Sequence[FileEntry], table: str, *, schema: pa.Schema, folder: str, output: str
 ) -> tuple[FileEntry, ...]:
-    """Moves the files of a table, in their order, to their final names; at least one.
+    """Moves the files of a table, in order, to their final names; without files, writes an empty one.
 
     Args:
-        entries: of the files; those that have been moved already stay.
+        entries: entries of the files. Files that were already moved stay.
     """
     if not entries:
         with TableFile(folder, f"{table}/none.unnamed", table, schema=schema) as empty:
@@ -239,10 +239,10 @@ def name_files(
 def write_small_table(
     rows: Iterable[R], row: type[R], output: str, table: str, *, rows_per_file: int = ROWS_PER_FILE
 ) -> tuple[FileEntry, ...]:
-    """Writes a table of such rows, as many as come; at least one file.
+    """Writes a table of rows; writes at least one file.
 
-    Streams: memory holds ``SMALL_GROUP_ROWS`` rows. The files get their final names once their number is
-    known. What ``rows`` raises passes through and leaves no file under a final name.
+    Streams: memory holds ``SMALL_GROUP_ROWS`` rows. The files get their final names once their number is known. An
+    error raised by ``rows`` propagates and leaves no file under a final name.
     """
     schema, source = schema_of(row), iter(rows)
     with RollingFiles(output, table, schema=schema, names="{:05d}.unnamed", rows_per_file=rows_per_file) as files:
@@ -260,11 +260,11 @@ def write_rows(
     file: str | None = None,
     group_rows: int = GROUP_ROWS,
 ) -> FileEntry:
-    """Writes rows, of a table or values in the order of the columns, as one file, and gives its entry.
+    """Writes rows as one file, and returns its entry. Rows are ``Row`` objects, or values in the order of the columns.
 
     Args:
-        rows: taken one group after the other, so memory holds ``group_rows`` of them.
-        file: path in it; None where it is the only one of the table.
+        rows: read group by group, so memory holds ``group_rows`` of them.
+        file: path in the output; None if the table has only this file.
     """
 
     def groups() -> Iterator[pa.RecordBatch]:
@@ -278,7 +278,7 @@ def write_rows(
 def write_batches(
     batches: Iterable[pa.RecordBatch], table: str, schema: pa.Schema, *, output: str, file: str | None = None
 ) -> FileEntry:
-    """Writes batches, each as a row group; the rest as ``write_rows``."""
+    """Writes each batch as a row group; otherwise as ``write_rows``."""
     path = file or shard_path(table, 0, 1)
     with TableFile(output, path, table, schema=schema, is_plain=True) as target:
         for batch in batches:
@@ -318,12 +318,12 @@ class RejectedRows:
 
 
 def write_rejected(rejected: Iterable[BadRecord], *, output: str) -> FileEntry:
-    """Writes the table ``rejected`` of what is made in seconds."""
+    """Writes the table ``rejected`` of a release that is made in seconds."""
     return write_rows(rejected, "rejected", schema_of(BadRecord), output=output)
 
 
 def write_lines(lines: Iterable[bytes], file: str, *, output: str, n_rows: int | None = None) -> FileEntry:
-    """Writes lines, or other pieces of a file that has ``n_rows`` of them, and gives its entry."""
+    """Writes lines, or other segments of a file that has ``n_rows`` lines, and returns the file's entry."""
     with LinesFile(output, file) as target:
         for line in lines:
             target.write(line)

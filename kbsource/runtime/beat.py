@@ -1,6 +1,6 @@
-"""A few numbers that a working process shows to whoever watches it, through a small mapped file.
+"""A few numbers that a worker process shares with its supervisor through a small memory-mapped file.
 
-Writing them costs no system call and no message, so a worker can do it for every page.
+Writing them needs no system call and no message, so a worker can do it for every page.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ SIZE_BYTES = 4 * 8
 
 
 class Reading(NamedTuple):
-    """What a worker shows."""
+    """The numbers that a worker shares."""
 
-    page: int  #: number of the page in work, from 1; 0 between pages
-    serial: int  #: how often ``page`` was set: an unchanged serial is the same piece of work
+    page: int  #: number of the page being processed, from 1; 0 between pages
+    serial: int  #: how often ``page`` was set: if the serial is unchanged, the worker is still at the same page
     pages_done: int  #: since the task began
-    amount_done: int  #: the same in the unit of the job: bytes of raw input, evidences, facts
+    amount_done: int  #: the same in the unit of the job: bytes of raw input, pieces of evidence, facts
 
 
 class Beat:
-    """The numbers of one worker, to write or to read."""
+    """The numbers of a worker, for writing or reading."""
 
     def __init__(self, memory: mmap.mmap | bytearray) -> None:
         self._values = memoryview(memory).cast("Q")
 
     @classmethod
     def create(cls, path: str) -> Beat:
-        """Makes the file, all zeros, in place of an older one, and maps it."""
+        """Creates the file, all zeros, replacing an older one, and maps it."""
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with completed_file(path) as temporary, open(temporary, "wb") as file:
             file.write(bytes(SIZE_BYTES))
@@ -47,35 +47,35 @@ class Beat:
 
     @classmethod
     def unshared(cls) -> Beat:
-        """A beat that nobody else can read, for work done in this process."""
+        """Returns a beat that is not shared, for work done in this process."""
         return cls(bytearray(SIZE_BYTES))
 
     def enter(self, page: int) -> None:
-        """Shows that page number ``page`` (from 1) is in work, until ``leave``.
+        """Records that page number ``page`` (from 1) is being processed, until ``leave``.
 
-        Where the work raises, the page stays shown: that is how its supervisor knows which one it was.
+        If processing raises, the page stays recorded, so that the supervisor knows which page it was.
         """
         values = self._values
         values[_SERIAL] += 1
         values[_PAGE] = page
 
     def leave(self) -> None:
-        """Shows that no page is in work."""
+        """Records that no page is being processed."""
         self._values[_PAGE] = 0
 
     def done(self, *, pages: int, amount: int) -> None:
-        """Adds to the work done."""
+        """Adds to the amount of work done."""
         values = self._values
         values[_PAGES_DONE] += pages
         values[_AMOUNT_DONE] += amount
 
     @staticmethod
     def glance(path: str) -> Reading:
-        """The numbers in a file as they are now, without mapping it."""
+        """Returns the current numbers in a file, without mapping it."""
         with open(path, "rb") as file:
             return Reading(*struct.unpack("4Q", file.read(SIZE_BYTES)))
 
     def read(self) -> Reading:
-        """The numbers as they are now."""
+        """Returns the current numbers."""
         values = self._values
         return Reading(values[_PAGE], values[_SERIAL], values[_PAGES_DONE], values[_AMOUNT_DONE])

@@ -1,7 +1,8 @@
-"""Chunks: rows that travel together, with their place in the order of the input, in memory or in a stored file.
+"""Chunks: rows that are processed together, with their position in the input order, in memory or in a stored file.
 
-A chunk file is an Arrow IPC file. Its last batch holds no rows: its metadata is the report of what made the chunk. So a
-file that is there is a whole chunk with its report, and a step that was done before need not be done again.
+A chunk file is an Arrow IPC file. Its last batch has no rows; its metadata is the report of the step that made the
+chunk. An existing file is therefore a complete chunk with its report, and a step that was already done need not be
+repeated.
 """
 
 from __future__ import annotations
@@ -26,34 +27,34 @@ R = TypeVar("R", bound=Row)
 
 _ROWS_AT_ONCE = 512
 _REPORT = b"kbsource.report"
-# Workers are processes, one per core: threads inside of them would only get into each other's way.
+# Workers are processes, one per core; threads inside them would compete for the cores.
 WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
 READING = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 class ChunkKey(NamedTuple):
-    """Place in the order of the input. Order comes from keys alone, never from arrival."""
+    """The position in the order of the input. Order is determined only by keys, never by arrival."""
 
-    part: int  #: number of the part of the input, a range of a dump or a file of a release
+    part: int  #: number of the part of the input, such as a range of a dump or a file of a release
     chunk: int  #: number of the chunk in its part
 
 
 class BatchRef(NamedTuple):
     """Rows in consecutive batches of an Arrow IPC file, on disk or in a bucket."""
 
-    path: str  #: of the file
-    first_batch: int  #: ``first_batch``, ``n_batches``: which batches
+    path: str  #: path of the file
+    first_batch: int  #: ``first_batch``, ``n_batches``: the batches
     n_batches: int
-    n_rows: int  #: rows in them
-    n_bytes: int  #: weight of the rows, in the unit of who stored them (bytes of text, as a rule)
+    n_rows: int  #: number of rows in them
+    n_bytes: int  #: weight of the rows, in a unit chosen by the writer (usually bytes of text)
 
 
 @dataclass(slots=True)
 class Report:
-    """What becomes of a chunk beside its rows."""
+    """The results of a chunk other than its rows."""
 
-    counts: Counter[str] = field(default_factory=Counter)  #: by name; sums over chunks mean something
+    counts: Counter[str] = field(default_factory=Counter)  #: by name; sums over chunks are meaningful
     rejected: list[BadRecord] = field(default_factory=list)  #: records that cannot be used, in order
     facts: dict[str, Any] = field(default_factory=dict)  #: further JSON values
     n_bytes: int = 0  #: weight of the rows, see ``BatchRef``
@@ -61,30 +62,30 @@ class Report:
 
 @dataclass(slots=True)
 class Work:
-    """One chunk in work."""
+    """One chunk being processed."""
 
-    key: ChunkKey  #: of the chunk
-    beat: Beat  #: takes note of the row in work and of what is done
-    #: over rows that ended the process when they were alone in it, by number of the row from 1: how often that was
+    key: ChunkKey  #: key of the chunk
+    beat: Beat  #: records the row being processed and the work done
+    #: for rows that ended the process even when processed on their own, by row number from 1: how often that happened
     #: (1 or 2) and how, ``timeout``, ``crash`` or ``error``
     verdicts: Mapping[int, tuple[int, str]] = field(default_factory=dict)
-    #: number of the only row to be done, of which nothing is kept: it is tried whether that ends the process. Given
-    #: rows are then that one; a function whose chunks are known by their keys has to find it. 0 for all.
+    #: number of the only row to process, without keeping its result, to find out whether it ends the process. The rows
+    #: passed in are then only that row; a function whose chunks are identified by key must find it. 0 for all rows.
     alone: int = 0
-    report: Report = field(default_factory=Report)  #: to be filled
+    report: Report = field(default_factory=Report)  #: filled by the function
 
 
 class ChunkFunction(Protocol):
-    """What is done to the rows of a chunk; made once in each process that works.
+    """Processes the rows of a chunk; created once in each worker process.
 
-    For each row it enters the row's number (from 1) into the beat and leaves it: so it is known which row ended the
-    process. Rows are given with their numbers, because a row may be given alone.
+    For each row, it enters the row's number (from 1) into the beat and leaves it afterwards, so that the row that ended
+    the process is known. Rows are passed with their numbers, because a row may be passed on its own.
     """
 
     schema: pa.Schema
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        """The rows that come of a chunk.
+        """Returns the output rows of a chunk.
 
         Args:
             rows: batches, each with the number of its first row, from 1.
@@ -93,7 +94,7 @@ class ChunkFunction(Protocol):
 
 
 def chunk_path(folder: str, key: ChunkKey) -> str:
-    """The path of a chunk's file in a folder.
+    """Returns the path of a chunk's file in a folder.
 
     >>> chunk_path("s3://b/parsed", ChunkKey(3, 12))
     's3://b/parsed/00003-00012.arrow'
@@ -104,12 +105,12 @@ def chunk_path(folder: str, key: ChunkKey) -> str:
 def write_chunk(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, report: Report, *, path: str, is_packed: bool = True
 ) -> BatchRef:
-    """Writes a chunk file, under a temporary name until it is whole, and gives where the rows are.
+    """Writes a chunk file, under a temporary name until it is complete, and returns a reference to its rows.
 
     Args:
-        batches: of the rows, any number, written as they come.
-        report: written last, as it is once all batches have come.
-        is_packed: rows are compressed; where they are not the file can be looked into without being read.
+        batches: any number of batches of rows, written as they arrive.
+        report: written last, with its content after all batches were consumed.
+        is_packed: compress the rows; an uncompressed file can be inspected without reading all of it.
     """
     n_batches = n_rows = 0
     with Folder.of(path).create() as sink:
@@ -126,7 +127,7 @@ def write_chunk(
 
 
 def read_chunk_report(path: str) -> tuple[BatchRef, Report]:
-    """Where the rows of a chunk file are, and its report; the rows are not read."""
+    """Returns a reference to the rows of a chunk file, and its report; the rows are not read."""
     with Folder.of(path).open() as file:
         reader = pa.ipc.open_file(file, options=READING)
         n_batches = reader.num_record_batches - 1
@@ -137,14 +138,16 @@ def read_chunk_report(path: str) -> tuple[BatchRef, Report]:
 
 
 def _counter(kind: type[T], counts: Any) -> T:
-    """A Counter, which is no dict to msgspec."""
+    """Converts decoded values to a Counter, which msgspec does not treat as a dict."""
     return kind(counts)  # type: ignore[call-arg]
 
 
 def once(path: str, make: Callable[[], object], read: Callable[[str], T]) -> T:
-    """What a step made, read from its file, which is made unless it is there: so a job that was killed goes on.
+    """Returns the result of a step, read from its file; the file is made if it does not exist, so a killed job can be
+    resumed.
 
-    A file has its name only once it is whole. So the folder of a step is for one job with one input only.
+    A file has its name only once it is complete. The folder of a step must therefore be used for only one job with one
+    input.
     """
     if not Folder.of(path).exists():
         make()
@@ -152,24 +155,24 @@ def once(path: str, make: Callable[[], object], read: Callable[[str], T]) -> T:
 
 
 def once_json(path: str, make: Callable[[], Any]) -> Any:
-    """JSON values that a step made, in a file that is made unless it is there."""
+    """Returns JSON values that a step made, from a file that is made if it does not exist."""
     return once(path, lambda: Folder.of(path).write_json(make()), lambda path: Folder.of(path).read_json())
 
 
 def once_value(path: str, make: Callable[[], T], type_: type[T]) -> T:
-    """The same of a dataclass, whose fields may be ``Counter``."""
+    """Returns a dataclass that a step made, as ``once_json`` does; its fields may be ``Counter``."""
     values = once_json(path, lambda: msgspec.to_builtins(make()))
     return msgspec.convert(values, type_, dec_hook=_counter)
 
 
 def keep_chunk(folder: str, key: ChunkKey, make: Callable[[str], object]) -> BatchRef:
-    """The rows of a chunk in a folder, in a file that ``make`` writes unless it is there."""
+    """Returns a reference to the rows of a chunk in a folder, in a file that ``make`` writes if it does not exist."""
     path = chunk_path(folder, key)
     return once(path, lambda: make(path), read_chunk_report)[0]
 
 
 def read_stored(stored: BatchRef, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The batches of stored rows in order, one in memory at a time."""
+    """Reads the batches of stored rows in order, with one in memory."""
     with Folder.of(stored.path).open() as file:
         reader = pa.ipc.open_file(file, options=READING)
         for number in range(stored.first_batch, stored.first_batch + stored.n_batches):
@@ -178,7 +181,7 @@ def read_stored(stored: BatchRef, columns: Sequence[str] | None = None) -> Itera
 
 
 def read_batches(rows: BatchRef | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batches of rows, which are stored or at hand, in order, one in memory at a time."""
+    """Reads the batches of rows, stored or in memory, in order, with one stored batch in memory."""
     if isinstance(rows, pa.RecordBatch):
         yield rows
     else:
@@ -186,19 +189,19 @@ def read_batches(rows: BatchRef | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def read_rows(rows: BatchRef | pa.RecordBatch, row: type[R]) -> Iterator[R]:
-    """Rows in order, one batch in memory at a time."""
+    """Reads rows in order, with one batch in memory."""
     for batch in read_batches(rows):
         yield from rows_of(batch, row)
 
 
 def read_chunk_schema(path: str) -> pa.Schema:
-    """The schema of the rows of a chunk file."""
+    """Returns the schema of the rows of a chunk file."""
     with Folder.of(path).open() as file:
         return pa.ipc.open_file(file).schema
 
 
 def rows_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows, values in the order of the columns, as a record batch."""
+    """Returns rows, as values in the order of the columns, as a record batch."""
     source = iter(rows)
     pieces = []
     while piece := list(islice(source, _ROWS_AT_ONCE)):
@@ -208,7 +211,7 @@ def rows_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBat
 
 
 def with_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches with the number of their first row, from 1."""
+    """Pairs batches with the number of their first row, from 1."""
     number = 1
     for batch in batches:
         yield number, batch
@@ -216,7 +219,7 @@ def with_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Re
 
 
 def row_alone(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The row of a number, from 1, alone, with that number."""
+    """Selects only the row with this number, from 1, with the number."""
     for first, batch in with_numbers(batches):
         if first <= number < first + batch.num_rows:
             yield number, batch.slice(number - first, 1)

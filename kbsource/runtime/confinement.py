@@ -1,7 +1,7 @@
-"""Restricts what this process and its threads may do for the rest of their lives: Landlock, a security module of Linux.
+"""Restricts this process and its threads for the rest of their lives, with Landlock, a security module of Linux.
 
-A process that runs the queries of strangers needs to write to its scratch folder and to nothing else. Checks inside the
-process may have gaps; these restrictions are enforced by the kernel and cannot be lifted again.
+A process that runs untrusted queries must write only to its scratch folder. Checks inside the process may have gaps;
+these restrictions are enforced by the kernel and cannot be lifted again.
 
 Source: https://docs.kernel.org/userspace-api/landlock.html (26 November 2026) and include/uapi/linux/landlock.h.
 """
@@ -25,27 +25,27 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION_FLAG, _PATH_BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _CHANGES = sum(1 << bit for bit in range(4, 13))
-"""Remove and make files, folders, sockets, pipes, devices and symbolic links."""
+"""Rights to remove and create files, folders, sockets, pipes, devices and symbolic links."""
 _REFER, _TRUNCATE = 1 << 13, 1 << 14
 _OF_FILES = _WRITE_FILE | _TRUNCATE
 _ALL_TCP, _ALL_SCOPES = 0b11, 0b11
-"""Bind and connect; abstract sockets and signals to other processes."""
+"""Rights to bind and connect; abstract sockets and signals to other processes."""
 _SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
 """Folders that the interpreter and the libraries read."""
 
 
 class Confinement(Struct, frozen=True, kw_only=True):
-    """What a process may still do."""
+    """The access that a confined process still has."""
 
     writes: tuple[str, ...]  #: folders that it may write to
-    reads: tuple[str, ...] | None  #: folders that it may read beside those of the system; None for all
+    reads: tuple[str, ...] | None  #: folders that it may read in addition to the system's; None for all
     has_network: bool
     largest_file_bytes: int | None  #: None for any size
 
 
 @cache
 def landlock_version() -> int:
-    """The version of Landlock that the kernel has; 0 where it has none or it is switched off."""
+    """Returns the version of Landlock in the kernel; 0 if it is missing or switched off."""
     if not sys.platform.startswith("linux"):
         return 0
     version: int = _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
@@ -53,7 +53,7 @@ def landlock_version() -> int:
 
 
 def missing_restrictions(version: int) -> list[str]:
-    """What a version of Landlock cannot prevent, for people.
+    """Returns what a version of Landlock cannot prevent, in words.
 
     >>> missing_restrictions(0)
     ['writing files', 'using the network']
@@ -67,9 +67,9 @@ def missing_restrictions(version: int) -> list[str]:
 
 
 def forbid_writing(allowed: Confinement) -> None:
-    """Lets this process write below its folders only, start no program, and use the network only where that is allowed.
+    """Forbids this process to write outside its folders, to start programs, and to use the network unless allowed.
 
-    Call it before other threads are started. Without Landlock only the size of files is bounded.
+    Call it before other threads are started. Without Landlock, only the size of files is limited.
 
     Raises:
         SetupError: the kernel has Landlock but refuses to apply it.
@@ -86,7 +86,7 @@ def forbid_writing(allowed: Confinement) -> None:
 
 
 def forbid_reading(allowed: Confinement) -> None:
-    """Lets this process read its folders, the interpreter's and the system's only.
+    """Forbids this process to read anything but its own folders, the interpreter's and the system's.
 
     Call it when all libraries are loaded.
 
@@ -100,7 +100,9 @@ def forbid_reading(allowed: Confinement) -> None:
 
 
 def _restrict(attributes: bytes, access: int, paths: Iterable[str]) -> None:
-    """Forbids what the attributes name but for an access below some paths; missing paths are skipped."""
+    """Forbids the actions in the attributes, except for the given access below some paths; missing paths are
+    skipped.
+    """
     libc, version = _libc(), landlock_version()
     size = 8 if version < 4 else 16 if version < 6 else 24
     ruleset = _checked(libc.syscall(_CREATE_RULESET, attributes[:size], ctypes.c_size_t(size), ctypes.c_uint32(0)))

@@ -1,4 +1,4 @@
-"""Tables in DuckDB: SQL in bounded memory, on a connection that reaches only the files that it was opened for."""
+"""Opens DuckDB in bounded memory, on a connection that can reach only the files it was opened for."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def connected(
 ) -> Iterator[DuckDBPyConnection]:
     """Opens a database without tables for the duration of the context.
 
-    It is closed to everything else before anybody uses it, and cannot be opened again: no file outside ``reads``,
-    ``writes`` and its own temporary folder, no network, no extension, no change of a setting. Name every folder here;
-    DuckDB cannot add one later. DuckDB does not distinguish reading from writing, so a statement could still overwrite
-    a file in ``reads``: names from outside go through ``identifier`` and ``quoted``.
+    The connection is locked down before it is used, and cannot be unlocked: it has no access to files outside
+    ``reads``, ``writes`` and its own temporary folder, to the network, to extensions or to settings. Name every folder
+    here; DuckDB cannot add one later. DuckDB does not distinguish reading from writing, so a statement could still
+    overwrite a file in ``reads``: names from outside must go through ``identifier`` and ``quoted``.
 
     Args:
         reads: folders whose files are read, local or in a store.
-        writes: local folders in which files are written.
-        scratch: local folder for the database and for what does not fit into memory, created if missing; None for a
-            temporary one.
-        spill_mb: the most that is spilled to disk; None for whatever is free there.
+        writes: local folders for writing files.
+        scratch: local folder for the database and for data that does not fit into memory, created if missing; None for
+            a temporary folder.
+        spill_mb: limit on the data spilled to disk; None for all free space.
     """
-    import duckdb  # readers of releases do without
+    import duckdb  # readers of releases do not need it
 
     if scratch is not None:
         os.makedirs(scratch, exist_ok=True)
@@ -62,13 +62,13 @@ def connected(
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "allow_community_extensions": False,
-            "python_enable_replacements": False,  # a table is never a variable of ours
+            "python_enable_replacements": False,  # a table name never refers to a Python variable
             "explain_output": "all",  # kbsource.release.queries reads every version of a plan
         }
         if spill_mb is not None:
             config["max_temp_directory_size"] = f"{spill_mb}MB"
         with duckdb.connect(join(folder, "tables.duckdb") if scratch else ":memory:", config=config) as db:
-            db.execute("set parquet_metadata_cache = true")  # else every query reads the footers again
+            db.execute("set parquet_metadata_cache = true")  # otherwise every query reads the footers again
             if not all(map(is_local, folders)):
                 db.register_filesystem(_stored_files()())
             allowed = ", ".join(quoted(f"{readable_path(path).rstrip('/')}/") for path in folders)
@@ -79,13 +79,15 @@ def connected(
 
 
 def readable_path(path: str) -> str:
-    """Returns the name by which DuckDB opens a file or folder: its path, or for one in a store a URL of ours."""
+    """Returns the name under which DuckDB opens a file or folder: its path, or a ``kbsource://`` URL if it is in a
+    store.
+    """
     return path if is_local(path) else f"{_PROTOCOL}://{path}"
 
 
 def identifier(name: str) -> str:
-    """Returns a name (of a table, a column, a schema) as an SQL identifier. Every name that is no literal goes through
-    it.
+    """Returns a name (of a table, a column, a schema) as an SQL identifier. Every name that is not a literal must go
+    through it.
 
     >>> identifier('the "best" one')
     '"the ""best"" one"'
@@ -116,8 +118,8 @@ def _without_nul(text: str) -> str:
 
 @cache
 def _stored_files() -> type[Any]:
-    """The files of stores as a file system of fsspec, which DuckDB takes."""
-    import fsspec  # which few need
+    """Returns a file system class for fsspec, through which DuckDB reads the files of stores."""
+    import fsspec  # only needed for stores
 
     class StoredFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]  # it has no types
         """Files of stores, opened for reading."""
@@ -156,7 +158,7 @@ def insert(db: DuckDBPyConnection, table: str, batches: Iterable[pa.RecordBatch]
     name = identifier(table)
     db.register("_given", schema.empty_table())
     db.execute(f"create table if not exists {name} as from _given")
-    for batch in batches:  # not as a stream of Arrow: DuckDB would make its own errors of what they raise
+    for batch in batches:  # not as an Arrow stream, because DuckDB would replace the errors of the batches with its own
         db.register("_given", pa.Table.from_batches([batch]))
         db.execute(f"insert into {name} from _given")
     db.unregister("_given")

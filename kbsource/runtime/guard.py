@@ -1,12 +1,12 @@
-"""A process that does work which may hang, crash or eat memory, and its supervisor.
+"""Runs work that may hang, crash or exhaust memory in a supervised process.
 
-A signal cannot interrupt C code, a thread cannot be killed, and a crash takes the whole process along: only a
-process of its own guards against a page that no parser survives. The process is started anew with its own
-interpreter (a fork would inherit the locks of gRPC's threads), lives for many tasks, and shows the page in
-work through ``kbsource.runtime.beat``, so that guarding a page costs two stores into memory.
+A signal cannot interrupt C code, a thread cannot be killed, and a crash ends the whole process. Only a separate process
+protects against a page that no parser survives. The process is started with a new interpreter (a fork would inherit the
+locks of gRPC's threads), runs many tasks, and reports the current page through ``kbsource.runtime.beat``, so that
+guarding a page costs two memory writes.
 
-Protocol: one JSON line per task on the standard input, one JSON line per answer on the standard output. The
-process ends when its standard input is closed, so it never outlives its supervisor.
+Protocol: one JSON line per task on the standard input, one JSON line per answer on the standard output. The process
+ends when its standard input is closed, so it never outlives its supervisor.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kbsource.temporary import SCRATCH_VARIABLE
 _TAIL_BYTES = 4000
 _LONGEST_POLL_S, _STOP_POLL_S = 1.0, 0.1
 MEMORY_EXIT_CODE = 70
-"""Exit code of a worker whose memory limit was met. (EX_SOFTWARE of sysexits.h.)"""
+"""Exit code of a worker that reached its memory limit. (EX_SOFTWARE of sysexits.h.)"""
 
 
 class WorkerDiedError(Exception):
@@ -41,18 +41,18 @@ class WorkerDiedError(Exception):
 
     def __init__(self, page: int, kind: str, detail: str, *, is_killed: bool = False) -> None:
         super().__init__(f"{kind} at page {page}: {detail}")
-        self.page = page  #: number of the page in work, from 1; 0 when none was
+        self.page = page  #: number of the page being processed, from 1; 0 between pages
         #: ``timeout`` (one page took too long), ``crash`` (a signal or the memory limit ended it), ``error`` (it raised
-        #: an exception) or ``stopped`` (its caller did not want it any more)
+        #: an exception) or ``stopped`` (its caller cancelled it)
         self.kind = kind
-        self.detail = detail  #: exit code and the end of what it wrote to its standard error
+        self.detail = detail  #: exit code and the end of its standard error
         self.is_killed = is_killed  #: SIGKILL ended it, which comes from outside
 
 
 class Guard:
-    """Runs tasks one after the other in a process of its own; the process is started with the first task.
+    """Runs tasks one after the other in a separate process, which is started with the first task.
 
-    A context manager: the process ends with the context.
+    Use it as a context manager: the process ends with the context.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class Guard:
         """Prepares the worker.
 
         Args:
-            function: ``module:name`` of what does a task: a function of (task, Beat) that gives a JSON value.
-            beat_path: local file for the worker's beat, whose counts run on through all tasks and processes.
-            scratch: folder of the caller in which the worker makes temporary folders.
-            confinement: what the worker may do; None for all that this user may do.
+            function: ``module:name`` of a function of (task, Beat) that does a task and returns a JSON value.
+            beat_path: local file for the worker's beat, whose counts continue through all tasks and processes.
+            scratch: folder of the caller for the worker's temporary folders.
+            confinement: what the worker may do; None for everything that this user may do.
         """
         self._function = function
         self._beat_path = beat_path
@@ -91,25 +91,25 @@ class Guard:
         self.close()
 
     def close(self) -> None:
-        """Ends the process for good, also when another thread waits for its answer."""
+        """Ends the process for good, even if another thread waits for its answer."""
         self._is_closed = True
         self._kill()
 
     @property
     def pid(self) -> int | None:
-        """Process id of the worker; None while there is none."""
+        """Process id of the worker; None if it is not running."""
         return self._process.pid if self._process else None
 
     def run(self, task: Mapping[str, Any], *, stopped: Event | None = None) -> Any:
-        """What the function makes of the task.
+        """Returns the result of the function for the task.
 
         Args:
-            stopped: another thread sets it to end the process with the task.
+            stopped: set by another thread to end the process and the task.
 
         Raises:
             SetupError: the function raised it, the machine or a table is at fault (see ``named_faults``), or the guard
                 was closed.
-            WorkerDiedError: the process did not survive the task; the next call starts another one.
+            WorkerDiedError: the process did not survive the task; the next call starts a new one.
         """
         if self._is_closed:
             raise SetupError("the guard is closed; make a new one")
@@ -130,7 +130,7 @@ class Guard:
 
     def _start(self) -> subprocess.Popen[bytes]:
         environment = {
-            # NumPy's linear algebra is not used, and its idle threads burn time.
+            # NumPy's linear algebra is not used, and its idle threads waste time.
             "OPENBLAS_NUM_THREADS": "1",
             **os.environ,
             **self._scratch,
@@ -155,7 +155,7 @@ class Guard:
         return self._process
 
     def _wait(self, process: subprocess.Popen[bytes], beat: Beat, stopped: Event | None) -> bytes:
-        """The answer line; watches the beat meanwhile."""
+        """Returns the answer line; watches the beat in the meantime."""
         assert process.stdout is not None
         poll = select.poll()
         poll.register(process.stdout, select.POLLIN | select.POLLHUP)
@@ -187,7 +187,7 @@ class Guard:
     def _died(self, process: subprocess.Popen[bytes], beat: Beat) -> WorkerDiedError:
         code = process.wait()
         if self._is_closed:
-            raise SetupError("the guard was closed while its process was at work")
+            raise SetupError("the guard was closed while its process was running")
         page = beat.read().page
         self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, self._errors.tell() - _TAIL_BYTES))

@@ -1,5 +1,7 @@
 """The guarded process: ``python -m kbsource.runtime.guarded module:function beat memory_bytes confinement``.
-See ``kbsource.runtime.guard``."""
+
+See ``kbsource.runtime.guard``.
+"""
 
 from __future__ import annotations
 
@@ -25,23 +27,23 @@ _GC_THRESHOLDS = (200_000, 20, 100)
 
 
 def main(argv: list[str]) -> None:
-    """Does tasks until the standard input ends."""
+    """Runs tasks until the standard input ends."""
     target, beat_path, memory_bytes, allowed = argv
     confinement = msgspec.json.decode(allowed, type=Confinement | None)
-    # Only what the work raises leads to the interpreter's end, and what C++ destroys after it may abort the process.
+    # The interpreter only ends after the work raised an error; destructors of C++ that run then may abort the process.
     atexit.register(os._exit, 1)
-    # Whatever the work prints must not mix with the answers.
+    # Output printed by the work must not mix with the answers.
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     # Ctrl-C goes to the whole process group; the supervisor decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     beat = Beat.open(beat_path)
     if confinement is not None:
-        forbid_writing(confinement)  # threads that run already would not be restricted
+        forbid_writing(confinement)  # threads that are already running would not be restricted
     tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_feed, args=(tasks,), daemon=True).start()
     if int(memory_bytes):
-        # RLIMIT_DATA rather than RLIMIT_AS: memory-mapped indexes are no allocations.
+        # RLIMIT_DATA rather than RLIMIT_AS, because memory-mapped indexes are not allocations.
         resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes), int(memory_bytes)))
     module, _, name = target.partition(":")
     function = getattr(importlib.import_module(module), name)
@@ -61,13 +63,13 @@ def main(argv: list[str]) -> None:
 
 
 def spare_collector() -> None:
-    """Makes the collector look for cycles seldom: records are trees of tuples and have none."""
+    """Makes the garbage collector run rarely, because records are trees of tuples without cycles."""
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def _feed(tasks: queue.SimpleQueue[bytes]) -> None:
-    """Passes tasks on; ends the process as soon as the supervisor is gone, whatever the main thread does."""
+    """Passes tasks on; ends the process as soon as the supervisor is gone, whatever the main thread is doing."""
     # Not sys.stdin: a thread that waits inside its lock makes the interpreter abort when it ends.
     pending = b""
     while piece := os.read(0, 1 << 16):

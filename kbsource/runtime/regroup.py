@@ -1,7 +1,8 @@
-"""Rows of chunks put in groups: a file for each chunk, its rows by group, so that a group's rows can be read together.
+"""Regroups the rows of chunks: one file per chunk, with its rows by group, so that all rows of a group can be read
+together.
 
-What travels between machines is where the rows are. Within a chunk the rows of a group are in order, so the rows of a
-group come in order by merging what the chunks hold, with little of each in memory, however large the group is.
+Only references to rows travel between machines. Within a chunk, the rows of a group are sorted, so a group's rows are
+read in order by merging the chunks, with few rows of each in memory, however large the group is.
 """
 
 from __future__ import annotations
@@ -18,31 +19,31 @@ import pyarrow as pa
 from kbsource.runtime.chunks import BatchRef, Report, read_stored, write_chunk
 
 MOST_GROUPS = 256
-"""Groups of rows that are worked on together; a chunk has a piece of each."""
+"""Number of groups of rows that are processed together; a chunk has a segment for each."""
 PIECE_ROWS = 1 << 14
-"""Rows of a batch in a file by groups: what is held of each chunk while a group is merged."""
+"""Rows per batch in a file by groups: the number of rows of each chunk held while a group is merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByNumber:
-    """The group of each row by a column of whole numbers: the number, or its remainder by a number of groups."""
+    """The group of each row by an integer column: the number, or its remainder modulo the number of groups."""
 
     column: str
     n_groups: int | None = None
-    shift: int = 0  # last bits of the number that do not count
+    shift: int = 0  # number of low bits that are ignored
 
     def __call__(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
         return self.of(rows[self.column].to_numpy().astype(np.int64, copy=False))
 
     def of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The groups of numbers."""
+        """Returns the groups of numbers."""
         groups = numbers >> self.shift
         return groups if self.n_groups is None else groups % self.n_groups
 
 
 @dataclass(frozen=True, slots=True)
 class ByText:
-    """The group of each row by a column of texts."""
+    """The group of each row by a text column."""
 
     column: str
     n_groups: int
@@ -60,13 +61,13 @@ def write_groups(
     path: str,
     order: Sequence[str] = (),
 ) -> list[tuple[int, BatchRef]]:
-    """Writes the rows of a chunk by group and gives each group's part of the file, groups ascending.
+    """Writes the rows of a chunk by group, and returns each group's part of the file, groups ascending.
 
     Args:
         batches: the rows; all of them are held in memory.
-        groups: the group of each row, an array a batch.
-        order: columns of numbers, without nulls, that the rows of a group are ordered by; rows that are equal there,
-            and all rows without an order, keep theirs.
+        groups: the group of each row, one array per batch.
+        order: number columns, without nulls, used to sort the rows of a group. Rows with equal values keep their
+            order, as do all rows if no columns are given.
     """
     table = pa.Table.from_batches(batches, schema).combine_chunks()
     group = np.concatenate([np.empty(0, np.int64), *groups])
@@ -89,28 +90,28 @@ def write_groups(
 
 
 def read_group(pieces: Iterable[BatchRef]) -> Iterator[pa.RecordBatch]:
-    """The rows of a group as they were in the chunks, chunk after chunk, one batch in memory."""
+    """Reads the rows of a group in the order of the chunks, chunk after chunk, with one batch in memory."""
     for piece in pieces:
         yield from read_stored(piece)
 
 
 def merge_group(pieces: Sequence[BatchRef], order: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of a group in the order that each piece is in.
+    """Reads the rows of a group, merged in the order of ``order``.
 
-    The same pieces give the same rows in the same order; that of rows that are equal in ``order`` means nothing.
-    Memory: ``PIECE_ROWS`` rows of each piece, however many rows there are in all.
+    The same segments always yield the same rows in the same order; the order of rows that are equal in ``order`` has no
+    meaning. Memory: ``PIECE_ROWS`` rows of each segment, however many rows there are.
 
     Args:
-        pieces: each ordered by the columns of ``order``.
-        order: columns that were given to ``write_groups``.
+        pieces: the segments, each sorted by the columns of ``order``.
+        order: columns that were passed to ``write_groups``.
     """
     if len(pieces) == 1:
         yield from read_stored(pieces[0])
         return
     readers = [_Reader(read_stored(piece), piece.n_batches) for piece in pieces]
     while readers := [reader for reader in readers if reader.fill()]:
-        # All rows up to the least last row of what is held can be given: nothing before them is still to come, and
-        # after the last batch of a piece nothing at all.
+        # All rows up to the lowest last row held can be yielded: no earlier row can follow, and after the last batch of
+        # a segment nothing follows.
         limits = [reader.last(order) for reader in readers if not reader.is_at_end]
         taken = [reader.take_to(min(limits), order) if limits else reader.take() for reader in readers]
         table = pa.Table.from_batches([batch for batch in taken if batch is not None])
@@ -119,7 +120,7 @@ def merge_group(pieces: Sequence[BatchRef], order: Sequence[str]) -> Iterator[pa
 
 
 class _Reader:
-    """What is held of one piece."""
+    """The rows held of a segment."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], n_batches: int) -> None:
         self._batches = batches
@@ -128,11 +129,11 @@ class _Reader:
 
     @property
     def is_at_end(self) -> bool:
-        """Nothing comes after what is held."""
+        """True if nothing follows the rows held."""
         return self._n_left == 0
 
     def fill(self) -> bool:
-        """Holds rows, unless there are no more; says whether there are."""
+        """Reads rows if none are held; returns whether there are rows."""
         while self._held is None or not self._held.num_rows:
             self._held = next(self._batches, None)
             if self._held is None:
@@ -141,7 +142,7 @@ class _Reader:
         return True
 
     def take(self) -> pa.RecordBatch | None:
-        """All that is held."""
+        """Returns all rows held."""
         taken, self._held = self._held, None
         return taken
 
@@ -150,7 +151,7 @@ class _Reader:
         return tuple(self._held[name][-1].as_py() for name in order)
 
     def take_to(self, limit: tuple[Any, ...], order: Sequence[str]) -> pa.RecordBatch | None:
-        """The rows up to a limit, itself included."""
+        """Returns the rows up to and including a limit."""
         assert self._held is not None
         start, end = 0, self._held.num_rows
         for name, value in zip(order, limit, strict=True):
@@ -165,9 +166,9 @@ class _Reader:
 
 
 def whole_runs(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Rows as they come, cut so that those that stand together and are equal in some columns are in one batch.
+    """Cuts rows, in their order, so that consecutive rows with equal values in some columns are in one batch.
 
-    Memory: a batch, and the longest run of equal rows.
+    Memory: one batch, and the longest run of equal rows.
     """
     held: list[pa.RecordBatch] = []
     for batch in batches:

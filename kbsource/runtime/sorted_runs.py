@@ -1,6 +1,6 @@
-"""Any number of rows in order of a number, on this machine's disk: runs that are sorted each, read by ranges of keys.
+"""Sorts any number of rows by a number, on the local disk, as sorted runs that are read by ranges of keys.
 
-All rows of a key are in one range, so whatever is joined by the key is joined range by range, in little memory.
+All rows with the same key are in one range, so joins by the key are done range by range, in little memory.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from kbsource.columns import rebatched
 from kbsource.runtime.chunks import BatchRef, Report, read_stored, write_chunk
 
 RUN_BYTES = 8 << 20
-"""Rows held in memory until they are sorted and written; as much again while they are."""
+"""Bytes of rows held in memory until they are sorted and written; the same amount again during sorting."""
 PIECE_ROWS = 1 << 12
-"""Rows of a batch in a run, the least that is read of it."""
+"""Rows per batch in a run, the least that is read of it."""
 RANGE_ROWS = 1 << 16
-"""Rows that a range has, about."""
+"""Approximate number of rows in a range."""
 
 
 class KeyRange(NamedTuple):
-    """Keys from ``start`` up to but not including ``stop``; None: from the first one, to the last one."""
+    """Keys from ``start`` up to but not including ``stop``; None means unbounded."""
 
     start: int | None
     stop: int | None
 
 
 class SortedRuns:
-    """Rows that come in any order and are read by ranges of one column; the files are removed when the context ends.
+    """Rows that are added in any order and read by ranges of a column. The files are removed when the context ends.
 
-    Memory: ``RUN_BYTES`` of rows twice while they come, one range while they are read, and 8 bytes for every
+    Memory: ``RUN_BYTES`` of rows twice while rows are added, one range while they are read, and 8 bytes for every
     ``PIECE_ROWS`` rows.
     """
 
     def __init__(self, folder: str, schema: pa.Schema, *, by: str) -> None:
-        """Makes the folder.
+        """Creates the folder.
 
         Args:
-            folder: local, of its own.
-            by: name of the key, a column of integers without nulls.
+            folder: local folder used for nothing else.
+            by: name of the key, an integer column without nulls.
         """
         self._folder, self._schema, self._by = folder, schema, by
         self._pending: list[pa.RecordBatch] = []
@@ -61,7 +61,7 @@ class SortedRuns:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def add(self, *columns: pa.Array | npt.NDArray[np.generic]) -> None:
-        """Takes rows, as the schema's columns."""
+        """Adds rows, passed as the schema's columns."""
         batch = pa.RecordBatch.from_arrays(list(columns), schema=self._schema)
         self._pending.append(batch)
         self._pending_bytes += batch.nbytes
@@ -70,7 +70,9 @@ class SortedRuns:
             self._write_run()
 
     def ranges(self) -> list[KeyRange]:
-        """Ranges that cover all keys, ascending, about ``RANGE_ROWS`` rows each; those of a key stay together."""
+        """Returns ranges that cover all keys, ascending, with about ``RANGE_ROWS`` rows each; rows with the same key
+        stay together.
+        """
         self._write_run()
         firsts = np.sort(np.concatenate([run[1] for run in self._runs])) if self._runs else np.empty(0, np.int64)
         step = max(RANGE_ROWS // PIECE_ROWS, 1)
@@ -78,13 +80,15 @@ class SortedRuns:
         return [KeyRange(*edges) for edges in pairwise([None, *cuts, None])]
 
     def read(self, keys: KeyRange) -> pa.RecordBatch:
-        """The rows of a range, run after run, sorted by key within each."""
+        """Returns the rows of a range, run after run, sorted by key within each run."""
         self._write_run()
         empty = pa.RecordBatch.from_pylist([], self._schema)
         return pa.concat_batches([empty, *(batch for run in self._runs for batch in self._read_run(*run, keys))])
 
     def read_sorted(self, n_rows: int) -> Iterator[pa.RecordBatch]:
-        """All rows by key in batches of exactly so many rows, the last one shorter; equal keys in any order."""
+        """Reads all rows sorted by key, in batches of exactly ``n_rows`` rows (the last may be shorter); rows with
+        equal keys are in any order.
+        """
         batches = (self.read(keys) for keys in self.ranges())
         return rebatched((batch.take(pa.array(np.argsort(batch[self._by]))) for batch in batches), n_rows)
 
@@ -102,7 +106,7 @@ class SortedRuns:
         self._runs.append((stored, keys[order[::PIECE_ROWS]]))
 
     def _read_run(self, stored: BatchRef, firsts: npt.NDArray[np.integer], keys: KeyRange) -> Iterator[pa.RecordBatch]:
-        # A piece may end with the key that the next one begins with.
+        # A segment may end with the key with which the next one begins.
         first = 0 if keys.start is None else max(_place(firsts, keys.start) - 1, 0)
         end = len(firsts) if keys.stop is None else _place(firsts, keys.stop)
         for batch in read_stored(stored._replace(first_batch=first, n_batches=end - first)):
@@ -114,5 +118,5 @@ class SortedRuns:
 
 
 def _place(keys: npt.NDArray[np.integer], key: int) -> int:
-    """How many of sorted keys lie before one; compared as what they are, not as floating-point numbers."""
+    """Returns the number of sorted keys below a key; compares integers as integers, not as floating-point numbers."""
     return int(np.searchsorted(keys, keys.dtype.type(key)))

@@ -1,1 +1,1 @@
-"""Wikidata: a JSON dump of entities becomes a release of tables."""
+"""Turns a JSON dump of Wikidata's entities into a release of tables."""

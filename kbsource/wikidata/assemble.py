@@ -1,4 +1,6 @@
-"""From the ranges' files to a release: entities that come twice, final names, classes, rejected records, counts."""
+"""Assembles a release from the files of the ranges: duplicate entities, final names, classes, rejected records,
+counts.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from kbsource.wikidata.parts import IDS, PARSED_TABLES, PartReport, class_edges_
 from kbsource.wikidata.records import WIKIDATA_TABLES, ClassPair
 
 BLOCK_CLASSES = 1 << 14
-"""Classes whose closure is worked out at once; each has 20 to 100 classes above it."""
+"""Number of classes whose closure is computed at once; each has 20 to 100 superclasses."""
 _EDGES_AT_ONCE = 1 << 20
 _HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
 
@@ -31,11 +33,11 @@ Indexes = npt.NDArray[np.int64]
 def class_closure(
     subclasses: Numbers, superclasses: Numbers, *, block_classes: int = BLOCK_CLASSES
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the closure of a relation as rows of the table ``classes``, by class, then by superclass.
+    """Computes the closure of a relation as rows of the table ``classes``, sorted by class, then by superclass.
 
     Args:
-        subclasses, superclasses: pairs of item numbers, in any order, as often as they come. A pair of equal numbers
-            only makes the class known.
+        subclasses, superclasses: pairs of item numbers, in any order, duplicates allowed. A pair of equal numbers only
+            registers the class.
     """
     nodes = np.unique(np.concatenate([subclasses, superclasses]))
     first, above = _adjacency(nodes, subclasses, superclasses)
@@ -47,7 +49,7 @@ def class_closure(
 
 
 def _adjacency(nodes: Numbers, subclasses: Numbers, superclasses: Numbers) -> tuple[Indexes, npt.NDArray[np.int32]]:
-    """Gives, by index of the node, where its superclasses begin, and all superclasses as indexes."""
+    """Returns, by index of the node, the start of its superclasses, and all superclasses as indexes."""
     is_edge = subclasses != superclasses
     below = np.searchsorted(nodes, subclasses[is_edge]).astype(np.int32)
     above = np.searchsorted(nodes, superclasses[is_edge]).astype(np.int32)
@@ -59,7 +61,7 @@ def _adjacency(nodes: Numbers, subclasses: Numbers, superclasses: Numbers) -> tu
 def _reach(
     sources: Indexes, n_nodes: int, first: Indexes, above: npt.NDArray[np.int32]
 ) -> tuple[Indexes, npt.NDArray[np.int32]]:
-    """The pairs (source * n_nodes + node) that are reached, sorted, and their distances."""
+    """Returns the pairs (source * n_nodes + node) that are reached, sorted, and their distances."""
     found = sources * n_nodes + sources
     distances = np.zeros(len(found), np.int32)
     front, step = found, 0
@@ -67,7 +69,8 @@ def _reach(
         step += 1
         nodes = front % n_nodes
         n_above = first[nodes + 1] - first[nodes]
-        # Place of every superclass of every node of the front: where its list begins, and on from there.
+        # Positions of every superclass of every node of the front: the start of its list, and consecutive positions
+        # after it.
         ends = np.cumsum(n_above)
         places = np.arange(ends[-1]) + np.repeat(first[nodes] - (ends - n_above), n_above)
         reached = np.unique(np.repeat(front - nodes, n_above) + above[places])
@@ -81,7 +84,7 @@ def _reach(
 
 
 def distinct_edges(pairs: Iterable[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
-    """The distinct pairs, sorted; holds the distinct ones in memory, 8 bytes each."""
+    """Returns the distinct pairs, sorted; holds them in memory, 8 bytes each."""
     known, pending, n_pending = np.empty(0, np.uint64), [], 0
     for below, above in pairs:
         pending.append(below.astype(np.uint64) << _HALF | above)
@@ -97,12 +100,12 @@ def _item_ids(numbers: Numbers) -> pa.Array:
 
 
 def find_superseded(ids: pa.Table) -> dict[int, tuple[int, ...]]:
-    """Gives, by range, the ordinals of the lines whose entity another line supersedes.
+    """Returns, by range, the ordinals of the lines whose entity another line supersedes.
 
-    Of lines with one entity the one with the highest revision counts, then the first.
+    Among lines with the same entity, the one with the highest revision is used, then the first.
 
     Args:
-        ids: of schema ``IDS``, in any order; all lines of an entity whose lines are among them.
+        ids: rows of schema ``IDS``, in any order. If a line of an entity is included, all lines of that entity must be.
     """
     found: defaultdict[int, list[int]] = defaultdict(list)
     kind, number, revision, part, ordinal = (ids[name].to_numpy() for name in IDS.names)
@@ -114,9 +117,9 @@ def find_superseded(ids: pa.Table) -> dict[int, tuple[int, ...]]:
 
 
 def name_tables(reports: Sequence[PartReport], *, output: str, staging: str) -> dict[str, tuple[FileEntry, ...]]:
-    """Moves the ranges' files to where they belong, in the order of the ranges; every table gets at least one file.
+    """Moves the ranges' files to their final places, in the order of the ranges; every table gets at least one file.
 
-    Files that are there already stay.
+    Files that are already there stay.
     """
     tables = {}
     for table in PARSED_TABLES:
@@ -128,10 +131,10 @@ def name_tables(reports: Sequence[PartReport], *, output: str, staging: str) -> 
 
 
 def write_classes(keys: Iterable[ChunkKey], *, output: str, staging: str) -> tuple[FileEntry, ...]:
-    """Writes the table ``classes`` and gives its files.
+    """Writes the table ``classes`` and returns its files.
 
     Args:
-        keys: of the ranges, as their ``CLASS_EDGES`` have them.
+        keys: keys of the ranges, under which their ``CLASS_EDGES`` are stored.
     """
     stored = (read_chunk_report(class_edges_path(staging, key))[0] for key in keys)
     batches = (batch for file in stored for batch in read_stored(file))
@@ -145,13 +148,13 @@ def write_classes(keys: Iterable[ChunkKey], *, output: str, staging: str) -> tup
 
 
 def write_rejected(chunks: Iterable[BatchRef], *, output: str) -> tuple[FileEntry, ...]:
-    """Writes the table ``rejected`` out of the reports of the ranges, and gives its files. Memory: one range's."""
+    """Writes the table ``rejected`` from the ranges' reports, and returns its files. Memory: a range's records."""
     rejected = (bad for chunk in chunks for bad in read_chunk_report(chunk.path)[1].rejected)
     return write_small_table(rejected, BadRecord, output, "rejected")
 
 
 def entity_counts(reports: Sequence[PartReport]) -> dict[str, EntityCounts]:
-    """What became of the lines of each input file."""
+    """Returns the counts of the lines of each input file by outcome."""
     files = dict.fromkeys(report.file for report in reports)
     return {
         file: sum_counts((report.counts for report in reports if report.file == file), EntityCounts()) for file in files

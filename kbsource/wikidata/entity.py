@@ -1,7 +1,7 @@
-"""A line of the JSON dump -> an Entity: its terms, sitelinks and statements as they are released.
+"""Reads a line of the JSON dump into an Entity: its terms, sitelinks and statements as released.
 
-What the columns of ``Value`` hold comes of snaks. Nothing is lost: a value of an unknown type, or not of the form that
-its type has, is kept as JSON under the type ``other``.
+Snaks fill the columns of ``Value``. Nothing is lost: a value of an unknown type, or in another form than its type
+requires, is stored as JSON under the type ``other``.
 
 Source: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html.
 """
@@ -24,12 +24,12 @@ SNAKS = ("value", "somevalue", "novalue")
 VALUE_TYPES = ("entity", "string", "time", "quantity", "monolingualtext", "globecoordinate", "other")
 RANKS = ("preferred", "normal", "deprecated")
 ID_NUMBER = r"(?:[1-9]\d{0,8}|[1-3]\d{9})"
-"""Number in an id, for regular expressions: it fits 32 bits, and Wikibase has none above 2,147,483,647."""
+"""Number in an id, for regular expressions. It fits 32 bits, and Wikibase assigns none above 2,147,483,647."""
 VALUE_ID = rf"(?:[A-Z]{ID_NUMBER}|L{ID_NUMBER}-[FS][1-9]\d*)"
-"""Id of any entity; those of forms and senses begin with their lexeme's."""
+"""Id of any entity; ids of forms and senses begin with the id of their lexeme."""
 
 FORMS = (*(("value", value_type) for value_type in VALUE_TYPES), ("somevalue", None), ("novalue", None))
-"""What a snak can be: its kind and the type of its value."""
+"""The possible forms of a snak: its kind and the type of its value."""
 ENTITY, _STRING, _TIME, _QUANTITY, _MONOLINGUAL, _COORDINATE, _OTHER, _SOMEVALUE, _NOVALUE = range(len(FORMS))
 _VALUELESS = {"somevalue": _SOMEVALUE, "novalue": _NOVALUE}
 OWN_COLUMNS = {
@@ -38,32 +38,32 @@ OWN_COLUMNS = {
     "time": ("year", "month", "day", "precision", "calendar"),
     "globecoordinate": ("latitude", "longitude", "globe"),
 }
-"""Columns of ``schema.VALUE`` that only values of one type fill."""
+"""Columns of ``Value`` that are only set for a single type of value."""
 
 Snak = tuple[int, str | None, str | None, tuple[Any, ...] | None]
-"""Place in ``FORMS``, ``datatype``, ``value``, and the ``OWN_COLUMNS`` of the type; None for each that is not there.
+"""Index in ``FORMS``, ``datatype``, ``value``, and the ``OWN_COLUMNS`` of the type; None for missing parts.
 
-A plain tuple: a dump has billions of them.
+A plain tuple, because a dump has billions of them.
 """
 
-# Years have been padded to 11 digits once, and have up to 16 in cosmology.
+# Years were once padded to 11 digits, and have up to 16 digits in cosmology.
 _match_time = re.compile(r"([+-]\d{1,16})-(0\d|1[0-2])-([0-2]\d|3[01])T\d\d:\d\d:\d\dZ", re.ASCII).fullmatch
 _is_amount = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII).fullmatch
 _is_entity_id = re.compile(VALUE_ID, re.ASCII).fullmatch
 MONTH_PRECISION, DAY_PRECISION = 10, 11
 _NUMBERS = {f"{number:02}": number or None for number in range(32)}
-"""Months and days by their two digits; 00 is none."""
+"""Months and days by their two digits; 00 means none."""
 _MAX_PRECISION = 14
 _MAX_DEGREES = 360
 """As in Wikibase: the longitudes of some globes run from 0 to 360."""
 _LETTERS = {"item": "Q", "property": "P", "lexeme": "L"}
 _CALENDARS = {"Q1985727": "gregorian", "Q1985786": "julian"}
-# What a value of another form than its type has makes its reader raise.
+# Exceptions raised by the reader of a type if a value has another form.
 _FORM_FAULTS = (KeyError, TypeError, ValueError, AttributeError)
 
 
 def read_snak(snak: dict[str, Any]) -> Snak:
-    """What a snak says.
+    """Returns the content of a snak.
 
     Raises:
         RecordError: ``malformed_statement``.
@@ -72,7 +72,7 @@ def read_snak(snak: dict[str, Any]) -> Snak:
         kind = snak["snaktype"]
         datatype = snak.get("datatype")
         if type(datatype) is str:
-            datatype = intern(datatype)  # else a row group would keep one object for each
+            datatype = intern(datatype)  # otherwise a row group would hold one object per value
         elif datatype is not None:
             raise RecordError("malformed_statement", f"datatype {brief(datatype)}")
         if kind != "value":
@@ -94,7 +94,7 @@ def read_snak(snak: dict[str, Any]) -> Snak:
 
 
 def _read_entity(datatype: str | None, value: dict[str, Any]) -> Snak:
-    # Dumps before 2016 have no "id", entities of later types no "numeric-id".
+    # Dumps before 2016 have no "id"; entities of later types have no "numeric-id".
     found = value.get("id")
     if found is None:
         number = value["numeric-id"]
@@ -167,7 +167,7 @@ def _bound(written: str | None) -> str | None:
 
 @lru_cache(maxsize=1 << 12)
 def _entity_of(address: str) -> str:
-    """The id at the end of ``http://www.wikidata.org/entity/Q42``."""
+    """Returns the id at the end of ``http://www.wikidata.org/entity/Q42``."""
     found = address.rsplit("/", 1)[-1]
     if not _is_entity_id(found):
         raise ValueError(address)
@@ -185,10 +185,10 @@ _READERS: dict[str, Callable[[str | None, Any], Snak]] = {
 
 
 def object_of(value: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An object of an entity; missing, null and ``[]`` are empty ones.
+    """Returns an object of an entity; empty if it is missing, null or ``[]``.
 
     Raises:
-        RecordError: ``invalid_field``: it is something else.
+        RecordError: ``invalid_field`` if it is anything else.
     """
     found = value.get(name)
     if type(found) is dict:
@@ -199,16 +199,16 @@ def object_of(value: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def members(value: Any) -> Iterable[Any]:
-    """The members of an array.
+    """Returns the members of an array.
 
     Raises:
-        TypeError: it is none.
+        TypeError: the value is not an array.
     """
     if type(value) is list:
         return value
     if type(value) is dict:
         return value.values()
-    raise TypeError(f"{brief(value)} is no array")
+    raise TypeError(f"{brief(value)} is not an array")
 
 
 def _alone(value: Any) -> tuple[Any]:
@@ -218,7 +218,7 @@ def _alone(value: Any) -> tuple[Any]:
 Qualifier = tuple[str, Snak]
 """Property and snak."""
 ReadStatement = tuple[str, int, Snak, tuple[Qualifier, ...]]
-"""Property, place of the rank in ``RANKS``, main snak, qualifiers."""
+"""Property, index of the rank in ``RANKS``, main snak, qualifiers."""
 
 _PROPERTY_ID = re.compile(rf"P{ID_NUMBER}", re.ASCII)
 _RANK_PLACES = {rank: place for place, rank in enumerate(RANKS)}
@@ -226,7 +226,9 @@ _NO_QUALIFIERS: tuple[Any, ...] = (None, [], {})
 
 
 class _Properties(dict[str, bool]):
-    """Whether a property is wanted. Where all are, what is no property raises RecordError ``malformed_statement``."""
+    """Looks up whether a property is wanted. If all are wanted, a key that is not a property raises RecordError
+    ``malformed_statement``.
+    """
 
     def __init__(self, chosen: frozenset[str] | None) -> None:
         super().__init__(dict.fromkeys(chosen or (), True))
@@ -234,13 +236,13 @@ class _Properties(dict[str, bool]):
 
     def __missing__(self, property_id: str) -> bool:
         if self._takes_all and not _PROPERTY_ID.fullmatch(property_id):
-            raise RecordError("malformed_statement", f"a statement of {brief(property_id)}, which is no property")
+            raise RecordError("malformed_statement", f"a statement of {brief(property_id)}, which is not a property")
         self[property_id] = self._takes_all
         return self._takes_all
 
 
 MUL = "mul"
-"""Language of labels and aliases that hold in all languages (names of people, titles)."""
+"""Language of labels and aliases that apply to all languages (names of people, titles)."""
 NEEDED_QUALIFIERS = (
     "P580",  # start time
     "P582",  # end time
@@ -260,7 +262,7 @@ NEEDED_QUALIFIERS = (
     "P5102",  # nature of statement
     "P2241",  # reason for deprecated rank
 )
-"""Qualifiers that decide when, for what and how surely a statement holds."""
+"""Qualifiers that determine when, for what and with what certainty a statement holds."""
 
 _ID = re.compile(rf"([A-Z])({ID_NUMBER})(?:-[A-Z][1-9]\d*)?", re.ASCII)
 _KIND_LETTERS = {"item": "Q", "property": "P"}
@@ -271,27 +273,29 @@ _KEY_BYTES = 4096
 
 
 class Entity(NamedTuple):
-    """One entity, as far as it is released."""
+    """One entity, with the data that is released."""
 
-    #: ``item``, ``property``, or another type that is not released (``lexeme``, …); of those nothing but the id is read
+    #: ``item``, ``property``, or another type that is not released (``lexeme``, …); only the id of those is read
     kind: str
     entity_id: str  #: ``Q42``
     number: int  #: number in the id
-    revision_id: int | None = None  #: None where the dump does not tell
-    datatype: str | None = None  #: of a property, else None
+    revision_id: int | None = None  #: None if the dump lacks it
+    datatype: str | None = None  #: datatype of a property, else None
     #: ``labels``, ``descriptions``, ``aliases``: in the chosen languages, as dumped
     labels: tuple[Term, ...] = ()
     descriptions: tuple[Term, ...] = ()
     aliases: tuple[Term, ...] = ()
-    label: Term | None = None  #: the one to show, None without one
-    #: of pages in the chosen wikis: the wikis and, at the same places, the titles
+    label: Term | None = None  #: the label to show, if any
+    #: sitelinks to the chosen wikis: the wikis and, at the same indexes, the titles
     sitelinks: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    n_sitelinks: int = 0  #: to all wikis
+    n_sitelinks: int = 0  #: number of sitelinks to all wikis
     statements: tuple[ReadStatement, ...] = ()  #: in the order of the dump
 
 
 class _Languages(dict[str, bool]):
-    """Whether a language is wanted: chosen ones are, their variants (``en-gb`` of ``en``), and ``mul``."""
+    """Looks up whether a language is wanted: the chosen languages, their variants (``en-gb`` of ``en``), and
+    ``mul``.
+    """
 
     def __init__(self, chosen: tuple[str, ...]) -> None:
         super().__init__(dict.fromkeys((*chosen, MUL), True))
@@ -303,15 +307,15 @@ class _Languages(dict[str, bool]):
 
 
 class EntityReader:
-    """Reads entities. Holds what is wanted of them; make one for each process."""
+    """Reads entities. It holds the selection; create one per process."""
 
     def __init__(
         self, *, languages: tuple[str, ...], sites: frozenset[str] | None, qualifiers: frozenset[str] | None
     ) -> None:
-        """Prepares.
+        """Prepares the selection.
 
         Args:
-            languages: of labels, descriptions and aliases, the preferred one first.
+            languages: languages of labels, descriptions and aliases, the preferred one first.
             sites: wikis whose sitelinks are wanted; None for all.
             qualifiers: properties of the qualifiers that are wanted; None for all.
         """
@@ -321,7 +325,7 @@ class EntityReader:
         self._properties, self._qualifiers = _Properties(None), _Properties(qualifiers)
 
     def read(self, line: bytes) -> Entity:
-        """The entity of a line, without the commas and brackets around it.
+        """Returns the entity of a line, which must have no commas and brackets around it.
 
         Raises:
             RecordError: ``malformed_json``, ``missing_field``, ``invalid_field``, ``entity_redirect``,
@@ -330,7 +334,7 @@ class EntityReader:
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            if _NO_MEMORY in str(error):  # no fault of the line's form
+            if _NO_MEMORY in str(error):  # not a fault of the line
                 raise MemoryError from error
             raise RecordError("malformed_json", str(error)) from error
         if type(value) is not dict:
@@ -370,7 +374,9 @@ class EntityReader:
         )
 
     def wanted_in(self, kind: str, names: Collection[str]) -> set[str]:
-        """Which of the chosen ``languages``, ``sites`` or ``qualifiers`` are among names, as a variant too."""
+        """Returns which of the chosen ``languages``, ``sites`` or ``qualifiers`` are among the names, including as a
+        variant.
+        """
         return {one for one in self._wanted[kind] if any(name == one or name.startswith(f"{one}-") for name in names)}
 
     def _terms(
@@ -378,7 +384,7 @@ class EntityReader:
     ) -> tuple[Term, ...]:
         found, wanted = object_of(value, name), self._languages
         try:
-            # The language is the key; inside, a fallback's own language may stand.
+            # The language is the key; the value may name the language of a fallback.
             own = [(language, found[language]) for language in found if wanted[language]]
             return tuple([Term(language, _text(term["value"])) for language, terms in own for term in terms_in(terms)])
         except (KeyError, TypeError) as error:
@@ -393,7 +399,7 @@ class EntityReader:
             for link in sitelinks.values():
                 title = link["title"]
                 if type(title) is not str or not title:
-                    raise TypeError(f"{brief(title)} is no title")
+                    raise TypeError(f"{brief(title)} is not a title")
                 titles.append(title)
         except (KeyError, TypeError) as error:
             raise RecordError("invalid_field", f"sitelinks: {error!r}") from error
@@ -433,7 +439,9 @@ class EntityReader:
 
 
 def shown_term(terms: Sequence[Term], languages: Sequence[str]) -> Term | None:
-    """The term of the first chosen language that has one, else of ``mul``, else of a variant; None of none."""
+    """Returns the term in the first chosen language that has one, else in ``mul``, else in a variant; None if there
+    are no terms.
+    """
     if not terms:
         return None
     by_language = {term.language: term for term in terms}
@@ -444,13 +452,13 @@ def shown_term(terms: Sequence[Term], languages: Sequence[str]) -> Term | None:
 
 
 def entity_key(line: bytes) -> str:
-    """The id of a line that cannot be read, as far as it shows; else an empty string."""
+    """Returns the id in a line that cannot be read, if it can be found; else an empty string."""
     found = _KEY.search(line[:_KEY_BYTES])
     return found[1].decode("ascii") if found else ""
 
 
 def _fits(found: re.Match[str], kind: str) -> bool:
-    """Whether an id is one of the type. Of the letters of items and properties no other type has any."""
+    """Returns whether an id matches the type. No other type uses the letters of items and properties."""
     if kind in _KIND_LETTERS or found[1] in _KIND_LETTERS.values():
         return found[0] == f"{_KIND_LETTERS.get(kind)}{found[2]}"
     return True
@@ -458,5 +466,5 @@ def _fits(found: re.Match[str], kind: str) -> bool:
 
 def _text(value: Any) -> str:
     if type(value) is not str:
-        raise TypeError(f"{brief(value)} is no text")
+        raise TypeError(f"{brief(value)} is not a text")
     return value

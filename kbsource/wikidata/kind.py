@@ -1,4 +1,4 @@
-"""The release of Wikidata: what its manifest says, and its kind."""
+"""The release of Wikidata: its manifest, its kind and its invariants."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FORMAT = "kbsource-wikidata-1"
 
 @dataclass(frozen=True, slots=True)
 class EntityCounts(Counted):
-    """What became of the lines read; law: lines_read = items + properties + other_entities + rejected."""
+    """Counts of the lines read by outcome; invariant: lines_read = items + properties + other_entities + rejected."""
 
     lines_read: Count = 0
     items: Count = 0
@@ -44,21 +44,22 @@ class EntityCounts(Counted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WikidataManifest(TypedManifest):
-    """Everything that is known about a release of Wikidata, which has tables alone."""
+    """The manifest of a release of Wikidata, which consists of tables only."""
 
-    date: str | None  #: of the dump, as in the files' names; None when they have none
-    #: ``counts``, ``totals``: per input file by base name, and their sum
+    date: str | None  #: date of the dump, from the files' names, or None
+    #: ``counts``, ``totals``: by base name of the input file, and their sum
     counts: dict[str, EntityCounts]
     totals: EntityCounts
-    #: statements by ``rank_…``, ``snak_…`` and ``value_…``, ``qualifiers``, entities ``without_label`` and of other
-    #: types (``type_…``); with damage of the dump ``damaged_bytes`` and ``estimated_lost``
+    #: number of statements by ``rank_…``, ``snak_…`` and ``value_…``, of ``qualifiers``, and of entities
+    #: ``without_label`` and of other types (``type_…``); if the dump is damaged, ``damaged_bytes`` and
+    #: ``estimated_lost``
     findings: dict[str, Count]
     format: str = FORMAT
     schema_version: int = SCHEMA_VERSION
 
 
 def count_faults(manifest: WikidataManifest) -> list[str]:
-    """Every way in which the counts disagree with each other or with the tables' rows."""
+    """Returns every disagreement among the counts, or between counts and numbers of rows."""
     totals, findings = manifest.totals, manifest.findings
     expected = {
         "items": totals.items,
@@ -72,11 +73,13 @@ def count_faults(manifest: WikidataManifest) -> list[str]:
 _ITEM, _PROPERTY, _VALUE = f"Q{ID_NUMBER}", f"P{ID_NUMBER}", VALUE_ID
 _WITHIN = {"month": (1, 12), "day": (1, 31), "precision": (0, 14), "latitude": (-360, 360), "longitude": (-360, 360)}
 _ALWAYS = {"language", "year", "precision", "calendar", "latitude", "longitude", "globe"}
-"""Columns that every value of their type fills."""
+"""Columns that every value of their type has."""
 
 
 def _value_faults(of: str = "") -> Iterator[tuple[str, str]]:
-    """What is wrong with a value of a statement, or of a qualifier with this prefix, and when it is."""
+    """Lists possible faults of a value of a statement, or of a qualifier with this prefix: the condition, and its
+    name.
+    """
     yield f"not regexp_full_match({of}property_id, '{_PROPERTY}')", "not a property"
     yield f"{of}snak not in {SNAKS}", "not a kind of snak"
     yield f"{of}value_type not in {VALUE_TYPES}", "not a type of value"
@@ -96,7 +99,7 @@ def _value_faults(of: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _first(faults: Iterable[tuple[str, str]]) -> str:
-    """The first of some faults of a row; null for none."""
+    """Returns an expression for the first fault of a row; or null."""
     return f"case {' '.join(f'when {is_broken} then {what!r}' for is_broken, what in faults)} end"
 
 
@@ -119,7 +122,9 @@ def _entity_faults(key: str, form: str) -> Iterator[tuple[str, str]]:
 
 
 def _claim_law(name: str, claiming: str, present: str, needs: tuple[str, ...]) -> Law:
-    """The law that what entities say of their number is there; the sum of the entities' numbers tells them apart."""
+    """Returns the invariant that entities have as many rows as they claim; a sum weighted by the entities' numbers
+    detects mix-ups.
+    """
     return Law(
         "counts",
         "",
@@ -191,12 +196,12 @@ with subclasses as (
 from subclasses union select above, above from subclasses
 union select value[2:]::uinteger as class, class from statements where property_id = 'P31' and {_IS_LINK}
 """
-"""The relation that makes classes; a class above itself only is one."""
+"""The relation that defines classes; a row with the same item twice registers it as a class."""
 
 
 def check_classes(checking: Checking[WikidataManifest]) -> Mapping[str, int]:
-    """Works the class closure out again. Memory: what ``classes`` says."""
-    from kbsource.wikidata.assemble import BLOCK_CLASSES, class_closure  # need numpy
+    """Computes the class closure again. Memory: the edges of the relation."""
+    from kbsource.wikidata.assemble import BLOCK_CLASSES, class_closure  # these need numpy
 
     if checking.given.issuperset(("classes", "statements")):
         edges = checking.db.sql(_EDGES).fetchnumpy()
@@ -258,26 +263,26 @@ WIKIDATA_RELEASE: Kind[WikidataManifest] = Kind(
 
 @dataclass(frozen=True, slots=True)
 class WikidataTables:
-    """A release of Wikidata, to be read table by table."""
+    """Reads a release of Wikidata table by table."""
 
     path: str  #: folder of the release
-    manifest: WikidataManifest  #: of the release
+    manifest: WikidataManifest  #: manifest of the release
 
     @classmethod
     def open(cls, path: str) -> WikidataTables:
         """Opens a release.
 
         Raises:
-            SetupError: the folder holds no finished release of Wikidata.
+            SetupError: the folder contains no finished release of Wikidata.
         """
         return cls(path, WIKIDATA_RELEASE.read(path))
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Rows of a table in its order; memory holds one row group."""
+        """Reads rows of a table in its order, with one row group in memory."""
         for entry in self.manifest.tables[table]:
             for group in row_groups(join(self.path, entry.file), columns):
                 yield from group.combine_chunks().to_batches()
 
     def n_rows(self, table: str) -> int:
-        """The number of rows of a table."""
+        """Returns the number of rows of a table."""
         return self.manifest.n_rows(table)

@@ -1,6 +1,7 @@
-"""Byte ranges of a dump -> the lines that hold its entities.
+"""Reads the lines of a Wikidata dump that contain its entities, from byte ranges.
 
-The dump is a JSON array with one entity a line, or the same without the array (ndjson); a line holds no other newline.
+The dump is a JSON array with one entity per line, or the same without the array (ndjson). A line contains no other
+newline.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ from kbsource.wikidata.entity import entity_key
 MAX_LINE_BYTES = 32 << 20
 """The longest line of Wikidata has about 5 MB."""
 READ_AHEAD_BYTES = 2 << 20
-_BAD_RECORD_BYTES = 1 << 11  # at most about
+_BAD_RECORD_BYTES = 1 << 11  # rough upper bound
 
 
 def plan_lines(paths: Sequence[str], *, range_bytes: int, files: Files = Folder.of) -> list[LineRange]:
-    """The ranges of the files of a dump, as ``kbsource.dump.lines.plan_lines``.
+    """Returns the ranges of the files of a dump, as ``kbsource.dump.lines.plan_lines`` does.
 
     Raises:
-        SetupError: a file is no JSON dump.
+        SetupError: a file is not a JSON dump.
     """
     return lines.plan_lines(paths, range_bytes=range_bytes, files=files, form=_form)
 
 
 def _form(path: str, files: Files) -> tuple[Compression, bool]:
-    """The compression of a file and whether its content begins as an array."""
+    """Returns the compression of a file, and whether its content begins as an array."""
     with files(path).open() as file:
         compression = compression_of(read_up_to(file, 8), path)
         begin = b""
         for piece in iter_pieces(file, compression=compression):
             if isinstance(piece, Damage):
-                raise SetupError(f"{path} is damaged at its very beginning ({piece.detail}). Fetch it again.")
+                raise SetupError(f"{path} is damaged at the beginning ({piece.detail}). Fetch it again.")
             begin = piece.data.lstrip(AROUND)
             if begin:
                 break
@@ -59,7 +60,9 @@ def read_lines(
     on_damage: Callable[[int], None] | None = None,
     max_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Line | BadRecord]:
-    """Yields the entities of a range without what is around them, as ``kbsource.dump.lines.read_lines`` its lines."""
+    """Reads the entities of a range without the array syntax around them; otherwise as
+    ``kbsource.dump.lines.read_lines``.
+    """
     for line in lines.read_lines(
         line_range, files=files, on_progress=on_progress, on_damage=on_damage, max_bytes=max_bytes, key_of=entity_key
     ):
@@ -77,10 +80,9 @@ def read_lines(
 
 
 def read_ahead(lines: Iterable[Line | BadRecord], *, ahead_bytes: int = READ_AHEAD_BYTES) -> Iterator[Line | BadRecord]:
-    """Yields the same, but takes some of them before the first of these is yielded: until they have ``ahead_bytes``.
+    """Reads ahead: takes ``ahead_bytes`` of them before it yields the first of these.
 
-    Decompressing and parsing each want the processor's caches for themselves: to change between them at every line
-    costs time.
+    Decompressing and parsing each need the processor's caches, so switching between them at every line costs time.
     """
     waiting: deque[Line | BadRecord] = deque()
     n_bytes = 0

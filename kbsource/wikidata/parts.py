@@ -1,8 +1,8 @@
-"""One range of a dump becomes batches of the tables, and those become files and a report.
+"""Turns one range of a dump into batches of the tables, and writes these to files with a report.
 
-Files of a range lie in the staging folder, named by its key, until the number of all files is known:
-``tables/items/00012-00000-000.parquet``, …; ``classes/00012-00000.arrow`` holds P279 statements and the values of P31
-(see ``CLASS_EDGES``). Everything depends on the key alone, so doing a range again is harmless.
+The files of a range are in the staging folder, named by its key, until the number of all files is known:
+``tables/items/00012-00000-000.parquet``, …; ``classes/00012-00000.arrow`` contains P279 statements and the values of
+P31 (see ``CLASS_EDGES``). Everything depends only on the key, so repeating a range is harmless.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from kbsource.wikidata.records import WIKIDATA_TABLES, Statement, Value
 
 Columns = Sequence[Sequence[Any]]
 GROUP_ROWS = {"items": 1 << 13, "properties": 1 << 13, "sitelinks": 1 << 16, "statements": 1 << 15}
-"""Rows of a row group, by table; ``_ROWS_AT_ONCE`` of what is no table."""
+"""Rows per row group, by table; ``_ROWS_AT_ONCE`` for data that is not a table."""
 _ROWS_AT_ONCE = 1 << 16
 _TERMS = ("labels", "descriptions", "aliases")
 _SNAKS, _VALUE_TYPES = zip(*FORMS, strict=True)
@@ -59,29 +59,29 @@ _OWN = [(FORMS.index(("value", value_type)), names) for value_type, names in OWN
 
 
 def row_batch(schema: pa.Schema, columns: Columns) -> pa.RecordBatch:
-    """A record batch of one column of whole rows, which are tuples."""
+    """Returns a record batch from one column of whole rows, which are tuples."""
     (rows,) = columns
     return plain_batch(schema, _transposed(rows, len(rows[0])))
 
 
 def plain_batch(schema: pa.Schema, columns: Columns) -> pa.RecordBatch:
-    """A record batch of columns of values that stand as they are."""
+    """Returns a record batch from columns of values that need no conversion."""
     arrays = [encode(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def statement_columns(entity_id: str, statements: Sequence[ReadStatement]) -> Columns:
-    """The columns that ``statements_batch`` takes, for the statements of an entity, at least one."""
+    """Returns the columns that ``statements_batch`` expects, for the statements of an entity (at least one)."""
     property_ids, ranks, snaks, qualifiers = zip(*statements, strict=True)
     return [entity_id] * len(statements), property_ids, ranks, *zip(*snaks, strict=True), qualifiers
 
 
 def statements_batch(columns: Columns) -> pa.RecordBatch:
-    """A record batch of the table ``statements``.
+    """Returns a record batch of the table ``statements``.
 
     Args:
-        columns: entity, property, rank, the parts of the snak, qualifiers; each of the last as ``values`` and
-            ``statements`` describe them.
+        columns: entity, property, index of the rank, the four parts of the snak, and the qualifiers, which are pairs of
+            property and snak.
     """
     entity_ids, property_ids, ranks, *snaks, qualifiers = columns
     schema = schema_of(Statement)
@@ -96,7 +96,7 @@ def statements_batch(columns: Columns) -> pa.RecordBatch:
 
 
 class TableRows:
-    """Columns of one table, given on a row group at a time."""
+    """Columns of a table, passed on one row group at a time."""
 
     def __init__(
         self, name: str, batch_of: Callable[[Columns], pa.RecordBatch], ready: list[tuple[str, pa.RecordBatch]]
@@ -107,7 +107,7 @@ class TableRows:
         self._n_rows = 0
 
     def extend(self, columns: Columns) -> None:
-        """Takes rows, given as columns of one length."""
+        """Adds rows, passed as columns of the same length."""
         if not self._columns:
             self._columns = [[] for _ in columns]
         for own, more in zip(self._columns, columns, strict=True):
@@ -117,7 +117,7 @@ class TableRows:
             self._give(self._group_rows)
 
     def flush(self) -> None:
-        """What is pending; call it once after the last row."""
+        """Passes on the pending rows; call it once after the last row."""
         if self._n_rows:
             self._give(self._n_rows)
 
@@ -129,7 +129,7 @@ class TableRows:
 
 
 def statement_facts(batch: pa.RecordBatch) -> Counter[str]:
-    """How many statements there are of each rank, kind of snak and type of value."""
+    """Returns the number of statements by rank, kind of snak and type of value, and the number of qualifiers."""
     found: Counter[str] = Counter()
     for name, prefix in (("rank", "rank"), ("snak", "snak"), ("value_type", "value")):
         for one in pc.value_counts(batch[name].drop_null()).to_pylist():
@@ -139,7 +139,7 @@ def statement_facts(batch: pa.RecordBatch) -> Counter[str]:
 
 
 def names_in(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
-    """The columns of a batch that options choose from, with what these are."""
+    """Finds the columns of a batch that options select from, with the name of the option."""
     if table == "sitelinks":
         yield "sites", batch["site"]
     elif table == "statements":
@@ -165,7 +165,7 @@ def _transposed(rows: Iterable[Sequence[Any]], n_columns: int) -> Columns:
 def _snak_arrays(
     forms: Sequence[int], datatypes: Sequence[str | None], values: Sequence[str | None], own_values: Sequence[Any]
 ) -> list[pa.Array]:
-    """The columns of ``Value``."""
+    """Returns the columns of ``Value``."""
     numbers = _small(forms)
     places = pa.array(numbers)
     arrays = {
@@ -188,7 +188,7 @@ def _names(names: tuple[str | None, ...]) -> pa.Array:
 
 
 def _spread(array: pa.Array, at: npt.NDArray[np.int64], n_rows: int) -> pa.Array:
-    """An array of ``n_rows`` with the given values at the given places and null elsewhere."""
+    """Returns an array of ``n_rows`` with the given values at the given positions, and null elsewhere."""
     if not len(at):
         return pa.nulls(n_rows, array.type)
     is_missing = np.ones(n_rows, np.bool_)
@@ -203,7 +203,7 @@ def _small(numbers: Sequence[int]) -> npt.NDArray[np.uint8]:
 
 
 PARSED_TABLES = ("items", "properties", "sitelinks", "statements")
-"""Tables that the ranges of a dump give; the others are made of all of them."""
+"""Tables whose rows come from single ranges of a dump; the others are made from all ranges."""
 ROWS_PER_FILE = {
     "items": 1 << 20,
     "properties": 1 << 20,
@@ -211,7 +211,7 @@ ROWS_PER_FILE = {
     "statements": 1 << 22,
     "classes": 1 << 24,
 }
-"""Rows of a file, 50 to 200 MB: the ranges of a bzip2 file give less, a gzip file is one range."""
+"""Rows per file, 50 to 200 MB. Ranges of a bzip2 file have fewer; a gzip file is one range."""
 ITEM, PROPERTY = 0, 1
 IDS = pa.schema(
     [
@@ -222,14 +222,15 @@ IDS = pa.schema(
         pa.field("ordinal", pa.int64(), nullable=False),
     ]
 )
-"""``kind`` is ``ITEM`` or ``PROPERTY``; ``revision_id`` -1 when unknown; ``ordinal`` counts the lines of the range with
-the number ``part``."""
+"""``kind`` is ``ITEM`` or ``PROPERTY``; ``revision_id`` is -1 if unknown; ``ordinal`` is the line number in the
+range with the number ``part``.
+"""
 ORDINALS = pa.schema([pa.field("ordinal", pa.int64(), nullable=False)])
-"""Which lines of a range are left out."""
+"""The lines of a range to leave out."""
 CLASS_EDGES = pa.schema(
     [pa.field("class", pa.uint32(), nullable=False), pa.field("superclass", pa.uint32(), nullable=False)]
 )
-"""Numbers of items; a value of P31 stands as its own superclass."""
+"""Item numbers; a value of P31 is its own superclass."""
 
 _INSTANCE_OF, _SUBCLASS_OF = "P31", "P279"
 _CLASS_PROPERTIES = frozenset([_INSTANCE_OF, _SUBCLASS_OF])
@@ -239,24 +240,24 @@ _DETAIL_CHARS = 1000
 
 @dataclass(frozen=True, slots=True)
 class PartReport:
-    """What a range held."""
+    """The results of a range."""
 
     part: int  #: number of the range
     file: str  #: base name of the dump file
     counts: EntityCounts
-    facts: dict[str, int]  #: further counts, see ``manifest.WikidataManifest``
-    used: dict[str, list[str]]  #: of the wanted ``languages``, ``sites`` and ``qualifiers`` those that occur
-    tables: dict[str, tuple[FileEntry, ...]]  #: files by table; no rows, no file
+    facts: dict[str, int]  #: further counts, see ``WikidataManifest``
+    used: dict[str, list[str]]  #: the wanted ``languages``, ``sites`` and ``qualifiers`` that occur
+    tables: dict[str, tuple[FileEntry, ...]]  #: files by table; a table without rows has no file
 
 
 class EntityRange:
-    """What one range of a dump gives, in the order of the dump; iterate once.
+    """Iterates over the contents of a range of a dump, in the order of the dump; iterate once.
 
     Args:
-        lines: of the range, from ``lines.read_lines``.
-        reader: reads the entities; what raises RecordError is rejected.
+        lines: lines of the range, from ``lines.read_lines``.
+        reader: reads the entities; an entity for which it raises RecordError is rejected.
         skipped: ordinals of entities that another line supersedes; they are rejected as ``duplicate_entity``.
-        verdicts: by ordinal: how an entity ended the process that read it; it is rejected unread.
+        verdicts: by ordinal, how an entity ended the process that read it; it is rejected unread.
     """
 
     def __init__(
@@ -284,10 +285,12 @@ class EntityRange:
         self._counts: Counter[str] = Counter()
         self._facts: Counter[str] = Counter()
         self._classes: set[int] = set()
-        self.rejected: list[BadRecord] = []  #: what was rejected so far
+        self.rejected: list[BadRecord] = []  #: records rejected so far
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yields row groups of ``PARSED_TABLES``, and batches of ``IDS`` and of ``CLASS_EDGES``, with their names."""
+        """Iterates over row groups of ``PARSED_TABLES``, and batches of ``IDS`` and of ``CLASS_EDGES``, with their
+        names.
+        """
         beat, ready = self._beat, self._ready
         for ordinal, line in enumerate(read_ahead(self._lines), start=1):
             self._counts["lines"] += 1
@@ -344,17 +347,17 @@ class EntityRange:
         return batch
 
     def counts(self) -> dict[str, int]:
-        """The number of ``lines``, ``items``, ``properties``, ``others`` and ``rejected`` so far."""
+        """Returns the number of ``lines``, ``items``, ``properties``, ``others`` and ``rejected`` so far."""
         names = ("lines", "items", "properties", "others")
         return {**{name: self._counts[name] for name in names}, "rejected": len(self.rejected)}
 
     def report(
         self, tables: Mapping[str, tuple[FileEntry, ...]], *, used: dict[str, list[str]], damaged_bytes: int
     ) -> PartReport:
-        """The report; only after the last batch.
+        """Returns the report; only after the last batch.
 
         Args:
-            damaged_bytes: stored bytes of the range that cannot be read.
+            damaged_bytes: number of stored bytes of the range that cannot be read.
         """
         self._facts[DAMAGED_BYTES] = damaged_bytes
         n, rejected = self._counts, Counter(bad.reason for bad in self.rejected)
@@ -364,13 +367,15 @@ class EntityRange:
 
 
 def write_plan(ranges: Sequence[LineRange], hashed: Mapping[str, HashedFile], staging: str) -> None:
-    """Writes the ranges of the dump, and the hashes of its files by path, into the staging folder."""
+    """Writes the ranges of the dump, and the hashes of its files by path, to the staging folder."""
     Folder.of(_plan_path(staging)).write_json(msgspec.to_builtins(ranges))
     write_hashes(hashed, _hashes_path(staging))
 
 
 def planned_files(staging: str, reader: EntityReader) -> PartFiles:
-    """What reads ranges into files as ``write_plan`` wrote them down, for processes that are given a folder's path."""
+    """Returns the chunk function for ranges that ``write_plan`` wrote, for processes that know only the folder's
+    path.
+    """
     ranges = msgspec.convert(Folder.of(_plan_path(staging)).read_json(), list[LineRange])
     return PartFiles(ranges, reader, files=CheckedFiles(read_hashes(_hashes_path(staging))), staging=staging)
 
@@ -384,10 +389,10 @@ def _hashes_path(staging: str) -> str:
 
 
 class PartFiles:
-    """Writes what ranges of a dump give; the chunk function of a release, whose chunks are ranges.
+    """Writes the contents of ranges of a dump. It is the chunk function of a release whose chunks are ranges.
 
-    The rows of a chunk are ``IDS``; its report holds a ``PartReport`` as its facts, and what is rejected. The rows that
-    it is given, if any, are ``ORDINALS``: of entities that another line supersedes.
+    The rows of a chunk are ``IDS``. Its report contains a ``PartReport`` as its facts, and the rejected records. Its
+    input rows, if any, are ``ORDINALS`` of entities that another line supersedes.
     """
 
     schema = IDS
@@ -452,12 +457,12 @@ class PartFiles:
 
 
 def tables_folder(staging: str) -> str:
-    """The folder of the ranges' files."""
+    """Returns the folder of the ranges' files."""
     return join(staging, "tables")
 
 
 def part_files(staging: str, table: str, key: ChunkKey) -> RollingFiles:
-    """What takes the rows of a table that a range gives."""
+    """Returns the writer for the rows of a table in a range."""
     names = f"{key.part:05d}-{key.chunk:05d}-{{:03d}}.parquet"
     return RollingFiles(
         tables_folder(staging), table, schema=WIKIDATA_TABLES[table], names=names, rows_per_file=ROWS_PER_FILE[table]
@@ -465,7 +470,7 @@ def part_files(staging: str, table: str, key: ChunkKey) -> RollingFiles:
 
 
 def class_edges_path(staging: str, key: ChunkKey) -> str:
-    """The path of a range's ``CLASS_EDGES``."""
+    """Returns the path of a range's ``CLASS_EDGES``."""
     return chunk_path(join(staging, "classes"), key)
 
 
@@ -492,7 +497,7 @@ def _add_entity(entity: Entity, tables: Mapping[str, TableRows]) -> None:
 
 
 def _class_links(statements: Iterable[ReadStatement]) -> Iterator[tuple[str, int]]:
-    """The items that are values of P31 and P279, deprecated statements left out, with their property."""
+    """Finds the items that are values of P31 and P279, with their property; deprecated statements are skipped."""
     for property_id, rank, (form, _, value, _), _ in statements:
         if property_id in _CLASS_PROPERTIES and form == ENTITY and rank != _DEPRECATED and value and value[0] == "Q":
             yield property_id, int(value[1:])

@@ -1,4 +1,4 @@
-"""Rows of a release of Wikidata. Ids are text with their letter, as everywhere in Wikidata."""
+"""Rows of a release of Wikidata. Ids are texts with their letter, as everywhere in Wikidata."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ class Term(Row, order=True):
 
 
 class Terms(Row):
-    """What items and properties have in common."""
+    """The columns that items and properties share."""
 
-    label: Annotated[str | None, "label in the first chosen language that has one, else in mul"]
+    label: Annotated[str | None, "label in the first chosen language that has one, otherwise in mul"]
     label_language: Annotated[str | None, "language of the label"]
     labels: Annotated[tuple[Term, ...], "labels in the chosen languages, their variants and mul, as dumped"]
-    descriptions: Annotated[tuple[Term, ...], "descriptions, likewise"]
-    aliases: Annotated[tuple[Term, ...], "aliases, likewise, several a language"]
-    n_statements: Annotated[Int32, "rows of statements that are about the {}"]
+    descriptions: Annotated[tuple[Term, ...], "descriptions in the same languages"]
+    aliases: Annotated[tuple[Term, ...], "aliases in the same languages, several per language"]
+    n_statements: Annotated[Int32, "number of rows of statements about the {}"]
     revision_id: Annotated[int | None, "revision that was dumped"]
 
 
 class Value(Row):
-    """What a statement or a qualifier says."""
+    """The content of a statement or a qualifier."""
 
-    snak: Annotated[str, "value | somevalue (unknown) | novalue (none)"]
-    datatype: Annotated[str | None, "of the property, as dumped; old dumps lack it"]
+    snak: Annotated[str, "value | somevalue (unknown value) | novalue (no value)"]
+    datatype: Annotated[str | None, "datatype of the property, as dumped; missing in old dumps"]
     value_type: Annotated[
         str | None,
         "entity | string | time | quantity | monolingualtext | globecoordinate | other; null unless snak is value",
@@ -44,17 +44,19 @@ class Value(Row):
         "entity: id; time: as dumped; quantity: amount without +; globecoordinate: latitude,longitude; string and "
         "monolingualtext: the text; other: the datavalue as JSON",
     ]
-    language: Annotated[str | None, "of a monolingualtext"]
-    unit: Annotated[str | None, "item of a quantity's unit; null for none"]
+    language: Annotated[str | None, "language of a monolingualtext"]
+    unit: Annotated[str | None, "item of a quantity's unit; null if it has none"]
     lower: Annotated[str | None, "lower bound of a quantity"]
     upper: Annotated[str | None, "upper bound of a quantity"]
-    year: Annotated[int | None, "of a time; -44 is 44 BC"]
-    month: Annotated[Int8 | None, "of a time; null when the precision does not reach it"]
-    day: Annotated[Int8 | None, "of a time; null when the precision does not reach it"]
-    precision: Annotated[Int8 | None, "of a time: 11 day, 10 month, 9 year, 8 decade, 7 century, 6 millennium"]
-    calendar: Annotated[str | None, "of a time: gregorian | julian | id of the item"]
-    latitude: Annotated[float | None, "degrees"]
-    longitude: Annotated[float | None, "degrees"]
+    year: Annotated[int | None, "year of a time; -44 is 44 BC"]
+    month: Annotated[Int8 | None, "month of a time; null if the precision is coarser"]
+    day: Annotated[Int8 | None, "day of a time; null if the precision is coarser"]
+    precision: Annotated[
+        Int8 | None, "precision of a time: 11 day, 10 month, 9 year, 8 decade, 7 century, 6 millennium"
+    ]
+    calendar: Annotated[str | None, "calendar of a time: gregorian | julian | id of the item"]
+    latitude: Annotated[float | None, "latitude of a globecoordinate, in degrees"]
+    longitude: Annotated[float | None, "longitude of a globecoordinate, in degrees"]
     globe: Annotated[str | None, "item of the globe; Q2 is the Earth"]
 
 
@@ -66,11 +68,11 @@ class Qualifier(Row):
 
 
 class Item(Row):
-    """One row per item, in the order of the dump. A chosen language takes in its variants (`en-gb` with `en`)."""
+    """One row per item, in the order of the dump. A chosen language includes its variants (`en` includes `en-gb`)."""
 
     item_id: Annotated[str, "Q42; unique"]
     terms: Annotated[Terms, Columns(word="item")]
-    n_sitelinks: Annotated[Int32, "sitelinks in the dump, of all wikis"]
+    n_sitelinks: Annotated[Int32, "number of sitelinks in the dump, to all wikis"]
 
 
 class Property(Row):
@@ -85,29 +87,31 @@ class Sitelink(Row):
     """One row per sitelink to a chosen wiki, in the order of the dump."""
 
     item_id: Annotated[str, "item that the page is about"]
-    site: Annotated[str, "wiki, as enwiki"]
+    site: Annotated[str, "wiki, such as enwiki"]
     title: Annotated[str, "title of the page, with spaces"]
 
 
 class Statement(Row):
-    """One row per statement of an item or property, in the order of the dump; references are left out. The columns from
-    `snak` to `globe` stand in the qualifiers again."""
+    """One row per statement of an item or property, in the order of the dump; references are left out. The
+    qualifiers have the columns from `snak` to `globe` too.
+    """
 
     entity_id: Annotated[str, "item or property that the statement is about"]
-    property_id: Annotated[str, "its property"]
+    property_id: Annotated[str, "property of the statement"]
     rank: Annotated[str, "preferred | normal | deprecated"]
     value: Annotated[Value, Columns()]
     qualifiers: Annotated[tuple[Qualifier, ...], "qualifiers with the chosen properties, as dumped"]
 
 
 class ClassPair(Row):
-    """For every class all classes above it over P279 (subclass of), by number of the class, then of the superclass.
-    Deprecated statements are left out. To say whether an item is a film: join its P31 values with `class_id` where
-    `superclass_id` is Q11424."""
+    """For every class, all its superclasses over P279 (subclass of), sorted by number of the class, then of the
+    superclass. Deprecated statements are left out. To find out whether an item is a film, join its P31 values
+    with `class_id` where `superclass_id` is Q11424.
+    """
 
-    class_id: Annotated[str, "an item that is a class: it has P279, or is a value of P279 or P31"]
-    superclass_id: Annotated[str, "the class itself, or one reached over P279"]
-    distance: Annotated[Int32, "fewest P279 steps; 0 is the class itself"]
+    class_id: Annotated[str, "item that is a class: it has P279, or is a value of P279 or P31"]
+    superclass_id: Annotated[str, "the class itself, or a class reached over P279"]
+    distance: Annotated[Int32, "smallest number of P279 steps; 0 for the class itself"]
 
 
 WIKIDATA_TABLES: dict[str, pa.Schema] = {

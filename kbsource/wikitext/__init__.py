@@ -1,1 +1,1 @@
-"""Wikitext -> elements, anchors, tables and infoboxes with exact character offsets."""
+"""Parses wikitext into elements, anchors, tables and infoboxes with exact character offsets."""

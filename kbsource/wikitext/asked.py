@@ -1,4 +1,6 @@
-"""What pages ask of their snapshot while their wikitext is read: names of definitions, and titles."""
+"""Records the dependencies of pages on their snapshot while their wikitext is read: names of definitions, and
+titles.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,13 @@ from kbsource.titles import clean_title, upper_first
 T = TypeVar("T")
 MODULE = 828
 GENERATOR = "generator"
-"""Stands for the version of MediaWiki that wrote the dump, which modules may ask for."""
+"""Represents the version of MediaWiki that wrote the dump, which modules may request."""
 
 
 def template_name(name: str, site: Site) -> str:
-    """The name of a template's definition, ``10:Age``, by its normalised name, with or without the wiki's prefix."""
+    """Returns the name of a template's definition, ``10:Age``, from its normalised name, with or without the wiki's
+    prefix.
+    """
     prefix, colon, rest = name.partition(":")
     if colon and site.namespace_by_name.get(prefix.strip().casefold()) == TEMPLATE:
         name = upper_first(rest.strip(), site.lang)
@@ -24,38 +28,38 @@ def template_name(name: str, site: Site) -> str:
 
 
 def module_name(name: str, site: Site) -> str:
-    """The name of a module's source, ``828:Age``, by its name without prefix."""
+    """Returns the name of a module's source, ``828:Age``, from its name without prefix."""
     return f"{MODULE}:{upper_first(clean_title(name), site.lang)}"
 
 
 def source_name(text_hash: int) -> str:
-    """Stands for all templates whose definition has this hash."""
+    """Returns a name that represents all templates whose definition has this hash."""
     return f"source:{text_hash}"
 
 
 class Asked:
-    """Takes note of what is asked for; what is remembered from page to page is noted again by who remembers it."""
+    """Records dependencies. A cache must record the dependencies of every hit again."""
 
     __slots__ = ("_site", "names")
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self.names: set[str] = set()  #: of definitions, and titles as they are; to be emptied before a page
+        self.names: set[str] = set()  #: names of definitions, and titles as they are; cleared before each page
 
     def template(self, name: str) -> None:
-        """Notes that the definition of a template counts, whether there is one or not."""
+        """Records a dependency on the definition of a template, whether it exists or not."""
         self.names.add(template_name(name, self._site))
 
     def module(self, name: str) -> None:
-        """The same of a module."""
+        """Records a dependency on the source of a module, whether it exists or not."""
         self.names.add(module_name(name, self._site))
 
     def same_source(self, text: str) -> None:
-        """Notes that it counts which templates have this definition."""
+        """Records a dependency on the set of templates that have this definition."""
         self.names.add(source_name(title_hash(text)))
 
     def noting(self, exists: Callable[[str], bool]) -> Callable[[str], bool]:
-        """What says whether there is an article of a title, and notes the title."""
+        """Returns a function that checks whether an article of a title exists, and records the title."""
 
         def noted(title: str) -> bool:
             self.names.add(title)
@@ -64,7 +68,7 @@ class Asked:
         return noted
 
     def apart(self, make: Callable[[], T]) -> tuple[T, frozenset[str]]:
-        """What a function gives, and the names that it asks for, which are noted as well."""
+        """Returns the result of a function and the dependencies it records, which are also added to ``names``."""
         before, self.names = self.names, set()
         try:
             made = make()

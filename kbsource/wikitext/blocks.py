@@ -1,4 +1,6 @@
-"""Last step: lines of plain text -> title, headings, paragraphs, list items and cells, with links moved along."""
+"""The last step: turns lines of plain text into title, headings, paragraphs, list items and cells, and moves links
+along.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +30,20 @@ from kbsource.wikitext.markers import (
 from kbsource.wikitext.parsed import RawAnchor, RawCell, RawLink, TextCell
 from kbsource.wikitext.walk import Link
 
-# Every alternative begins with the newline before the line, so that the search leaps from line to line.
+# Every alternative begins with the newline before the line, so that the search jumps from line to line.
 _TABLE_LINE = re.compile(
     rf"\n[ \t:*#\x02{DIGIT}]*\{{\|[^\n]*|\n[ \t\x02{DIGIT}]*\|\}}|\n=[^\n]*=[ \t\x02{DIGIT}]*(?=\n|\Z)"
 )
 _CELL_MARKS = frozenset("|!")
-_LONGEST_LINK = 10  # cells
+_LONGEST_LINK = 10  # in cells
 _LONGEST_CAPTION = 4000
 _LINKS_IN_CAPTION = 6
 LINK_OF_LINES = re.compile(r"\[\[[^\[\]|\n]*:[^\[\]|\n]*\|(?:[^\[\]]|\[\[[^\[\]]*\]\]){0,2000}?\]\]")
 _ORPHAN = re.compile(rf"(?:\A|\n)[ \t\x02{DIGIT}]*\|[-}}+]")
 _LINE_ENDS = f" \t{CUTS}"
 _LINE_MARKS = frozenset("*#:;=-")
-# Attributes that no pipe parts from the cell's text, as the template behind them would that is cut.
+# Attributes that no pipe separates from the cell's text, because the template after them, which contained the pipe, was
+# cut.
 _ATTRIBUTES_ALONE = re.compile(
     r"\s*(?:(?ai:colspan|rowspan|align|valign|bgcolor|style|class|width|scope)"
     r"\s*=\s*(?:\"[^\"\n]*\"|[\w#%]+)\s*)+(?=\x02)"
@@ -54,14 +57,15 @@ class RawTable:
 
     caption: str | None = None
     rows: list[list[RawCell]] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)  # of what was cut out of it
+    numbers: list[int] = field(default_factory=list)  # numbers of what was cut from it
 
 
 def cut_tables(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
-    """The text with each outermost table replaced by a place line, and adds the tables, nested ones included.
+    """Returns the text with each outermost table replaced by a placeholder line, and adds the tables, including nested
+    ones.
 
-    A table that is never closed ends before the next heading, or with the text. Rows that no ``{|`` stands before, as
-    where a template opens the table, are a table all the same.
+    A table that is never closed ends before the next heading, or with the text. Rows without a preceding ``{|``, for
+    example because a template opens the table, form a table too.
     """
     if "{" in text and "{|" in text:  # one character is found many times as fast as two
         text = _cut_opened(text, tables, losses)
@@ -108,7 +112,9 @@ def _cut_opened(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
 
 
 def _is_in_link(text: str, first: int, place: int) -> bool:
-    """Whether a link over several lines that begins between two places, as of a file with its caption, goes on."""
+    """Returns whether a link over several lines, such as a file with its caption, that begins between two positions
+    is still open.
+    """
     opener = place
     for _ in range(_LINKS_IN_CAPTION):
         if (opener := text.rfind("[[", first, opener)) < 0:
@@ -119,13 +125,13 @@ def _is_in_link(text: str, first: int, place: int) -> bool:
 
 
 def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
-    """The text with the rows that stand outside of tables replaced by place lines, and adds them as tables."""
+    """Returns the text with the rows outside tables replaced by placeholder lines, and adds them as tables."""
     if not _ORPHAN.search(text):
         return text
-    # Lines of a file's caption begin no rows.
+    # Lines of a file's caption are not rows.
     text = LINK_OF_LINES.sub(lambda link: link[0].replace("\n", PIPE), text) if "[[" in text else text
     out: list[str] = []
-    rows: list[str] = []  # of the table at work, or lines that may turn out to begin one
+    rows: list[str] = []  # of the current table, or lines that may turn out to begin a table
     is_table = False
 
     def end() -> None:
@@ -156,12 +162,12 @@ def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str
 
 
 def parse_table(source: str, tables: list[RawTable]) -> None:
-    """Adds the table that ``source`` holds and, after it, the tables nested in its cells."""
+    """Adds the table in ``source`` and, after it, the tables nested in its cells."""
     stack: list[RawTable] = []
     in_caption = False
     is_numbered = has_numbers(source)
     has_cuts = f"{CUT}\n" in source
-    n_hidden = 0  # tables in a caption, which nobody sees, that are open
+    n_hidden = 0  # number of open tables in a caption, which are not shown
     last_closer = source.count("\n", 0, max(source.rfind("]]"), 0))
     for number, line in enumerate(source.split("\n")):
         numbers: list[int] = []
@@ -171,7 +177,7 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
                 stack[-1].numbers += numbers
         stripped = line.strip(_LINE_ENDS)
         if has_cuts and line[-1:] == CUT and "=" in stripped:
-            stripped += CUT  # what is cut shows where a cell's attributes end
+            stripped += CUT  # a cut may mark the end of a cell's attributes
         first = stripped[:1]
         if not stack or (first in ":*#{" and "{|" in stripped and stripped.lstrip(f":*# {CUTS}").startswith("{|")):
             table = RawTable(numbers=[] if stack else numbers)
@@ -214,7 +220,9 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
 
 
 def _is_in_caption(table: RawTable) -> bool:
-    """Whether the last cell opens a link of a file that it does not close, so that a table in it is of the caption."""
+    """Returns whether the last cell opens a file link that it does not close, so that a table in it belongs to the
+    caption.
+    """
     text = table.rows[-1][-1].text if table.rows and table.rows[-1] else ""
     opener = text.rfind("[[")
     link = text[opener:] if opener >= 0 else ""
@@ -246,7 +254,7 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
 def _end_open_link(row: list[RawCell], content: str, end: int) -> str:
     """What is left of a cell with a closer that nothing in it opens: the cell that opens the link takes the rest.
 
-    Source: MediaWiki's Parser, which reads links after tables, so that a label goes on in the next cell.
+    Source: MediaWiki's Parser, which reads links after tables, so that a label continues in the next cell.
     """
     for number in range(len(row) - 1, max(len(row) - 1 - _LONGEST_LINK, -1), -1):
         text = row[number].text
@@ -262,7 +270,7 @@ def _end_open_link(row: list[RawCell], content: str, end: int) -> str:
 
 
 def _without_attributes(piece: str) -> tuple[str, str]:
-    """A cell's content and its attributes: what stands before a pipe, unless a link opens before it."""
+    """Returns a cell's content and its attributes: the text before a pipe, unless a link opens before it."""
     pipe = piece.find("|")
     if pipe < 0:
         return piece, ""
@@ -283,7 +291,7 @@ def _continue_cell(table: RawTable, line: str) -> None:
 
 
 class Blocks(NamedTuple):
-    """What a page's body holds. ``places`` gives for ``T3`` or ``I0`` the index of the element before it."""
+    """The content of a page's body. ``places`` maps ``T3`` or ``I0`` to the index of the element before it."""
 
     elements: list[Element]
     anchors: list[RawAnchor]
@@ -298,17 +306,19 @@ _LAST_MARK = "\x08"
 
 
 def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
-    """The blocks of a page's body, whose lines are marked as in ``kbsource.wikitext.markers``; links in order."""
-    # The hottest loop of the parser but for the links' own: everything in it is a local.
+    """Returns the blocks of a page's body, whose lines have the markers of ``kbsource.wikitext.markers``; links must
+    be in order.
+    """
+    # The parser's hottest loop except the links' own: everything in it is a local variable.
     elements: list[Element] = [Element("title", 1, None, "", (), title)]
     anchors: list[RawAnchor] = []
     places: dict[str, int] = {}
     add_element, add_anchor = elements.append, anchors.append
     headings: list[tuple[int, str]] = []
     section: tuple[str, ...] = ()
-    lines: list[Line] = []  # of the paragraph at work
+    lines: list[Line] = []  # of the current paragraph
     is_pre = False
-    numbering: list[list[int | str]] = []  # of the list at work, see count_item
+    numbering: list[list[int | str]] = []  # of the current list, see count_item
     last_marker = ""
     offset = next_link = 0
     n_links = len(links)
@@ -345,7 +355,7 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
             own = links[first_link:next_link]
             next_start = links[next_link][0] if next_link < n_links else beyond
         first = line[:1]
-        if first == " " and line.isspace():  # left of links that show nothing
+        if first == " " and line.isspace():  # left by links that show nothing
             first = ""
         if first > _LAST_MARK or first == PRE:  # the most frequent case first: a line of text
             if (first == PRE) != is_pre:
@@ -359,7 +369,7 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
             if numbering:
                 numbering.clear()
         elif first == PLACE and line[1] == "I":
-            is_begun = any(text.strip() for text, _, _ in lines)  # a paragraph that will be an element
+            is_begun = any(text.strip() for text, _, _ in lines)  # a paragraph that will become an element
             places[line[1:]] = len(elements) - (not is_begun)
         else:
             if lines:
@@ -394,7 +404,7 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
 
 
 def join_lines(lines: list[Line]) -> Line:
-    """The lines of a paragraph as one, joined by single spaces, with its links moved along."""
+    """Returns the lines of a paragraph as one line, joined by single spaces, with its links moved along."""
     texts: list[str] = []
     moved: list[Link] = []
     length = 0
@@ -413,10 +423,10 @@ def join_lines(lines: list[Line]) -> Line:
 
 
 def count_item(numbering: list[list[int | str]], marker: str) -> int | None:
-    """The number of a ``#`` item, None for others; a list goes on as long as its prefix does.
+    """Returns the number of a ``#`` item, None for other items; a list continues as long as its prefix does.
 
-    ``numbering`` has for every depth of the list at work its marker character and the items so far; it is brought up to
-    date. ``#:`` goes on within an item, so that the next ``#`` counts on.
+    ``numbering`` contains, for every depth of the current list, its marker character and the number of items so far; it
+    is updated. ``#:`` continues an item, so that the next ``#`` counts on.
     """
     same = 0
     for kept, character in zip(numbering, marker, strict=False):
@@ -432,7 +442,7 @@ def count_item(numbering: list[list[int | str]], marker: str) -> int | None:
 
 
 def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
-    """The fragments that stand in a text from ``offset`` on; ``links`` are those in them."""
+    """Returns the fragments in a text from ``offset`` on as cells; ``links`` are those in them."""
     cells: list[TextCell] = []
     add = cells.append
     first = 0
@@ -470,9 +480,9 @@ def _line_cell(text: str, offset: int, links: list[Link]) -> TextCell:
 
 
 def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
-    """The text of a cell: its lines without list marks, blank ones left out, joined by newlines.
+    """Returns the text of a cell: its non-empty lines without list markers, joined by newlines.
 
-    A line break begins a line, but within a link.
+    A line break begins a line, except inside a link.
     """
     if BREAK in text:
         for link in links:

@@ -1,4 +1,4 @@
-"""Nested braces -> what templates and parameters in them show, from the inside out."""
+"""Expands nested braces from the inside out: templates and parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kbsource.wikitext.markers import (
     PIPE,
 )
 
-# Two patterns that begin with plain characters are searched four times as fast as one that is a choice.
+# Two patterns that begin with plain characters are searched four times as fast as one pattern with alternatives.
 _OPENERS = re.compile(r"(\{\{+)")
 _CLOSERS = re.compile(r"(\}\}+)")
 _BARS = frozenset({"|", PIPE})
@@ -28,11 +28,11 @@ def expand_braces(
     on_parameter: Callable[[str], str],
     on_broken: Callable[[], None],
 ) -> str:
-    """The text with every balanced piece replaced by what the callbacks give for it.
+    """Returns the text with every balanced pair of braces replaced by the result of a callback.
 
-    ``on_template`` is called with the inside of ``{{…}}``, its own pieces already replaced, and the number of templates
-    around it; ``on_parameter`` with that of ``{{{…}}}``; ``on_broken`` once for every run of braces that has no
-    partner.
+    ``on_template`` is called with the inside of ``{{…}}``, where inner braces are already replaced, and with the
+    number of enclosing templates. ``on_parameter`` is called with the inside of ``{{{…}}}``, and ``on_broken`` once for
+    every unmatched run of braces.
     """
     if "{{" not in text and "}}" not in text:
         return text
@@ -67,12 +67,12 @@ def expand_braces(
                     out = [result]
                 else:
                     out = parent
-                    if opened:  # of {{{!}} one begins a table
+                    if opened:  # in {{{!}}, one of the braces begins a table
                         out.append("{" if result[:1] in _BARS else LITERAL_OF["{"])
                     elif result[:1] == CUT and out and out[-1][-1:] in CURRENCY and not result.strip(CUTS):
                         result = NUMBER
                     out.append(result)
-            if run == 1:  # and of {{!}}} one ends it
+            if run == 1:  # in {{!}}}, one of the braces ends a table
                 out.append("}" if out and out[-1][-1:] in _BARS else LITERAL_OF["}"])
             elif run:
                 on_broken()

@@ -1,4 +1,6 @@
-"""Link brackets -> a text cut at its links, each with a closer; what is left of numbers and marks keeps its place."""
+"""Matches link brackets: cuts a text at its links, each with a closing bracket, and tracks the positions of numbers
+and markers.
+"""
 
 from __future__ import annotations
 
@@ -29,34 +31,34 @@ _SCHEMES = (
 )
 _ADDRESS = r"[^\s\[\]|\x06]+"
 _ADDRESS_OF_NUMBERS = r"\[[0-9A-Fa-f:.]+\][^\s\[\]|\x06]*"  # http://[2001:db8::7]/path
-_PLAIN = r"\[\[([^\[\]{}<>|\n\x06]+)(?:\]\]|\|"  # as far as the label
+_PLAIN = r"\[\[([^\[\]{}<>|\n\x06]+)(?:\]\]|\|"  # up to the label
 _PLAIN_LINK = re.compile(_PLAIN + r"([^\[\]\n]*)\]\])")
-# Every alternative begins with a plain character: the search then leaps from bracket to bracket. The empty groups tell
-# which alternative it was.
+# Every alternative begins with a plain character, so that the search jumps from bracket to bracket. The empty groups
+# identify the alternative.
 _BRACKET = re.compile(
-    _PLAIN + r"(?:[^\[\]\n]*\]\]|(?P<opener>)))"  # a plain link, or an opener with its bar
+    _PLAIN + r"(?:[^\[\]\n]*\]\]|(?P<opener>)))"  # a plain link, or an opener with its pipe
     r"|\]\](?P<closer>)"
     rf"|\[{_SCHEMES}(?:{_ADDRESS}[^\[\]\n]*\](?P<external>)|(?:{_ADDRESS}|{_ADDRESS_OF_NUMBERS})(?P<external_opener>))"
-    r"|\[(?:(?=\[\[(?!\[))|(?!\[))(?P<single>)"  # the first of three, or a single one
-    r"|\[\[(?P<stray>)"  # an opener that can open nothing
+    r"|\[(?:(?=\[\[(?!\[))|(?!\[))(?P<single>)"  # the first of three brackets, or a single one
+    r"|\[\[(?P<stray>)"  # an opener that cannot open a link
 )
-# What follows the address of an external link with brackets in its label, as far as the first closing one that is no
-# plain link's: the label of ``[http://x Title [in Greek]]`` has one bracket. It ends before what opens another, so that
-# no part of a text is looked at for two openers. Source: handleExternalLinks of MediaWiki 1.39's Parser.
+# The text after the address of an external link with brackets in its label, up to the first closing bracket that is not
+# a plain link's: the label of ``[http://x Title [in Greek]]`` has one bracket. It ends before another opener, so that
+# no part of a text is scanned for two openers. Source: handleExternalLinks of MediaWiki 1.39's Parser.
 _LABEL = re.compile(rf"(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\]|\[(?!\[|{_SCHEMES}))*+\]")
 _SPACES = re.compile("   *")
-# A trail stop whose closer was dropped.
+# A trail stop whose closing bracket was dropped.
 _STRAY_STOP = re.compile(f"(?<!\\]\\]){TRAIL_STOP}")
 _STRAY_MARK = re.compile(rf"(?<!\[\[){TEMPLATE_LINK}")
 _PLAIN_OPEN = LITERAL_OF["["]
 
 
 class CutText(NamedTuple):
-    """A text cut into links and what stands between them."""
+    """A text cut into links and the text between them."""
 
-    #: (text before, target, label, source) of every outermost link. A plain link has its target, and its label or None,
-    #: and no source. Links with brackets or newlines in their label, and external links, need a parser: they have their
-    #: source and no label, external ones no target.
+    #: (text before, target, label, source) of every outermost link. A plain link has its target, its label or None, and
+    #: no source. Links with brackets or newlines in their label, and external links, need a parser: they have their
+    #: source and no label; external links have no target.
     pieces: list[tuple[str, str, str | None, str]]
     rest: str  #: the text after the last link
 
@@ -69,14 +71,15 @@ def match_brackets(
     *,
     has_prefixes: bool = False,
 ) -> tuple[CutText, list[tuple[int, int, int | None]]]:
-    """The text cut so that every ``[[`` opens a link with a closer, and every ``[`` an external link with one.
+    """Cuts the text so that every ``[[`` opens a link with a closing bracket, and every ``[`` an external link with
+    one.
 
-    Also where ``numbers`` that were lifted from it stand, see ``place_numbers``. ``is_file`` says whether a target is a
-    file's, whose caption may hold headings.
+    Also returns the positions of ``numbers`` that were lifted from it, see ``place_numbers``. ``is_file`` returns
+    whether a target is a file, whose caption may contain headings.
 
-    ``[[`` without partner and stray ``]]`` are dropped and counted as ``broken_markup``; a pipe after such an opener
-    becomes a space. Single brackets that open no external link stay text. Numbers move with their neighbours, where
-    something is dropped.
+    Unmatched ``[[`` and ``]]`` are dropped and counted as ``broken_markup``; a pipe after such an opener becomes a
+    space. Single brackets that open no external link stay text. When something is dropped, numbers move with their
+    neighbours.
     """
     cut, edits = _match(text, is_file)
     for _ in range(MAX_REPAIRS):
@@ -92,7 +95,7 @@ def match_brackets(
         else:
             text = single_spaces(_STRAY_STOP.sub("", text))
         cut, edits = _match(text, is_file)
-    if edits:  # what is dropped keeps joining its sides to something new: then no bracket of the page is markup
+    if edits:  # dropping keeps joining its sides to new brackets: then no bracket of the page is markup
         dropped = [_Edit(one.start(), one.end(), "", False) for one in re.finditer(r"\[\[|\]\]", text)]
         numbers = _moved(numbers, dropped) if numbers else []
         text = _apply(text, dropped)
@@ -103,7 +106,7 @@ def match_brackets(
 
 
 def _tidied(text: str, numbers: list[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
-    """The text without stray stops and with single spaces, and its numbers in their places."""
+    """Returns the text without stray stops and with single spaces, and its numbers at their new positions."""
     stops = [_Edit(one.start(), one.end(), "", False) for one in _STRAY_STOP.finditer(text)]
     numbers, text = _moved(numbers, stops), _apply(text, stops)
     spaces = [_Edit(one.start() + 1, one.end(), "", False) for one in _SPACES.finditer(text)]
@@ -111,7 +114,7 @@ def _tidied(text: str, numbers: list[tuple[int, int]]) -> tuple[str, list[tuple[
 
 
 def _moved(numbers: list[tuple[int, int]], edits: list[_Edit]) -> list[tuple[int, int]]:
-    """The numbers where they stand after the edits; one in what is replaced stands before it."""
+    """Returns the numbers at their positions after the edits; a number inside replaced text moves before it."""
     edits.sort()
     moved: list[tuple[int, int]] = []
     shift = place = 0
@@ -125,7 +128,7 @@ def _moved(numbers: list[tuple[int, int]], edits: list[_Edit]) -> list[tuple[int
 
 
 def _without_stray_stops(cut: CutText, has_prefixes: bool) -> CutText:
-    """The cut text with stops directly behind links only, and before links whose language has link prefixes."""
+    """Returns the cut text with stops only directly after links, and before links if the language has link prefixes."""
 
     def kept(gap: str) -> str:
         return gap[:1] + gap[1:].replace(TRAIL_STOP, "") if TRAIL_STOP in gap else gap
@@ -142,7 +145,7 @@ def _without_stray_stops(cut: CutText, has_prefixes: bool) -> CutText:
 
 
 def without_stray_marks(cut: CutText) -> CutText:
-    """The cut text with marks of templates' links in links only."""
+    """Returns the cut text with the markers of templates' links only in links."""
     mark = TEMPLATE_LINK
 
     def without(text: str) -> str:
@@ -158,7 +161,7 @@ def without_stray_marks(cut: CutText) -> CutText:
 
 
 def without_stray_blocks(cut: CutText) -> CutText:
-    """The cut text with marks of empty labels in links only."""
+    """Returns the cut text with the markers of empty labels only in links."""
 
     def without(text: str) -> str:
         return single_spaces(text.replace(BLOCK, "")) if BLOCK in text else text
@@ -171,7 +174,9 @@ def without_stray_blocks(cut: CutText) -> CutText:
 
 
 def lift_numbers(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """A text without the numbers in it, and each with its place; where two spaces would meet, one is left."""
+    """Returns a text without its numbers, and each number with its position; if two spaces would meet, one is
+    removed.
+    """
     if not has_numbers(text):
         return text, []
     pieces: list[str] = []
@@ -191,9 +196,11 @@ def lift_numbers(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def place_numbers(cut: CutText, text: str, numbers: list[tuple[int, int]]) -> list[tuple[int, int, int | None]]:
-    """Where lifted numbers stand in the text that was cut without edits: each with the number of the piece in whose gap
-    it stands (the rest of the text is the last gap), and how many characters stand between it and the gap's end; None
-    where it stands in the link before the gap."""
+    """Returns the positions of lifted numbers in a text that was cut without edits.
+
+    Each has the index of the gap it is in (the rest of the text is the last gap), and the number of characters between
+    it and the gap's end; None if it is in the link before the gap.
+    """
     placed: list[tuple[int, int, int | None]] = []
     if not numbers:
         return placed
@@ -223,9 +230,9 @@ class _Edit(NamedTuple):
 
 
 def _match(text: str, is_file: Callable[[str], bool]) -> tuple[CutText, list[_Edit]]:
-    """The text cut at its outermost links, and the edits that a text with unmatched brackets needs first.
+    """Cuts the text at its outermost links, and returns the edits that a text with unmatched brackets needs first.
 
-    Plain links are split off at once. Only where other brackets stand between them, a stack tells what they open.
+    Plain links are split off at once. Only if other brackets are between them, a stack determines what they open.
     """
     parts = _PLAIN_LINK.split(text)
     gaps, targets, labels = parts[::3], parts[1::3], parts[2::3]
@@ -233,7 +240,7 @@ def _match(text: str, is_file: Callable[[str], bool]) -> tuple[CutText, list[_Ed
     if not odd:
         return CutText([*zip(gaps, targets, labels, repeat(""))], gaps[-1]), []
     brackets = _Brackets(text, is_file)
-    done = at = 0  # gaps that are dealt with, each with the link after it; where the next one begins
+    done = at = 0  # number of gaps processed, each with the link after it; start of the next gap
     for number in odd:
         at = brackets.pass_links(at, gaps[done:number], targets[done:number], labels[done:number])
         brackets.match(at, at + len(gaps[number]))
@@ -245,20 +252,20 @@ def _match(text: str, is_file: Callable[[str], bool]) -> tuple[CutText, list[_Ed
 
 
 class _Brackets:
-    """Matches the brackets of one text from its beginning to its end."""
+    """Matches the brackets of a text from its beginning to its end."""
 
     def __init__(self, text: str, is_file: Callable[[str], bool]) -> None:
         self._text = text
         self._is_file = is_file
         self._edits: list[_Edit] = []
         self._pieces: list[tuple[str, str, str | None, str]] = []
-        self._position = 0  # end of the last piece
+        self._position = 0  # end of the last link
         self._stack: list[tuple[int, int]] = []  # start of the opener, end of "[[target|"
 
     def pass_links(self, at: int, gaps: list[str], targets: list[str], labels: list[str | None]) -> int:
-        """Passes plain links, each after its gap, from ``at`` on; gives where the last one ends.
+        """Passes over plain links, each after its gap, from ``at`` on; returns the end of the last one.
 
-        Inside an open link they are part of its label.
+        Inside an open link, they are part of its label.
         """
         if not targets:
             return at
@@ -271,10 +278,10 @@ class _Brackets:
         return end
 
     def match(self, first: int, last: int) -> None:
-        """Matches the brackets that begin between two places, between which no plain link stands."""
+        """Matches the brackets that begin between two positions, between which there is no plain link."""
         text, edits, stack = self._text, self._edits, self._stack
         add = self._pieces.append
-        label_end = -1  # where the bracket stands that ends an external link with brackets in its label
+        label_end = -1  # position of the bracket that ends an external link with brackets in its label
         for match in _BRACKET.finditer(text, first):
             kind = match.lastgroup
             start, end = match.span()
@@ -286,7 +293,7 @@ class _Brackets:
                 else:
                     _unlink(text, edits, start, end)
             elif kind == "closer":
-                if start == label_end:  # the bracket behind it stays
+                if start == label_end:  # the bracket after it stays
                     continue
                 if not stack:
                     _drop(text, edits, start)
@@ -302,7 +309,8 @@ class _Brackets:
                     add((text[self._position : opener], text[opener + 2 : after - 1], None, text[opener:end]))
                     self._position = end
             elif kind == "external":
-                if stack and text[end : end + 1] == "]" != text[end + 1 : end + 2]:  # the brackets end the link around
+                # the brackets end the enclosing link
+                if stack and text[end : end + 1] == "]" != text[end + 1 : end + 2]:
                     edits.append(_Edit(start, start + 1, _PLAIN_OPEN, False))
                     opener, after = stack.pop()
                     if not stack:
@@ -313,22 +321,23 @@ class _Brackets:
                     self._position = end
             elif kind == "external_opener":
                 if label := _LABEL.match(text, end):
-                    edits.append(_Edit(start, end, "", False))  # the address goes
+                    edits.append(_Edit(start, end, "", False))  # the address is removed
                     label_end = label.end() - 1
                     stop = TRAIL_STOP if text[label_end - 1] == "]" else ""
                     edits.append(_Edit(label_end, label_end + 1, stop, False))
                 else:
                     edits.append(_Edit(start, start + 1, _PLAIN_OPEN, False))
             elif kind == "single":
-                if stack:  # outside of links no parser sees it
+                if stack:  # outside links, no parser sees it
                     edits.append(_Edit(start, end, _PLAIN_OPEN, False))
             else:
                 _drop(text, edits, start)
 
     def _spans_blocks(self, opener: int, after: int, closer: int) -> bool:
-        """Whether a label crosses a cell or (files aside, whose captions may) a heading or a paragraph's end.
+        """Returns whether a label crosses a cell or (except for files, whose captions may) a heading or the end of a
+        paragraph.
 
-        Such a link was never closed, and its closer is another's.
+        Such a link was never closed, and its closing bracket belongs to another link.
         """
         text = self._text
         if text.find(FRAGMENT, after, closer) >= 0:
@@ -338,14 +347,14 @@ class _Brackets:
         return text.find("\n\n", after, closer) >= 0 and text.find(":", opener, after) < 0
 
     def cut(self) -> tuple[CutText, list[_Edit]]:
-        """The result; openers that are still open are dropped."""
+        """Returns the result; openers that are still open are dropped."""
         for opener, after in self._stack:
             _unlink(self._text, self._edits, opener, after)
         return CutText(self._pieces, self._text[self._position :]), self._edits
 
 
 def _drop(text: str, edits: list[_Edit], start: int) -> None:
-    # After an opening bracket a space must stay, or the two sides would open something new.
+    # After an opening bracket a space must stay, or the two sides would form a new opener.
     edits.append(_Edit(start, start + 2, " " if text[start - 1 : start] == "[" else "", True))
 
 

@@ -1,7 +1,7 @@
-"""A use of a citation template, or a link to a source, as fields: pure functions over ``rules/citations.toml``.
+"""Turns a citation template, or a link to a source, into fields: pure functions over ``rules/citations.toml``.
 
-That file says by language which templates cite what, and which of their parameters fills which slot; its head says how.
-Here stands what is the same in all languages: how slots become fields.
+By language, that file lists the citation templates, and the slot that each of their parameters fills; its header
+explains its format. This module implements what is the same in all languages: how slots become fields.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from kbsource.wikitext.markers import CUT, LITERALS, unliteral, without_marks
 from kbsource.wikitext.reference_rows import Citation
 
 _FOLDED = re.compile(r"[\s_-]+")
-_NUMBER = re.compile(r"\d{1,4}")  # author 10000 is none
-_LONGEST_NAME = 60  # characters of a parameter's name; so much of a longer one names its loss
-_SHORTEST_BORROWED = 5  # signs of an English name that another language takes: shorter ones mean anything
+_NUMBER = re.compile(r"\d{1,4}")  # there is no author 10000
+_LONGEST_NAME = 60  # maximum length of a parameter's name in characters; longer names are shortened in their loss
+_SHORTEST_BORROWED = 5  # minimum length of an English name that another language may use; shorter names are ambiguous
 
 
 def _fold(name: str) -> str:
-    """A name as it is compared: without letter case, blanks, hyphens and underscores."""
+    """Returns a name normalised for comparison: without letter case, spaces, hyphens and underscores."""
     return _FOLDED.sub("", name).casefold()
 
 
 class _Words:
-    """The vocabulary of one language: its own names first, then the English ones."""
+    """The vocabulary of a language: its own names first, then the English ones."""
 
     def __init__(self, language: str) -> None:
         rules = citation_rules()
@@ -46,9 +46,9 @@ class _Words:
         sections = [section for section in dict.fromkeys((language, base, "en")) if section != "simple"]
         #: kind and own slots of a template's parameters, by its folded name
         self.templates: dict[str, tuple[str, dict[str, str]]] = {}
-        self.slots: dict[str, str] = {}  #: of parameters, by folded name with ``#`` for its number
-        self.notes: dict[str, str] = {}  #: what ``find_note`` gives, by folded name
-        self.written_notes: dict[str, str] = {}  #: the same by names as they are written
+        self.slots: dict[str, str] = {}  #: slots of parameters, by folded name with ``#`` in place of its number
+        self.notes: dict[str, str] = {}  #: results of ``find_note``, by folded name
+        self.written_notes: dict[str, str] = {}  #: the same by name as written
         for section in sections:
             forms = [
                 (form["names"], form["kind"], form["slots"]) for form in rules["form"] if form["language"] == section
@@ -91,14 +91,14 @@ _words = cache(_Words)
 
 @lru_cache(maxsize=1 << 14)
 def _template(name: str, language: str) -> tuple[str, dict[str, str]] | None:
-    """Kind and own slots of a citation template; None for another."""
+    """Returns kind and own slots of a citation template; None for other templates."""
     found = _words(language).templates.get(_fold(name))
     return found if found is not None and found[0] != "none" else None
 
 
 @lru_cache(maxsize=1 << 14)
 def _slot(name: str, language: str) -> tuple[str | None, int]:
-    """The slot that a parameter fills and its number, 1 where it has none; None for an unknown one."""
+    """Returns the slot that a parameter fills (None if unknown) and its number, 1 by default."""
     slots = _words(language).slots
     folded = _fold(name)
     number = None if folded in slots else _NUMBER.search(folded)
@@ -108,17 +108,17 @@ def _slot(name: str, language: str) -> tuple[str | None, int]:
 
 
 def is_citation(name: str, language: str) -> bool:
-    """Whether ``read_citation`` reads a template of this name."""
+    """Returns whether ``read_citation`` reads a template of this name."""
     return _template(name, language) is not None
 
 
 @lru_cache(maxsize=1 << 14)
 def find_note(name: str, language: str) -> str | None:
-    """What a template is to the reader of references besides a citation; None for nothing.
+    """Returns the reference kind of a template that is not a citation, or None.
 
-    ``short`` makes a footnote that names a source by author and year, ``short_text`` names it in the text, ``pages``
-    gives pages behind a mark, ``reuse`` repeats footnotes by name, ``note`` makes a footnote of its text, ``list``
-    shows the footnotes; ``doubt:MARK`` doubts the sentence or its source.
+    ``short`` makes a footnote that names a source by author and year; ``short_text`` names it in the text; ``pages``
+    adds pages to a reference marker; ``reuse`` repeats footnotes by name; ``note`` makes a footnote of its text;
+    ``list`` shows the footnotes; ``doubt:MARK`` is a cleanup tag that questions the sentence or its source.
 
     >>> find_note("Sfn", "en"), find_note("Citation needed", "en"), find_note("Infobox", "en")
     ('short', 'doubt:citation_needed', None)
@@ -127,7 +127,7 @@ def find_note(name: str, language: str) -> str | None:
 
 
 def note_names(language: str) -> Mapping[str, str]:
-    """What ``find_note`` knows, by name as it is written."""
+    """Returns everything that ``find_note`` knows, by name as written."""
     return _words(language).written_notes
 
 
@@ -143,13 +143,13 @@ _PEOPLE = frozenset(("last", "first", "author", "editor_last", "editor_first", "
 def read_citation(
     name: str, arguments: Mapping[str, str], *, language: str, plain: Callable[[str], str]
 ) -> Citation | None:
-    """The fields of one use of a citation template; None where the template is none of the language's.
+    """Returns the fields of a use of a citation template; None if the language has no such citation template.
 
     Args:
-        name: Name of the template in normal form.
-        arguments: Wikitext by parameter; those without name by ``"1"``, ``"2"``, ….
-        language: Code of the wiki.
-        plain: Turns wikitext into plain text; it is asked where there is markup only.
+        name: template name in normal form.
+        arguments: wikitext by parameter; unnamed ones have the names ``"1"``, ``"2"``, ….
+        language: code of the wiki.
+        plain: turns wikitext into plain text; called only if there is markup.
 
     >>> read_citation("Cite web", {"url": "//a.org", "first": "Ann", "last": "Lee"}, language="en", plain=str).authors
     ('Lee, Ann',)
@@ -159,7 +159,7 @@ def read_citation(
 
 
 class _Reader:
-    """Reads one use. Every argument ends in a field, in a loss, or was left out knowingly."""
+    """Reads one use. Every argument ends in a field or in a loss, or is listed as deliberately left out."""
 
     __slots__ = ("language", "losses", "people", "plain", "values")
 
@@ -167,7 +167,7 @@ class _Reader:
         self.language = language
         self.plain = plain
         self.losses: list[str] = []
-        self.values: dict[str, str] = {}  #: wikitext by slot, as long as no field took it
+        self.values: dict[str, str] = {}  #: wikitext by slot, until a field takes it
         self.people: dict[str, dict[int, str]] = {}  #: wikitext by slot and number
 
     def read(self, kind: str, own: dict[str, str], arguments: Mapping[str, str]) -> Citation:
@@ -192,7 +192,7 @@ class _Reader:
         return Citation(kind=kind, losses=tuple(sorted(self.losses)), **fields)
 
     def _rest(self, fields: dict[str, Any]) -> None:
-        """What few citations have, and the losses of all that no field took."""
+        """Reads slots that few citations have, and records the losses of all that no field took."""
         if subtitle := self._text(self._take("subtitle")):
             fields["title"] = f"{fields['title']}: {subtitle}" if "title" in fields else subtitle
         for field, names, *slots in (
@@ -206,7 +206,7 @@ class _Reader:
         self.losses += [f"unused_parameter:{slot}" for slot in self.values]
 
     def _sort(self, own: dict[str, str], arguments: Mapping[str, str]) -> None:
-        """Puts the arguments that say something into their slots."""
+        """Puts the non-empty arguments into their slots."""
         for name, value in arguments.items():
             value = value.strip()
             if not value:
@@ -229,7 +229,7 @@ class _Reader:
                 self.losses.append(f"unused_parameter:{slot}")
 
     def _take(self, *slots: str) -> str:
-        """What the first filled slot holds; it is empty then."""
+        """Removes the first filled slot, and returns its content."""
         for slot in slots:
             if slot in self.values:
                 return self.values.pop(slot)
@@ -244,7 +244,7 @@ class _Reader:
         return text
 
     def _people(self, prefix: str) -> list[str]:
-        """The numbered persons of a role, in order."""
+        """Returns the numbered persons of a role, in order."""
         family, given, whole = (self.people.get(f"{prefix}{slot}", {}) for slot in ("last", "first", "author"))
         persons: list[str] = []
         for number in sorted({*family, *given, *whole}):
@@ -258,7 +258,9 @@ class _Reader:
         return [person for person in persons if person]
 
     def _lists(self, names: str, *slots: str) -> list[str]:
-        """Persons that one argument lists; those of ``names`` in the style of Vancouver, family name and initials."""
+        """Returns persons listed in one argument; those in ``names`` are in Vancouver style, with family name and
+        initials.
+        """
         persons: list[str] = []
         if listed := self._text(self._take(names)):
             persons.extend(name for match in _NAME.finditer(listed) if (name := (match[1] or match[0]).strip()))
@@ -281,7 +283,7 @@ class _Reader:
         return fields
 
     def _written_date(self, prefix: str, *others: str) -> str:
-        """A date as written, put together where year, month and day are arguments of their own."""
+        """Returns a date as written, assembled if year, month and day are separate arguments."""
         text = self._text(self._take(f"{prefix}date", *others))
         names = _DATE_PARTS[prefix]
         if self.values.keys().isdisjoint(names):
@@ -298,7 +300,7 @@ class _Reader:
         return text
 
     def _put(self, fields: dict[str, str], field: str, value: str | None) -> None:
-        """Fills a field, or says that what was written for it is not of its form."""
+        """Fills a field, or records that the value does not have the required form."""
         if value is None:
             self.losses.append(f"{field}_form")
         else:
@@ -320,11 +322,11 @@ class _Reader:
             fields["url_status"] = "dead"
         fields = _with_archive(fields)
         if archive_date and fields.get("archive_date", archive_date) != archive_date:
-            self.losses.append("unused_parameter:archive_date")  # the address knows better
+            self.losses.append("unused_parameter:archive_date")  # the date in the address is more reliable
         return fields
 
     def _address(self, wikitext: str) -> str | None:
-        """The first address in a value; it may be that of a link."""
+        """Returns the first address in a value, possibly a link's."""
         text = self.plain(wikitext) if "{{" in wikitext else wikitext
         found = _ADDRESS.search(unescape(text) if "&" in text else text)
         if found is None:
@@ -348,7 +350,7 @@ _AROUND_LITERALS = re.compile(f"{CUT}(?=[{LITERALS}])|(?<=[{LITERALS}]){CUT}")
 
 
 def _with_literals(wikitext: str) -> str:
-    """A value whose literal characters are what they stand for: ``<nowiki>`` around brackets parts nothing."""
+    """Returns a value with its literal characters restored, because ``<nowiki>`` around brackets separates nothing."""
     return wikitext if wikitext.isprintable() else unliteral(_AROUND_LITERALS.sub("", wikitext))
 
 
@@ -357,19 +359,20 @@ def _parted(text: str, sign: str) -> list[str]:
 
 
 def _with_archive(fields: dict[str, Any]) -> dict[str, Any]:
-    """Addresses with those of the copy and of the source told apart."""
+    """Separates the address of an archived copy from the address of its source."""
     archived = read_archive_address(fields.get("archive_url") or fields.get("url") or "")
     if archived is not None:
         if "archive_url" not in fields:
             fields["archive_url"] = fields.pop("url")
         fields.setdefault("url", archived.url)
-        if date := sure_date(archived.date or "", "en"):  # there are days 99 in addresses
+        if date := sure_date(archived.date or "", "en"):  # some addresses contain impossible days such as 99
             fields["archive_date"] = date
     return fields
 
 
 def read_link(url: str, label: str = "") -> Citation:
-    """The fields of a plain external link: addresses of archives with what they hold, identifiers that addresses hold.
+    """Returns the fields of a plain external link: for an archive, the archived address; and identifiers in the
+    address.
 
     >>> link = read_link("http://web.archive.org/web/20200102030405/http://example.org/", "Example")
     >>> link.title, link.url, link.archive_date
@@ -381,6 +384,6 @@ def read_link(url: str, label: str = "") -> Citation:
 
 
 def read_text(text: str) -> Citation | None:
-    """The identifiers that running text names (``ISBN 0-306-40615-2``); None where there are none."""
+    """Returns the identifiers that running text names (``ISBN 0-306-40615-2``), or None."""
     named: dict[str, Any] = identifiers_in(text)
     return Citation(kind="identifier", **named) if named else None

@@ -1,4 +1,4 @@
-"""Uses that no rule knows -> what their definitions show on the page, remembered where it is the same everywhere.
+"""Expands uses without a rule by their definitions, and caches the results that are the same on every page.
 
 Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions and ParserFunctions.php of the extension.
 """
@@ -39,31 +39,33 @@ from kbsource.wikitext.tree import (
 
 
 class Definitions(Protocol):
-    """The templates and modules of one dump, looked up by their names in normal form, without namespace."""
+    """The templates and modules of a dump, looked up by name in normal form, without namespace."""
 
     def source(self, name: str) -> str | None:
-        """The wikitext of a template, redirects already followed; None where the dump has none."""
+        """Returns the wikitext of a template, with redirects followed, or None."""
 
     def module(self, name: str) -> str | None:
-        """The source of a Lua module; None where the dump has none."""
+        """Returns the source of a Lua module, or None."""
 
 
 class BoundError(Exception):
-    """A template went over a limit of MediaWiki's, or over what one page may cost; never leaves this package."""
+    """A template exceeded a limit of MediaWiki, or the page's budget; never leaves this package."""
 
 
 MAX_DEPTH = 100
-"""Expansions within expansions: $wgMaxPPExpandDepth; it was 40 until MediaWiki 1.24."""
+"""Maximum depth of nested expansions: $wgMaxPPExpandDepth; it was 40 until MediaWiki 1.24."""
 MAX_WORK = 500_000
-"""Units of work on a page: nodes visited, of which MediaWiki allows 1,000,000 with all its templates in one."""
+"""Units of work per page: visited nodes. MediaWiki allows 1,000,000 for all templates of a page together."""
 MAX_CHARS = 2 << 20
-"""Characters that templates and arguments may give on a page, counted at each level: $wgMaxArticleSize."""
+"""Characters that templates and arguments may produce on a page, counted at each level: $wgMaxArticleSize."""
 MAX_PIECES = 100_000
-"""Pieces of one definition: braces, pipes, equals signs and links. The longest lists of cases have some thousands."""
+"""Maximum number of syntax elements in one definition: braces, pipes, equals signs and links. The longest lists of
+cases have some thousands.
+"""
 PIECES_A_UNIT = 16
-"""Pieces of a definition that are a unit of work each time that it is used."""
+"""Number of syntax elements of a definition that count as one unit of work each time it is used."""
 MAX_LOOK_UPS = 500
-"""Pages asked for by ``#ifexist``: $wgExpensiveParserFunctionLimit."""
+"""Maximum number of pages looked up by ``#ifexist``: $wgExpensiveParserFunctionLimit."""
 _CHARS_A_UNIT = 128
 _EXPRESSIONS = frozenset({"#expr", "#ifexpr"})
 _CHARS_OF_EXPRESSION_A_UNIT = 8
@@ -73,12 +75,12 @@ Parts = tuple[tuple["Text | None", Text], ...]
 
 
 INFOBOX = '<table class="infobox"></table>'
-"""What an infobox within a definition leaves, so that the box around it is known for one."""
+"""Placeholder that an infobox in a definition leaves, so that the enclosing box is recognised as one."""
 _BLOCK_STARTS = ("*", "#", ":", ";", "{|")
 
 
 class WatchedPage:
-    """PageFacts that know whether they were asked for what other pages have otherwise."""
+    """PageFacts that record whether a fact was requested that differs between pages."""
 
     __slots__ = ("_facts", "is_asked", "lang", "site")
     title: str
@@ -96,9 +98,9 @@ class WatchedPage:
 
 
 class Frame:
-    """A template or module at work, or the page itself: what ``frame`` is to a Lua module.
+    """The frame of a template or module being expanded, or of the page itself; a Lua module sees it as ``frame``.
 
-    Arguments are worked out when asked for.
+    Arguments are expanded on demand.
     """
 
     __slots__ = ("_arguments", "engine", "names", "parent", "title")
@@ -114,13 +116,13 @@ class Frame:
     ) -> None:
         self.engine = engine
         self.title = title  #: full name of the template or module, ``Template:Age``; empty for the page itself
-        self.names = names  #: the templates at work, outermost first, this one included
+        self.names = names  #: the templates being expanded, outermost first, including this one
         self.parent = parent  #: the template that invokes a module; None for a template
         self._arguments = arguments or {}
 
     @property
     def arguments(self) -> Mapping[str, str]:
-        """Values by name, numbers as text; those without a name keep the white space around them."""
+        """Values by name, with numbers as text. Unnamed arguments keep their surrounding white space."""
         return {name: self._argument(name) or "" for name in self._arguments}
 
     @property
@@ -130,7 +132,7 @@ class Frame:
 
     @property
     def page_title(self) -> str:
-        """Title of the page, with spaces; a result that asks for it, or for the time, holds on this page only."""
+        """Title of the page, with spaces. A result that uses it, or the time, is not cached for other pages."""
         return self.engine.page.title
 
     @property
@@ -139,10 +141,10 @@ class Frame:
         return self.engine.page.timestamp
 
     def preprocess(self, wikitext: str) -> str:
-        """Wikitext with its templates and ``{{{parameters}}}`` expanded in this frame.
+        """Returns wikitext with its templates and ``{{{parameters}}}`` expanded in this frame.
 
         Raises:
-            BoundError: it has more pieces than a definition may have, or the page has spent all that it may.
+            BoundError: it has more syntax elements than a definition may have, or the page's budget is exhausted.
         """
         n_pieces = count_pieces(wikitext)
         if n_pieces > MAX_PIECES:
@@ -151,7 +153,7 @@ class Frame:
         return self.read(read_tree(transcluded(wikitext, self.engine.page.lang, Counter(), is_marked=True)))
 
     def expand(self, name: str, arguments: Mapping[str, str]) -> str:
-        """The expansion of a template or parser function (``#if``, ``lc:``) with these arguments."""
+        """Returns the expansion of a template or parser function (``#if``, ``lc:``) with these arguments."""
         numbers = sorted((name for name in arguments if name.isdecimal()), key=lambda name: (len(name), name))
         parts: list[tuple[Text | None, Text]] = [((number,), (arguments[number],)) for number in numbers]
         named: list[tuple[Text | None, Text]] = [
@@ -164,14 +166,14 @@ class Frame:
         return self.use(Use((f"{name.rstrip(':')}:", *first), (*unnamed, *named), True))
 
     def spend(self, work: int) -> None:
-        """Charges units of work to the page; a BoundError must pass through."""
+        """Charges units of work to the page; a BoundError must propagate."""
         self.engine.spend(work)
 
     def read(self, text: Text) -> str:
-        """A text with all its braces worked out.
+        """Returns a text with all its braces expanded.
 
         Raises:
-            BoundError: it goes too deep, or the page has spent all that it may.
+            BoundError: it is nested too deeply, or the page's budget is exhausted.
         """
         engine = self.engine
         engine.spend(1 + len(text))
@@ -208,7 +210,7 @@ class Frame:
         return f"{{{{{{{name}}}}}}}" if node.default is None else self.read(node.default)
 
     def use(self, node: Use, *, is_by_rule: bool = True) -> str:
-        """What stands for one use, by a rule where there is one and it may be."""
+        """Returns the expansion of a use, by a rule if it has one and ``is_by_rule`` allows it."""
         engine, wiki = self.engine, self.engine.wiki
         head = self.read(node.head)
         if ":" in head and (found := find_function(head)):
@@ -234,10 +236,10 @@ class Frame:
         return f"\n{text}" if not node.begins_line and text.startswith(_BLOCK_STARTS) else text
 
     def _defined(self, node: Use, name: str) -> str:
-        """What a template's definition makes of a use.
+        """Returns the expansion of a use by the template's definition.
 
         Raises:
-            BoundError: it goes round in a loop, or the page has spent all that it may.
+            BoundError: it is recursive, or the page's budget is exhausted.
         """
         engine = self.engine
         tree, n_pieces, n_refs = engine.wiki.find_tree(name)
@@ -250,7 +252,7 @@ class Frame:
         return engine.give(self._with(node.parts, engine.wiki.template_prefix + name, (*self.names, name)).read(tree))
 
     def _with(self, parts: Parts, title: str, names: tuple[str, ...], parent: Frame | None = None) -> Frame:
-        """The frame of what is used with these arguments."""
+        """Returns the frame of a use with these arguments."""
         self.engine.spend(len(parts))
         arguments: dict[str, Argument] = {}
         number = 0
@@ -297,30 +299,31 @@ class Frame:
 
 
 Invoke = Callable[[str, str, Frame], "str | None"]
-"""Runs a function of a module: (module name, function name, frame with the arguments of ``#invoke``) -> its wikitext;
-None where it cannot be run, which leaves a gap as an unknown template does."""
+"""Runs a function of a module: (module name, function name, frame with the arguments of ``#invoke``) -> its
+wikitext; None if it cannot be run, which is treated like an unknown template.
+"""
 Argument = str | tuple[Text, Frame, bool]
-"""A value, or what it is worked out from: the text, the frame that it stands in, and whether it is stripped."""
+"""A value, or its source: the text, the frame that it belongs to, and whether it is stripped."""
 MAX_REMEMBERED_CHARS = 64 << 20
-"""Characters of definitions, and likewise of uses with what they show, that a process remembers."""
-_CHARS_A_PIECE = 64  # a piece of a tree takes the room of so many
-_CHARS_A_NAME = 64  # as does a name that was asked for
+"""Number of characters that a process caches: definitions, and uses with their expansions, each up to this size."""
+_CHARS_A_PIECE = 64  # cost of a syntax element of a tree in the cache
+_CHARS_A_NAME = 64  # cost of a dependency's name in the cache
 _TAG_REF = re.compile(r"\{\{\s*#tag:\s*ref\b", re.IGNORECASE)
 _NO_VALUE = re.compile(r"\{{3}[^{}]*\}{3}")
 _DOUBLED = re.compile(r"\{(?=\{)|(?<=\})\}")
 
 
 class Expanded(NamedTuple):
-    """What a use shows."""
+    """The expansion of a use."""
 
-    #: ``expanded``; ``invoked`` where a module took part; ``bound`` where a limit was hit, ``unknown`` where there is
-    #: no definition or it shows nothing but what nobody knows: then the text is empty
+    #: ``expanded``; ``invoked`` if a module took part; ``bound`` if a limit was exceeded; ``unknown`` if there is no
+    #: definition, or only unknown templates in it. The text is empty for the last two
     outcome: str
-    #: what stands in its place, with nothing in it but what a reader reads in running text or in tables
+    #: the expansion, with only what readers see in running text or in tables
     wikitext: str = ""
     is_infobox: bool = False  #: its box is an infobox
-    n_modules: int = 0  #: calls of Lua modules in it that were not run, or failed
-    n_refs: int = 0  #: references that stand in the definitions that took part
+    n_modules: int = 0  #: number of calls of Lua modules that were not run, or failed
+    n_refs: int = 0  #: number of references in the definitions used
 
 
 _Value = TypeVar("_Value")
@@ -328,7 +331,7 @@ _BOUND = Expanded("bound")
 
 
 class _Memory(Generic[_Value]):
-    """Values by text, as many as there is room for; what is remembered changes no result."""
+    """A cache of values by text, limited in size; it never changes a result."""
 
     def __init__(self) -> None:
         self._values: dict[str, _Value] = {}
@@ -346,7 +349,7 @@ class _Memory(Generic[_Value]):
 
 
 class Expander:
-    """Expands the uses on the pages of one wiki. Holds what is remembered; make one for each process."""
+    """Expands the uses on a wiki's pages. It holds caches; create one per process."""
 
     def __init__(
         self,
@@ -358,7 +361,9 @@ class Expander:
         exists: Callable[[str], bool] | None = None,
         asked: Asked | None = None,
     ) -> None:
-        """What ``find_rule`` knows is not expanded; without ``exists`` there are no articles. ``asked`` takes note."""
+        """Prepares the expansion. Templates that ``find_rule`` knows are not expanded. Without ``exists``, no
+        article exists. ``asked`` records dependencies.
+        """
         self.asked = asked or Asked(site)
         self._definitions = definitions
         self._site = site
@@ -372,11 +377,11 @@ class Expander:
         )
 
     def module_title(self, name: str) -> str:
-        """The full name of a module, with the wiki's own name of the namespace."""
+        """Returns the full name of a module, with the wiki's own name of the namespace."""
         return f"{namespace_text(MODULE, self._site)}:{upper_first(clean_title(name), self._site.lang)}"
 
     def name_template(self, head: str) -> str:
-        """The normal form of a template's name, without the wiki's own prefix for templates."""
+        """Returns the normal form of a template's name, without the wiki's own prefix for templates."""
         name = normalise_template_name(head, self._site.lang)
         if ":" in name:
             namespace, rest = split_namespace(name, self._site)
@@ -384,11 +389,13 @@ class Expander:
         return name
 
     def is_category(self, prefix: str) -> bool:
-        """Whether links with this prefix put a page into a category."""
+        """Returns whether links with this prefix put a page into a category."""
         return split_namespace(f"{prefix}:x", self._site)[0] == CATEGORY
 
     def find_tree(self, name: str) -> tuple[Text | None, int, int]:
-        """The definition of a template by its name, None where there is none, its pieces, and references in it."""
+        """Returns the parsed definition of a template (or None), its number of syntax elements, and of
+        references.
+        """
         self.asked.template(name)
         found = self._trees.get(name)
         if found is None:
@@ -404,7 +411,7 @@ class Expander:
 
 
 class PageExpander:
-    """Expands the uses on one page, which share what they may cost: what has been spent is in its numbers."""
+    """Expands the uses on one page, which share the page's budget; its attributes record what was spent."""
 
     __slots__ = (
         "depth",
@@ -426,28 +433,28 @@ class PageExpander:
         self._start()
 
     def _start(self) -> None:
-        """Begins a use that stands on the page itself."""
-        self.depth = 0  #: texts at work, each within the one before
-        self.n_modules = 0  #: calls of modules that were not run, or failed
-        self.n_refs = 0  #: references that stand in the definitions that took part
-        self.is_partial = False  #: something was left out that nobody knows
+        """Begins a use on the page itself."""
+        self.depth = 0  #: number of texts being expanded, each inside the previous one
+        self.n_modules = 0  #: number of calls of modules that were not run, or failed
+        self.n_refs = 0  #: number of references in the definitions used
+        self.is_partial = False  #: an unknown template was left out
         self.page.is_asked = self.is_invoked = False
 
     def spend(self, work: int) -> None:
-        """Adds units of work.
+        """Charges units of work to the page.
 
         Raises:
-            BoundError: the page has none left.
+            BoundError: the page's budget of work is exhausted.
         """
         self.work += work
         if self.work > MAX_WORK:
             raise BoundError("work")
 
     def give(self, text: str) -> str:
-        """A text that a template or an argument came to, and counts it.
+        """Charges the output of a template or an argument to the page, and returns it.
 
         Raises:
-            BoundError: the page has more than it may have.
+            BoundError: the page's output is too large.
         """
         self.n_chars += len(text)
         if self.n_chars > MAX_CHARS:
@@ -455,12 +462,14 @@ class PageExpander:
         return text
 
     def look_up(self) -> bool:
-        """Counts a page that is asked for; says whether it may be."""
+        """Counts a looked-up page; returns whether the limit allows it."""
         self.n_look_ups += 1
         return self.n_look_ups <= MAX_LOOK_UPS
 
     def _pay(self, work: int, n_chars: int, n_look_ups: int) -> bool:
-        """Adds the cost of what is known already where the page can pay it, as if it were new, and says whether."""
+        """Charges the cost of a cached result if the page's budget allows it, as if it were new; returns whether it
+        does.
+        """
         work, n_chars, n_look_ups = self.work + work, self.n_chars + n_chars, self.n_look_ups + n_look_ups
         if work > MAX_WORK or n_chars > MAX_CHARS or n_look_ups > MAX_LOOK_UPS:
             return False
@@ -468,12 +477,12 @@ class PageExpander:
         return True
 
     def unknown(self) -> str:
-        """What stands for what nobody knows."""
+        """Returns the replacement for an unknown template."""
         self.is_partial = True
         return CUT
 
     def by_rule(self, rule: TemplateRule, template: Template) -> str:
-        """What a rule makes of a use."""
+        """Returns the result of a rule for a use."""
         text = rule.function(template, self.page, **rule.parameters) if rule.function else None
         if rule.outcome == "infobox":
             return INFOBOX + (text or "")
@@ -485,10 +494,12 @@ class PageExpander:
         return self.give(f"\n\n{text}\n\n" if rule.is_block else text)
 
     def expand(self, inner: str, name: str) -> Expanded:
-        """What a use shows by what stands between its braces, templates worked out; ``name`` in normal form."""
+        """Returns the expansion of a use, from the text between its braces with inner templates expanded; ``name``
+        in normal form.
+        """
         known, asked = self.wiki.known, self.wiki.asked
         remembered = known.get(inner)
-        # What the page cannot pay is worked out as far as it goes, as if nobody remembered it.
+        # If the budget does not cover a cached result, it is expanded as far as possible, as if it were not cached.
         if remembered is not None and self._pay(*remembered[1]):
             asked.names |= remembered[2]
             return remembered[0]
@@ -505,7 +516,7 @@ class PageExpander:
         return expanded
 
     def _worked_out(self, inner: str) -> str:
-        """What the use comes to; raises BoundError."""
+        """Returns the expansion of the use; raises BoundError."""
         self.spend(inner.count("|"))
         parts = [
             (None if name is None else (unmark_separators(name),), (unmark_separators(value),))
@@ -514,7 +525,7 @@ class PageExpander:
         return Frame(self).use(Use(parts[0][1], tuple(parts[1:]), True), is_by_rule=False)
 
     def _seen(self, text: str) -> Expanded:
-        if "{{" in text or "}}" in text:  # parameters without a value, and what has no partner
+        if "{{" in text or "}}" in text:  # parameters without a value, and unmatched braces
             text = _DOUBLED.sub("", _NO_VALUE.sub(CUT, text))
         text, kinds = read_boxes(text, self.wiki.is_category)
         if self.is_partial and not kinds and not any(map(str.isalnum, text)):

@@ -1,4 +1,4 @@
-"""Identifiers of publications in normal form, in text and in addresses, and addresses of archives.
+"""Finds identifiers of publications in text and in addresses, in normal form, and addresses of web archives.
 
 Forms and check digits: https://www.doi.org/the-identifier/resources/handbook, ISO 2108 (ISBN), ISO 3297 (ISSN),
 https://info.arxiv.org/help/arxiv_identifier.html, https://en.wikipedia.org/wiki/Help:Citation_Style_1#Identifiers.
@@ -15,13 +15,13 @@ from urllib.parse import unquote
 from kbsource.wikitext.functions.arguments import read_rules
 
 MAX_CHARS = 400
-"""What is looked at for identifiers; no one is longer with what may stand around it."""
+"""Number of characters searched for identifiers; none is longer, including the text that may surround it."""
 _HYPHEN = r"[- \u00a0\u2010-\u2015\u2212.]"
 _HYPHENS = re.compile(_HYPHEN)
 _NUMBER = re.compile(r"(?<![0-9])0*([1-9][0-9]{0,11})(?![0-9])")
-# Brackets in pairs belong to it: those of SICI, <1661::AID-SIM968>, and of the AMS, [0223:TDOTA].
+# Paired brackets belong to a DOI: as in SICI, <1661::AID-SIM968>, and of the AMS, [0223:TDOTA].
 _DOI_PART = r"[^\s\"<>\[\]{}|\x00-\x1f]|<(?=[0-9])[^\s\"<>{}|\x00-\x1f]*>|\[[^\s\"<>\[\]{}|\x00-\x1f]*\]"
-# Of ISBN those of nine digits too, before 1970.
+# ISBNs may have nine digits, from before 1970.
 _FORMS: dict[str, re.Pattern[str]] = {
     "doi": re.compile(rf"10\.[0-9]{{4,9}}(?:\.[0-9]+)*(?:/|%2[Ff])(?:{_DOI_PART})+"),
     "isbn": re.compile(rf"(?<![0-9])(?:97[89]{_HYPHEN}?)?[0-9](?:{_HYPHEN}?[0-9]){{7,8}}{_HYPHEN}?[0-9Xx](?![0-9])"),
@@ -39,11 +39,11 @@ SCHEMES = tuple(_FORMS)
 
 
 def read_identifiers(scheme: str, text: str) -> tuple[list[str], list[str]]:
-    """The different identifiers of a scheme in a short text, in order, and what was wrong: ``isbn_check`` for each with
-    a wrong check digit, ``isbn_form`` where there is none at all, or the text is too long to be read to its end.
+    """Returns the distinct identifiers of a scheme in a short text, in order, and the faults found.
 
-    DOI are in lower case without prefix, ISBN have 13 digits, ISSN a hyphen, numbers no zeros before them, arXiv no
-    version.
+    The faults are ``isbn_check`` for each identifier with a wrong check digit, and ``isbn_form`` if no identifier is
+    found, or if the text is too long to be read completely. In normal form, a DOI is in lower case without prefix, an
+    ISBN has 13 digits, an ISSN has a hyphen, numbers have no leading zeros, and arXiv ids have no version.
 
     >>> read_identifiers("isbn", "0-306-40615-2 (hbk), 0-306-40615-3")
     (['9780306406157'], ['isbn_check'])
@@ -74,12 +74,14 @@ def _isbn(written: str) -> str | None:
 
 
 def _thirteenth(digits: str) -> str:
-    """The last digit of an ISBN of 13, by the twelve before it."""
+    """Returns the check digit of an ISBN-13, from the twelve digits before it."""
     return str(-sum(int(digit) * (3 if place % 2 else 1) for place, digit in enumerate(digits[:12])) % 10)
 
 
 def _sum_down(signs: str) -> int:
-    """Digits, X for ten, by weights from their number down to 1: ISBN of ten and ISSN make it a multiple of 11."""
+    """Returns the weighted sum of digits (X counts ten), with weights from the number of digits down to 1. For
+    ISBN-10 and ISSN it must be a multiple of 11.
+    """
     return sum((10 if sign == "X" else int(sign)) * (len(signs) - place) for place, sign in enumerate(signs))
 
 
@@ -97,11 +99,11 @@ _NORMAL: dict[str, Callable[[str], str | None]] = {"isbn": _isbn, "issn": _issn,
 _NAMED = re.compile(rf"\b((?ai:{'|'.join(SCHEMES)}))(?:-1[03])?(?:[:=|][\s\u00a0]?|[\s\u00a0])")
 _UNNAMED = re.compile(r"[|{}<>\[\]\n]")
 _NO_DOI = re.compile(r"[|{}\s]")
-_LONGEST_ISBN = 24  # characters, with hyphens and what stands between the name and the number
+_LONGEST_ISBN = 24  # in characters, with hyphens and the separators between name and number
 
 
 def identifiers_in(text: str) -> dict[str, str]:
-    """The identifiers that a text names (``PMID 123``, ``{{doi|10.1/x}}``), by scheme; the first of each.
+    """Returns the identifiers that a text names (``PMID 123``, ``{{doi|10.1/x}}``), by scheme; the first of each.
 
     >>> identifiers_in("pp. 3-9, ISBN 0-306-40615-2, {{doi|10.1000/182}}")
     {'isbn': '9780306406157', 'doi': '10.1000/182'}
@@ -119,13 +121,15 @@ def identifiers_in(text: str) -> dict[str, str]:
 
 @cache
 def citation_rules() -> dict[str, Any]:
-    """``rules/citations.toml``."""
+    """Returns the rules in ``rules/citations.toml``."""
     return read_rules("citations")
 
 
 @cache
 def _addresses() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What stands before an identifier in an address, a group a scheme; addresses of archives."""
+    """Returns patterns of the addresses before an identifier, one group per scheme, and of the addresses of
+    archives.
+    """
     rules = citation_rules()
     prefixes = "|".join(f"(?P<{scheme}>{form})" for scheme, form in rules["addresses"].items())
     archives = "|".join(rules["archives"]["forms"])
@@ -133,7 +137,7 @@ def _addresses() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def identifiers_of_address(url: str) -> dict[str, str]:
-    """The identifier that an address holds (``https://doi.org/10.1/x``), by scheme; at most one."""
+    """Returns the identifier in an address (``https://doi.org/10.1/x``), by scheme; at most one."""
     match = _addresses()[0].match(url)
     if match is None or (scheme := match.lastgroup) is None:
         return {}
@@ -142,14 +146,14 @@ def identifiers_of_address(url: str) -> dict[str, str]:
 
 
 class Archived(NamedTuple):
-    """What an address of an archive says."""
+    """The information in the address of an archived copy."""
 
-    url: str | None  #: the address that was archived; None where it does not say
-    date: str | None  #: ISO day of the copy; None where it does not say
+    url: str | None  #: the archived address; None if the address does not contain it
+    date: str | None  #: date of the copy in ISO form; None if the address does not contain it
 
 
 def read_archive_address(url: str) -> Archived | None:
-    """What an address says of a copy in a web archive; None where it leads to none.
+    """Returns the information in the address of a copy in a web archive; None for other addresses.
 
     >>> read_archive_address("https://web.archive.org/web/20200102030405/http://example.org/")
     Archived(url='http://example.org/', date='2020-01-02')

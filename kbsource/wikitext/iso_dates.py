@@ -1,6 +1,6 @@
-"""Dates of citations as ISO 8601, as far as the text leaves no doubt.
+"""Converts dates of citations to ISO 8601, as far as the text is unambiguous.
 
-``functions.dates.read_date`` makes the best of a text that a template shows; here what may mean two things means none.
+``functions.dates.read_date`` makes a best guess for a template's output. Here, an ambiguous text gives no date.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ _LONGEST = 80  # characters; no date is longer
 _YEAR_FIRST = re.compile(r"(\d{4})(?:-(\d\d)|([-\u2010/.])(\d{1,2})\3(\d{1,2})(?:[T ].*)?)")
 _CJK = re.compile(r"(\d{4})\s?年(?:\s?(\d{1,2})\s?月(?:\s?(\d{1,2})\s?[日号號])?)?")
 _NUMBERS = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
-_LETTERED = re.compile(r"\d{4}[a-z]")  # 2004b, which tells apart the works of a year
+_LETTERED = re.compile(r"\d{4}[a-z]")  # 2004b, which distinguishes works of the same year
 _TOKEN = re.compile(r"\d+|[^\W\d_]+|[^\w\s.,()'’]")
 _SPANS = frozenset("–—-/−")
-_MONTH_FIRST = frozenset(("en", "simple", "ja", "zh"))  # 3.4.2020 may be March there, elsewhere it is April
+_MONTH_FIRST = frozenset(("en", "simple", "ja", "zh"))  # here 3.4.2020 may be in March; elsewhere it is in April
 
 
 @cache
 def _names(lang: str) -> tuple[dict[str, int], frozenset[str], tuple[tuple[str, str], ...]]:
-    """Numbers of months by name, whole or cut, in the language and in English; what dates hold besides; names with
-    blanks and what stands for them, longest first. A cut that two months share is none."""
+    """Returns the numbers of months by name, full or abbreviated, in the language and in English; other words that
+    dates contain; and names with spaces with their replacements, longest first. Ambiguous abbreviations are left
+    out.
+    """
     words = citation_rules()["dates"]
     months: dict[str, int] = {}
     for code in dict.fromkeys(("en", lang)):
@@ -42,9 +44,10 @@ def _names(lang: str) -> tuple[dict[str, int], frozenset[str], tuple[tuple[str, 
 
 
 def sure_date(text: str, lang: str) -> str | None:
-    """The ISO date of a text in a language: year, month or day; None where there is a doubt.
+    """Returns the ISO date of a text in a language: year, month or day; None if it is ambiguous.
 
-    Of spans and seasons what all of it lies in. Numbers alone count where there is one way to read them.
+    A span or a season gives the smallest period that contains all of it. A date in numbers counts only if there is one
+    way to read it.
 
     >>> sure_date("16 July 1969", "en"), sure_date("May–June 2004", "en"), sure_date("03/04/2020", "en")
     ('1969-07-16', '2004', None)
@@ -70,7 +73,7 @@ def _sure_date(text: str, lang: str) -> str | None:
 
 
 def _in_words(text: str, lang: str) -> str | None:
-    """The date of names and numbers; None where one of them is not known to belong to a date."""
+    """Returns the date in names and numbers; None if one of them is not known to be part of a date."""
     if _LETTERED.fullmatch(text):
         text = text[:-1]
     known_months, known_words, joined = _names(lang)
@@ -102,7 +105,7 @@ def _in_words(text: str, lang: str) -> str | None:
 
 
 def _iso(year: str, month: int, day: int) -> str | None:
-    """A date as far as its parts are not 0; None for one that no calendar has."""
+    """Returns a date from its parts that are not 0; None if it does not exist."""
     try:
         datetime.date(int(year), month or 1, day or 1)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Lines: what begins a heading or a list item is marked before the tokenizer sees it; spaces and cuts are tidied."""
+"""Marks the beginnings of headings and list items before tokenization, and tidies spaces and cuts."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from kbsource.wikitext.tags import MAX_LIST_DEPTH
 
 _LIST_PREFIX = re.compile(rf"\n([*#:]{{1,{MAX_LIST_DEPTH}}})(?![*#:;])")
 _LINE_START = re.compile(r"\n(?:=[^\n]*|[*#:;]+[^\n]*|-{4,}| [^\n]*)")
-# An address whose scheme has no slashes is one where something follows at once.
+# An address whose scheme has no slashes counts only if text follows immediately.
 _TERM_TOKEN = re.compile(r"[\[\]]|'{2,}|://|\b(?:mailto|news|sips?|sms|tel|urn|xmpp|geo|magnet|bitcoin):(?=\S)|:")
 _SIGNATURE = re.compile(r"~{3,5}")
 _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 
 _CUT_BEFORE_BRACKET = re.compile(rf"\x02[ ,;:{DIGIT}]*+[)\]\"”»]")
 _CUT_AFTER_PARENTHESIS = re.compile(r"\( ?\x02")
-# With nothing between them, or nothing but a word that announces what is cut.
+# With nothing between them, or only a word that announces what was cut.
 _ANNOUNCING = (
     r"e\.g\.|i\.e\.|cf\.|[Ss]ee|vgl\.|[Ss]iehe|z\. ?B\.|(?:ad )?es\.|[Cc]fr\.|p\. ?ex\.|[Vv]oir|por ej\.|[Vv]éase"
     r"|bijv\.|[Zz]ie|см\.|напр\."
@@ -49,25 +49,25 @@ _EMPTY_BRACKETS = re.compile(
 )
 _CUT_BEFORE_CLOSING = re.compile(
     rf"\x02(?<![\x02{DIGIT}]\x02)[ \x02{DIGIT}]{{0,200}}[\]\"”»]"
-)  # bounded: work stays linear
+)  # bounded, so that the work stays linear
 _PARENTHESIS_START = re.compile(rf"\( ?\x02[\x02 {DIGIT}]*[,;] *")
 _AFTER_CUT = frozenset(["", " ", ",", ".", ")", ";"])
-_CLOSE_UP = frozenset(",.)")  # no space is left before them where something was cut
-_SEPARATED = frozenset(",.);")  # no comma or semicolon is left before them
+_CLOSE_UP = frozenset(",.)")  # characters before which no space is left where something was cut
+_SEPARATED = frozenset(",.);")  # characters before which no comma or semicolon is left
 _SEPARATORS = frozenset(",;")
 _DIGITS = frozenset(DIGITS)
-_TRAIL_SIGNS = frozenset("\"'’“„»-–")  # signs that are in some language's link trail
+_TRAIL_SIGNS = frozenset("\"'’“„»-–")  # characters that are in some language's link trail
 _BLANK_ENDS = frozenset(["", " ", "\n", "]"])
 
 
 def mark_lines(text: str) -> str:
-    """The text whose heading lines begin with the heading mark and level, list lines with their prefix marked.
+    """Returns the text with markers at the start of heading lines (with the level) and around the prefix of list lines.
 
-    A heading's level is the smaller of the numbers of ``=`` before and after it, at most 6, as MediaWiki counts.
-    ``;term : definition`` becomes two lines. A line of four or more ``-`` becomes empty. A line that begins with a
-    space gets the mark of preformatted text.
+    As in MediaWiki, a heading's level is the smaller of the numbers of ``=`` before and after it, at most 6. ``;term :
+    definition`` becomes two lines. A line of four or more ``-`` becomes empty. A line that begins with a space gets the
+    marker for preformatted text.
     """
-    parts = _LIST_PREFIX.split("\n" + text)  # the most frequent lines, without a call for each
+    parts = _LIST_PREFIX.split("\n" + text)  # the most frequent lines, without a function call for each
     if len(parts) > 1:
         parts[1::2] = [f"\n{LIST}{prefix}{LIST}" for prefix in parts[1::2]]
     return _LINE_START.sub(_mark_line, "".join(parts))[1:]
@@ -101,9 +101,9 @@ def _mark_line(match: re.Match[str]) -> str:
 
 
 def _definition_colon(content: str) -> int:
-    """The place of the first colon outside links, addresses, bold and italics, or -1.
+    """Returns the position of the first colon outside links, addresses, bold and italics, or -1.
 
-    Source: findColonNoLinks of MediaWiki 1.39's BlockLevelPass, which meets links and quotes as tags.
+    Source: findColonNoLinks of MediaWiki 1.39's BlockLevelPass, which sees links and quotes as tags.
     """
     depth = 0
     is_bold = is_italic = False
@@ -122,7 +122,8 @@ def _definition_colon(content: str) -> int:
 
 
 def remove_switches(text: str, losses: Counter[str], switches: set[str], pattern: re.Pattern[str]) -> str:
-    """The text without ``__NOTOC__`` and its kin, which are added to ``switches``, and without signatures.
+    """Returns the text without behaviour switches such as ``__NOTOC__``, which are added to ``switches``, and without
+    signatures.
 
     ``pattern`` finds the switches of the wiki's language.
     """
@@ -130,7 +131,7 @@ def remove_switches(text: str, losses: Counter[str], switches: set[str], pattern
     def replace(match: re.Match[str]) -> str:
         switches.add(match[0].upper())
         losses["behaviour_switch"] += 1
-        # A heading may begin behind it; a blank is no indent.
+        # A heading may begin after it; a space there must not become an indent.
         return CUT if match.string[match.end() : match.end() + 1] == " " else ""
 
     text = pattern.sub(replace, text)
@@ -147,9 +148,9 @@ VARIANT_LANGS = frozenset(
 
 
 def choose_variants(text: str) -> str:
-    """The text with language-conversion markup ``-{zh-hans:A; zh-hant:B}-`` replaced by its first variant.
+    """Returns the text with language-conversion markup ``-{zh-hans:A; zh-hant:B}-`` replaced by its first variant.
 
-    ``-{text}-`` gives the text itself. Rules that only define conversions (flags ``H``, ``T``, ``-``) give nothing.
+    ``-{text}-`` becomes the text itself. Rules that only define conversions (flags ``H``, ``T``, ``-``) are removed.
     """
     if "-{" not in text:
         return text
@@ -168,12 +169,12 @@ def _variant(match: re.Match[str]) -> str:
 
 
 def tidy(text: str, *, has_prefixes: bool = False) -> str:
-    """The text without cut marks and with single spaces.
+    """Returns the text without cut markers and with single spaces.
 
     ``has_prefixes``: letters before a link belong to it, so a stop stays where something was cut between them.
 
-    Where something was cut, brackets left with nothing in them go, and so does the space before a comma, full stop
-    or closing bracket. Directly after a link a stop remains, so that ``[[bus]]<ref/>es`` has no link trail.
+    Where something was cut, empty brackets are removed, and so is the space before a comma, full stop or closing
+    bracket. Directly after a link a stop remains, so that ``[[bus]]<ref/>es`` has no link trail.
     """
     if CUT in text:
         if _CUT_BEFORE_BRACKET.search(text):
@@ -187,7 +188,7 @@ def tidy(text: str, *, has_prefixes: bool = False) -> str:
 
 
 def _without_empty_brackets(text: str) -> str:
-    """``_EMPTY_BRACKETS.sub(CUT, text)``, by looking only around cuts: seven times as fast."""
+    """Does ``_EMPTY_BRACKETS.sub(CUT, text)``, but looks only around cuts, which is seven times as fast."""
     pieces, end = [], 0
     for cut in _CUT_BEFORE_CLOSING.finditer(text):
         start = cut.start() - 1
@@ -200,15 +201,15 @@ def _without_empty_brackets(text: str) -> str:
 
 
 def _join_cuts(text: str, has_prefixes: bool) -> str:
-    """The text without cut marks, by looking at both sides of each."""
+    """Returns the text without cut markers, after inspecting both sides of each."""
     pieces = iter(text.split(CUT))
     before = next(pieces)
     out = [before]
     add = out.append
-    is_spaced = False  # spaces stood between the cuts that were passed last
+    is_spaced = False  # there were spaces between the last cuts
     is_numbered = has_numbers(text)
-    numbers = ""  # of the cuts that were passed last
-    placed: list[tuple[int, str]] = []  # numbers with the piece before which they stand
+    numbers = ""  # numbers of the last cuts
+    placed: list[tuple[int, str]] = []  # numbers with the index of the segment that follows them
     for piece in pieces:
         first = piece[:1]
         if is_numbered and first in _DIGITS:
@@ -261,7 +262,7 @@ def _join_cuts(text: str, has_prefixes: bool) -> str:
 
 
 def _put_back(out: list[str], place: int, digits: str) -> None:
-    """Puts numbers behind what they follow: before blanks, and where they part no brackets that meet."""
+    """Inserts numbers after the text they follow: before white space, and not between brackets that belong together."""
     passed = " \t[" + TEMPLATE_LINK + "]" * (place < len(out) and out[place][:1] == "]")
     while place > 0:
         piece = out[place - 1]
@@ -279,7 +280,9 @@ _KEPT_LABEL = EMPTY_LABEL.replace(BLOCK, NUMBER)
 
 
 def end_paragraphs(text: str) -> str:
-    """The text with a paragraph break for each element that ends one; in list items, headings and links a space."""
+    """Returns the text with a paragraph break for each element that ends a paragraph; in list items, headings and
+    links with a space.
+    """
     out: list[str] = []
     position = 0
     while (found := text.find(BLOCK, position)) >= 0:
@@ -303,9 +306,10 @@ _LINK_WITH_QUOTES = re.compile(r"\[\[([^\[\]|\n]*)(\|[^\[\]\n]*)?\]\]")
 
 
 def _strip_links(line: str) -> str:
-    """The line whose links hold no quotes any more: those of a target are text, those of a label are its own.
+    """Returns the line with the quotes in its links resolved: those in a target are text, those in a label are local to
+    it.
 
-    Source: handleInternalLinks2 of MediaWiki's Parser, which comes before the quotes of the line.
+    Source: handleInternalLinks2 of MediaWiki's Parser, which runs before the quotes of the line.
     """
 
     def strip(link: re.Match[str]) -> str:
@@ -322,7 +326,7 @@ _RUN = re.compile(r"('{2,})")
 
 
 def strip_quotes(text: str) -> str:
-    """The text with quote markup replaced by neutral markers; apostrophes that are text stay."""
+    """Returns the text with quote markup replaced by neutral markers; apostrophes that are text stay."""
     if "''" not in text:
         return text
     out: list[str] = []
@@ -347,10 +351,10 @@ def strip_quotes(text: str) -> str:
 
 
 def _strip_line(line: str) -> str:
-    """The line without quote markup; of four apostrophes one is text, of more than five all but five.
+    """Returns the line without quote markup; of four apostrophes one is text, of more than five all but five.
 
-    Where bold and italics are both odd, one bold is an apostrophe and italics: the first after a single-letter word,
-    else the first after a word, else the first after a space.
+    If bold and italics are both unbalanced, one bold mark becomes an apostrophe and italics: the first after a
+    single-letter word, else the first after a word, else the first after a space.
     """
     if "'''" not in line:
         return line.replace("''", CUT)

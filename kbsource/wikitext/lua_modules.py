@@ -1,4 +1,4 @@
-"""What the library of a module asks of the world outside: frames, titles, languages, time."""
+"""Runs Lua modules, and answers their library's requests: frames, titles, languages, time."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ from kbsource.wikitext.functions.numbers import format_number, local_digits, unf
 from kbsource.wikitext.markers import CUT, LITERAL_OF, find_marks, unliteral, without_forged_marks
 
 INSTRUCTIONS_A_UNIT = 100
-"""Lua instructions that are a unit of the page's work, so that a page runs as many as take about a second."""
+"""Lua instructions per unit of the page's work, chosen so that a page may run as many as take about a second."""
 MAX_BYTES = 2 << 20
-"""Bytes of a text that passes between a module and the library: $wgMaxArticleSize, as in Scribunto."""
+"""Maximum size in bytes of a text passed between a module and the library: $wgMaxArticleSize, as in Scribunto."""
 STOP = b"\0stop\0"
-"""What the sandbox is answered when the page has nothing left."""
+"""Answer to the sandbox if the page's budget is exhausted."""
 FAULT = b"\0fault\0"
-"""What it is answered, with a message, where a function is given what it does not take."""
+"""Answer, with a message, if a function receives an invalid argument."""
 MAX_SECONDS = 20.0
-"""Seconds of CPU that one run may take, the last resort: many times what the counts allow."""
+"""Seconds of CPU that one run may take. A last resort: many times what the other limits allow."""
 _UNITS_A_LOOK_UP = 100
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _REFERENCE = re.compile(r"&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _ANY_REFERENCE = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
-# Wikimedia's own projects by prefix: with a language, and for all. Source: the interwiki map of Wikimedia, 2024.
+# Wikimedia's own projects by prefix: those with a language, and those without. Source: the interwiki map of Wikimedia,
+# 2024.
 _PROJECTS = {
     "b": "wikibooks", "n": "wikinews", "q": "wikiquote", "s": "wikisource", "v": "wikiversity", "voy": "wikivoyage",
     "w": "wikipedia", "wikibooks": "wikibooks", "wikinews": "wikinews", "wikipedia": "wikipedia",
@@ -59,7 +60,7 @@ _COMMON_PROJECTS = {
 
 @cache
 def _interwiki(edition: str) -> dict[str, str]:
-    """Addresses with ``$1`` for the title, by lower-case prefix; those of other sites lead there by way of Meta."""
+    """Returns addresses with ``$1`` for the title, by lower-case prefix; addresses of other sites go through Meta."""
     meta = "https://meta.wikimedia.org/wiki/Special:GoToInterwiki"
     urls = {prefix: f"{meta}/{prefix}:$1" for prefix in sorted(interwiki_prefixes())}
     urls |= {prefix: f"https://{edition}.{name}.org/wiki/$1" for prefix, name in _PROJECTS.items()}
@@ -73,7 +74,9 @@ def _is_of_wikimedia(url: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _language_names(inside: str) -> dict[str, str]:
-    """Names of languages by code: in themselves, or in a language and what stands in for it, English the last."""
+    """Returns names of languages by code: in the language itself, or in ``inside`` and its fallback languages, with
+    English last.
+    """
     names = foreign.language_names("autonyms")
     for lang in reversed((inside, *fallbacks(inside), "en") if inside else ()):
         names = names | foreign.language_nouns(lang)
@@ -84,32 +87,32 @@ Value = str | int | float | bytes | bool | None
 
 
 class Question(NamedTuple):
-    """What the library may ask."""
+    """A request that the library may make."""
 
-    #: kinds of the values given, a letter each: ``s`` text, bytes that are no UTF-8 replaced; ``u`` text that must be
-    #: UTF-8; ``y`` such a text, nothing where it is none; ``n`` number, ``b`` yes or no, ``v`` any of them or nothing;
-    #: behind the last ``*``, where it may be there any number of times
+    #: kinds of the arguments, one letter each: ``s`` text, with bytes that are not UTF-8 replaced; ``u`` text that must
+    #: be UTF-8; ``y`` such a text, None if it is not UTF-8; ``n`` number; ``b`` boolean; ``v`` any of them or None.
+    #: ``*`` after the last letter allows any number of that argument
     takes: str
     answer: Callable[..., Value | tuple[Value, ...]]
-    bytes_a_unit: int = 1024  #: of what is given, that are a unit of the page's work
+    bytes_a_unit: int = 1024  #: bytes of the arguments per unit of the page's work
 
 
 class ArgumentError(Exception):
-    """A function of the library was given what it does not take: an error in Lua."""
+    """A function of the library received an invalid argument: an error in Lua."""
 
 
 _KINDS = {"s": "string", "u": "string", "y": "string", "n": "number", "b": "boolean", "v": "string"}
 _LARGEST = 2.0**53
 _DECIMAL = re.compile(rb"\s{0,9}[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?\s{0,9}")
 _BETWEEN_CUTS = re.compile(f"{CUT}([^{CUT}]+){CUT}")
-_MAX_MARKS = 1000  # side by side; they are brought in order, in time that grows with the square of their number
+_MAX_MARKS = 1000  # combining marks in a row; sorting them takes quadratic time
 
 
 def _taken(value: object, kind: str) -> Value:
-    """A value as a question takes it, numbers and texts turned into each other as Lua does.
+    """Returns a value converted to the kind of an argument; numbers and texts are converted into each other as in Lua.
 
     Raises:
-        ArgumentError: it is of another kind, or larger than may be.
+        ArgumentError: it is of another kind, or too large.
     """
     if kind == "v" and (value is None or isinstance(value, bool | int | float)):
         return value
@@ -135,10 +138,10 @@ def _taken(value: object, kind: str) -> Value:
 
 
 def _orderly(text: str) -> str:
-    """A text that can be brought into a normal form in time.
+    """Returns a text after checking that it can be normalised in reasonable time.
 
     Raises:
-        ArgumentError: it has too many combining marks side by side.
+        ArgumentError: it has too many combining marks in a row.
     """
     if len(text) > _MAX_MARKS and not text.isascii():
         marks = [letter for letter in set(text) if unicodedata.combining(unicodedata.normalize("NFKD", letter)[0])]
@@ -148,7 +151,9 @@ def _orderly(text: str) -> str:
 
 
 def _in_normal_form(text: str) -> str:
-    """The wikitext of a module as MediaWiki saves all text, in normal form C, where it can be brought there in time."""
+    """Returns the wikitext of a module in normal form C, as MediaWiki stores all text, if that is possible in
+    reasonable time.
+    """
     if text.isascii():
         return text
     try:
@@ -158,7 +163,7 @@ def _in_normal_form(text: str) -> str:
 
 
 def _all_taken(values: tuple[object, ...], kinds: str) -> list[Value]:
-    """The values as a question takes them."""
+    """Returns the values converted to the kinds of the arguments."""
     if kinds.endswith("*"):
         kinds = kinds[:-2] + kinds[-2] * (len(values) - len(kinds) + 2)
     if len(values) != len(kinds):
@@ -167,7 +172,7 @@ def _all_taken(values: tuple[object, ...], kinds: str) -> list[Value]:
 
 
 def _encoded(answer: Value | tuple[Value, ...]) -> Value | tuple[Value, ...]:
-    """An answer as Lua has it."""
+    """Returns an answer in the form passed to Lua."""
     if isinstance(answer, tuple):
         return tuple(value.encode("utf-8", "replace") if isinstance(value, str) else value for value in answer)
     encoded = answer.encode("utf-8", "replace") if isinstance(answer, str) else answer
@@ -177,14 +182,14 @@ def _encoded(answer: Value | tuple[Value, ...]) -> Value | tuple[Value, ...]:
 
 
 def _named(value: object) -> str:
-    """What Lua calls the type of a value."""
+    """Returns Lua's name for the type of a value."""
     if isinstance(value, bool) or value is None:
         return "nil" if value is None else "boolean"
     return "string" if isinstance(value, bytes) else "nan" if value != value else "number"
 
 
 class Host:
-    """Answers the questions of one run of a module."""
+    """Answers the requests during a run of a module."""
 
     def __init__(
         self, frame: Frame, site: Site, definitions: Definitions, modules: LuaModules, exists: Callable[[str], bool]
@@ -195,14 +200,14 @@ class Host:
         self._modules = modules
         self._exists = exists
         self._children: list[Frame] = []
-        self._marks: set[str] = set()  # marks of structure in what the module was given
+        self._marks: set[str] = set()  # structural markers in the texts passed to the module
         self.bound: BoundError | None = None  #: why the page may run no further
         self._last = clock.thread_time() + MAX_SECONDS
 
     def __call__(self, name: bytes, *values: object) -> Value | tuple[Value, ...]:
-        """Answers a question; texts come and go as UTF-8. Nothing is raised through Lua.
+        """Answers a request; texts are passed as UTF-8. No exception propagates through Lua.
 
-        What is given is paid for by its size, before anything is done with it.
+        The arguments are charged by size before they are processed.
         """
         question = _QUESTIONS[name.decode()]
         try:
@@ -223,23 +228,25 @@ class Host:
     # Frames.
 
     def _frame_of(self, number: float) -> Frame:
-        """The frame of the module, of the template that invokes it (1), or a child that was made (from 2 on)."""
+        """Returns the frame of the module (0), of the template that invokes it (1), or of a child frame created by
+        the module (from 2).
+        """
         frames = [self._frame, self._frame.parent or self._frame, *self._children]
         if not 0 <= number < len(frames):
             raise ArgumentError("no such frame")
         return frames[int(number)]
 
     def _given(self, wikitext: str) -> str:
-        """Wikitext that the module is given, whose marks it may give back."""
+        """Records the markers in wikitext passed to the module, because its output may contain them."""
         self._marks |= find_marks(wikitext)
         return wikitext
 
     def taken(self, wikitext: str) -> str:
-        """Wikitext that the module gives, without marks that it made up."""
+        """Returns wikitext from the module, without markers that it invented."""
         return without_forged_marks(wikitext, self._marks)
 
     def _arguments_of(self, flat: tuple[str, ...]) -> dict[str, str]:
-        """Arguments that the module gives as key and value in turn."""
+        """Returns arguments that the module passes as alternating keys and values."""
         texts = [*map(self.taken, flat)]
         return dict(zip(texts[::2], texts[1::2], strict=True))
 
@@ -255,7 +262,7 @@ class Host:
         return len(self._children) + 1
 
     def _empty_frame(self) -> int:
-        """The number of a frame without arguments and without a parent, on the page itself."""
+        """Returns the number of a new frame without arguments and without a parent, on the page itself."""
         frame = Frame(self._frame.engine, names=self._frame.names)
         self._children.append(frame)
         return len(self._children) + 1
@@ -298,7 +305,7 @@ class Host:
         return 0 if not name else self._site.namespace_by_name.get(clean_title(name).casefold())
 
     def _split(self, written: str, namespace: int = 0) -> tuple[int, str, str, str] | None:
-        """Namespace, title without its prefix, fragment, interwiki prefix.
+        """Returns namespace, title without its prefix, fragment, and interwiki prefix.
 
         Source: MediaWikiTitleCodec::splitTitleString of MediaWiki 1.39.
         """
@@ -395,7 +402,7 @@ class Host:
             found = read_moment(text, facts)
             if found is None:
                 return None
-        if not (found[0].month and found[0].day):  # a module reckons with days
+        if not (found[0].month and found[0].day):  # a module computes with whole dates
             text = found[1].replace(tzinfo=None).isoformat(" ")
         return write_moment(form, text, facts, lang)
 
@@ -404,7 +411,7 @@ class Host:
         return pattern.sub(lambda found: unescape(found[0]), text)
 
     def _unstrip(self, text: str) -> str:
-        """A text whose literal characters are wikitext again, without the marks on both sides of them."""
+        """Returns a text with its literal characters as wikitext again, and without the markers around them."""
         text = text.replace(LITERAL_OF["&"], "&amp;").replace(LITERAL_OF["<"], "&lt;")
         return unliteral(_BETWEEN_CUTS.sub(r"\1", text))
 
@@ -421,7 +428,7 @@ class Host:
         return "".join(other if len(other) == 1 else letter for letter, other in pairs)
 
 
-# Names as PHP has them. Source: hash_algos of PHP 8.1.
+# Names as in PHP. Source: hash_algos of PHP 8.1.
 _HASHES = "md5 sha1 sha224 sha256 sha384 sha512 sha3-224 sha3-256 sha3-384 sha3-512 adler32 crc32b"
 
 
@@ -499,16 +506,16 @@ _QUESTIONS = {
 
 
 MAX_MEMORY = 32 << 20
-"""Bytes that a module may take; what MediaWiki allows is half as much again, for all modules of a page together.
+"""Maximum memory of a module in bytes. MediaWiki allows half as much again, for all modules of a page together.
 
-Of them 24 MiB are the module's: the sandbox asks nothing where an answer could find no room.
+24 MiB of this are for the module; the sandbox makes no request if there might be no room for the answer.
 """
 MAX_NESTED = 10
-"""Modules at work, each called by wikitext of the one before."""
-_UNITS_A_RUN = 250  # of making a state and loading the library
+"""Maximum number of modules running at once, each called by wikitext of the previous one."""
+_UNITS_A_RUN = 250  # cost of creating a state and loading the library
 _MAX_REMEMBERED_BYTES = 32 << 20
 _BYTES_A_NAME = 512
-_LOADED_AT_ONCE = ("sandbox", "patterns", "frame")  # the other parts of the library when they are asked for
+_LOADED_AT_ONCE = ("sandbox", "patterns", "frame")  # the other parts of the library are loaded on demand
 _COMPILE = b"""function(source, name)
     local compiled, problem = loadstring(source, name)
     if compiled then return string.dump(compiled), '' end
@@ -518,14 +525,14 @@ _LOAD = b"""(function()
     local load = loadstring
     return function(compiled, ...) return load(compiled)(...) end
 end)()"""
-_BYTECODE = "\x1b"  # no module may bring its own
+_BYTECODE = "\x1b"  # modules may not contain bytecode
 
 
 class LuaModules:
-    """The modules of one wiki; an ``Invoke``. Compiled modules are remembered; nothing else passes from run to run.
+    """The modules of a wiki; an ``Invoke``. Compiled modules are cached; nothing else passes from run to run.
 
-    A state that runs were to share would let one see what another left, and what a limit finds would hang on it.
-    Without ``exists`` there are no articles.
+    If runs shared a Lua state, one run could see what another left, and limits would depend on earlier runs. Without
+    ``exists``, no article exists.
     """
 
     def __init__(
@@ -535,7 +542,7 @@ class LuaModules:
         exists: Callable[[str], bool] | None = None,
         asked: Asked | None = None,
     ) -> None:
-        self.asked = asked or Asked(site)  #: takes note of what modules ask for
+        self.asked = asked or Asked(site)  #: records the dependencies of modules
         self._definitions = definitions
         self._site = site
         self._exists = exists or (lambda title: False)
@@ -548,7 +555,7 @@ class LuaModules:
         self._library = {name: self._compile(source, f"={name}")[0] for name, source in sources.items()}
 
     def compiled(self, name: str) -> tuple[bytes | None, str]:
-        """The compiled module of a name in normal form, and what is wrong where there is none."""
+        """Returns the compiled module of a name in normal form, or None and what is wrong."""
         self.asked.module(name)
         found = self._compiled.get(name)
         if found is None:
@@ -566,11 +573,11 @@ class LuaModules:
         return found
 
     def library(self, name: str) -> bytes | None:
-        """A compiled part of the library."""
+        """Returns a compiled part of the library."""
         return self._library[name]
 
     def __call__(self, module: str, function: str, frame: Frame) -> str | None:
-        """The wikitext that a function of a module returns; None where it fails."""
+        """Returns the wikitext that a function of a module returns; None if it fails."""
         import lupa.lua51
 
         name = upper_first(clean_title(module), self._site.lang)
@@ -614,7 +621,7 @@ class LuaModules:
 
 
 def _new_state() -> Any:
-    """A Lua state that reaches nothing of Python but what is handed to it."""
+    """Returns a Lua state that can access nothing of Python except what is passed to it."""
     import lupa.lua51
 
     return lupa.lua51.LuaRuntime(

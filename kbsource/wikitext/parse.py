@@ -1,8 +1,9 @@
-"""Wikitext of one page -> elements, anchors, tables, infoboxes, categories, and counts of what was left out.
+"""Parses a page's wikitext into elements, anchors, tables, infoboxes, categories, and counts of what was left
+out.
 
-The order of the steps is MediaWiki's own: comments and extension tags, braces, HTML, tables, quotes, links, blocks.
-Everything that is shown as text, the body as well as cells and infobox values, goes through the tokenizer once, in
-one string, so that one piece of code decides what text and links are.
+The order of the steps is MediaWiki's own: comments and extension tags, braces, HTML, tables, quotes, links, blocks. All
+text (the body, cells and infobox values) goes through the tokenizer once, in one string, so that one piece of code
+determines text and links.
 """
 
 from __future__ import annotations
@@ -51,15 +52,15 @@ from kbsource.wikitext.walk import Walker
 _STRUCTURE = re.compile(r"\|[-+]|[{}<\n\x00\x01\x03-\x07\x0b-\x0d\x1c-\x1f]|__|~~~")
 _LINE_STARTS = frozenset("=*#:;- ")
 
-# The newlines around a template's argument are stripped off, so a mark may end up within a line.
-_STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the mark, which is found faster than any character
-# What no step from here on makes or reads. Pipes are unmarked everywhere, and a null byte takes long to look for.
+# The newlines around a template's argument are stripped, so a marker may end up within a line.
+_STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the marker, which is found faster than any character
+# Markers that no later step makes or reads. Pipes are unmarked everywhere, and searching for a null byte is slow.
 _LEAKED = (EQUALS, LINE, SAID, NUMBER, "\r")
 _NO_TARGET = re.compile(rf"\[\[{TEMPLATE_LINK}(?=[][|{{}}<>\n{PLACE}])")
 
 
 def _without_leaks(text: str, losses: Counter[str]) -> str:
-    """The text without placeholders that an earlier step has left, which are counted."""
+    """Returns the text without placeholders left by an earlier step, which are counted."""
     n_leaked = 0
     for mark in _LEAKED:
         if mark in text:
@@ -73,7 +74,7 @@ def _without_leaks(text: str, losses: Counter[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """What the wikitext of one page says, links not yet looked up."""
+    """The content of a page's wikitext, with links not yet resolved."""
 
     elements: tuple[Element, ...]
     anchors: tuple[RawAnchor, ...] = ()
@@ -84,22 +85,23 @@ class ParsedText:
     templates: tuple[TemplateUse, ...] = ()
     losses: tuple[Loss, ...] = ()
     is_disambiguation: bool = False
-    #: what is lost of templates, by name and outcome
+    #: text lost in templates, by name and outcome
     lost: dict[tuple[str, str], LostText] = field(default_factory=dict)
-    #: visible characters that templates show where they stand within no other, by name and outcome; none of those is
-    #: here that leave nothing at all
+    #: visible characters shown by templates outside other templates, by name and outcome; templates that leave nothing
+    #: at all are not listed
     shown: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    references: ParsedReferences | None = None  #: None where they were not asked for
-    asked: frozenset[str] | None = None  #: what the snapshot was asked for, see ``Asked``; None where nobody took note
+    references: ParsedReferences | None = None  #: None if not requested
+    asked: frozenset[str] | None = None  #: dependencies on the snapshot, see ``Asked``; None if not recorded
 
 
 class WikitextParser:
-    """Parses pages of one wiki. Holds caches; make one for each process.
+    """Parses a wiki's pages. It holds caches; create one per process.
 
-    Plain and hidden links are read off without mwparserfromhell where ``is_direct``; the result is the same. By
-    ``definitions`` those templates are worked out that no rule knows; ``invoke``, ``exists`` and ``asked`` as for
+    With ``is_direct``, plain and hidden links are read without mwparserfromhell; the result is the same.
+    ``definitions`` are used to expand templates without a rule; ``invoke``, ``exists`` and ``asked`` are as for
     ``Expander``.
-    Nothing else of a page changes where ``has_references``; a page whose references cannot be read has none, which is
+
+    ``has_references`` changes nothing else in the result. A page whose references cannot be read has none, which is
     counted as ``failed``.
     """
 
@@ -138,14 +140,14 @@ class WikitextParser:
         is_from_xml: bool = False,
         leave_out_references: bool = False,
     ) -> ParsedText:
-        """What the page says; with ``leave_out_references`` as a page whose references cannot be read.
+        """Returns the parsed page; with ``leave_out_references``, as a page whose references cannot be read.
 
-        ``is_from_xml``: an XML document can hold no control characters, so they are not looked for. ``timestamp`` is
-        when the revision was saved, ISO 8601: what ``{{age}}`` and its kin take as now.
+        ``is_from_xml``: XML cannot contain control characters, so they are not searched for. ``timestamp`` is the time
+        at which the revision was saved, ISO 8601; templates such as ``{{age}}`` use it as the current time.
         """
         n_controls = 0
         if not is_from_xml:
-            wikitext, n_controls = as_read(wikitext)  # without characters that stand for structure in what follows
+            wikitext, n_controls = as_read(wikitext)  # without characters that represent structure from here on
         page = PageFacts(self._page.lang, title, timestamp, self._page.site, self._page.exists)
         if self._read_reference is None:
             return self._parse_page(wikitext, page, n_controls)
@@ -167,7 +169,7 @@ class WikitextParser:
         return self._parse(wikitext, work, references)
 
     def plain(self, wikitext: str) -> str:
-        """The text of a piece of wikitext on one line; templates are known by the rules alone."""
+        """Returns the text of some wikitext on one line; templates are rendered only by the rules."""
         if _STRUCTURE.search(wikitext):
             return self.plain_structure(wikitext)
         losses: Counter[str] = Counter()
@@ -192,7 +194,7 @@ class WikitextParser:
         return self._targets.parse(unliteral(written.removeprefix(TEMPLATE_LINK))).kind == "file"
 
     def plain_structure(self, wikitext: str) -> str:
-        """What ``plain`` gives, by all the steps that a page takes."""
+        """Returns the result of ``plain``, with all steps that a page goes through."""
         parsed = self._parse(wikitext, PagePreparation(self._page, None))
         return " ".join(element.text for element in parsed.elements[1:])
 
@@ -201,7 +203,7 @@ class WikitextParser:
         fragments = work.fragments()
         text = FRAGMENT.join((body, *fragments)) if fragments else body
         losses = work.losses
-        if PRE in text:  # what a template has put on one line
+        if PRE in text:  # lines that a template has joined
             text = _STRAY_PRE.sub("", text)
         text = tidy(strip_quotes(mark_lines(text)), has_prefixes=self._prefix is not None)
         if PRE in text:
@@ -212,7 +214,7 @@ class WikitextParser:
         is_marked = TEMPLATE_LINK in text
         if is_marked:
             text = _NO_TARGET.sub("[[", text)
-        if references is not None:  # what follows sees the text of a page without references
+        if references is not None:  # the following steps see the text of a page without references
             text, numbers = lift_numbers(text)
         cut, lifted = self._match(text, losses, numbers)
         if is_marked:
@@ -255,9 +257,9 @@ class WikitextParser:
 
 
 PAGE_FAULTS = (ParserError, ArithmeticError, LookupError, ValueError, RecursionError)
-"""What one page's content can make the parser raise. Anything else is a defect that must stop the job."""
+"""Errors that the parser may raise because of a page's content. Anything else is a defect that must stop the job."""
 FAILED_REFERENCES = ParsedReferences((), (), Counter(failed=1))
-"""The references of a page where they cannot be read."""
+"""The references of a page whose references cannot be read."""
 
 _LINK = re.compile(r"\[\[(?:[^\[\]|\n]{1,255}\|)?([^\[\]|\n]{1,1000})\]\]")
 _TAG = re.compile(r"<[^<>\n]{0,500}>")
@@ -266,11 +268,11 @@ _HEADING = re.compile(r"(={1,6})\s*(.*?)\s*=+$")
 
 
 def extract_fallback(wikitext: str, *, title: str) -> ParsedText:
-    """Title, headings and every other line that holds a letter as a paragraph, markup characters taken out.
+    """Returns title, headings and every other line that contains a letter as a paragraph, with markup characters
+    removed.
 
-    Nothing is rendered or resolved, so templates, tables and references stand in the text as they are written; the
-    row says so by its parse_status. Links, tables and categories are not collected; ``losses`` counts the page under
-    ``fallback``.
+    Nothing is rendered or resolved, so templates, tables and references appear in the text as written; the page's
+    parse_status says so. Links, tables and categories are not collected; ``losses`` counts the page under ``fallback``.
     """
     wikitext, _ = as_read(wikitext)
     elements = [Element("title", 1, None, "", (), title)]

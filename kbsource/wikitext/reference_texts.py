@@ -1,4 +1,6 @@
-"""What a reference says: its text as a reader sees it, its citation, and the source that a shortened note names."""
+"""Reads the content of a reference: its text as readers see it, its citation, and the source that a shortened note
+names.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ from kbsource.wikitext.reference_rows import Citation
 from kbsource.wikitext.tags import strip_extensions
 from kbsource.wikitext.templates import normalise_template_name, split_template, unmarked
 
-# An address ends where something was cut, or stands for text.
+# An address ends at a placeholder for cut or replaced text.
 _ADDRESS = r"[^\s\[\]<>\"{}|\x00-\x1f]+"
 _LINK = re.compile(rf"\[((?:https?:)?//{_ADDRESS})(?:(?=[\x00-\x1f ])([^\]\n]*))?\]|(https?://{_ADDRESS})")
 _MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|__")
@@ -43,35 +45,35 @@ _LAST_NAMES = tuple(
 _YEARS = ("year", "date", "publication-date", *"année año fecha anno data jahr ano jaar datum rok год".split())
 _PAGES = ("p", "pp", "page", "pages", "loc", "at", "location", "passage", "s", "str", "с")
 _ANCHORS = ("sfnref", "harvid")
-_NO_NOTES = ("refbegin", "refend", "cnote", "notefoot")  # what stands around a list makes no footnote
-_MOST_HEADS = 1 << 14  # that a process remembers
+_NO_NOTES = ("refbegin", "refend", "cnote", "notefoot")  # templates around a list, which make no footnote
+_MOST_HEADS = 1 << 14  # maximum number cached per process
 _MOST_NAMES = 4  # a shortened note names no more
 _MOST_AUTHORS = 6
 
 Key = tuple[tuple[str, ...], str]
-"""By what a shortened note finds its source: up to four family names, case folded, and the year."""
+"""Key of a source for shortened notes: up to four family names, case-folded, and the year."""
 
 
 class ReferenceText(NamedTuple):
-    """What a reference says."""
+    """The content of a reference."""
 
     text: str = ""
-    template: str | None = None  #: the first citation template in it, in normal form
-    citation: Citation | None = None  #: by that, or by the first link, or by what identifiers the text holds
-    short: Key | None = None  #: the source that it names, where it names one by author and year
-    works: tuple[Template, ...] = ()  #: the citations in it, by which it is found
+    template: str | None = None  #: first citation template in it, in normal form
+    citation: Citation | None = None  #: from that template, or from the first link, or from identifiers in the text
+    short: Key | None = None  #: key of the source that it names by author and year, if any
+    works: tuple[Template, ...] = ()  #: the citations in it, used by shortened notes to find it
     doubts: tuple[str, ...] = ()
-    #: name of the template, None for a link, and citation of the second and further sources
+    #: template name (None for a link) and citation of each further source
     further: tuple[tuple[str | None, Citation], ...] = ()
 
 
 class ReferenceReader:
-    """Reads the references of one wiki.
+    """Reads a wiki's references.
 
     Args:
         plain: turns wikitext into text.
-        kind_of: what a template is to references, as ``NoteKinds`` gives it.
-        asked: takes note of what that asks for.
+        kind_of: returns the reference kind of a template, as ``NoteKinds`` does.
+        asked: records the dependencies of these.
     """
 
     def __init__(
@@ -91,14 +93,14 @@ class ReferenceReader:
         return self._asked.apart(lambda: self._parse(wikitext))
 
     def __call__(self, content: str) -> ReferenceText:
-        """What the wikitext of a reference says."""
+        """Returns the content of a reference from its wikitext."""
         if "<" in content:
             content = strip_extensions(content, Counter())
         return self.sole_citation(content) or self.by_steps(content)
 
     def by_steps(self, content: str) -> ReferenceText:
-        """What any wikitext without extension tags says."""
-        found: dict[int, tuple[Template, Citation]] = {}  # those within no other, by number
+        """Returns the content of any wikitext without extension tags."""
+        found: dict[int, tuple[Template, Citation]] = {}  # citations that are not inside another one, by number
         n_found = 0
         short: list[Key] = []
         doubts: list[str] = []
@@ -118,7 +120,7 @@ class ReferenceReader:
                 citation = self._citation(template)
                 if citation is None:
                     return CUT
-                for number in mark_numbers(inner):  # what stands in its values is part of it
+                for number in mark_numbers(inner):  # citations in its values are part of it
                     found.pop(number, None)
                 found[n_found] = template, citation
                 n_found += 1
@@ -150,7 +152,9 @@ class ReferenceReader:
         return ReferenceText(text, name, citation, short[0] if short else None, works, tuple(doubts), tuple(cited[1:]))
 
     def _links(self, wikitext: str) -> Iterator[Citation]:
-        """The sources that external links lead to, each once: a copy in an archive is no other one."""
+        """Finds the sources that external links point to, without duplicates; an archived copy is not a separate
+        source.
+        """
         seen: set[str | None] = set()
         for link in _LINK.finditer(wikitext):
             source = read_link(link[1] or link[3], self._plain(link[2] or ""))
@@ -159,8 +163,9 @@ class ReferenceReader:
             seen.add(source.url)
 
     def sole_citation(self, content: str) -> ReferenceText | None:
-        """What a citation template says that is all of a reference, without a parse of its text; None where it is not,
-        or where that might show something else."""
+        """Returns the content of a reference that consists of a single citation template, without parsing its text;
+        None if it does not, or if parsing might give another result.
+        """
         if content[:2] != "{{" or content.find("{{", 1) >= 0 or content.find("}}") != len(content) - 2:
             return None
         if self._kind_of(content[2:-2].partition("|")[0]) != "work":
@@ -170,7 +175,7 @@ class ReferenceReader:
         if template is None or citation is None:
             return None
         text = citation_text(citation)
-        is_plain = text.isprintable() and text[:1] != "-"  # no blanks but spaces, no line
+        is_plain = text.isprintable() and text[:1] != "-"  # no white space but spaces, no list line
         return ReferenceText(" ".join(text.split()), template.name, citation, None, (template,)) if is_plain else None
 
     def _citation(self, template: Template) -> Citation | None:
@@ -181,10 +186,11 @@ class ReferenceReader:
 
 
 class NoteKinds:
-    """What a template is to references, by what stands before its first pipe: see ``find_note``; ``work`` a citation,
-    ``tag`` a footnote or list as ``{{#tag:…}}``, ``anchor`` says how notes name a source; None for nothing.
+    """Returns the reference kind of a template, from the text before its first pipe, or None.
 
-    With ``definitions`` also by the wiki's own redirects: what a template is known for whose definition it has.
+    In addition to the kinds of ``find_note``, ``work`` is a citation, ``tag`` is a footnote or list as ``{{#tag:…}}``,
+    and ``anchor`` says how notes name a source. With ``definitions``, a template that has the same definition as a
+    known template, such as a redirect of the wiki, has its kind.
     """
 
     def __init__(self, lang: str, definitions: Definitions | None, asked: Asked) -> None:
@@ -229,7 +235,7 @@ class NoteKinds:
 
 
 def citation_text(citation: Citation) -> str:
-    """A citation as a bibliography has it: ``Smith, John (2001). Title. Work 3 (2): 5. Publisher.``"""
+    """Returns a citation as in a bibliography: ``Smith, John (2001). Title. Work 3 (2): 5. Publisher.``"""
     persons = citation.authors or citation.editors
     shown = "; ".join(persons[:_MOST_AUTHORS]) + ("; et al." if len(persons) > _MOST_AUTHORS else "")
     date = citation.date_text
@@ -251,16 +257,16 @@ def citation_text(citation: Citation) -> str:
 
 
 def _with_sign(pages: str) -> str:
-    """Pages as a reader sees them: ``p. 5``, ``pp. 7–9``."""
+    """Returns pages as readers see them: ``p. 5``, ``pp. 7–9``."""
     if not pages[:1].isdecimal():
         return pages
     return f"pp. {pages}" if re.search(r"\d\s*[-–,]\s*\d", pages) else f"p. {pages}"
 
 
 def _short_parts(template: Template) -> tuple[list[str], str]:
-    """The names and the year of a shortened note."""
+    """Returns the names and the year of a shortened note."""
     values = template.filled()
-    if not values:  # of several in one note the first
+    if not values:  # if one note has several sources, the first
         values = [template.named[name] for number in "1234" if template.named.get(name := f"1a{number}")]
         values += [year for year in (template.named.get("1y"),) if year]
     values = [" ".join(without_marks(value).split()) for value in values]
@@ -270,7 +276,7 @@ def _short_parts(template: Template) -> tuple[list[str], str]:
 
 
 def short_text(template: Template) -> str:
-    """A shortened note as a reader sees it: ``Smith & Lee 2001, p. 5``."""
+    """Returns a shortened note as readers see it: ``Smith & Lee 2001, p. 5``."""
     names, year = _short_parts(template)
     if len(names) > 3:
         names = [f"{names[0]} et al."]
@@ -280,15 +286,17 @@ def short_text(template: Template) -> str:
 
 
 def short_key(template: Template) -> Key | None:
-    """By what the source of a shortened note is found."""
+    """Returns the key for finding the source of a shortened note."""
     names, year = _short_parts(template)
     found = _YEAR.search(year)
     return (tuple(name.casefold() for name in names[:_MOST_NAMES]), found[0]) if names and found else None
 
 
 def full_keys(template: Template) -> list[Key]:
-    """By what shortened notes find a work that a citation template describes: its authors, or the first one by the last
-    word, and the year; and what its ``ref`` says they name."""
+    """Returns the keys that shortened notes use to find the work that a citation template describes.
+
+    They are its authors, or the last word of the first author, with the year; and the names in its ``ref`` argument.
+    """
     named = {name.casefold(): value for name, value in template.named.items() if value}
     year = next((found[0] for name in _YEARS if (found := _YEAR.search(named.get(name, "")))), None)
     names: list[str] = []
@@ -314,7 +322,7 @@ def _family_name(written: str) -> str:
 
 
 def pages_of(template: Template, number: int = 1) -> str:
-    """The pages that a note names, of several references in one those of one."""
+    """Returns the pages that a note names; for several references in one note, the pages of reference ``number``."""
     numbered = [f"{name}{number}" for name in _PAGES] if number > 1 else []
     value = template.argument(0, *(numbered or (*_PAGES, "1p", "1pp", "page1", "p1")))
     return " ".join(without_marks(value).split())

@@ -1,8 +1,10 @@
-"""The references of one page: footnotes in every way of writing them, where each is used, and marks of doubt.
+"""The references of a page: footnotes in every notation, where each is used, and inline cleanup tags such as
+"citation needed".
 
-What makes a mark on the page is noted while its wikitext is prepared (``References``); its number, as digits of
-``kbsource.wikitext.markers`` behind the cut, goes with the text to the place where the mark stands. In the end the
-notes are settled in the order of the page. Source: the extension Cite of MediaWiki 1.39.
+While the wikitext is prepared, ``References`` records everything that makes a reference marker on the page. Each note
+gets a number, which is written into the text as digits of ``kbsource.wikitext.markers`` after a cut, and so travels
+with the text to the marker's position. At the end, the notes are resolved in the order of the page. Source: the
+extension Cite of MediaWiki 1.39.
 """
 
 from __future__ import annotations
@@ -50,40 +52,44 @@ from kbsource.wikitext.reference_texts import (
 from kbsource.wikitext.templates import split_at_pipes
 from kbsource.wikitext.walk import Link
 
-# Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39; what they mean, https://www.mediawiki.org/wiki/Help:Cite.
+# Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39; for their meaning, https://www.mediawiki.org/wiki/Help:Cite.
 _ATTRIBUTE = re.compile(r"""(?<!\w)(\w++)\s*+=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'=<>`]+))""")
 _BLANKS = re.compile(r"[^\S\n]*(\S?)")
 _IN_ORDER = re.compile(f"({NUMBERED.pattern})|{PLACE}(I[0-9]+)")
-_BOX = re.compile(f"\n?{PLACE}(I[0-9]+)\n?")  # with the newlines that are the place's own
+_BOX = re.compile(f"\n?{PLACE}(I[0-9]+)\n?")  # with the newlines that belong to the placeholder
 _PLAIN_LINK = re.compile(r"\[\[[^\[\]]*\]\]")
-# Source: Module:Efn and Template:Notelist of English Wikipedia, which others took over by name.
+# Source: Module:Efn and Template:Notelist of English Wikipedia, which other wikis copied under the same names.
 _NO_TARGET = Target("page", 0, "", None, False)
 _DIGITS = frozenset(DIGITS)
 _NO_MARKUP = sha256(b"").hexdigest()
-# Names of the arguments of templates that make footnotes, in the languages that have their own.
+# Argument names of footnote templates, in the languages that have their own.
 _NAMES = ("name", "n", "nom", "nombre", "nome", "naam", "navn", "namn", "nazwa", "имя", "ім'я")
 _GROUP_NAMES = ("group", "grp", "groupe", "grupo", "gruppo", "groep", "gruppe", "grupp", "grupa", "группа", "група")
 _CONTENTS = ("text", "content", "texte", "texto", "testo", "tekst", "inhalt", "contenu", "contenido", "текст", "note")
 MAX_NESTED = 8
-"""Templates that make notes, lists, citations or marks of doubt, within one another: one around more makes none."""
+"""Maximum nesting depth of templates that make notes, lists, citations or cleanup tags. A template around this many
+makes none.
+"""
 _GROUPS = {"la": "lower-alpha", "ua": "upper-alpha", "lr": "lower-roman", "ur": "upper-roman", "lg": "lower-greek"}
 
 
 class Note(NamedTuple):
-    """Something that makes a mark, or a list of references, as it is written."""
+    """Something that makes a reference marker, or a list of references, as written."""
 
     kind: str  #: ``ref``, ``short``, ``short_text``, ``note``, ``pages``, ``doubt``, ``list``, ``work``, ``anchor``
     markup: str
-    content: str = ""  #: wikitext of the footnote; empty where it is defined elsewhere
+    content: str = ""  #: wikitext of the footnote; empty if it is defined elsewhere
     name: str | None = None
     group: str = ""
     template: Template | None = None
-    detail: str | None = None  #: pages, or what is doubted
-    inner: tuple[int, ...] = ()  #: notes in its content, or defined in the list; each once
+    detail: str | None = None  #: pages, or the kind of doubt
+    inner: tuple[int, ...] = ()  #: notes in its content, or defined in the list, without duplicates
 
 
 class Place(NamedTuple):
-    """Where a mark stands: in an element behind ``offset`` characters of its text, in a table, or in an infobox."""
+    """The position of a reference marker: after ``offset`` characters of an element's text, in a table, or in an
+    infobox.
+    """
 
     element: int | None = None
     offset: int | None = None
@@ -92,7 +98,7 @@ class Place(NamedTuple):
 
 
 class ParsedReferences(NamedTuple):
-    """The rows of a page, whose id is not yet known (0), and what is counted."""
+    """The rows of a page, whose id is not yet known (0), and the counts."""
 
     refs: tuple[Reference, ...]
     uses: tuple[ReferenceUse, ...]
@@ -101,7 +107,7 @@ class ParsedReferences(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Ref:
-    """A reference at work: its first note, then the one that defines it."""
+    """A reference being resolved: its first note, later the note that defines it."""
 
     note: Note
     group: str
@@ -113,51 +119,51 @@ class _Ref:
 class _Use(NamedTuple):
     note: int
     ref: _Ref | None
-    outer: int | None = None  # the note that it stands in
+    outer: int | None = None  # the note that contains it
     doubt: str | None = None
 
 
 class References:
-    """Collects the notes of one page.
+    """Collects the notes of a page.
 
     Args:
-        kind_of: what a template is to references by what stands before its first pipe, see
-            ``kbsource.wikitext.citations.find_note``; also ``work`` for a citation, ``tag`` for ``#tag:ref``.
+        kind_of: returns the reference kind of a template, from the text before its first pipe; see
+            ``kbsource.wikitext.citations.find_note``. In addition, ``work`` is a citation, and ``tag`` is ``#tag:ref``.
     """
 
     def __init__(self, kind_of: Callable[[str], str | None]) -> None:
         self.kind_of = kind_of
         self.counts: Counter[str] = Counter()
-        #: notes in an infobox, by its place (``I0``), and those that stand by themselves behind it or a table (``T3``)
+        #: notes in an infobox, by its placeholder (``I0``), and notes on their own after it or after a table (``T3``)
         self.boxes: dict[str, list[int]] = {}
-        self._infoboxes: dict[str, str] = {}  # what stands between their braces, by their places
-        self.places: dict[int, Place] = {}  #: by note; those without stand in no text, table or infobox
+        self._infoboxes: dict[str, str] = {}  # wikitext between their braces, by placeholder
+        self.places: dict[int, Place] = {}  #: by note; a note without a position is in no text, table or infobox
         self.above: dict[Place, int] = {}  #: the element before a table or an infobox
         self._below_headings: set[int] = set()  # notes on a line of their own below a heading
-        self._headings: dict[int, int] = {}  # their headings' elements
+        self._headings: dict[int, int] = {}  # the elements of their headings
         self._notes: list[Note] = []
         self._order: list[int] = []
         self._hidden: set[int] = set()  # in templates that show nothing
-        self._parts: set[int] = set()  # citations in the values of others
-        self._levels: dict[int, int] = {}  # notes within a note, at most; of those with some
-        self._box_levels: dict[str, int] = {}  # notes in an infobox within one another, or around it
+        self._parts: set[int] = set()  # citations in the values of other citations
+        self._levels: dict[int, int] = {}  # maximum nesting of notes inside a note, if any
+        self._box_levels: dict[str, int] = {}  # maximum nesting of notes in or around an infobox
 
     def _add(self, note: Note) -> str:
         self._notes.append(note)
         return CUT + number_mark(len(self._notes) - 1)
 
     def count(self, kind: str, pieces: int) -> None:
-        """Counts what makes no row."""
+        """Counts items that produce no row."""
         self.counts[kind] += pieces
 
     def tag(self, attributes: str, content: str, markup: str) -> str:
-        """Notes ``<ref …>`` and gives what stands for it."""
+        """Records ``<ref …>`` and returns the text that replaces it."""
         named = _attributes(attributes)
         name, group, detail = named.get("name"), named.get("group", ""), named.get("details")
         content = content.strip()
         if "<ref" in content:
             self.counts["nested"] += content.count("<ref")
-        if "follow" in named:  # goes on with the text of another one, and makes no mark
+        if "follow" in named:  # continues the text of another reference, and makes no marker
             self.counts["follow"] += 1
             return CUT
         if "extends" in named:
@@ -165,14 +171,15 @@ class References:
         return self._add(Note("ref", markup, content, name, group, detail=detail))
 
     def tag_list(self, attributes: str, markup: str, definitions: str = "") -> str:
-        """Notes ``<references …>``; ``definitions`` have their numbers already."""
+        """Records ``<references …>``; ``definitions`` already contain their numbers."""
         group = _attributes(attributes).get("group", "")
         return self._add(Note("list", markup, group=group, inner=_each_once(definitions)))
 
     def template(self, kind: str, template: Template, inner: str, *, is_shown: bool) -> str:
-        """Notes the use of a template of such a kind and gives what stands for it; empty where it makes no mark.
+        """Records the use of a template of this kind and returns the text that replaces it; empty if it makes no
+        marker.
 
-        ``is_shown``: what it shows stands in the text as well.
+        ``is_shown``: its output also appears in the text.
         """
         numbers = _each_once(inner)
         whole, template = template, _plain(template)
@@ -193,12 +200,12 @@ class References:
         self.counts["nested"] += level > MAX_NESTED
         if level > MAX_NESTED or (kind == "reuse" and not template.filled()):
             return "".join([CUT + number_mark(number) for number in numbers])
-        # What a reused note holds has its place behind it, so it is no part of its markup.
+        # The content of a reused note is placed after it, so it is not part of its markup.
         markup = self._written(f"{{{{{without_numbers(inner) if kind == 'reuse' else inner}}}}}")
-        written = "" if is_shown else markup  # a text around it has what it shows already
+        written = "" if is_shown else markup  # an enclosing text already contains its output
         if level:
             self._levels[len(self._notes)] = level
-        if PLACE in inner:  # what is around it may see the infobox alone
+        if PLACE in inner:  # an enclosing template may see only the infobox
             self._box_levels.update(dict.fromkeys(_BOX.findall(inner), level))
         if kind == "reuse":
             self.counts["by_template"] += len(template.filled())
@@ -229,18 +236,18 @@ class References:
         return self._add(Note(kind, written, markup, template=template, detail=mark or None))
 
     def _written(self, text: str) -> str:
-        """A text with the notes and infoboxes in it as they were written."""
+        """Returns a text with the original wikitext of its notes and infoboxes."""
         text = _with_separators(text)
         if PLACE in text:
             text = self._with_boxes(text, set())
         if has_numbers(text):
             written = {number_mark(number): self._notes[number].markup for number in mark_numbers(text)}
-            # Each once: a template may show its argument many times, and the next one that many times again.
+            # Each once: a template may repeat its argument many times, and the next template repeats that again.
             text = NUMBERED.sub(lambda found: written.pop(found[0], ""), text)
         return without_marks(text)
 
     def _with_boxes(self, text: str, written: set[str]) -> str:
-        """A text with the infoboxes in it, each once, as those in ``written`` are already."""
+        """Returns a text with the infoboxes in it restored, each once, except those in ``written``."""
 
         def write(found: re.Match[str]) -> str:
             place = found[1]
@@ -252,7 +259,7 @@ class References:
         return _BOX.sub(write, text)
 
     def add_box(self, place: str, inner: str) -> None:
-        """Takes an infobox by its place (``I0``) and what stands between its braces."""
+        """Records an infobox, by its placeholder (``I0``), and the wikitext between its braces."""
         self._infoboxes[place] = inner
         if has_numbers(inner):
             self.boxes[place] = mark_numbers(inner)
@@ -260,20 +267,20 @@ class References:
             self._box_levels[place] = level - 1
 
     def _level(self, inner: str, numbers: Iterable[int]) -> int:
-        """How many notes stand within one another in a use with these numbers."""
+        """Returns the nesting depth of notes in a use that contains these numbers."""
         levels = [self._levels.get(number, 0) for number in numbers]
         if PLACE in inner:
             levels += [self._box_levels.get(place, -1) for place in _BOX.findall(inner)]
         return 1 + max(levels, default=-1)
 
     def hide(self, text: str) -> None:
-        """Takes away the places of the notes in a text that is not shown; their order stays."""
+        """Removes the positions of the notes in a text that is not shown; their order remains."""
         self._hidden.update(mark_numbers(text))
 
     def set_order(self, text: str) -> None:
-        """Takes the order of the notes from the text in which all templates are worked out.
+        """Determines the order of the notes from the text with all templates expanded.
 
-        Those that a template took and did not show stand behind what was written before them.
+        Notes that a template received but did not show come after the notes written before them.
         """
         order: list[int] = [] if self.boxes else mark_numbers(text)
         for digits, box in _IN_ORDER.findall(text) if self.boxes else ():
@@ -291,20 +298,22 @@ class References:
     def mark_links(
         self, shown: str, lifted: Iterable[tuple[int, int, int | None]], gaps: Sequence[tuple[int, int]]
     ) -> list[Link]:
-        """The marks as links, which move along with the text: over the character that the mark stands behind, or over
-        nothing before the first one of the line. Those that stand behind a table or an infobox belong to that.
+        """Returns the reference markers as links, which move along with the text.
+
+        A link covers the character before the marker, or nothing if the marker comes before the first character of its
+        line. Markers after a table or an infobox belong to it.
 
         Args:
-            shown: the text of the body, with the marks of its lines.
-            lifted: as ``lift_numbers`` gives them.
-            gaps: of the walker.
+            shown: the text of the body, with its line markers.
+            lifted: the result of ``place_numbers``.
+            gaps: gaps of the walker.
         """
         links: list[Link] = []
         known: dict[int, tuple[int, int, int]] = {}
         for number, piece, behind in lifted:
             start, end = gaps[piece]
             if behind is None and gaps[piece - 1][1] == start:
-                continue  # in a link that shows nothing: the caption of a file
+                continue  # in a link that shows nothing, such as the caption of a file
             at = start if behind is None else max(start, end - behind)
             written = number_mark(number)
             line = shown.rfind("\n", 0, at) + 1
@@ -324,7 +333,7 @@ class References:
         return links
 
     def take_places(self, anchors: Iterable[RawAnchor], elements: Sequence[Element]) -> list[RawAnchor]:
-        """Takes the places of the marks from what became of their links, and gives the others."""
+        """Records the final positions of the reference markers from their links, and returns the other anchors."""
         kept = []
         for anchor in anchors:
             if anchor.written[:1] in _DIGITS:
@@ -333,14 +342,14 @@ class References:
                     self._headings[number] = anchor.element
                     continue
                 at = anchor.start if anchor.is_made else anchor.end
-                at = _before(elements[anchor.element].text, 0, at)  # a paragraph's lines are joined by blanks
+                at = _before(elements[anchor.element].text, 0, at)  # the lines of a paragraph are joined by spaces
                 self.places[number] = Place(anchor.element, at)
             else:
                 kept.append(anchor)
         return kept
 
     def rows(self, elements: Sequence[Element], read: ReferenceReader) -> ParsedReferences:
-        """The rows of the page."""
+        """Returns the rows of the page."""
         settled = _Settled(self._notes, self.counts)
         for number in self._order:
             settled.visit(number)
@@ -384,7 +393,7 @@ class References:
                 )
             )
         made += self._further_sources(rows)
-        ends: dict[int, list[int]] = {}  # of the sentences of an element
+        ends: dict[int, list[int]] = {}  # ends of the sentences of each element
         uses = []
         for use in settled.uses:
             note = self._notes[use.note]
@@ -396,7 +405,7 @@ class References:
                 text = elements[element].text
                 if element not in ends:
                     ends[element] = sentence_ends(text)
-                last = bisect_left(ends[element], place.offset)  # what stands before a mark is no blank
+                last = bisect_left(ends[element], place.offset)  # the character before a marker is never white space
                 sentence = trimmed(text, ends[element][last - 1] if last else 0, ends[element][last]) or sentence
             elif place == Place() and within is None:
                 self.counts["without_place"] += 1
@@ -421,7 +430,7 @@ class References:
         return ParsedReferences(tuple(made), tuple(uses), +self.counts)
 
     def _further_sources(self, rows: Iterable[tuple[_Ref, ReferenceText]]) -> Iterator[Reference]:
-        """A row for each source of a reference but the first."""
+        """Makes a row for each further source of a reference."""
         for ref, found in rows:
             for number, (template, citation) in enumerate(found.further, 1):
                 self.counts["further_source"] += 1
@@ -445,19 +454,19 @@ class References:
 
 
 class _Settled:
-    """The references of a page by what its notes say in their order."""
+    """Resolves the references of a page from its notes, in order."""
 
     def __init__(self, notes: Sequence[Note], counts: Counter[str]) -> None:
         self._notes, self._counts = notes, counts
-        self._lists: dict[str, dict[str, _Ref]] = {}  # those with a name, by group, since its last list
+        self._lists: dict[str, dict[str, _Ref]] = {}  # named references by group, since the last list of the group
         self._sizes: Counter[str] = Counter()
         self._refs: list[_Ref] = []
-        self._rest: list[_Ref] = []  # without use
+        self._rest: list[_Ref] = []  # references without use
         self.uses: list[_Use] = []
-        self.pages: dict[int, str] = {}  # by the note whose mark they stand behind
+        self.pages: dict[int, str] = {}  # by the note whose marker they follow
 
     def visit(self, number: int, outer: int | None = None) -> None:
-        """Takes the next note; ``outer`` is the one that it stands in."""
+        """Processes the next note; ``outer`` is the note that contains it."""
         note = self._notes[number]
         if note.kind == "list":
             self._end_list(note)
@@ -482,11 +491,11 @@ class _Settled:
                 self.pages.setdefault(self.uses[-1].note, note.detail)
             else:
                 self._counts["pages_astray"] += 1
-        elif outer is None and note.kind == "work":  # a citation within a note is its text
+        elif outer is None and note.kind == "work":  # a citation inside a note is part of its text
             self._rest.append(_Ref(note, "", None))
 
     def _find(self, note: Note, group: str) -> _Ref | None:
-        """The reference that a note means; None where it means none, which is counted."""
+        """Returns the reference that a note refers to; None, which is counted, if it refers to nothing."""
         if note.name is None and not note.content:
             self._counts["empty"] += 1
             return None
@@ -512,7 +521,7 @@ class _Settled:
             self._counts["conflict"] += 1
 
     def _end_list(self, note: Note) -> None:
-        """A list shows what was used since the last one of its group, and may define it."""
+        """Ends a list, which shows the references used since the last list of its group, and may define them."""
         for number in note.inner:
             defined = self._notes[number]
             if defined.kind not in ("ref", "note"):
@@ -531,7 +540,7 @@ class _Settled:
         self._sizes.pop(note.group, None)
 
     def finish(self) -> list[_Ref]:
-        """All of them, by first use, then those without; each has its index."""
+        """Returns all references in the order of first use, then those without use, and sets their indexes."""
         refs = self._refs + self._rest
         for index, ref in enumerate(refs):
             ref.index = index
@@ -540,15 +549,17 @@ class _Settled:
 
 
 def _before(text: str, begin: int, at: int) -> int:
-    """The place behind what stands before a place, blanks not counted; ``begin`` where nothing does."""
+    """Returns the position after the last visible character before ``at``, or ``begin``."""
     while at > begin and text[at - 1].isspace():
         at -= 1
     return max(at, begin)
 
 
 def _last_line(shown: str, line: int, known: dict[int, tuple[int, int, int]]) -> tuple[int, int, int]:
-    """Of the last line before one that says something: where it begins, its text begins, and that ends. What is
-    ``known`` by the beginning of a line, and becomes so, is not looked for again."""
+    """Returns the start of the last non-empty line before a line, the start of its text, and the end of its text.
+
+    Results are cached in ``known`` by the start of the line.
+    """
     found, passed = (0, 0, 0), []
     while line and line not in known:
         passed.append(line)
@@ -565,13 +576,13 @@ def _last_line(shown: str, line: int, known: dict[int, tuple[int, int, int]]) ->
 
 
 def _line_start(shown: str, line: int) -> int:
-    """Where the text of a line begins, behind what marks it."""
+    """Returns the start of a line's text, after its markup."""
     prefix = LINE_PREFIX.match(shown, line)
     return line if prefix is None else prefix.end()
 
 
 def _plain(template: Template) -> Template:
-    """A use whose values have no placeholders in them, nor what stands for notes."""
+    """Returns a use whose values contain no placeholders and no note numbers."""
 
     def plain(value: str) -> str:
         return value if value.isprintable() else without_marks(without_numbers(value))
@@ -581,7 +592,7 @@ def _plain(template: Template) -> Template:
 
 
 def _with_separators(inner: str) -> str:
-    """A use of a template whose pipes and equals signs that came out of others separate no arguments, as wikitext."""
+    """Returns the inside of a template as wikitext, with pipes and equals signs from other templates escaped."""
     if PIPE not in inner and EQUALS not in inner:
         return inner
     parts: list[str] = []
@@ -593,7 +604,7 @@ def _with_separators(inner: str) -> str:
 
 
 def _each_once(text: str) -> tuple[int, ...]:
-    """The numbers in a text in order: a template may show its argument many times."""
+    """Returns the numbers in a text in order, without duplicates, because a template may repeat its argument."""
     return tuple(dict.fromkeys(mark_numbers(text)))
 
 

@@ -1,4 +1,4 @@
-"""HTML tags and extension tags of wikitext."""
+"""Processes HTML tags and extension tags of wikitext."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kbsource.wikitext.functions.numbers import raise_text
 from kbsource.wikitext.markers import BLOCK, BREAK, CUT, CUTS, DIGIT, EMPTY_LABEL, LITERAL_OF, PRE, literal, unliteral
 
 MAX_LIST_DEPTH = 100
-"""Lists within lists go no deeper in a release: what is deeper stands at this depth."""
+"""Maximum nesting depth of lists in a release; deeper items are placed at this depth."""
 
 _INLINE = frozenset(
     """abbr b bdi bdo big cite code data del dfn em font i ins kbd mark q rb rbc rp rt rtc ruby s samp small span
@@ -20,7 +20,7 @@ _INLINE = frozenset(
 )
 _BLOCK = frozenset("p div center blockquote ul ol dl section article aside figure figcaption caption_".split())
 _TABLE = {"table": "\n{|", "tr": "\n|-", "caption": "\n|+", "td": "\n|", "th": "\n!"}
-# What stands for tags that leave the same wherever they are, opening or closing.
+# Replacements of tags that are the same wherever the tags are, opening or closing.
 _LEFT_OF = {
     **dict.fromkeys(_INLINE, CUT),
     **dict.fromkeys(("tbody", "thead", "tfoot", "colgroup", "col"), ""),
@@ -30,17 +30,17 @@ _LEFT_OF = {
 
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)((?:\s[^<>]*)?)(?:/\s*)?>")
 _REFERENCE = re.compile(r"&(?:#0*+[0-9]{1,7}|#[xX]0*+[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31}|רלמ|رلم);")
-# Names of the right-to-left mark beside HTML's. Source: MW_ENTITY_ALIASES in Sanitizer.php of MediaWiki 1.39.
+# Names of the right-to-left mark in addition to HTML's. Source: MW_ENTITY_ALIASES in Sanitizer.php of MediaWiki 1.39.
 _RIGHT_TO_LEFT = frozenset({"&רלמ;", "&رلم;"})
-# The numbers that references may have, without their ends. Source: validateCodepoint of the same file.
+# Ranges of allowed reference numbers, without their ends. Source: validateCodepoint of the same file.
 _ALLOWED = ((0x08, 0x0B), (0x1F, 0x7F), (0x9F, 0xD800), (0xDFFF, 0xFFFE), (0xFFFF, 0x110000))
 _SPAN = re.compile(r"\b((?ai:colspan|rowspan))\s*=\s*[\"']?\s*(\d+)")
-# What is raised, but for what holds another one; a note of more characters is no exponent.
+# Superscript text, unless it contains another one; text longer than this is not an exponent.
 _RAISED = re.compile(r"<(?ai:sup)(?:\s[^<>]*)?>((?:[^<>\n]|<(?!/?(?ai:sup)[\s>])[^<>\n]*>){1,60})</(?ai:sup)\s*>")
 _BASE_ENDS = frozenset(")]}'>")
 _GREEK = re.compile("[\u0370-\u03ff]")
 _INNER_TAG = re.compile(r"<[^<>]*>")
-# Words that are set small and high and read on the line: ordinals and abbreviations of several languages.
+# Words that are written small and raised, but read as normal text: ordinals and abbreviations of several languages.
 _HIGH_WORDS = frozenset(
     """st nd rd th d er re ere ère e eme ème es o os a as c r rs t te me mes lle lles gr tm sm""".split()
 )
@@ -49,10 +49,10 @@ _LESS_THAN = LITERAL_OF["<"]
 
 
 def replace_tags(text: str, losses: Counter[str]) -> str:
-    """The text without HTML tags; ``<`` that opens no known tag becomes a plain character.
+    """Returns the text without HTML tags; a ``<`` that opens no known tag becomes a plain character.
 
-    Inline tags leave a neutral marker, block tags a paragraph break, ``<br>`` the mark of a line break, ``<li>`` a list
-    line, ``<h2>`` a heading line, and HTML tables become the same table in wikitext.
+    Inline tags become a neutral marker, block tags a paragraph break, ``<br>`` the marker of a line break, ``<li>`` a
+    list line, ``<h2>`` a heading line, and HTML tables become the same table in wikitext.
     """
     if "<" not in text:
         return text
@@ -67,7 +67,7 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
         text = _TAGS_AS_LABEL.sub(EMPTY_LABEL, text)
     list_markers: list[str] = []
     openers: dict[str, int] = {}
-    has_tables: bool | None = None  # not looked for yet
+    has_tables: bool | None = None  # not checked yet
 
     def replace(match: re.Match[str]) -> str:
         nonlocal has_tables
@@ -114,8 +114,8 @@ _CLOSED = re.compile(r"</([A-Za-z][A-Za-z0-9]*)")
 _OPENED = re.compile(r"<([A-Za-z][A-Za-z0-9]*)")
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _TABLE_OPENER = re.compile("<table", re.IGNORECASE)
-_RAISING = frozenset({"sup", "sub"})  # what these hold has no colon that would part a term
-_LONGEST_HEADING = 1000  # with tags in it
+_RAISING = frozenset({"sup", "sub"})  # colons in these separate no term from its definition
+_LONGEST_HEADING = 1000  # in characters, with tags in it
 _LIST_MARKS = frozenset("*#:;")
 _TAGGED_TERM = re.compile(r"\n;[^\n<]*<[^\n]*")
 _HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<\x06]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
@@ -123,9 +123,10 @@ _TAG_OR_COLON = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?>|:")
 
 
 def _in_line(tag: re.Match[str], openers: dict[str, int]) -> str:
-    """What stands for a block tag in a heading or a list item, whose line it does not break; else nothing.
+    """Returns the replacement of a block tag in a heading or a list item, whose line it does not break; otherwise
+    empty.
 
-    ``openers`` is filled with the first opener of each element by its name.
+    ``openers`` is filled with the position of the first opening tag by name.
     """
     text = tag.string
     start = text.rfind("\n", max(tag.start() - _LONGEST_HEADING, 0), tag.start()) + 1
@@ -144,7 +145,7 @@ def _in_line(tag: re.Match[str], openers: dict[str, int]) -> str:
 
 
 def _with_plain_colons(term: re.Match[str]) -> str:
-    """A term whose colons between tags are text: they part it from no definition."""
+    """Returns a term with the colons between tags as text, because they separate no definition from it."""
     depth = 0
 
     def replace(found: re.Match[str]) -> str:
@@ -159,9 +160,10 @@ def _with_plain_colons(term: re.Match[str]) -> str:
 
 
 def _raised(match: re.Match[str]) -> str:
-    """What is raised as superscript characters, or as ``^(…)``, so that 10<sup>18</sup> does not read 1018.
+    """Returns superscript text as superscript characters, or as ``^(…)``, so that 10<sup>18</sup> does not become 1018.
 
-    Words stay: 19<sup>th</sup>; so does what holds links, templates or no letter or digit: marks of notes.
+    Words stay: 19<sup>th</sup>. Text that contains links, templates or no letter or digit stays too, because it is a
+    note marker.
     """
     content, start = match[1], match.start()
     before = match.string[start - 1 : start]
@@ -179,9 +181,9 @@ def _raised(match: re.Match[str]) -> str:
 
 
 def decode_references(text: str) -> str:
-    """The text with character references decoded, once; what they stand for is never taken for markup.
+    """Returns the text with character references decoded once; the resulting characters are never treated as markup.
 
-    No-break spaces become plain spaces: they are shown alike, and evidence is found by its words.
+    No-break spaces become plain spaces, because they look the same and evidence is found by its words.
     """
     if "&" not in text:
         return text
@@ -189,7 +191,7 @@ def decode_references(text: str) -> str:
     return _REFERENCE.sub(_decoded, text).replace("&", _AMPERSAND) if "&" in text else text
 
 
-# An address as far as it goes, and what references of it stand for that no address holds.
+# An unfinished address, and decoded references that no address may contain.
 _OPEN_FREE_ADDRESS = re.compile(r"(?i:https?|ftp|irc)://[^\s\[\]<>\"]*\Z")
 _NEWLINES = frozenset(["&#10;", "&#xa;", "&#x0a;"])
 _NOT_IN_ADDRESS = frozenset(LITERAL_OF[sign] for sign in "[]{|}")
@@ -197,7 +199,7 @@ _LONGEST_ADDRESS = 2000
 
 
 def _decoded(match: re.Match[str]) -> str:
-    """What a reference stands for; in an address a bracket or pipe is escaped."""
+    """Returns the decoded reference; in an address, a bracket or pipe is percent-encoded."""
     decoded = _decode(match[0])
     if decoded in _NOT_IN_ADDRESS or (decoded == " " and match[0][1] == "#" and match[0].lower() in _NEWLINES):
         start = match.start()
@@ -208,25 +210,26 @@ def _decoded(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def _decode(reference: str) -> str:
-    """What a reference stands for; one that none may be stays as written."""
+    """Returns the decoded reference; an invalid one stays as written."""
     if reference[1] == "#":
         is_hex = reference[2] in "xX"
         number = int(reference[2 + is_hex : -1].lstrip("0"), 16 if is_hex else 10)
         decoded = chr(number) if any(low < number < high for low, high in _ALLOWED) else reference
     else:
         decoded = "\u200f" if reference in _RIGHT_TO_LEFT else unescape(reference)
-    if len(decoded) > 1 and decoded[-1] == ";":  # so end also &notin-like prefixes that html.unescape takes
+    # excludes prefixes such as &not, which html.unescape decodes in &notin-like names
+    if len(decoded) > 1 and decoded[-1] == ";":
         return _AMPERSAND + reference[1:]
     return " " if decoded in "\u00a0\n\t" else LITERAL_OF.get(decoded, decoded)
 
 
-# Extension tags whose content is no text of the article. Counted under the tag's name.
+# Extension tags whose content is not text of the article. They are counted under the tag's name.
 _CUT_TAGS = frozenset(
     """ref references gallery imagemap timeline score hiero graph mapframe maplink templatestyles inputbox
     categorytree indicator templatedata includeonly quiz charinsert rss phonos section ce-none languages
     dynamicpagelist randomimage listing chart""".split()
 )
-# Those that are shown as block elements, which end the paragraph around them.
+# Those shown as block elements, which end the surrounding paragraph.
 _CUT_BLOCKS = frozenset(
     """references gallery imagemap timeline inputbox categorytree templatedata quiz rss
     dynamicpagelist randomimage listing chart""".split()
@@ -242,12 +245,12 @@ _ALL_TAGS = sorted(
 
 
 def is_opaque_tag(name: str) -> bool:
-    """Whether what an extension tag holds is no wikitext."""
+    """Returns whether the content of an extension tag is not wikitext."""
     return name in _LITERAL_TAGS | _TEX_TAGS | _PRE_TAGS
 
 
-# An opener ends with the first ">"; it holds few "<", so that a run of unfinished openers is scanned but a few times.
-# Most are a whole reference without tags in it.
+# An opening tag ends with the first ">". It contains few "<", so that a run of unfinished openers is scanned only a few
+# times. Most are a whole reference without tags in it.
 _OPENER = re.compile(
     r"<(?:(?P<reference>(?ai:ref)(?:\s[^<>]*)?>(?:(?<=/>)|[^<]*</(?ai:ref)\s*>))"
     rf"|!--|(/?)((?ai:{'|'.join(_ALL_TAGS)}))(?=[\s/>])([^<>]*+(?:<[^<>]*+){{0,3}})>)"
@@ -256,7 +259,7 @@ _LANGUAGE_ATTRIBUTE = re.compile(r"\binline\b")
 
 
 def find_closer(tag: str, text: str, start: int) -> re.Match[str] | None:
-    """The first closer of a tag from a place on."""
+    """Returns the first closing tag from a position on."""
     return _closer(tag).search(text, start)
 
 
@@ -266,7 +269,7 @@ def _closer(tag: str) -> re.Pattern[str]:
 
 
 class TagNotes(Protocol):
-    """Takes references and gives what stands for them; ``kbsource.wikitext.references.References`` is one."""
+    """Records references and returns their replacements; ``kbsource.wikitext.references.References`` implements it."""
 
     def tag(self, attributes: str, content: str, markup: str) -> str: ...
     def tag_list(self, attributes: str, markup: str, definitions: str = "") -> str: ...
@@ -278,7 +281,7 @@ _WITH_CAPTIONS = frozenset({"gallery", "imagemap"})
 
 
 def _noted(tag: str, match: re.Match[str], closer: re.Match[str] | None, notes: TagNotes) -> str:
-    """What stands for a tag that is cut, whose references are noted."""
+    """Returns the replacement of a removed tag whose references are recorded."""
     attributes, text = match.group(4).removesuffix("/"), match.string
     end = match.end() if closer is None else closer.end()
     content, markup = text[match.end() : end if closer is None else closer.start()], text[match.start() : end]
@@ -286,7 +289,7 @@ def _noted(tag: str, match: re.Match[str], closer: re.Match[str] | None, notes: 
         return notes.tag(attributes, content, markup)
     if tag == "references":
         return notes.tag_list(attributes, markup, strip_extensions(content, Counter(), notes) if content else "")
-    if tag in _WITH_CAPTIONS:  # the captions are shown, and are no running text
+    if tag in _WITH_CAPTIONS:  # the captions are shown, but are not running text
         strip_extensions(content, Counter(), notes)
     elif found := len(_REFERENCE_TAG.findall(content)):
         notes.count("in_hidden_tag", found)
@@ -294,11 +297,11 @@ def _noted(tag: str, match: re.Match[str], closer: re.Match[str] | None, notes: 
 
 
 def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = None) -> str:
-    """The wikitext without comments and extension tags.
+    """Returns the wikitext without comments and extension tags.
 
-    What is text in them stays: ``<nowiki>`` as literal characters, so TeX between dollar signs, ``<pre>`` and
-    ``<syntaxhighlight>`` as preformatted lines, ``<poem>`` as wikitext in paragraphs of its own. Everything
-    else is cut and counted in ``losses``. ``notes`` takes the references.
+    Text inside tags stays: ``<nowiki>`` as literal characters, TeX likewise between dollar signs, ``<pre>`` and
+    ``<syntaxhighlight>`` as preformatted lines, ``<poem>`` as wikitext in paragraphs of its own. Everything else is
+    removed and counted in ``losses``. ``notes`` records the references.
     """
     if "<" not in text:
         return text
@@ -323,7 +326,7 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
         if tag is None:
             losses["comment"] += 1
             end = text.find("-->", after)
-            if end < 0:  # nothing behind it is shown
+            if end < 0:  # nothing after it is shown
                 losses["broken_markup"] += 1
                 position = n
                 break
@@ -332,7 +335,7 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
         tag = tag.lower()
         has_kept = has_kept or tag not in _CUT_TAGS
         position = after
-        if tag in _TRANSPARENT_TAGS:  # nothing is left, so that a heading or a list may begin behind it
+        if tag in _TRANSPARENT_TAGS:  # nothing remains, so that a heading or a list may begin after it
             continue
         if tag in _TRANSPARENT_BLOCKS:
             out.append("\n\n")
@@ -379,20 +382,22 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
     return _NOTHING_AS_LABEL.sub(rf"{EMPTY_LABEL}\1", text) if has_kept else text
 
 
-_NOTHING_AS_LABEL = re.compile(rf"\|({CUT}[{DIGIT}]*(?:{CUT}[{DIGIT}]*)+)\]\]")  # what is cut leaves one
-# What is behind a comment on its line, where that is but blanks and some further comments.
+# what remains of removed content as a label
+_NOTHING_AS_LABEL = re.compile(rf"\|({CUT}[{DIGIT}]*(?:{CUT}[{DIGIT}]*)+)\]\]")
+# The rest of a line after a comment, if it contains only spaces and further comments.
 _LINE_OF_COMMENTS = re.compile(r"[ \t]*+(?:<!--(?:[^-]|-(?!->))*+-->[ \t]*+){0,9}(?:\n|\Z)")
 
 
 def _end_of_comment(out: list[str], text: str, position: int, losses: Counter[str]) -> int:
-    """Where the text goes on behind a comment. A line that holds nothing but comments and blanks goes as a whole.
+    """Returns the position at which the text continues after a comment. A line with only comments and spaces is
+    removed.
 
     Source: Preprocessor_Hash of MediaWiki 1.39.
     """
     line = _LINE_OF_COMMENTS.match(text, position)
     if line is None:
         return position
-    n_blank = 0  # pieces in front of it
+    n_blank = 0  # number of white-space segments before it
     for piece in reversed(out):
         if before := piece.rstrip(" \t"):
             if before[-1] != "\n":
@@ -412,7 +417,7 @@ _TEXT_ATTRIBUTE = re.compile(r"(?<![\w-])text\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([
 
 
 def _left(tag: str, attributes: str, cut: str) -> str:
-    """What stands for a tag whose content is cut: nothing that shows, but the text of a link to a map."""
+    """Returns the replacement of a tag whose content is removed: nothing visible, except the text of a map link."""
     if tag in _CUT_BLOCKS:
         return cut + BLOCK
     if tag in _LITERAL_TAGS:
@@ -429,7 +434,7 @@ _SEPARATING = re.compile("!(?=!)")
 
 
 def _without_cells(text: str) -> str:
-    """Literal text whose exclamation marks separate no header cells."""
+    """Protects exclamation marks in literal text, so that they do not separate header cells."""
     return _SEPARATING.sub(f"!{CUT}", text) if "!!" in text else text
 
 

@@ -1,7 +1,7 @@
-"""Templates that carry values are rendered, others are left out knowingly: one use in, its wikitext out.
+"""Renders templates that carry values, and deliberately drops others: one use in, its wikitext out.
 
-The rules are data (``rules/*.toml``) over pure functions (``functions/``). Everything is decided by the name and the
-arguments alone: no template source is read, and "now" is the time of the revision.
+The rules are data (``rules/*.toml``) over pure functions (``functions/``). The result depends only on the name and the
+arguments: no template source is read, and "now" is the time of the revision.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _MODULES: dict[str, ModuleType] = {
     module.__name__.rpartition(".")[2]: module
     for module in (clock, conditions, convert, dates, foreign, inline, places, quantities)
 }
-_SHORTEST_FOLDED = 4  # shorter names differ by their letter case: {{SS}} is a ship, {{Ss}} is not
+_SHORTEST_FOLDED = 4  # shorter names may differ only in letter case: {{SS}} is a ship, {{Ss}} is not
 
 
 class TemplateRule(NamedTuple):
-    """What becomes of a template: the outcome, and for ``rendered`` how."""
+    """How a template is treated: its outcome and, if it is ``rendered``, its function."""
 
     outcome: str  #: rendered | dropped | unknown | infobox
-    #: gives the wikitext, of an infobox what it shows in the running text besides; None for nothing
+    #: returns the wikitext (for an infobox, its additional output in the running text); None for nothing
     function: Function | None
     parameters: dict[str, Any]  #: keyword arguments of the function
-    is_block: bool  #: the result stands on lines of its own
-    yields: bool = False  #: the wiki's own definition, where it says something, comes before the rule
+    is_block: bool  #: the result is on lines of its own
+    yields: bool = False  #: the wiki's own definition has precedence over the rule if it shows text
 
 
 DROPPED = TemplateRule("dropped", None, {}, False)
@@ -48,19 +48,19 @@ INFOBOX = TemplateRule("infobox", None, {}, False)
 
 @dataclass(slots=True)
 class RuleBook:
-    """The rules of one language by exact name, by pattern, and by the ends of names."""
+    """The rules of a language by exact name, by pattern, and by prefix or suffix of the name."""
 
     by_name: dict[str, TemplateRule] = field(default_factory=dict)  #: rules by normal form of the name
-    #: the same by case-folded name, for names that nobody writes in one way
+    #: rules by case-folded name, for names that are written inconsistently
     folded: dict[str, TemplateRule] = field(default_factory=dict)
-    #: (regex that matches the whole name, rule), first match counts
+    #: (regex that matches the whole name, rule); the first match is used
     patterns: list[tuple[re.Pattern[str], TemplateRule]] = field(default_factory=list)
-    #: ``prefixes``, ``suffixes``: (case-folded beginning or end of a name, rule)
+    #: ``prefixes``, ``suffixes``: (case-folded prefix or suffix of a name, rule)
     prefixes: list[tuple[str, TemplateRule]] = field(default_factory=list)
     suffixes: list[tuple[str, TemplateRule]] = field(default_factory=list)
 
     def find(self, name: str) -> TemplateRule:
-        """The rule for a name in normal form; UNKNOWN where there is none."""
+        """Returns the rule for a name in normal form, or UNKNOWN."""
         rule = self.by_name.get(name)
         if rule is not None:
             return rule
@@ -80,12 +80,12 @@ class Magic(NamedTuple):
     """Parser functions and variables of all languages."""
 
     functions: dict[str, str]  #: canonical name (``#if``, ``formatnum:``) by case-folded name before the colon
-    exact_functions: dict[str, str]  #: the same by name as written of those whose letter case counts (``PAGENAME:``)
-    variables: dict[str, str]  #: canonical name by name as written, letter case counts
-    loose_variables: dict[str, str]  #: canonical name by case-folded name of those whose letter case does not count
+    exact_functions: dict[str, str]  #: the same for case-sensitive functions, by name as written (``PAGENAME:``)
+    variables: dict[str, str]  #: canonical name by name as written, case-sensitive
+    loose_variables: dict[str, str]  #: canonical name by case-folded name, for case-insensitive variables
     rules: dict[str, TemplateRule]  #: rule by canonical name
     template_prefixes: frozenset[str]  #: case-folded names of the template namespace
-    modifiers: frozenset[str]  #: words before a colon that change nothing of what is shown (``subst``)
+    modifiers: frozenset[str]  #: prefixes before a colon that do not change the output (``subst``)
 
 
 def _rule(entry: dict[str, Any]) -> TemplateRule:
@@ -102,7 +102,9 @@ def _rule(entry: dict[str, Any]) -> TemplateRule:
 
 
 def _parameter(value: Any) -> Any:
-    """A parameter as functions take it; an apostrophe alone is text and joins no quotes beside it."""
+    """Returns a parameter in the form that functions expect. A single apostrophe is made literal, so that it joins
+    no quotes beside it.
+    """
     if isinstance(value, list):
         return tuple(value)
     return _LONE_APOSTROPHE.sub(APOSTROPHE, value) if isinstance(value, str) else value
@@ -110,7 +112,7 @@ def _parameter(value: Any) -> Any:
 
 @cache
 def magic() -> Magic:
-    """Parser functions and variables, with the names that languages have for them."""
+    """Returns parser functions and variables, with their names in all languages."""
     data = read_rules("magic")
     functions: dict[str, str] = {}
     exact: dict[str, str] = {}
@@ -137,7 +139,7 @@ def magic() -> Magic:
 
 @cache
 def rule_book(lang: str) -> RuleBook:
-    """The rules of a language: its own first, then the English ones."""
+    """Returns the rules of a language: its own first, then the English ones."""
     english = read_rules("en")
     canonical = {entry["name"]: _rule(entry) for entry in english["rule"]}
     book = RuleBook()
@@ -166,11 +168,11 @@ def _add(
     *,
     borrowed: dict[str, list[str]] | None = None,
 ) -> None:
-    """Adds the rules of one file; names that are there already keep their rule.
+    """Adds the rules of a file; names that already have a rule keep it.
 
-    ``canonical`` are the English rules by their names, which aliases are of. ``borrowed`` is international.toml, where
-    the rules are of another language: the names that may show something; of what shows nothing those count that are
-    long enough to be no other language's.
+    ``canonical`` are the English rules by name, to which aliases refer. ``borrowed`` is international.toml, if the
+    rules come from another language. It lists the names that may show text; a name that shows nothing is used only if
+    it is too long to mean something else in another language.
     """
     shown = None if borrowed is None else frozenset(borrowed["names"])
     worded = frozenset(borrowed["worded"]) if borrowed else frozenset()
@@ -204,16 +206,16 @@ def _add(
 _BRACKET_OR_PIPE = re.compile(r"\[\[|\]\]|\|")
 _BRACKET_OR_EQUALS = re.compile(r"\[\[|\]\]|=")
 _NO_TITLE = re.compile(r"[\[\]{}<>\n|]")
-_LONGEST_NAME = 512  # characters with the white space around; titles have at most 255 bytes
-# What of a template's arguments nobody reads: names of arguments, targets of links, addresses, tags, marks and blanks.
-# Written so that every match begins with one of few characters: that is searched twice as fast.
+_LONGEST_NAME = 512  # in characters, with surrounding white space; titles have at most 255 bytes
+# Parts of a template's arguments that readers do not see: argument names, link targets, addresses, tags, markup and
+# white space. Every alternative begins with one of few characters, which makes the search twice as fast.
 _UNSEEN = re.compile(
     r"[|\[<'/\]{}\x00-\x20](?:(?<=\|)[^=|\[\]{}<>]*=|(?<=\[)\[[^\[\]|]*\||(?<=/)/[^][\s|<>]*|(?<=<)/?[A-Za-z][^<>]*>)?"
 )
 _PLAIN = re.compile(r"[\w ,.;:()\u00a0\u2013-]*")
 _LINK_START = re.compile(r"\[\[([^\[\]|]*)")
 _EXAMPLE_CHARS = 80
-_LARGEST_GAP = 100  # numbered arguments further than this behind the last one stay named
+_LARGEST_GAP = 100  # numbered arguments further than this after the last one stay named
 
 
 WORDS_ALONE = re.compile(
@@ -224,24 +226,24 @@ _NO_SENTENCE = frozenset("\n|*#={}<>")
 
 
 class Rendering(NamedTuple):
-    """What stands in the page for one use of a template."""
+    """The result of rendering one use of a template."""
 
-    outcome: str  #: ``rendered``, ``dropped`` (known to say nothing of value), ``unknown`` or ``infobox``
-    #: plain text with simple links, quotes for italics and, in blocks, lists; "" unless rendered. An apostrophe that
-    #: the rule writes is a literal character of ``markers``.
+    outcome: str  #: ``rendered``, ``dropped`` (known to carry no value), ``unknown`` or ``infobox``
+    #: plain text with simple links, quotes for italics and, in blocks, lists; "" unless rendered. An apostrophe written
+    #: by the rule is a literal character of ``markers``.
     wikitext: str
-    is_block: bool = False  #: the wikitext must stand on lines of its own
+    is_block: bool = False  #: the wikitext must be on lines of its own
 
 
 class LostText(NamedTuple):
-    """What the reader loses of the uses of a template that are left out."""
+    """The text that is lost because uses of a template are left out."""
 
-    n_chars: int  #: visible characters of their arguments, blanks not counted
-    example: str | None  #: the first of them on one line, shortened; None where nothing is lost
+    n_chars: int  #: visible characters of their arguments, without white space
+    example: str | None  #: the first of these uses on one line, shortened; None if nothing is lost
 
 
 def lost_text(inner: str, known: LostText | None = None) -> LostText | None:
-    """What is lost of a use by what stands between its braces, with what was lost before it.
+    """Returns the loss of a use, from the text between its braces, added to the previous loss.
 
     >>> lost_text("sung by|the [[Choir of Ely|choir]]|year= 1990")
     LostText(n_chars=12, example='{{sung by|the [[Choir of Ely|choir]]|year= 1990}}')
@@ -263,25 +265,24 @@ def lost_text(inner: str, known: LostText | None = None) -> LostText | None:
 
 
 def visible_chars(wikitext: str) -> int:
-    """The number of characters that a reader sees of what a template shows, blanks not counted.
+    """Returns the number of characters in a template's output that readers see, without white space.
 
     >>> visible_chars("the [[Choir of Ely|choir]]")
     8
     """
-    if _PLAIN.fullmatch(wikitext):  # a quarter of the time of what follows
+    if _PLAIN.fullmatch(wikitext):  # takes a quarter of the time of the general case
         return len(wikitext) - wikitext.count(" ")
     return len(_UNSEEN.sub("", wikitext))
 
 
 def mark_links(wikitext: str, inner: str) -> str:
-    """What a rule makes of a use with those links marked that do not stand in the use itself."""
+    """Returns a rule's output, with a marker in each link that the use itself does not contain."""
     written = set(_LINK_START.findall(inner))
     return _LINK_START.sub(lambda match: match[0] if match[1] in written else f"[[{TEMPLATE_LINK}{match[1]}", wikitext)
 
 
 def is_in_sentence(use: re.Match[str]) -> bool:
-    """Whether a use stands inside of a sentence: words and no structure before it on its line, and something that
-    is no structure behind it."""
+    """Returns whether a use is inside a sentence: words and no structure before it on its line, and text after it."""
     text, start, end = use.string, use.start(), use.end()
     before = text[text.rfind("\n", 0, start) + 1 : start].rstrip(" ")
     behind = text[end : end + 2].lstrip(" ")[:1]
@@ -292,7 +293,7 @@ _FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", 
 
 
 def render(template: Template, page: PageFacts) -> Rendering:
-    """What stands for the use by the rules of the page's language; never fails on wrong or missing arguments."""
+    """Returns the rendering of a use by the rules of the page's language; never fails on wrong or missing arguments."""
     rule = find_rule(page.lang)(template.name)
     if rule.function is None:
         return _FIXED[rule.outcome]
@@ -302,9 +303,11 @@ def render(template: Template, page: PageFacts) -> Rendering:
 
 @cache
 def fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str, bool] | None]:
-    """What gives name and outcome, ``dropped`` or ``unknown``, of a use whose arguments do not matter, and whether it
-    ends a paragraph, by what stands before its first pipe; None for all others: parser functions, variables, what can
-    be no template."""
+    """Returns a function that looks up uses whose arguments do not matter, from the text before their first pipe.
+
+    Its result is name, outcome (``dropped`` or ``unknown``), and whether the use ends a paragraph; None for all other
+    uses: parser functions, variables, and texts that cannot be a template.
+    """
     find = find_rule(lang)
     ends_paragraph = _paragraph_ends(lang)
 
@@ -325,8 +328,9 @@ def fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str, bool] | None]:
 
 
 def _paragraph_ends(lang: str) -> frozenset[str]:
-    """The names of templates that show nothing of the text and end the paragraph: lists of notes, and what makes the
-    text go on below a picture."""
+    """Returns the names of templates that show no text and end the paragraph: lists of notes, and templates that
+    clear floats.
+    """
     notes = read_rules("citations")["notes"]
     lists = [name for code in ("en", lang) for name in notes.get(code, {}).get("list", ())]
     return frozenset((*lists, *read_rules("magic")["clearing_templates"]))
@@ -334,19 +338,19 @@ def _paragraph_ends(lang: str) -> frozenset[str]:
 
 @cache
 def find_rule(lang: str) -> Callable[[str], TemplateRule]:
-    """The look-up of rules by name for a language; it remembers the names it has seen."""
+    """Returns the cached lookup of rules by name for a language."""
     return lru_cache(maxsize=1 << 16)(rule_book(lang).find)
 
 
 @lru_cache(maxsize=1 << 16)
 def normalise_template_name(name: str, lang: str) -> str:
-    """A template's name without namespace, with spaces for underscores and its first letter upper.
+    """Returns a template's name without namespace, with spaces for underscores and an upper-case first letter.
 
-    A name with another namespace (``User:X/Y``) keeps it.
+    A name in another namespace (``User:X/Y``) keeps its namespace.
     """
     name = unescape(name) if "&" in name else name
     title = clean_title(without_marks(name).strip()).lstrip(":").lstrip(" ")
-    if "#" in title and title[0] != "#":  # a section's name; parser functions begin with the sign
+    if "#" in title and title[0] != "#":  # a section name; parser functions begin with the sign
         title = title.partition("#")[0].rstrip(" ")
     prefix, colon, rest = title.partition(":")
     while colon:
@@ -359,12 +363,12 @@ def normalise_template_name(name: str, lang: str) -> str:
 
 
 def split_template(inner: str, lang: str = "en") -> Template | None:
-    """Name and arguments of what stands between ``{{`` and ``}}``; inner templates must be rendered already.
+    """Splits the text between ``{{`` and ``}}`` into name and arguments; inner templates must already be rendered.
 
-    Pipes and equals signs inside of ``[[…]]`` do not count. Parser functions come with their canonical English name
-    (``#if``, ``formatnum:``), what follows the colon as first argument and all arguments positional and as they are;
-    ``{{#tag:ref|…}}`` has the tag in its name. None where this can be no template, as its name is empty or holds
-    characters that no title has: MediaWiki shows the braces then.
+    Pipes and equals signs inside ``[[…]]`` are ignored. A parser function gets its canonical English name (``#if``,
+    ``formatnum:``); the text after the colon is its first argument, and all arguments are positional and unchanged.
+    ``{{#tag:ref|…}}`` has the tag in its name. Returns None if it cannot be a template, because its name is empty or
+    contains characters not allowed in titles; MediaWiki then shows the braces.
     """
     parts = split_at_pipes(inner)
     head = parts[0]
@@ -389,7 +393,7 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
 
 
 def unmarked(template: Template) -> Template:
-    """A template whose arguments have plain separators again, see ``mark_separators``."""
+    """Returns a template whose arguments have plain separators again, see ``mark_separators``."""
     return template._replace(
         positional=tuple(map(unmark_separators, template.positional)),
         named={key: unmark_separators(value) for key, value in template.named.items()},
@@ -397,7 +401,7 @@ def unmarked(template: Template) -> Template:
 
 
 def split_at_pipes(inner: str) -> list[str]:
-    """The pieces between the pipes that are not inside of a closed ``[[…]]``."""
+    """Returns the parts between the pipes that are not inside a closed ``[[…]]``."""
     if "[[" not in inner:
         return inner.split("|")
     pipes = _outside_links(_BRACKET_OR_PIPE, inner)
@@ -405,9 +409,9 @@ def split_at_pipes(inner: str) -> list[str]:
 
 
 def _outside_links(tokens: re.Pattern[str], text: str) -> list[int]:
-    """The places of the signs that are not inside of a closed ``[[…]]``."""
+    """Returns the positions of the tokens that are not inside a closed ``[[…]]``."""
     places: list[int] = []
-    opened: list[int] = []  # for every open bracket the number of signs before it
+    opened: list[int] = []  # for every open bracket, the number of tokens before it
     for match in tokens.finditer(text):
         token = match.group()
         if token == "[[":
@@ -420,7 +424,9 @@ def _outside_links(tokens: re.Pattern[str], text: str) -> list[int]:
 
 
 def find_function(head: str) -> tuple[str, str] | None:
-    """The canonical name of the parser function that is used, and what follows its colon; None for none."""
+    """Returns the canonical name of the parser function used, and the text after its colon; None if it is not a
+    parser function.
+    """
     facts = magic()
     prefix, _, first = head.lstrip().partition(":")
     while prefix.strip().casefold() in facts.modifiers and ":" in first:
@@ -430,26 +436,28 @@ def find_function(head: str) -> tuple[str, str] | None:
 
 
 def name_function(written: str) -> str | None:
-    """The canonical name of a parser function by what stands before its colon; None for none."""
+    """Returns the canonical name of a parser function from the text before its colon, or None."""
     facts, name = magic(), written.strip()
     return facts.functions.get(name.casefold()) or facts.exact_functions.get(name)
 
 
 def find_variable(name: str) -> str | None:
-    """The canonical name of a variable by its name as written, without white space around it; None for none."""
+    """Returns the canonical name of a variable from its name as written, without surrounding white space, or None."""
     facts = magic()
     return facts.variables.get(name) or facts.loose_variables.get(name.casefold())
 
 
 def split_arguments(inner: str) -> Iterator[tuple[str | None, str]]:
-    """What stands before the first pipe, without a name, then every argument with its name or None."""
+    """Iterates over the text before the first pipe, without a name, then every argument with its name or None."""
     parts = split_at_pipes(inner)
     yield None, parts[0]
     yield from map(_split_name, parts[1:])
 
 
 def _split_name(part: str) -> tuple[str | None, str]:
-    """An argument's name, None where it has none, and its value; equals signs in a closed ``[[…]]`` do not count."""
+    """Returns an argument's name (or None) and its value; equals signs in a closed ``[[…]]`` are
+    ignored.
+    """
     key, equals, value = part.partition("=")
     if "[[" in key and equals:
         sign = next(iter(_outside_links(_BRACKET_OR_EQUALS, part)), -1)
@@ -467,7 +475,7 @@ def _with_arguments(name: str, parts: list[str]) -> Template:
             continue
         key: str | None
         key, _, value = part.partition("=")
-        if "[[" in key:  # seldom: the sign may stand in a link
+        if "[[" in key:  # rare: the sign may be in a link
             key, value = _split_name(part)
         if key is None:
             positional.append(value)
@@ -479,12 +487,12 @@ def _with_arguments(name: str, parts: list[str]) -> Template:
 
 
 def is_number(key: str) -> bool:
-    """Whether the name of an argument is the number of a place."""
+    """Returns whether an argument name is the number of a positional argument."""
     return key.isdecimal() and key.isascii() and key[0] != "0" and len(key) < 5
 
 
 def numbered_in_place(name: str, positional: list[str], named: dict[str, str], numbered: dict[int, str]) -> Template:
-    """A use with its numbered arguments in their places, far numbers among the named ones."""
+    """Returns a use with its numbered arguments at their positions; large numbers stay among the named arguments."""
     for number in sorted(numbered):
         missing = number - len(positional)
         if missing > _LARGEST_GAP:

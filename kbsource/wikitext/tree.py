@@ -1,6 +1,6 @@
-"""The source of a template as a tree of text, uses of templates and ``{{{parameters}}}``.
+"""Parses the source of a template into a tree of text, uses of templates and ``{{{parameters}}}``.
 
-Source: Preprocessor_Hash of MediaWiki: which braces belong together, and which pipes and equals signs part arguments.
+Source: Preprocessor_Hash of MediaWiki: which braces match, and which pipes and equals signs separate arguments.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ _TOKEN = re.compile(r"(\{\{+|\}\}+|\[\[|\]\]|\||=)")
 class Use(NamedTuple):
     """``{{head|part|name=part}}``."""
 
-    head: Text  #: what stands before the first pipe
-    parts: tuple[tuple[Text | None, Text], ...]  #: the arguments; None as the name of one without
-    begins_line: bool  #: it stands behind a newline in the source
+    head: Text  #: the text before the first pipe
+    #: (name, value) of the arguments; the name is None for an unnamed argument
+    parts: tuple[tuple[Text | None, Text], ...]
+    begins_line: bool  #: it comes directly after a newline in the source
 
 
 class Parameter(NamedTuple):
-    """``{{{name|default}}}``; None as the default of one without."""
+    """``{{{name|default}}}``; the default may be None."""
 
     name: Text
     default: Text | None
@@ -39,7 +40,7 @@ Text = tuple[str | Use | Parameter, ...]
 
 
 MAX_SOURCE_CHARS = 2 << 20
-"""Longer sources are no pages: $wgMaxArticleSize of MediaWiki, in bytes there."""
+"""Longer sources are not pages: $wgMaxArticleSize of MediaWiki, which counts bytes."""
 
 _OPAQUE = "nowiki|pre|syntaxhighlight|source|math|templatedata"
 _PART = re.compile(rf"<(?:!--|((?ai:noinclude|includeonly|onlyinclude|{_OPAQUE}))(\s[^<>]*)?(/?)>)")
@@ -47,14 +48,14 @@ _CLOSERS = re.compile(r"</?(?ai:noinclude|includeonly|onlyinclude)(?:\s[^<>]*)?/
 
 
 def transcluded(source: str, lang: str, losses: Counter[str], *, is_marked: bool = False) -> str:
-    """What stands on a page for a template's source, before its braces are read.
+    r"""Returns the text that a template's source contributes to a page, before its braces are expanded.
 
-    Comments are left out, and extension tags as on pages, which are counted in ``losses``. Links are marked as those of
-    a template. ``is_marked``: the source holds marks of ``markers`` already, which stay; without it nobody can have set
-    them.
+    Comments are removed, and extension tags are processed as on pages and counted in ``losses``. Links are marked as
+    made by a template. ``is_marked``: the source already contains characters of ``markers``, which stay; otherwise such
+    characters are removed.
 
     >>> source = "a<noinclude>b</noinclude><!-- c -->[[d]]<includeonly>e</includeonly>"
-    >>> transcluded(source, "en", Counter()).replace("\\x1c", "")
+    >>> transcluded(source, "en", Counter()).replace("\x1c", "")
     'a[[d]]e'
     """
     if len(source) > MAX_SOURCE_CHARS:
@@ -70,7 +71,7 @@ def transcluded(source: str, lang: str, losses: Counter[str], *, is_marked: bool
 
 
 def _only(source: str) -> Iterator[str]:
-    """What stands between ``<onlyinclude>`` and its closer."""
+    """Finds the texts between ``<onlyinclude>`` and its closing tag."""
     position = 0
     while (start := source.find("<onlyinclude>", position)) >= 0:
         position = source.find("</onlyinclude>", start)
@@ -80,7 +81,9 @@ def _only(source: str) -> Iterator[str]:
 
 
 def _included(source: str) -> str:
-    """The source without what only the template's own page shows; what no tag closes goes to the end."""
+    """Returns the source without the parts shown only on the template's own page; an unclosed ``<noinclude>``
+    extends to the end.
+    """
     out: list[str] = []
     position = 0
     unclosed: set[str] = set()
@@ -96,7 +99,7 @@ def _included(source: str) -> str:
         if tag == "!--":
             end = source.find("-->", position)
             position = end + 3 if end >= 0 else len(source)
-            if end >= 0:  # whether its line goes with it is decided with the tags
+            if end >= 0:  # whether its whole line is removed is decided with the tags
                 out.append(source[match.start() : position])
         elif tag == "noinclude":
             closer = find_closer(tag, source, position)
@@ -112,12 +115,12 @@ def _included(source: str) -> str:
 
 
 def count_pieces(source: str) -> int:
-    """About the number of pieces that the tree of a source has."""
+    """Returns the approximate number of syntax elements in the tree of a source."""
     return sum(map(source.count, ("{{", "}}", "[[", "|", "=")))
 
 
 class _Open:
-    """A run of braces that is open, with its arguments so far. Pipes in links within it part no arguments."""
+    """An open run of braces, with its arguments so far. Pipes in links inside it separate no arguments."""
 
     __slots__ = ("begins_line", "current", "key", "n_braces", "n_links", "parts")
 
@@ -134,7 +137,7 @@ class _Open:
         self.key, self.current = None, []
 
     def written(self) -> Iterator[str | Use | Parameter]:
-        """It as text: nothing closes it. Braces without partner are left out, as on pages."""
+        """Returns its content as text, because nothing closes it. Unmatched braces are left out, as on pages."""
         for key, value in self.parts:
             yield from (*key, "=") if key is not None else ()
             yield from (*value, "|")
@@ -143,7 +146,7 @@ class _Open:
 
 
 def read_tree(source: str) -> Text:
-    """The tree of a source, in time linear in it."""
+    """Returns the tree of a source, in linear time."""
     if "{{" not in source and "}}" not in source:
         return (source,) if source else ()
     stack = [_Open(0, False)]
@@ -169,7 +172,7 @@ def read_tree(source: str) -> Text:
 
 
 def _close(stack: list[_Open], n_closers: int) -> None:
-    """Closes what a run of closing braces closes."""
+    """Closes the open runs of braces that a run of closing braces matches."""
     while n_closers >= 2 and len(stack) > 1:
         opened = stack.pop()
         opened.end_part()
@@ -194,7 +197,7 @@ def _close(stack: list[_Open], n_closers: int) -> None:
 
 
 def _joined(pieces: Iterable[str | Use | Parameter]) -> Text:
-    """The pieces with texts side by side as one."""
+    """Returns the segments with adjacent texts joined."""
     out: list[str | Use | Parameter] = []
     for is_text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
         if is_text:
@@ -204,7 +207,7 @@ def _joined(pieces: Iterable[str | Use | Parameter]) -> Text:
     return tuple(out)
 
 
-_KINDS = ("hidden", "maintenance", "aside", "infobox")  # where several fit, the first counts
+_KINDS = ("hidden", "maintenance", "aside", "infobox")  # if several apply, the first is used
 # A tag, or the line that begins or ends a table of wikitext.
 _PIECE = re.compile(
     r"<(/?)([A-Za-z][A-Za-z0-9]*)((?:\s[^<>]*)?)>|(?:\A|\n)[ \t:*#\x02\x0b]*\{\|([^\n]*)|\n[ \t\x02]*\|\}"
@@ -215,11 +218,11 @@ _NO_CONTENT = frozenset({"br", "hr", "img", "wbr", "link", "meta", "col", "input
 _CATEGORY = re.compile(rf"\[\[{TEMPLATE_LINK}?\s*([^\[\]|:\n]{{1,100}}):[^\[\]\n]*\]\]")
 _TAG = re.compile(r"<[^<>\n]*>")
 _LONGEST_HATNOTE = 1000
-_NODE = "\x00"  # stands for what is no text, in no source
+_NODE = "\x00"  # placeholder for a node that is not text; no source contains it
 
 
 class _Signs(NamedTuple):
-    """What tells a kind of box; ``prefixes`` are beginnings of classes, with ``kinds`` beside them."""
+    """The properties that identify a kind of box; ``prefixes`` are prefixes of class names, with their kinds."""
 
     values: dict[tuple[str, str], str]
     prefixes: dict[str, str]
@@ -253,10 +256,10 @@ def _signs() -> _Signs:
 
 
 def read_boxes(text: str, is_category: Callable[[str], bool]) -> tuple[str, frozenset[str]]:
-    """An expansion without its boxes, and their kinds.
+    """Returns an expansion without its boxes, and the kinds of these boxes.
 
-    Tables that are no boxes stay. Categories in boxes stay as well, but where one of the boxes is of maintenance: then
-    all of them go. ``is_category`` says whether links with this prefix put a page into a category.
+    Tables that are not boxes stay. Categories in boxes stay too, unless one of the boxes is a maintenance box: then all
+    of them are removed. ``is_category`` returns whether links with this prefix put a page into a category.
     """
     if text[:1] == ":" and _is_hatnote(text):
         return "", frozenset({"aside"})
@@ -280,10 +283,10 @@ def read_boxes(text: str, is_category: Callable[[str], bool]) -> tuple[str, froz
 
 
 def without_insides(tree: Text, is_category: Callable[[str], bool], n_levels: int = 20) -> Text:
-    """A definition whose boxes are empty, so that nothing is worked out for what nobody sees of them.
+    """Returns a definition with its boxes emptied, so that nothing is expanded that readers do not see.
 
-    What its uses show is the same. Boxes that are no maintenance keep their categories, and those of them keep all that
-    hold braces, from which categories may come. Braces within braces are looked into ``n_levels`` deep.
+    The text shown by its uses is the same. Boxes other than maintenance boxes keep their categories. Such a box is not
+    emptied if it contains braces, because these may produce categories. Nested braces are searched ``n_levels`` deep.
     """
     if not n_levels:
         return tree
@@ -313,14 +316,14 @@ def _with_empty_boxes(node: Use | Parameter, *args: Any) -> Use | Parameter:
     is_choice = bool(node.head) and str(node.head[0]).lstrip().startswith("#if")
     parts: list[tuple[Text | None, Text]] = []
     for name, value in node.parts:
-        is_apart = name is not None and not is_choice  # an equals sign of an attribute parts nothing
+        is_apart = name is not None and not is_choice  # an equals sign of an attribute separates nothing
         text: Text = value if name is None or is_apart else (*name, "=", *value)
         parts.append((name if is_apart else None, without_insides(text, *args)))
     return node._replace(parts=tuple(parts))
 
 
 def _filled(text: str, nodes: Iterator[Use | Parameter]) -> Iterator[str | Use | Parameter]:
-    """A text with its nodes back in their places."""
+    """Restores a text with its nodes in place of their placeholders."""
     first, *rest = text.split(_NODE)
     if first:
         yield first
@@ -331,7 +334,7 @@ def _filled(text: str, nodes: Iterator[Use | Parameter]) -> Iterator[str | Use |
 
 
 def _is_hatnote(text: str) -> bool:
-    """Whether a text is a note to the reader from before there were classes: one indented line in italics."""
+    """Returns whether a text is a hatnote in the style from before CSS classes: one indented line in italics."""
     if len(text) > _LONGEST_HATNOTE or "[[" not in text or "\n" in text.strip():
         return False
     words = _TAG.sub("", text).strip(": \n")
@@ -339,10 +342,10 @@ def _is_hatnote(text: str) -> bool:
 
 
 def _find_boxes(text: str) -> list[_Box]:
-    """The outermost boxes that are closed, in order."""
+    """Returns the outermost closed boxes, in order."""
     found: list[_Box] = []
-    stack: list[tuple[str, int, int, str]] = []  # name of the tag, where it begins and ends, kind of box or ""
-    opened = [Counter[str]()]  # open tags by name, outside of tables and in each table within the one before
+    stack: list[tuple[str, int, int, str]] = []  # name of the tag, start and end of the tag, kind of box or ""
+    opened = [Counter[str]()]  # open tags by name, outside tables and in each nested table
     for match in _PIECE.finditer(text):
         name = (match[2] or "{|").lower()
         attributes = match[3] if match[2] else match[4]
@@ -374,7 +377,7 @@ def _find_boxes(text: str) -> list[_Box]:
 
 
 def _kind_of(attributes: str) -> str:
-    """The kind of box that a tag with these attributes opens; empty where it opens none."""
+    """Returns the kind of box that a tag with these attributes opens; empty if it opens none."""
     signs = _signs()
     kinds: set[str] = set()
     for name, *values in _ATTRIBUTE.findall(attributes):

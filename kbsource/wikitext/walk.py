@@ -1,4 +1,6 @@
-"""A text cut at its links -> plain text with links at exact offsets; files and categories leave the text."""
+"""Turns a text cut at its links into plain text with links at exact offsets; links to files and categories are
+removed.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,17 @@ from kbsource.wikitext.markers import (
 )
 
 Link = tuple[int, int, Target, str, bool]
-"""An internal link in a text: start, end, no blank at its ends, target, target as written, whether a template made it.
+"""An internal link in a text: start, end (the text has no white space at its ends), target, target as written, and
+whether a template made it.
 
-A bare tuple: there are more of them than of anything else.
+A bare tuple, because there are more of them than of anything else.
 """
 
 
 class Walked(NamedTuple):
-    """Plain text (newlines kept, literal characters as what they stand for) with its links in order, the categories
-    met (whether only templates put the page there, by name), and the tables in captions (``T3``), which nobody sees."""
+    """Plain text (newlines kept, literal characters restored) with its links in order, the categories found (name ->
+    whether only templates add it), and the placeholders of tables in captions (``T3``), which are not shown.
+    """
 
     text: str
     links: list[Link]
@@ -41,8 +45,8 @@ class Walked(NamedTuple):
 
 
 _HIDDEN = frozenset({"file", "category", "interlanguage"})
-# What sets a file apart from the words around it, in English and the larger languages of Wikipedia. Source: img_* of
-# MediaWiki 1.39's messages.
+# Options that separate a file from the surrounding words, in English and the larger languages of Wikipedia. Source:
+# img_* of MediaWiki 1.39's messages.
 _APART = frozenset(
     """thumb thumbnail frame framed enframed right left center centre none mini miniatur gerahmt rechts links zentriert
     ohne vignette encadré cadre droite gauche centré néant miniatura miniaturadeimagen derecha izquierda centro ninguno
@@ -51,30 +55,31 @@ _APART = frozenset(
     ліворуч miniatyr höger vänster ingen centrerad 缩略图 縮圖 右 左 居中 置中 有框 サムネイル 中央 なし
     フレーム""".split()
 )
-# An external link that is read off.
+# An external link that is read without the parser.
 _PLAIN_EXTERNAL = re.compile(r'\[(?:https?:)?//[^ "<>]+(?: (.*))?\]')
-# A link with nothing in its label but text and plain links: if it shows nothing, it is passed over. What might be an
-# address in wrong brackets is left to the parser.
+# A link whose label contains only text and plain links: if it shows nothing, it is skipped. A possible address in wrong
+# brackets is left to the parser.
 _PLAIN_INSIDE = re.compile(r"\[\[[^\[\]]*(?:\[\[(?!//|[\w+.-]+:)[^\[\]]*\]\][^\[\]]*)*\]\]")
-# What most often follows a link, and is in no language's link trail.
+# The most frequent characters after a link that are in no language's link trail.
 NO_TRAIL = frozenset(" \n,.;:()|")
 _LONGEST_PREFIX = 100
 _LOSS_OF = {"interwiki": "interwiki_link", "invalid": "invalid_link"}
-# Newlines in a label, with the marks of the lines they began and the blanks around them.
+# Newlines in a label, with the markers of the lines they began and the spaces around them.
 _PLACE = re.compile(f"{PLACE}(T[0-9]+)")
 _LINES_IN_LABEL = re.compile("(?: *\n(?:\x06[TI][0-9]+\n?)*(?:\x04[^\x04]*\x04|\x07)?)+ *")
-# What begins a line once something before it was cut, and would be a list, a heading or a rule to mwparserfromhell.
+# Characters that begin a line once something before them was cut, and that mwparserfromhell would read as a list, a
+# heading or a rule.
 _LINE_MARK = re.compile("\n(?=[*#:;={-])")
 
 
 class Walker:
-    """Collects the text and links of one page; call ``walk`` once.
+    """Collects the text and links of a page; call ``walk`` once.
 
-    A link's label is its text; without a label the target as written; letters that follow it at once (the link trail,
-    where the language has one) belong to it, and those before it where the language has a link prefix.
-    ``[[Foo (bar)|]]`` shows ``Foo``. Links to files, categories and other language editions show nothing and are
-    counted or collected. Plain and hidden links are read off directly, or with ``is_direct`` off parsed by
-    mwparserfromhell like all others: the result is the same.
+    A link's text is its label, or without a label the target as written. Letters directly after it (the link trail, if
+    the language has one) belong to it, and letters before it if the language has a link prefix. ``[[Foo (bar)|]]``
+    shows ``Foo``. Links to files, categories and other language editions show nothing and are counted or collected.
+    With ``is_direct``, plain and hidden links are read without mwparserfromhell, which parses all others; the result is
+    the same.
     """
 
     def __init__(
@@ -89,7 +94,7 @@ class Walker:
         self._parse = targets.parse
         self._trail = trail
         self._prefix = prefix
-        self._n_prefix = 0  # characters before the link at work that belong to it
+        self._n_prefix = 0  # number of characters before the current link that belong to it
         self._losses = losses
         self._is_direct = is_direct
         self._out: list[str] = []
@@ -98,11 +103,11 @@ class Walker:
         self._links: list[Link] = []
         self._categories: dict[str, bool] = {}
         self._hidden_places: set[str] = set()
-        self.gaps: list[tuple[int, int]] = []  #: where the gap of each piece, and the rest, begins and ends in the text
-        self._parts_words = False  # a file that stands by itself was passed right behind a word
+        self.gaps: list[tuple[int, int]] = []  #: start and end in the text of the gap before each link, and of the rest
+        self._parts_words = False  # a block-level file was skipped directly after a word
 
     def walk(self, cut: CutText) -> Walked:
-        """The text that the pieces show; every link of the pieces is complete."""
+        """Returns the text that the links and gaps show; every link must be complete."""
         trail = self._trail
         parse = self._parse
         append = self._out.append
@@ -203,7 +208,7 @@ class Walker:
         self._links[-1] = (start, end + n_chars, target, written, is_made)
 
     def _add_text(self, text: str) -> None:
-        """Adds text; where two spaces would meet, one is left."""
+        """Adds text; if two spaces would meet, one is removed."""
         if text:
             if text[0] == " " and self._ends_in_space:
                 text = text[1:]
@@ -214,7 +219,7 @@ class Walker:
             self._ends_in_space = text[-1] == " "
 
     def _close(self, start: int, target: Target, written: str, *, is_made: bool) -> bool:
-        """Ends a link that shows the text from ``start`` on; says whether a link trail may follow."""
+        """Ends a link whose text begins at ``start``; returns whether a link trail may follow."""
         if target.kind != "page":
             self._losses[_LOSS_OF.get(target.kind, target.kind)] += 1
             return False
@@ -230,7 +235,7 @@ class Walker:
         return end == self._length
 
     def _tail(self, start: int) -> str:
-        """The text from ``start`` on."""
+        """Returns the text from ``start`` on."""
         pieces: list[str] = []
         missing = self._length - start
         for piece in reversed(self._out):
@@ -259,18 +264,18 @@ class Walker:
             self._add_text(label.replace(TRAIL_STOP, ""))
 
     def _add_parsed(self, source: str) -> bool:
-        """Adds one link as mwparserfromhell parses it; says whether a trail may follow."""
+        """Adds one link as mwparserfromhell parses it; returns whether a trail may follow."""
         if "\n" in source:
             source = _LINE_MARK.sub(f"\n{TRAIL_STOP}", source)
         return self._add_nodes(mwparserfromhell.parse(source, skip_style_tags=True).nodes)
 
     def _add_nodes(self, nodes: list[Node], *, is_label: bool = False) -> bool:
-        """Adds nodes with all that they show; says whether a trail may follow.
+        """Adds the text of nodes; returns whether a trail may follow.
 
         In the label of an internal link, external links are text.
 
         Raises:
-            ValueError: a node is neither text nor a link, which prepared text does not hold.
+            ValueError: a node is neither text nor a link, which cannot occur in prepared text.
         """
         after_link = False
         for node in nodes:
@@ -310,7 +315,8 @@ class Walker:
         if link.text is None:
             self._add_text(_shown(written, target))
         elif any(isinstance(node, Wikilink) for node in link.text.nodes):
-            self._losses["broken_markup"] += 1  # a link in a link's label: the inner one holds, and the outer is text
+            # a link inside a link's label: the inner one is a link, and the outer one is text
+            self._losses["broken_markup"] += 1
             self._n_prefix = 0
             self._add_text(f"{written.rstrip(' ')} ")
             self._add_nodes(link.text.nodes)
@@ -327,7 +333,8 @@ def _source(target: str, label: str | None) -> str:
 
 
 def _shown(written: str, target: Target) -> str:
-    """The text of a link without label: the target as written, without the colon that escapes it, percent escapes read.
+    """Returns the text of a link without label: the target as written, without an escaping colon, and with percent
+    escapes decoded.
 
     Source: handleInternalLinks2 of MediaWiki 1.39's Parser.
     """
@@ -343,7 +350,8 @@ _PARENTHESES = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
 
 
 def pipe_trick(target: str) -> str:
-    """The label of ``[[target|]]``: without prefix, closing parentheses, or else the part after a comma.
+    """Returns the label of ``[[target|]]``: the target without prefix and closing parentheses, or else the part before
+    a comma.
 
     Source: https://www.mediawiki.org/wiki/Help:Links#Pipe_trick.
     """

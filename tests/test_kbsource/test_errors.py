@@ -110,4 +110,4 @@ def test_a_folder_in_place_of_a_file_has_one(tmp_path: Path) -> None:
     fault = lasting_fault(caught.value)
     assert fault is not None
     assert str(tmp_path) in str(fault)
-    assert "A folder lies where a file should be" in str(fault)
+    assert "There is a folder where a file is needed" in str(fault)

@@ -215,7 +215,7 @@ def test_options_are_those_of_the_scheme_and_go_before_the_environment(monkeypat
         use_options({"region": "r"})
     with pytest.raises(SetupError, match=r"s3://wiki: .*aws_regoin.*Check --storage"):
         Folder.of("s3://wiki/x", {"aws_regoin": "r"}).read()
-    with pytest.raises(SetupError, match=r"ftp://a/b: ftp:// is none of s3://"):
+    with pytest.raises(SetupError, match=r"ftp://a/b: ftp:// is not one of s3://"):
         Folder.of("ftp://a/b")
 
 

@@ -79,7 +79,7 @@ def test_pages_may_have_some_columns_and_be_of_some_files(source: KnowledgeSourc
     assert not hasattr(found[0], "elements")
     own = source.pages(columns=["page_id", "qid"], where=pc.field("qid") == "Q1007")
     assert [page.page_id for page in own] == [22]
-    with pytest.raises(SetupError, match="columns has none"):
+    with pytest.raises(SetupError, match="columns is empty"):
         source.pages(columns=[])
 
 
@@ -97,7 +97,11 @@ def test_tables_come_as_batches_as_arrow_and_as_polars(source: KnowledgeSource) 
     [
         ("pages", {"columns": ["text"]}, "pages has no column 'text', but page_id"),
         ("pages", {"files": [2]}, "pages has no file 2, but 0 to 1"),
-        ("pages", {"columns": ["title"], "where": pc.field("qid") == "Q1"}, "no condition on these columns of pages"),
+        (
+            "pages",
+            {"columns": ["title"], "where": pc.field("qid") == "Q1"},
+            "not a condition on these columns of pages",
+        ),
         ("items", {}, "no table 'items', but pages"),
     ],
 )

@@ -1,1 +1,1 @@
-"""Compressed files as the bytes in them, from any place on: bzip2 block by block, gzip and plain."""
+"""Reads compressed files as decompressed bytes, from any position: bzip2 block by block, gzip and plain."""

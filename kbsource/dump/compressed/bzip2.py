@@ -1,11 +1,10 @@
-"""bzip2 files block by block, from any byte on.
+"""Reads bzip2 files block by block, from any byte.
 
-A bzip2 file is one or more streams; a stream is a header, blocks that decode on their own, and a trailer.
-Blocks and trailers begin with a 48-bit magic at any bit, so a reader that starts in the middle finds the
-next block by its magic, wraps the block as a stream of its own and lets ``bz2`` decode it and check its CRC.
+A bzip2 file is one or more streams; a stream is a header, blocks that can be decoded independently, and a trailer.
+Blocks and trailers begin with a 48-bit magic at any bit position. A reader that starts in the middle therefore finds
+the next block by its magic, wraps the block as a stream of its own, and lets ``bz2`` decode it and check its CRC.
 
-Source: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf (format), Hadoop's BZip2Codec
-    (splitting).
+Source: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf (format), Hadoop's BZip2Codec (splitting).
 """
 
 from __future__ import annotations
@@ -23,15 +22,14 @@ STREAM_HEADER = re.compile(rb"BZh[1-9]")
 
 _MAGIC_BITS = 48
 _CRC_BITS = 32
-# A block holds at most 900,000 bytes; the worst that the Huffman stage of an encoder makes of them stays
-# below this.
+# A block contains at most 900,000 bytes; even the worst output of an encoder's Huffman stage stays below this size.
 _MAX_BLOCK_BYTES = 1_250_000
 _WINDOW_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One decoded block; ``offset`` is the byte of the file in which its magic begins."""
+    """One decoded block; ``offset`` is the byte of the file where its magic begins."""
 
     offset: int
     data: bytes
@@ -39,16 +37,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A place of the file that could not be decoded; the bytes before and after it do not belong together.
+    """A part of the file that could not be decoded; the bytes before and after it are not contiguous.
 
     Attributes:
-        offset: byte of the file where it begins.
-        owner: offset of the block that the place belongs to, or that comes before it: whoever reads that
-            block reports the damage.
-        reason: ``damaged_block``, ``trailing_garbage`` (bytes that are no stream after the end of one) or
+        offset: byte of the file at which it begins.
+        owner: offset of the block that the damage belongs to, or of the block before it. The reader of that block
+            reports the damage.
+        reason: ``damaged_block``, ``trailing_garbage`` (bytes after the end of a stream that are not a stream) or
             ``truncated`` (the file ends inside a stream).
-        detail: what was seen.
-        n_bytes: bytes of the file, between what can be read, that may have held something.
+        detail: what was found.
+        n_bytes: number of unreadable bytes of the file that may have contained data.
     """
 
     offset: int
@@ -68,12 +66,11 @@ class _Magic(NamedTuple):
 
 
 def _magic_keys() -> dict[int, tuple[tuple[int, int, bool], ...]]:
-    """Gives, for every 16-bit value that shows a magic, how far back the magic begins, its shift and its
+    """Returns, for every 16-bit value that indicates a magic, how far back the magic begins, its bit shift and its
     kind.
 
-    A magic that begins ``shift`` bits into a byte has five whole bytes that are always the same (six for
-    shift 0). Their first or their second pair stands at an even place: looking at the pairs at even places
-    finds it.
+    A magic that begins ``shift`` bits into a byte has five whole bytes that are always the same (six for shift 0).
+    Either their first or their second pair is at an even position, so checking the pairs at even positions is enough.
     """
     keys: dict[int, list[tuple[int, int, bool]]] = {}
     for magic, is_end in ((BLOCK_MAGIC, False), (END_MAGIC, True)):
@@ -92,7 +89,7 @@ _MAGIC_MASK = (1 << _MAGIC_BITS) - 1
 
 @cache
 def _is_key() -> Any:
-    """Gives a mask of numpy over all pairs of bytes; reading what is not bzip2 needs no numpy."""
+    """Returns a numpy mask over all pairs of bytes; created on demand, because other formats do not need numpy."""
     import numpy as np
 
     mask = np.zeros(1 << 16, dtype=np.bool_)
@@ -101,7 +98,9 @@ def _is_key() -> Any:
 
 
 def find_magics(data: bytes) -> list[tuple[int, bool]]:
-    """Gives (bit, is_end) of every magic in the data that has at least 7 bytes from its first byte on, in order."""
+    """Returns (bit, is_end) for every magic in the data, in order, if the data has at least 7 bytes from its first
+    byte on.
+    """
     import numpy as np
 
     pairs = np.frombuffer(data, dtype="<u2", count=len(data) // 2)
@@ -121,7 +120,7 @@ def find_magics(data: bytes) -> list[tuple[int, bool]]:
 class _Window:
     """The part of a file that is being decoded, and the magics in it.
 
-    Holds the bytes from the magic in hand on, and never more than a few blocks.
+    It contains the bytes from the current magic on, and never more than a few blocks.
     """
 
     def __init__(self, file: BinaryIO, start: int) -> None:
@@ -135,18 +134,18 @@ class _Window:
 
     @property
     def end(self) -> int:
-        """Byte after the last one read: the size of the file once ``at_end`` is set."""
+        """The offset after the last byte read: the size of the file once ``at_end`` is set."""
         return self._base + len(self._data)
 
     def magic(self, index: int) -> _Magic | None:
-        """Gives the magic at ``index`` from the one in hand, None when the file has no such."""
+        """Returns the magic at ``index``, counted from the current one; None if the file has no such magic."""
         while len(self._magics) <= index:
             if not self._read():
                 return None
         return self._magics[index]
 
     def advance(self, count: int) -> None:
-        """Takes the magic at ``count`` in hand and lets go of what stands before it."""
+        """Makes the magic at ``count`` the current one, and drops the bytes before it."""
         del self._magics[:count]
         keep = self._magics[0].byte if self._magics else self._scanned
         self._forget(keep)
@@ -164,7 +163,8 @@ class _Window:
         if not piece:
             self.at_end = True
             return False
-        if len(self._data) > 2 * _MAX_BLOCK_BYTES:  # no block reaches this far: a hole, kept out of memory
+        # no block is this long: skip the gap instead of holding it in memory
+        if len(self._data) > 2 * _MAX_BLOCK_BYTES:
             self._forget(self._scanned)
         self._data += piece
         first = self._scanned
@@ -174,7 +174,7 @@ class _Window:
         return True
 
     def peek(self, start: int, count: int) -> bytes:
-        """Gives up to ``count`` bytes from a byte of the file on, fewer only at its end."""
+        """Returns up to ``count`` bytes from a byte of the file on; fewer only at its end."""
         while self.end < start + count and self._read():
             pass
         return bytes(self._data[start - self._base : start - self._base + count])
@@ -187,7 +187,7 @@ class _Window:
         return value & ((1 << (end - start)) - 1)
 
     def decode(self, start: int, end: int) -> bytes | None:
-        """Gives what the block in the bits [start, end) holds, None when they are not exactly one sound block."""
+        """Returns the content of the block in the bits [start, end); None if they are not exactly one sound block."""
         length = end - start
         bits = self._bits(start, end) if length > _MAGIC_BITS + _CRC_BITS else None
         if bits is None:
@@ -204,14 +204,13 @@ class _Window:
         return data if decoder.eof and not decoder.unused_data else None
 
     def decode_last(self, start: int) -> bytes | None:
-        """Gives what a block holds that is whole although the file ends right after it, before any trailer."""
+        """Returns the content of a block that is complete although the file ends right after it, before any trailer."""
         length = 8 * self.end - start
         bits = self._bits(start, 8 * self.end) if length > _MAGIC_BITS + _CRC_BITS else None
         if bits is None:
             return None
-        # The decoder reads whole bytes, and after the block only those of a magic in the making. So the odd
-        # bits at the end are left out; when they belong to the block they are filled up instead, and what
-        # fills is not read.
+        # The decoder reads whole bytes, and after the block expects a magic. So the odd bits at the end are dropped
+        # first. If they belong to the block, they are padded instead, and the padding is not read.
         odd = length % 8
         left_out = (bits >> odd).to_bytes(length >> 3, "big")
         filled_up = (bits << (-length % 8)).to_bytes((length + 7) >> 3, "big")
@@ -219,7 +218,7 @@ class _Window:
 
 
 def _decode_unfinished(data: bytes) -> bytes | None:
-    """Gives what a stream without its trailer holds, None when its block is not whole."""
+    """Returns the content of a stream without its trailer; None if its block is not complete."""
     decoder = bz2.BZ2Decompressor()
     try:
         parts = [decoder.decompress(b"BZh9" + data)]
@@ -231,7 +230,9 @@ def _decode_unfinished(data: bytes) -> bytes | None:
 
 
 def _end_of_covering_block(file: BinaryIO, magic: _Magic) -> int | None:
-    """Gives the end bit of a sound block that this "magic" stands inside of by chance, None when there is none."""
+    """Returns the end bit of a sound block that contains this apparent magic by chance; None if there is no such
+    block.
+    """
     window = _Window(file, max(0, magic.byte - _MAX_BLOCK_BYTES))
     before: list[_Magic] = []
     after: list[_Magic] = []
@@ -250,15 +251,13 @@ def _end_of_covering_block(file: BinaryIO, magic: _Magic) -> int | None:
 
 
 def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[Block | Damage]:
-    """Yields every block whose magic begins at byte ``start`` or later, and every damage between them, in
-    order.
+    """Iterates over the blocks whose magic begins at byte ``start`` or later, and all damage between them, in order.
 
-    It goes on to the end of the file; whoever reads a range stops at the first item of another owner.
-    Reading from any ``start`` yields exactly those items of a reading from 0 whose owner (a block's offset)
-    is ``start`` or later.
+    It continues to the end of the file; the reader of a range stops at the first item with another owner. Reading from
+    any ``start`` yields exactly those items of a reading from 0 whose owner (a block's offset) is ``start`` or later.
 
     Args:
-        file: seekable, holding the compressed bytes.
+        file: seekable, with the compressed bytes.
         start: byte offset.
     """
     window = _Window(file, start)
@@ -284,7 +283,7 @@ def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[Block | Damage]:
             if covering_end is not None:
                 while (skipped := window.magic(0)) and skipped.bit < covering_end:
                     window.advance(1)
-                # Whoever reads that block also tells what comes after it.
+                # The reader of that block also reports what comes after it.
                 continue
         is_synced = True
         owner = magic.byte
@@ -300,10 +299,10 @@ def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[Block | Damage]:
 
 
 def _decode_from(window: _Window, magic: _Magic) -> tuple[int, bytes | None]:
-    """Gives how many magics the block takes up, and its data; (1, None) when it cannot be decoded.
+    """Returns the number of magics that the block spans, and its data; (1, None) if it cannot be decoded.
 
-    What looks like the next magic may stand inside the block by chance, so on failure the block is tried up
-    to the magics after it, as far as a block can reach.
+    An apparent next magic may be inside the block by chance. On failure, the block is therefore tried up to each of the
+    following magics, as far as a block can reach.
     """
     count = 1
     while following := window.magic(count):
@@ -317,7 +316,7 @@ def _decode_from(window: _Window, magic: _Magic) -> tuple[int, bytes | None]:
 
 
 def _damage_after_stream(window: _Window, magic: _Magic, owner: int) -> Damage | None:
-    """Says what is wrong behind a stream's trailer: nothing, when the file ends there or the next stream begins."""
+    """Returns what is wrong after a stream's trailer; None if the file ends there or the next stream begins."""
     end = (magic.bit + _MAGIC_BITS + _CRC_BITS + 7) >> 3
     rest = window.peek(end, len(b"BZh9") + 6)
     if not rest:
@@ -343,13 +342,12 @@ def _begins_stream(rest: bytes) -> bool:
 
 
 def read_tail(file: BinaryIO, size: int, count: int) -> tuple[bytes, str | None]:
-    """Gives the last ``count`` decoded bytes of the file (fewer when it holds fewer) and how it ends.
+    """Returns the last ``count`` decoded bytes of the file (fewer if it is shorter) and how it ends.
 
-    Only as many blocks as needed are decoded. Bytes before the last damaged block are not given.
+    Only as many blocks as needed are decoded. Bytes before the last damaged block are not returned.
 
     Returns:
-        The bytes, and the reason of the damage that is the last item of the file, None when it ends as it
-        should.
+        The bytes, and the reason of the damage at the end of the file; None if it ends as it should.
     """
     reach = 1 << 16
     while True:

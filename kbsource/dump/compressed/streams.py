@@ -1,6 +1,6 @@
-"""The decompressed bytes of a dump as pieces that know where they come from, whatever the compression.
+"""The decompressed bytes of a dump in segments that know their origin, whatever the compression.
 
-What a file is, its first bytes say, not its name.
+The format of a file is determined from its first bytes, not from its name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Compression = Literal["bzip2", "gzip", "none"]
 
 UTF8 = "utf-8"
 _READ_BYTES = 1 << 20
-# A gzip stream is fed in small steps, so that little is decoded twice where it breaks.
+# gzip streams are fed in small steps, so that little is decoded twice at a break.
 _GZIP_READ_BYTES = 1 << 16
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -36,7 +36,7 @@ _UNREADABLE = {
     b"Rar!\x1a\x07": ("rar", "unrar p -inul"),
     b"PK\x03\x04": ("zip", "unzip -p"),
 }
-"""Beginning of a file -> its kind, and what writes its content to the standard output."""
+"""First bytes of a file -> its format, and the command that writes its content to the standard output."""
 _BOMS = (
     (codecs.BOM_UTF8, UTF8),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -51,21 +51,22 @@ _DECLARATION = re.compile(rb"""\A\s*<\?xml[^>]*?\bencoding\s*=\s*["']([A-Za-z0-9
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some decompressed bytes."""
+    """A segment of decompressed bytes."""
 
-    #: where they come from: for a block the byte of the file in which the block begins, else the number of
+    #: origin of the bytes: for a block, the byte of the file where the block begins; otherwise the number of
     #: decompressed bytes before them
     offset: int
-    data: bytes  #: the bytes, in UTF-8
-    is_block: bool  #: every byte of a block has the block's offset; else offsets go up byte by byte
-    position: int  #: bytes of the file used up to the beginning of a block, or to the end of any other piece
+    data: bytes  #: in UTF-8
+    is_block: bool  #: all bytes of a block have the block's offset; otherwise offsets increase byte by byte
+    #: number of bytes of the file consumed, up to the beginning of a block, or to the end of any other segment
+    position: int
 
 
 def compression_of(head: bytes, path: str) -> Compression:
-    """Says how a file is compressed, from its first bytes.
+    """Returns how a file is compressed, from its first bytes.
 
     Raises:
-        SetupError: the file is empty, or in a form that is not read; the message says how to convert it.
+        SetupError: the file is empty, or in an unsupported format; the message says how to convert it.
     """
     if not head:
         raise SetupError(f"{path} is empty. Download it again.")
@@ -84,10 +85,10 @@ def compression_of(head: bytes, path: str) -> Compression:
 
 
 def encoding_of(head: bytes, path: str) -> str:
-    """The name of the character encoding, from the first decompressed bytes.
+    """Returns the name of the character encoding, from the first decompressed bytes.
 
     Raises:
-        SetupError: the XML declaration names an encoding that is not known.
+        SetupError: the XML declaration names an unknown encoding.
     """
     for mark, encoding in _BOMS:
         if head.startswith(mark):
@@ -99,17 +100,17 @@ def encoding_of(head: bytes, path: str) -> str:
     try:
         encoding = codecs.lookup(name).name
     except LookupError as error:
-        raise SetupError(f"{path} declares the encoding {name!r}, which is not known. Convert it to UTF-8.") from error
+        raise SetupError(f"{path} declares the encoding {name!r}, which is unknown. Convert it to UTF-8.") from error
     return UTF8 if encoding in (UTF8, "ascii") else encoding
 
 
 def iter_pieces(
     file: BinaryIO, *, compression: Compression, encoding: str = UTF8, start: int = 0
 ) -> Iterator[Piece | Damage]:
-    """Yields the decompressed bytes from byte ``start`` of the file to its end, in UTF-8, and every damage.
+    """Iterates over the decompressed bytes from byte ``start`` of the file to its end, in UTF-8, and all damage.
 
-    ``start`` is 0 for gzip and for any encoding but UTF-8; in any other, offsets that go up byte by byte count
-    converted bytes.
+    ``start`` must be 0 for gzip and for encodings other than UTF-8. For the latter, offsets that increase byte by byte
+    count converted bytes.
     """
     pieces: Iterator[Piece | Damage]
     if compression == "bzip2":
@@ -146,7 +147,7 @@ def _gzip_pieces(file: BinaryIO) -> Iterator[Piece | Damage]:
                 if not data:
                     break
                 if not _GZIP_MAGIC.startswith(data[:2]):
-                    yield Damage(offset, offset, "trailing_garbage", "what follows the gzip data is none")
+                    yield Damage(offset, offset, "trailing_garbage", "the bytes after the gzip data are not gzip")
                     return
                 decoder = zlib.decompressobj(wbits=31)
                 has_member = True
@@ -174,7 +175,7 @@ def _gzip_pieces(file: BinaryIO) -> Iterator[Piece | Damage]:
 
 
 def _decodable(decoder: zlib._Decompress, data: bytes) -> bytes:
-    """What can be decoded of the data before the byte at which it breaks."""
+    """Returns the part of the data that can be decoded before the byte at which it breaks."""
     parts: list[bytes] = []
     for index in range(len(data)):
         try:
@@ -185,7 +186,7 @@ def _decodable(decoder: zlib._Decompress, data: bytes) -> bytes:
 
 
 def _converted(pieces: Iterable[Piece | Damage], encoding: str) -> Iterator[Piece | Damage]:
-    """Converts to UTF-8. What is no character becomes invalid UTF-8, so that the page that holds it is rejected."""
+    """Converts segments to UTF-8. Invalid input becomes invalid UTF-8, so that the page with it is rejected."""
     errors = "surrogatepass" if encoding.startswith("utf-") else "surrogateescape"
     decoder: codecs.IncrementalDecoder | None = None
     n_converted = 0
@@ -208,9 +209,9 @@ def _converted(pieces: Iterable[Piece | Damage], encoding: str) -> Iterator[Piec
 
 
 def _first_character(data: bytes, encoding: str) -> int:
-    """Says at which byte behind a damage, which may cut a character in two, the characters begin.
+    """Returns the byte after a damage at which characters begin, because the damage may have cut a character in two.
 
-    It is where most of them are ASCII: tags, digits and spaces are everywhere.
+    It is the position that makes most characters ASCII, because tags, digits and spaces are frequent.
     """
 
     def n_ascii(start: int) -> int:
@@ -220,7 +221,7 @@ def _first_character(data: bytes, encoding: str) -> int:
 
 
 def read_up_to(file: BinaryIO, count: int) -> bytes:
-    """Reads that many bytes, fewer only at the end of the file, from files that give them bit by bit too."""
+    """Reads ``count`` bytes, fewer only at the end of the file, even from files that return fewer per call."""
     data = b""
     while len(data) < count and (piece := file.read(count - len(data))):
         data += piece
@@ -228,7 +229,7 @@ def read_up_to(file: BinaryIO, count: int) -> bytes:
 
 
 def read_tail(file: BinaryIO, *, compression: Compression, size: int, count: int) -> tuple[bytes, str | None]:
-    """The last ``count`` bytes of a splittable file's content and the reason of a damage at its very end."""
+    """Returns the last ``count`` bytes of a splittable file's content, and the reason of a damage at its very end."""
     if compression == "bzip2":
         return bzip2.read_tail(file, size, count)
     file.seek(max(0, size - count))

@@ -1,1 +1,1 @@
-"""The release of pages: its kind, its laws, and how pages are found in it and read."""
+"""The release of pages: its kind, its invariants, and how pages are located and read."""

@@ -1,4 +1,4 @@
-"""The release of pages: what its manifest says, and its kind."""
+"""The release of pages: its manifest, its kind and its invariants."""
 
 from __future__ import annotations
 
@@ -60,14 +60,18 @@ OPTIONAL_TABLES: dict[str, pa.Schema] = {
     "traces": schema_of(Trace),
     "definitions": schema_of(DefinitionHash),
 }
-"""Tables that a release has when what they are made of was given."""
+"""Tables that a release has if the inputs for them were given."""
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")
-"""What no XML holds, and so no page: where one is, a mark of the parser has leaked."""
+"""Characters that XML cannot contain, and therefore no page: their presence means that a marker of the parser has
+leaked.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts(Counted):
-    """What became of the pages read; law: pages_read = articles + redirects + other_namespaces + rejected."""
+    """Counts of the pages read by outcome; invariant: pages_read = articles + redirects + other_namespaces +
+    rejected.
+    """
 
     pages_read: Count = 0
     articles: Count = 0
@@ -78,8 +82,7 @@ class Counts(Counted):
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """What the dump says about itself; ``date`` is the day of ``--as-of``, else as in the files' names, None when they
-    have none."""
+    """The dump's own facts; ``date`` is the date of ``--as-of``, else the date in the files' names, or None."""
 
     date: str | None
     export_version: str
@@ -97,17 +100,17 @@ class TemplateCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesManifest(TypedManifest):
-    """Everything that is known about a release of pages; the position of a pages file is its shard number."""
+    """The manifest of a release of pages; the position of a pages file is its shard number."""
 
     dump: Dump
-    counts: dict[str, Counts]  #: per input file by base name
+    counts: dict[str, Counts]  #: per input file, by base name
     totals: Counts
-    parse_statuses: dict[str, Count]  #: articles per ``parse_status``
-    unknown_templates: tuple[TemplateCount, ...]  #: the most used ones; the ``templates`` table has all
+    parse_statuses: dict[str, Count]  #: number of articles per ``parse_status``
+    unknown_templates: tuple[TemplateCount, ...]  #: the most used ones; the table ``templates`` has all of them
     qid_conflicts: tuple[Conflict, ...]  #: all of them
-    findings: dict[str, Count]  #: other counts that a reader should know of: ``duplicate_titles``, ``invalid_qids``, …
-    page_order: str  #: ``by_page_id`` when ids ascend within each shard, else ``as_dumped``
-    fallbacks: tuple[Fallback, ...] = ()  #: the first articles that were extracted in the simplest way
+    findings: dict[str, Count]  #: other counts that readers should know: ``duplicate_titles``, ``invalid_qids``, …
+    page_order: str  #: ``by_page_id`` if ids ascend within each shard, else ``as_dumped``
+    fallbacks: tuple[Fallback, ...] = ()  #: the first articles that were extracted by the fallback
     format: str = FORMAT
     schema_version: int = SCHEMA_VERSION
 
@@ -116,17 +119,17 @@ class PagesManifest(TypedManifest):
         manifest = super(PagesManifest, cls).from_json(values, where)
         try:
             _ = manifest.site
-        except ValueError as error:  # msgspec's is one
+        except ValueError as error:  # msgspec's error is one
             raise DataError(f"{where}: dump.site: {error}; {DAMAGED}") from error
         return manifest
 
     @property
     def site(self) -> Site:
-        """The wiki's facts."""
+        """The facts about the wiki."""
         return Site.from_json(self.dump.site)
 
     def facts(self) -> dict[str, Any]:
-        """What names the release in the manifests of what is made from it."""
+        """Returns the facts that identify the release in the manifests of releases made from it."""
         return {
             "manifest": MANIFEST,
             "manifest_sha256": self.sha256,
@@ -136,7 +139,7 @@ class PagesManifest(TypedManifest):
 
 
 def count_faults(manifest: PagesManifest) -> list[str]:
-    """Every way in which the counts disagree with each other or with the tables' rows."""
+    """Returns every disagreement among the counts, or between counts and numbers of rows."""
     totals = manifest.totals
     faults = sum_faults(manifest.counts, totals, Counts())
     expected = {"pages": totals.articles, "redirects": totals.redirects, "rejected": totals.n_rejected}
@@ -144,7 +147,7 @@ def count_faults(manifest: PagesManifest) -> list[str]:
 
 
 def fallback_remarks(manifest: PagesManifest) -> list[str]:
-    """How many articles were extracted in the simplest way, and the first ones; nothing where none was."""
+    """Returns how many articles were extracted by the fallback, with the first of them; empty without fallbacks."""
     n_fallbacks = sum(n for status, n in manifest.parse_statuses.items() if status != "ok")
     if not n_fallbacks:
         return []
@@ -160,7 +163,7 @@ _FIELDS = "flatten([box.fields for box in infoboxes])"
 
 
 def _texts(type_: pa.DataType, value: str, name: str) -> Iterator[tuple[str, str, bool]]:
-    """The text columns in a value: name, text or list of texts, and whether it is a list."""
+    """Finds the text columns in a value: name, text or list of texts, and whether it is a list."""
     if pa.types.is_string(type_):
         yield name, value, False
     elif pa.types.is_struct(type_):
@@ -173,7 +176,7 @@ def _texts(type_: pa.DataType, value: str, name: str) -> Iterator[tuple[str, str
 
 
 def _outside(cells: str) -> str:
-    """Links outside of the texts of cells or fields."""
+    """Returns an expression that finds links outside the texts of cells or fields."""
     links = 'not (0 <= a.start and a.start <= a."end" and a."end" <= length(cell.text))'
     found = f"['page ' || page_id || ': a link to ' || a.target_title for a in cell.links if {links}]"
     return f"flatten([{found} for cell in {cells}])"
@@ -397,7 +400,7 @@ LAWS = (
     Law(
         "index_disagrees",
         _DISAGREES,
-        # A page that was rejected after the index was built is known to the index, and links may lead to it.
+        # A page that was rejected after the index was built is in the index, and links may point to it.
         f"""select '{_ARTICLES}', 'page ' || page_id || ' is in the index, but neither in pages nor in rejected'
         from known anti join pages using (page_id)
         where page_id not in (select try_cast(key as bigint) as late from rejected
@@ -454,12 +457,13 @@ INDEX_LAWS = tuple(
         ),
     )
 )
-"""Whether a title index is whole in itself, before anything is looked up in it."""
+"""Checks that a title index is consistent in itself, before anything is looked up in it."""
 
 
 def index_views(checking: Checking[PagesManifest]) -> Iterator[str]:
-    """Adds the title index, if it is whole: the views titles, articles, known (articles with titles) and astray (links
-    that lead to none of these, or not by its title)."""
+    """Adds the title index, if it is complete: the views titles, articles, known (articles with titles) and astray
+    (links that point to no article, or to an article under another title).
+    """
     import numpy as np
     from duckdb.func import PythonUDFType
 
@@ -508,8 +512,9 @@ _TARGETS = tuple(
 
 
 def _links(checking: Checking[PagesManifest]) -> Iterator[pa.RecordBatch]:
-    """The targets of all links: DuckDB would read all of anchors, tables and infoboxes for them, which takes thrice as
-    long."""
+    """Reads the targets of all links. DuckDB would have to read all of anchors, tables and infoboxes, which takes
+    three times as long.
+    """
     for file, batch in checking.batches("pages", _TARGETS):
         for column in batch.columns:
             links = _innermost(column)
@@ -518,7 +523,7 @@ def _links(checking: Checking[PagesManifest]) -> Iterator[pa.RecordBatch]:
 
 
 def _innermost(array: pa.Array) -> pa.Array:
-    """The structs with the leaves that were read, out of lists and structs of one field."""
+    """Returns the structs with the leaves that were read, from lists and single-field structs."""
     if pa.types.is_list(array.type):
         return _innermost(array.flatten())
     return array if array.type.num_fields > 1 else _innermost(array.field(0))
@@ -531,7 +536,7 @@ def _hashed(title_keys: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _index_files(checking: Checking[PagesManifest], *names: str) -> str | None:
-    """A local folder with files of the index; None where one of them is damaged, which is named then."""
+    """Returns a local folder with files of the index; None if one of them is damaged, which is then reported."""
     checksums = {index_path(CHECKSUMS_FILE)} & {entry.file for entry in checking.manifest.files}
     if not {*map(index_path, names), *checksums} <= checking.sound:
         return None
@@ -539,7 +544,7 @@ def _index_files(checking: Checking[PagesManifest], *names: str) -> str | None:
 
 
 def check_locations(checking: Checking[PagesManifest]) -> Mapping[str, int]:
-    """Makes the locations of pages and items again, compares them with the index, and counts anchors."""
+    """Computes the locations of pages and items again, compares them with the index, and counts anchors."""
     if "pages" not in checking.given:
         return {}
     elements = (batch["anchors"].flatten() for _, batch in checking.batches("pages", [f"anchors.{_ITEM}element"]))

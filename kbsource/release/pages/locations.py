@@ -1,8 +1,8 @@
-"""Where each page of a release lies, and which page has a Wikidata item: two memory-mapped Arrow files.
+"""The location of each page of a release, and the page of each Wikidata item: two memory-mapped Arrow files.
 
-``pages.arrow``: ``page_id`` (ascending), ``shard`` (position in the manifest's list of pages files),
-``row`` in it. ``qids.arrow``: ``qid`` (number of the item, ascending), ``page_id``. Both in batches of
-``title_index.BATCH_ROWS`` rows; ``locations_build`` writes them.
+``pages.arrow``: ``page_id`` (ascending), ``shard`` (position in the manifest's list of pages files) and ``row`` in that
+file. ``qids.arrow``: ``qid`` (number of the item, ascending) and ``page_id``. Both have batches of
+``title_index.BATCH_ROWS`` rows and are written by ``release.pages.writing``.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ QIDS_SCHEMA = _schema(("qid", pa.int64()), ("page_id", pa.int64()))
 
 
 def index_folder(path: str, manifest: Manifest, *, files: Iterable[str] | None = None) -> str:
-    """A local folder with the index files of a release, see ``Folder.local_copy``; with checksums where it has some.
+    """Returns a local folder with the index files of a release, see ``Folder.local_copy``, and their checksums if there
+    are any.
 
     Args:
-        files: paths in the release of those that are needed; None for all.
+        files: paths in the release of the files needed; None for all.
 
     Raises:
-        DataError: a file of a remote release is missing, or the checksums are not those that were written.
+        DataError: a file of a remote release is missing, or the checksums file is not as it was written.
     """
     names = [base_name(file) for file in (files or (entry.file for entry in manifest.files))]
     checksums = [entry for entry in manifest.files if entry.file == index_path(CHECKSUMS_FILE)]
@@ -55,7 +56,7 @@ def index_folder(path: str, manifest: Manifest, *, files: Iterable[str] | None =
 
 
 class _SortedFile:
-    """Lookups by the first column of a mapped file that is sorted by it."""
+    """Looks up rows by the first column of a mapped file that is sorted by it."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
         file = MappedFile(path, schema)
@@ -79,7 +80,7 @@ class _SortedFile:
 
 
 class Locations:
-    """Lookups in both files."""
+    """Looks up pages and items in both files."""
 
     def __init__(self, folder: str) -> None:
         """Opens the files of a local index folder.
@@ -91,12 +92,12 @@ class Locations:
         self._qids = _SortedFile(os.path.join(folder, QIDS_FILE), QIDS_SCHEMA)
 
     def page(self, page_id: int) -> tuple[int, int] | None:
-        """Shard and row of a page, None when the release has no such page."""
+        """Returns shard and row of a page; None if the release does not contain it."""
         found = self._pages.get(page_id)
         return None if found is None else (found[0], found[1])
 
     def page_of_qid(self, qid: str) -> int | None:
-        """The id of the page that has an item (``Q42``), None when none has."""
+        """Returns the id of the page that has an item (``Q42``); None if no page has it."""
         number = qid[1:]
         found = self._qids.get(int(number)) if qid[:1] in ("Q", "q") and number.isdecimal() else None
         return None if found is None else found[0]
@@ -107,13 +108,13 @@ class Locations:
         return len(self._pages)
 
     def page_id(self, number: int) -> int:
-        """The id of a page by its place among all ids, from 0."""
+        """Returns the page id at a position in the sorted list of all page ids, from 0."""
         return self._pages.key(number)
 
     def pages(self) -> Iterator[pa.RecordBatch]:
-        """The batches of pages.arrow."""
+        """Reads the batches of pages.arrow."""
         return self._pages.batches()
 
     def qids(self) -> Iterator[pa.RecordBatch]:
-        """The batches of qids.arrow."""
+        """Reads the batches of qids.arrow."""
         return self._qids.batches()

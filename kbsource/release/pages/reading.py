@@ -1,4 +1,4 @@
-"""Reading a release of pages: pages, one at a time or all, what their items are called, and what templates lose."""
+"""Reads a release of pages: single pages, the terms of their items, and the templates that lose most text."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 OPEN_FILES = 8
-"""Parquet files held open at once; each costs its footer, a few megabytes."""
+"""Number of Parquet files held open at once; each needs memory for its footer, a few megabytes."""
 
 ROW_GROUPS = 4
-"""Row groups held decoded, about 1-2 MB each: neighbours of a page are often asked for next."""
+"""Number of decoded row groups held, about 1-2 MB each: neighbours of a page are often requested next."""
 
 
 class PagesReader:
-    """Pages of a release by shard and row. Memory: ``OPEN_FILES`` footers and ``ROW_GROUPS`` row groups.
+    """Reads pages of a release by shard and row. Memory: ``OPEN_FILES`` footers and ``ROW_GROUPS`` row groups.
 
-    Not for use by several threads at once.
+    Not safe for use by several threads at once.
 
     Args:
-        files: of pages, or of another table; paths in the folder, in order.
-        columns: that are read, for ``row`` and ``group``; all where pages are.
+        files: files of pages, or of another table; paths in the folder, in order.
+        columns: columns to read with ``row`` and ``group``; reading pages needs all of them.
     """
 
     def __init__(self, folder: str | Folder, files: Iterable[str], *, columns: Sequence[str] | None = None) -> None:
@@ -47,30 +47,32 @@ class PagesReader:
         self._read = lru_cache(ROW_GROUPS)(partial(_row_group, self._opened, columns))
 
     def page(self, shard: int, row: int) -> Page | None:
-        """One page; None where the file has fewer rows."""
+        """Returns a page; None if the file has fewer rows."""
         found = self.row(shard, row)
         return None if found is None else pages_of(found)[0]
 
     def row(self, shard: int, row: int) -> Any:
-        """The record batch of one page; None where the file has fewer rows."""
+        """Returns a page as a record batch; None if the file has fewer rows."""
         table, first = self.group(shard, row)
         found = table.slice(row - first, 1).to_batches()
         return found[0] if found else None
 
     def group(self, shard: int, row: int) -> tuple[Any, int]:
-        """The row group with a row, as a table, and its first row; the last one where the file has fewer rows."""
+        """Returns the row group that contains a row, as a table, and its first row; the last row group if the file
+        has fewer rows.
+        """
         _, starts = self._opened(shard)
         number = bisect_right(starts, row) - 1
         return self._read(shard, number), starts[number]
 
     def close(self) -> None:
-        """Closes every file."""
+        """Closes all files."""
         self._read.cache_clear()
         self._opened.cache_clear()
 
 
 def _opened(files: Sequence[Folder], shard: int) -> tuple[pq.ParquetFile, list[int]]:
-    """A file, which is closed as soon as nobody holds it, and the first row of each row group."""
+    """Returns a file, which is closed once nothing refers to it, and the first row of each row group."""
     file = open_table(files[shard])
     sizes = (file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups))
     return file, list(accumulate(sizes, initial=0))[:-1]
@@ -81,17 +83,17 @@ def _row_group(opened: Callable[[int], tuple[Any, Any]], columns: Sequence[str] 
 
 
 class PageReferences(NamedTuple):
-    """The references of a page and their uses, as the tables have them."""
+    """The references of a page and their uses, as rows of their tables."""
 
     refs: tuple[Reference, ...]
     uses: tuple[ReferenceUse, ...]
 
 
 def page_references(folder: Folder, manifest: Manifest, shard: int, page_id: int) -> PageReferences:
-    """The references of a page in a shard of pages. Memory: a row group, of those whose ids it is among.
+    """Returns the references of a page in a shard of pages. Memory: one row group whose id range includes the page.
 
     Raises:
-        DataError: the release has none.
+        DataError: the release has no references.
     """
     if "refs" not in manifest.tables:
         raise DataError("the release has no references; build it with --references")
@@ -104,7 +106,7 @@ def page_references(folder: Folder, manifest: Manifest, shard: int, page_id: int
 
 
 def pages_of(batch: pa.RecordBatch, columns: Sequence[str] | None = None) -> list[Page]:
-    """The pages of a batch of the table ``pages``, or of these columns of it.
+    """Returns the pages in a batch of the table ``pages``, or of some of its columns.
 
     Raises:
         DataError: the columns are others.
@@ -119,33 +121,33 @@ def pages_of(batch: pa.RecordBatch, columns: Sequence[str] | None = None) -> lis
         if batch.schema.equals(schema):
             raise
         raise DataError(
-            f"the pages have not the columns of this version of kbsource ({', '.join(missing) or 'fields differ'}): "
+            f"the pages do not have the columns of this version of kbsource ({', '.join(missing) or 'fields differ'}): "
             "build the release again, or read it with the version that its manifest names"
         ) from error
 
 
 TABLE = "page_items"
 HELD_GROUPS = 4
-"""Row groups held, 1-2 MB each: pages are asked for about in the order of the table."""
+"""Number of row groups held, 1-2 MB each: pages are requested roughly in the order of the table."""
 _COLUMNS = ["page_id", "wikidata_qid", "label", "description", "aliases"]
 
 
 class ItemTerms(NamedTuple):
-    """What Wikidata calls the item of a page."""
+    """Label, description and aliases of a page's item."""
 
-    label: str | None  #: ``label``, ``description``: None where Wikidata has none, or does not have the item
+    label: str | None  #: ``label``, ``description``: None if Wikidata lacks it, or the item
     description: str | None
-    aliases: tuple[str, ...]  #: each once
-    has_sitelink: bool  #: Wikidata itself says that the page is of the item, not the dump's page_props alone
+    aliases: tuple[str, ...]  #: without duplicates
+    has_sitelink: bool  #: a sitelink of Wikidata assigns the item, not only the dump's page_props
 
 
 class PageItemsReader:
-    """Terms by page id. Memory: the first page id of every row group, and ``HELD_GROUPS`` row groups.
+    """Looks up terms by page id. Memory: the first page id of every row group, and ``HELD_GROUPS`` row groups.
 
-    Not for use by several threads at once.
+    Not safe for use by several threads at once.
 
     Args:
-        manifest: of the release; its table is ordered by page id.
+        manifest: manifest of the release; its table is sorted by page id.
     """
 
     def __init__(self, folder: str, manifest: PagesManifest) -> None:
@@ -162,7 +164,7 @@ class PageItemsReader:
         self._group = lru_cache(HELD_GROUPS)(partial(_terms_group, places))
 
     def terms(self, page_id: int) -> ItemTerms | None:
-        """What the item of a page is called, None where the table does not have the page."""
+        """Returns the terms of a page's item; None if the table does not contain the page."""
         number = bisect_right(self._starts, page_id) - 1
         if number < 0:
             return None
@@ -183,10 +185,11 @@ def _terms_group(places: Sequence[tuple[str, int]], number: int) -> tuple[memory
 
 
 def worst_templates(release: str, manifest: PagesManifest, *, limit: int, with_dropped: bool) -> list[dict[str, Any]]:
-    """The rows of the table ``templates`` that lose most visible characters, most first; none that loses none.
+    """Returns the rows of the table ``templates`` that lose most visible characters, largest loss first. Rows without
+    loss are left out.
 
     Args:
-        with_dropped: those too that a rule drops: what they say does not belong to the text.
+        with_dropped: include templates that a rule drops because their text does not belong to the page's text.
     """
     rows = (
         row
@@ -197,7 +200,7 @@ def worst_templates(release: str, manifest: PagesManifest, *, limit: int, with_d
 
 
 def sums_by_outcome(release: str, manifest: PagesManifest) -> Mapping[str, Counter[str]]:
-    """By outcome the sums of ``uses``, ``shown_chars`` and ``lost_chars`` in the table ``templates``."""
+    """Returns the sums of ``uses``, ``shown_chars`` and ``lost_chars`` in the table ``templates``, by outcome."""
     sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in PAGES_RELEASE.rows(release, manifest, "templates"):
         sums[row["outcome"]].update({name: row[name] for name in ("uses", "shown_chars", "lost_chars")})

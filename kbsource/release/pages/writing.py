@@ -1,4 +1,4 @@
-"""Pages on their way into a release: the laws that each keeps, row groups, and where each page lies."""
+"""Prepares pages for a release: checks the invariants of each page, groups pages, and records where each page is."""
 
 from __future__ import annotations
 
@@ -29,25 +29,26 @@ from kbsource.release.writer import write_lines
 from kbsource.runtime.sorted_runs import SortedRuns
 from kbsource.wikitext.reference_rows import NotedPage
 
-# As JSON writes what ``kind.CONTROLS`` are; the backslashes before it are pairs.
+# ``kind.CONTROLS`` as JSON writes them; backslashes before an escape come in pairs.
 _ESCAPES = (b"\\u00", b"\\r", b"\\b", b"\\f")
 _ESCAPED_CONTROL = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:[bfr]|u00[01])")
 MAX_INT = (1 << 31) - 1
-"""Offsets, ordinals and spans are stored as 32-bit integers."""
+"""Largest offset, ordinal or span, because they are stored as 32-bit integers."""
 
 
 def check_page(page: Page) -> None:
-    """Raises where a page breaks a law.
+    """Checks the invariants of a page.
 
-    Element 0 alone is of kind ``title``; no element holds a newline; for every anchor
-    ``elements[a.element].text[a.start:a.end] == a.text``; anchors are ordered by element and start; tables
-    and infoboxes name an element; links in cells and infobox values lie within their text; categories that templates
-    give are among the categories; marks of references stand in their elements, and behind no blank; the time is a whole
-    second of UTC.
+    - Only element 0 is of kind ``title``, and no element contains a newline.
+    - For every anchor, ``elements[a.element].text[a.start:a.end] == a.text``. Anchors are ordered by element and start.
+    - Tables and infoboxes refer to an existing element. Links in cells and infobox values lie within their text.
+    - Categories added by templates are among the categories.
+    - Reference markers lie within their elements, and not after white space.
+    - The time is a whole second of UTC.
 
     Raises:
-        RecordError: ``offset_law`` for a span that does not hold what it claims, ``page_law`` for every
-            other law, ``bad_text`` for text that is not Unicode (a lone surrogate).
+        RecordError: ``offset_law`` if a span does not match its text, ``page_law`` for every other invariant,
+            ``bad_text`` for text that is not Unicode (a lone surrogate).
     """
     elements = page.elements
     if not elements or elements[0].kind != "title":
@@ -55,9 +56,9 @@ def check_page(page: Page) -> None:
     texts = [element.text for element in elements]
     joined = "\n".join(texts)
     if joined.count("\n") != len(texts) - 1:
-        raise RecordError("page_law", "an element holds a newline")
+        raise RecordError("page_law", "an element contains a newline")
     try:
-        written = msgspec.json.encode(page)  # every text column at once; what is looked for has an escape
+        written = msgspec.json.encode(page)  # all text columns at once; control characters are written as escapes
     except UnicodeEncodeError as error:
         raise RecordError("bad_text", str(error)) from error
     if any(map(written.count, _ESCAPES)) and (control := _ESCAPED_CONTROL.search(written)) is not None:
@@ -69,9 +70,9 @@ def check_page(page: Page) -> None:
         if element.ordinal is not None and not 0 <= element.ordinal <= MAX_INT:
             raise RecordError("page_law", f"element {number} has ordinal {element.ordinal}")
     if page.timestamp.utcoffset() != timedelta(0) or page.timestamp.microsecond:
-        raise RecordError("page_law", f"{page.timestamp!r} is no whole second of UTC")
+        raise RecordError("page_law", f"{page.timestamp!r} is not a whole second of UTC")
     if not set(page.template_categories) <= set(page.categories):
-        raise RecordError("page_law", "a category of a template is no category of the page")
+        raise RecordError("page_law", "a template's category is not among the page's categories")
     _check_anchors(page, texts)
     if isinstance(page, NotedPage):
         _check_uses(page, texts)
@@ -97,7 +98,7 @@ def _check_anchors(page: Page, texts: list[str]) -> None:
         number, start, end, text = anchor.element, anchor.start, anchor.end, anchor.text
         if not 0 <= number < n_texts:
             raise RecordError("offset_law", f"anchor {text!r} in element {number} of {n_texts}")
-        # A slice forgives offsets out of range; the law does not.
+        # A slice accepts offsets out of range; the invariant does not.
         if texts[number][start:end] != text or not 0 <= start <= end <= len(texts[number]):
             raise RecordError("offset_law", f"anchor {text!r} at [{start}, {end}) of element {number}")
         if (number, start) < last:
@@ -111,7 +112,7 @@ def _check_uses(page: NotedPage, texts: list[str]) -> None:
             continue
         text = texts[use.element] if 0 <= use.element < len(texts) else ""
         if not 0 <= use.offset <= len(text) or text[max(use.offset - 1, 0) : use.offset].isspace():
-            raise RecordError("offset_law", f"a mark at {use.offset} of element {use.element}")
+            raise RecordError("offset_law", f"a reference marker at {use.offset} of element {use.element}")
 
 
 def _check_place(element: int, what: str, n_elements: int) -> None:
@@ -127,16 +128,17 @@ def _check_links(links: Sequence[CellLink], length: int) -> None:
 
 GROUP_ROWS = 512
 GROUP_CHARS = 512 << 10
-"""A row group holds at most so many pages and about so much text. Smaller groups give one page sooner, larger ones
-cost less to write: most of both is fixed, for the number of columns. A file's footer, which is held whole by who writes
-or reads the file, grows by 6 KB a group."""
+"""Maximum number of pages and approximate amount of text in a row group. With smaller groups, a single page is read
+faster; with larger ones, writing is cheaper, because most of both costs is fixed per column. A file's footer is
+held in memory while it is written or read, and grows by 6 KB per group.
+"""
 
 
 _ENCODING_FAULTS = (ArithmeticError, TypeError, ValueError, pa.ArrowException)
 
 
 class PageFaultError(Exception):
-    """A page that keeps the laws cannot be encoded; ``number`` is the one that it was added with."""
+    """A page that satisfies the invariants cannot be encoded; ``number`` is the number it was added with."""
 
     def __init__(self, number: int, detail: str) -> None:
         super().__init__(f"page {number}: {detail}")
@@ -144,16 +146,16 @@ class PageFaultError(Exception):
 
 
 class Placed(NamedTuple):
-    """A page in a record batch."""
+    """A page at a row of a record batch."""
 
     batch: pa.RecordBatch
     row: int
 
 
 class PageGroups:
-    """Pages on their way into row groups: the same pages give the same groups. Memory: one group.
+    """Collects pages into row groups; the same pages always form the same groups. Memory: one group.
 
-    Pages come as rows, or lie in record batches already.
+    Pages are added as rows, or taken from existing record batches.
     """
 
     def __init__(self, row: type[Page] = Page) -> None:
@@ -163,10 +165,10 @@ class PageGroups:
         self._pending_chars = 0
 
     def add(self, page: Page, number: int = 0) -> pa.RecordBatch | None:
-        """Takes a page that ``check_page`` has passed; gives the group before it where that is full.
+        """Adds a page that has passed ``check_page``; returns the previous group if the page no longer fits into it.
 
         Args:
-            number: names it in a ``PageFaultError``.
+            number: identifies the page in a ``PageFaultError``.
 
         Raises:
             PageFaultError: a page of the group cannot be encoded.
@@ -174,7 +176,7 @@ class PageGroups:
         return self._add(page, number, sum(len(element.text) for element in page.elements))
 
     def take(self, page: Placed, n_chars: int) -> pa.RecordBatch | None:
-        """Takes a page out of a batch, whose elements have so many code points; the rest as ``add``."""
+        """Adds a page from a batch, whose elements have ``n_chars`` code points; otherwise as ``add``."""
         return self._add(page, 0, n_chars)
 
     def _add(self, page: Page | Placed, number: int, n_chars: int) -> pa.RecordBatch | None:
@@ -187,7 +189,7 @@ class PageGroups:
         return full
 
     def rest(self) -> pa.RecordBatch | None:
-        """What is pending, None when nothing is; call it once more after the last page.
+        """Returns the pending pages, if any. Call it once more after the last page.
 
         Raises:
             PageFaultError: a page cannot be encoded.
@@ -209,7 +211,7 @@ class PageGroups:
         return batch
 
     def _mixed(self, made: pa.RecordBatch) -> pa.RecordBatch:
-        """The group: pages out of batches, and those that were made, each in its place."""
+        """Returns the group with all pages in order: those from batches and those that were added as rows."""
         sources = {id(page.batch): page.batch for page in self._pending if isinstance(page, Placed)}
         starts = dict(zip(sources, accumulate(map(len, sources.values()), initial=made.num_rows), strict=False))
         new = iter(range(made.num_rows))
@@ -218,16 +220,16 @@ class PageGroups:
 
 
 def write_locations(output: str, files: Sequence[str], folder: str, *, scratch: str) -> str:
-    """Writes both files from the pages' own columns, and gives the manifest's ``page_order``.
+    """Writes both location files from the columns of the pages, and returns the manifest's ``page_order``.
 
     Memory: a file's footer and a few blocks of rows.
 
     Args:
-        files: the pages files in order, relative to it.
-        scratch: local folder for scratch files, 32 bytes a page.
+        files: the pages files in order, relative to ``output``.
+        scratch: local folder for scratch files, 32 bytes per page.
 
     Raises:
-        SetupError: two pages have one page id or one Wikidata item.
+        SetupError: two pages have the same page id or the same Wikidata item.
     """
     os.makedirs(folder, exist_ok=True)
     is_ordered = True
@@ -255,7 +257,7 @@ def write_locations(output: str, files: Sequence[str], folder: str, *, scratch: 
 
 
 def _distinct(batches: Iterable[pa.RecordBatch], what: str) -> Iterator[pa.RecordBatch]:
-    """The batches, whose first column ascends, and stops at a value that comes again."""
+    """Passes on the batches, whose first column is ascending; raises SetupError if a value occurs twice."""
     last = np.empty(0, np.int64)
     for batch in batches:
         keys = np.concatenate([last, batch[0].to_numpy()])
@@ -267,8 +269,9 @@ def _distinct(batches: Iterable[pa.RecordBatch], what: str) -> Iterator[pa.Recor
 
 
 def publish_index(folder: str, files: Sequence[str], output: str) -> tuple[FileEntry, ...]:
-    """Copies index files of a local folder into the release, with their checksums, and gives their manifest entries, by
-    name."""
+    """Copies index files of a local folder into the release, with their checksums, and returns their manifest
+    entries, sorted by name.
+    """
     entries: dict[str, FileEntry] = {}
     checksums: dict[str, list[int]] = {}
     for name in sorted(files):

@@ -1,1 +1,1 @@
-"""What value-preserving templates show: pure functions from a template use to wikitext."""
+"""The output of templates that carry values: pure functions from a template use to wikitext."""

@@ -1,4 +1,4 @@
-"""What a template use says, and the few ways in which every function reads its arguments."""
+"""A template use, and the few ways to read its arguments."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from typing import Any, NamedTuple
 from kbsource.site import Site
 from kbsource.wikitext.markers import BLANKS
 
-# An argument with one of these values is as good as absent where a template asks for yes or no.
-# Source: https://en.wikipedia.org/wiki/Module:Yesno
+# An argument with one of these values counts as absent if a template expects yes or no. Source:
+# https://en.wikipedia.org/wiki/Module:Yesno
 _FALSE_WORDS = frozenset({"", "no", "n", "false", "f", "off", "0", "none"})
 
 
 def read_rules(name: str) -> dict[str, Any]:
-    """What stands in ``rules/NAME.toml``; nothing where there is no such file."""
+    """Returns the content of ``rules/NAME.toml``; empty if there is no such file."""
     source = resources.files("kbsource.wikitext").joinpath(f"rules/{name}.toml")
     return tomllib.loads(source.read_text("utf-8")) if source.is_file() else {}
 
 
 @cache
 def table(name: str, file: str = "tables") -> dict[str, Any]:
-    """One of the small tables of ``rules/tables.toml`` or another file."""
+    """Returns one of the small tables of ``rules/tables.toml`` or another file."""
     found: dict[str, Any] = read_rules(file)[name]
     return found
 
 
 class Template(NamedTuple):
-    """One use of a template, a parser function or a variable, its inner templates already rendered."""
+    """One use of a template, a parser function or a variable, with its inner templates already rendered."""
 
     name: str  #: normal form: no namespace prefix, spaces for underscores, first letter upper; ``#if`` for functions
-    #: unnamed arguments in order as wikitext, not stripped; numbered ones (``2=``) merged in, those stripped, as
-    #: MediaWiki does. All arguments of a parser function are positional.
+    #: unnamed arguments in order as wikitext, not stripped; numbered ones (``2=``) are merged in, stripped, as in
+    #: MediaWiki. All arguments of a parser function are positional.
     positional: tuple[str, ...]
-    named: dict[str, str]  #: named arguments, stripped; the last of a repeated name counts
+    named: dict[str, str]  #: named arguments, stripped; of a repeated name the last
 
     def argument(self, position: int, *names: str, default: str = "") -> str:
-        """The stripped value of the argument at a position (from 1) or under one of the names, else the default.
+        """Returns the stripped value of the argument at a position (from 1) or under one of the names, else the
+        default.
 
-        An empty value counts as absent. Position 0 asks for the names only.
+        An empty value counts as absent. Position 0 looks up only the names.
         """
         if position and position <= len(self.positional):
             value = self.positional[position - 1].strip(BLANKS)
@@ -56,53 +57,55 @@ class Template(NamedTuple):
         return default
 
     def stripped(self) -> list[str]:
-        """The positional arguments without the white space around them."""
+        """Returns the positional arguments without surrounding white space."""
         return [value.strip(BLANKS) for value in self.positional]
 
     def padded(self, n_values: int) -> list[str]:
-        """The positional arguments stripped, with empty ones behind them: so many values are safe to unpack."""
+        """Returns the positional arguments, stripped, followed by ``n_values`` empty ones, so that this many can be
+        unpacked safely.
+        """
         return self.stripped() + [""] * n_values
 
     def filled(self) -> list[str]:
-        """The positional arguments that are not empty, stripped."""
+        """Returns the non-empty positional arguments, stripped."""
         return [value for value in self.stripped() if value]
 
     def shown(self) -> str:
-        """The positional arguments side by side: what is left to say when a template is used wrongly."""
+        """Returns the positional arguments joined by spaces: the output if a template is used incorrectly."""
         return " ".join(self.filled())
 
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What a template may know of the page it stands on."""
+    """The facts about its page that a template may use."""
 
     lang: str  #: language code of the wiki
     title: str = ""  #: page title with spaces
-    #: ISO time of the revision, ``2016-02-19T12:00:00Z``; empty when unknown. It is "now" for ages.
+    #: ISO time of the revision, ``2016-02-19T12:00:00Z``; empty if unknown. It is "now" for ages.
     timestamp: str = ""
-    site: Site = field(default_factory=Site)  #: what the wiki says about itself
-    exists: Callable[[str], bool] | None = None  #: says whether there is an article of a title; None where nobody knows
+    site: Site = field(default_factory=Site)  #: facts about the wiki
+    exists: Callable[[str], bool] | None = None  #: returns whether an article of a title exists; None if unknown
 
     @property
     def date(self) -> tuple[int, int, int] | None:
-        """Day of the revision as (year, month, day); None when unknown."""
+        """Date of the revision as (year, month, day); None if unknown."""
         try:
             return int(self.timestamp[:4]), int(self.timestamp[5:7]), int(self.timestamp[8:10])
         except ValueError:
             return None
 
 
-# A function gives the wikitext that stands for the use, or None when the use shows nothing.
+# A function returns the wikitext that replaces the use, or None if the use shows nothing.
 Function = Callable[..., "str | None"]
 
 
 def is_true(value: str) -> bool:
-    """Whether the value of an option means yes."""
+    """Returns whether the value of an option means yes."""
     return value.strip().lower() not in _FALSE_WORDS
 
 
 def link(target: str, label: str = "") -> str:
-    """A link in wikitext; a label that holds a link itself stays as it is, as nested links do not exist."""
+    """Returns a link in wikitext; a label that contains a link is returned as it is, because links cannot be nested."""
     target = target.strip()
     label = label.strip()
     if not target or "[[" in label:

@@ -17,21 +17,21 @@ from kbsource.wikitext.functions.dates import Date, date_forms, read_date, write
 from kbsource.wikitext.functions.numbers import local_digits, roman_numeral
 
 _CODE = re.compile(r'"[^"]*"|\\.|x(?:[kot]Y|.)|.', re.DOTALL)
-_WORDS = frozenset({"F", "M", "xg", "D", "l", "a", "A", "e", "T", "O", "P", "c", "r"})  # codes that give no number
+_WORDS = frozenset({"F", "M", "xg", "D", "l", "a", "A", "e", "T", "O", "P", "c", "r"})  # codes that produce no number
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_LONGEST = 120  # characters; no date with its steps is longer
+_LONGEST = 120  # in characters; no date with its steps is longer
 _HOURS = re.compile(r"(?<![\d:])(\d{1,2}):(\d\d)(?::(\d\d)(?:[.,]\d{1,9})?)?(?![\d:])\s*([ap]\.?m\b)?", re.IGNORECASE)
-_ZONE = re.compile(r"(?:(?<=\d)t?|\b)\s*(?:utc|gmt|z)?\s*$")  # of a day or an hour, and the t between them
+_ZONE = re.compile(r"(?:(?<=\d)t?|\b)\s*(?:utc|gmt|z)?\s*$")  # after a day or an hour, with the t between them
 _OFFSET = re.compile(r"\s*(?:utc|gmt)?\s*([+-])(\d{1,2})(?::?(\d\d))?(?![\d:])")
 _NAMED_ZONE = re.compile(r"(?<=[\s\d])([a-z]{3,4}|[a-z_]{1,20}(?:/[a-z_+-]{1,30}){1,2})$")
-# Hours from universal time. Source: timelib of PHP, as of 2024-06.
+# Offsets from UTC in hours. Source: timelib of PHP, as of 2024-06.
 _ZONES = {"wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2, "eet": 2, "eest": 3, "msk": 3, "ist": 5.5, "jst": 9,
           "kst": 9, "aest": 10, "aedt": 11, "nst": -3.5, "ast": -4, "adt": -3, "est": -5, "edt": -4, "cst": -6,
           "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "akst": -9, "hst": -10}  # fmt: skip
-# Eras by their first days, from which on Japan counts years by the calendar of today.
+# Eras by their first days; before 1873 Japan did not use today's calendar.
 _NENGO = (((2019, 5, 1), "令和"), ((1989, 1, 8), "平成"), ((1926, 12, 25), "昭和"), ((1912, 7, 30), "大正"),
           ((1873, 1, 1), "明治"))  # fmt: skip
-_NENGO_BEFORE = {"明治": 1867}  # the year before the first, where the era is older
+_NENGO_BEFORE = {"明治": 1867}  # the year before the first year of the era, if it began before 1873
 _UNIT = r"(second|sec|minute|min|hour|day|week|fortnight|month|year)s?\b"
 _STEP = re.compile(rf"([+-])\s*(\d{{1,6}})\s*{_UNIT}")
 _AGO = re.compile(rf"\b(\d{{1,6}})\s*{_UNIT}\s+ago\b")
@@ -46,7 +46,7 @@ _FORMATS = {
 }
 _TODAY = {"now": 0, "today": 0, "midnight": 0, "tomorrow": 1, "yesterday": -1}
 _UNIX = re.compile(r"@(-?\d{1,11})")
-_FIRST_SECOND = -62_135_596_800  # of the year 1
+_FIRST_SECOND = -62_135_596_800  # first second of the year 1
 # Year, month and day, or month, day and year. Source: Date Formats of PHP.
 _SLASHES = re.compile(r"(?<![\d/])(?:(\d{4})/(\d{1,2})/(\d{1,2})|(\d{1,2})/(\d{1,2})/(\d{4}))(?![\d/])")
 _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
@@ -54,16 +54,17 @@ _STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)")
 
 
 def time(template: Template, page: PageFacts) -> str:
-    """``{{#time:j F Y|1969-07-16|de}}``; without a date, of the revision; an error where there is none.
+    """Returns ``{{#time:j F Y|1969-07-16|de}}``; without a date, the time of the revision; an error if the date is
+    invalid.
 
-    A date whose month or day is unknown is given in the usual form of the language where the format asks for it.
+    If the format needs a month or day that is unknown, the date is written in the language's usual form.
     """
     written_form, written, lang = template.padded(3)[:3]
     return write_moment(written_form, written, page, lang or page.lang)
 
 
 def time_in_form(template: Template, page: PageFacts) -> str:
-    """``{{#timef:1969-07-16|date}}``: a moment, its ``date``, ``time`` or short date as the language has them."""
+    """Returns ``{{#timef:1969-07-16|date}}``: a time, its ``date``, ``time`` or short date in the language's form."""
     written, kind, lang = template.padded(3)[:3]
     form = _forms_of_moments().get(lang or page.lang, {}).get(kind or "both") or _ENGLISH_FORMS.get(kind or "both")
     return ERROR if form is None else write_moment(form, written, page, lang or page.lang)
@@ -78,7 +79,7 @@ def _forms_of_moments() -> dict[str, dict[str, str]]:
 
 
 def write_moment(form: str, written: str, page: PageFacts, lang: str) -> str:
-    """A moment as it is written, in the letters of ``{{#time:}}`` and the words of a language."""
+    """Returns a time in a format of ``{{#time:}}`` codes, in the words of a language."""
     if "BC" in written:
         return written
     found = read_moment(written, page)
@@ -98,7 +99,7 @@ def write_moment(form: str, written: str, page: PageFacts, lang: str) -> str:
         elif code == "xx":
             pieces.append("x")
         elif code not in codes:
-            if len(code) == 1 or code[0] != "x":  # of those with x the others ask for calendars that are not here
+            if len(code) == 1 or code[0] != "x":  # other codes with x are for calendars not supported here
                 pieces.append(code.strip('"').removeprefix("\\") if len(code) > 1 else code)
         elif (value := codes[code]) is None:
             return write_date(date, lang)
@@ -112,9 +113,10 @@ def write_moment(form: str, written: str, page: PageFacts, lang: str) -> str:
 
 
 def read_moment(written: str, page: PageFacts) -> tuple[Date, datetime.datetime] | None:
-    """The date that is meant, and the moment, of which month and day may be made up; None where there is none.
+    """Returns the date, and the time, whose month and day may be filled in; None if the text is not a date.
 
-    ``1969-07-16 13:32``, ``16 July 1969 + 3 days``, ``next month``, ``@0``; empty for the time of the revision.
+    Examples: ``1969-07-16 13:32``, ``16 July 1969 + 3 days``, ``next month``, ``@0``; empty for the time of the
+    revision.
     """
     if len(written) > _LONGEST:
         return None
@@ -169,7 +171,9 @@ def read_moment(written: str, page: PageFacts) -> tuple[Date, datetime.datetime]
 
 
 def _cut_zone(text: str, hours: re.Match[str] | None) -> tuple[str, float, Any]:
-    """A text without its time zone, the hours that it is from universal time, and a place that it is named by."""
+    """Returns a text without its time zone, the zone's offset from UTC in hours, and the zone if it is named by a
+    place.
+    """
     if hours and (offset := _OFFSET.match(text, hours.end())):
         distance = int(offset[2]) + int(offset[3] or 0) / 60
         return text[: offset.start()] + text[offset.end() :], distance if offset[1] == "+" else -distance, None
@@ -184,8 +188,8 @@ def _cut_zone(text: str, hours: re.Match[str] | None) -> tuple[str, float, Any]:
 
 @cache
 def _zone_of_place(name: str) -> Any:
-    """The time zone of ``europe/paris``; None where there is none."""
-    import pytz  # has a history of all zones of its own: the system's may be another
+    """Returns the time zone of ``europe/paris``, or None."""
+    import pytz  # has its own history of all zones; the system's may differ
 
     try:
         return pytz.timezone(name)
@@ -194,7 +198,9 @@ def _zone_of_place(name: str) -> Any:
 
 
 def _step(moment: datetime.datetime, count: int, unit: str) -> datetime.datetime:
-    """The moment so many units later; a day that the month does not have runs over, as in PHP."""
+    """Returns the time ``count`` units later; a day that the month does not have overflows into the next month, as
+    in PHP.
+    """
     if unit in ("month", "year"):
         months = moment.year * 12 + moment.month - 1 + count * (12 if unit == "year" else 1)
         first = moment.replace(year=months // 12, month=months % 12 + 1, day=1)
@@ -204,7 +210,7 @@ def _step(moment: datetime.datetime, count: int, unit: str) -> datetime.datetime
 
 
 def _codes(date: Date, moment: datetime.datetime, lang: str) -> dict[str, str | int | None]:
-    """What the letters of a format stand for; None for what is not known of the date."""
+    """Returns the values of the codes of a format; None for an unknown part of the date."""
     forms = date_forms(lang)
     weekday = moment.isoweekday() % 7 if date.day else None
     iso_year, iso_week, _ = moment.isocalendar()
@@ -254,7 +260,7 @@ def _codes(date: Date, moment: datetime.datetime, lang: str) -> dict[str, str | 
 
 
 def _nengo(date: Date) -> str:
-    """The year as Japan counts it: ``昭和44``; the year itself before it did so."""
+    """Returns the year in the Japanese era system, ``昭和44``; earlier years as they are."""
     for first, era in _NENGO:
         if date >= first:
             year = date.year - _NENGO_BEFORE.get(era, first[0] - 1)
@@ -267,9 +273,9 @@ def _name(names: tuple[str, ...], number: int) -> str | None:
 
 
 def part_of_now(template: Template, page: PageFacts, *, part: str) -> str:
-    """A part of the time of the revision: ``{{CURRENTYEAR}}``, ``{{CURRENTMONTHNAME}}``.
+    """Returns a part of the time of the revision: ``{{CURRENTYEAR}}``, ``{{CURRENTMONTHNAME}}``.
 
-    Of a month whose name is not known it is the number.
+    If the name of a month is unknown, its number is returned.
     """
     now = page.date
     if now is None:
@@ -295,5 +301,5 @@ def part_of_now(template: Template, page: PageFacts, *, part: str) -> str:
 
 
 def part_of_revision(template: Template, page: PageFacts, *, part: str) -> str:
-    """A part of the time of the revision of the page that is named; of other pages nobody knows it."""
+    """Returns a part of the time of the page's revision; empty for other pages, whose revision is unknown."""
     return part_of_now(template, page, part=part) if template.argument(1).replace("_", " ") == page.title else ""

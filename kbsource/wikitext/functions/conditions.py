@@ -1,6 +1,7 @@
 """Parser functions and magic words: choices, letter case, strings, names of the page.
 
-Arguments are literal by the time they arrive here, but those of choices, which work out what they take.
+Arguments are already expanded, except in choices, which expand only the arguments they use.
+
 Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions and Help:Magic_words.
 """
 
@@ -28,24 +29,24 @@ _QUOTED = re.compile(r"([\"'])(.*)\1", re.DOTALL)
 _LONGEST_REPLACED = 1000  # $wgPFStringLengthLimit of the extension
 _LONGEST_PADDING = 500  # MediaWiki's own limit
 _LIST_SIGNS = ("*", "#", ":", ";")
-_MOST_PARTS = 25  # of a title, likewise
-_LONGEST_NUMBER = 6  # digits of a namespace, with the sign
+_MOST_PARTS = 25  # of a title; also MediaWiki's limit
+_LONGEST_NUMBER = 6  # digits of a namespace number, with the sign
 
 
 ERROR = '<strong class="error">!</strong>'
-"""What stands for an error message: ``#iferror`` finds it, and no reader sees it."""
+"""Replaces an error message: ``#iferror`` detects it, and readers do not see it."""
 
 Parts = Sequence[tuple[Any, Any]]
-"""Name, None for none, and value of every argument but the first, as ``Read`` takes them."""
+"""Name (None if unnamed) and value of every argument but the first, in the form that ``Read`` expands."""
 Read = Callable[[Any], str]
 
 _NUMERIC = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_LONGEST_INTEGER = 18  # digits that PHP compares one by one
+_LONGEST_INTEGER = 18  # number of digits that PHP compares digit by digit
 _ERROR_TAG = re.compile(r"""<(?:strong|span|p|div)\s[^<>]*?class=["']?(?:[^"'<>]*\s)?error["'\s>]""", re.IGNORECASE)
 
 
 _REFERENCE = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
-_WHITE_SPACE = " \t\n\r\0\x0b"  # that PHP strips; no no-break space is one
+_WHITE_SPACE = " \t\n\r\0\x0b"  # white space that PHP strips; a no-break space is not included
 
 
 def _decoded(reference: re.Match[str]) -> str:
@@ -53,12 +54,12 @@ def _decoded(reference: re.Match[str]) -> str:
 
 
 def is_error(text: str) -> bool:
-    """Whether a text holds an error message, as ``#iferror`` looks for it."""
+    """Returns whether a text contains an error message, as ``#iferror`` detects it."""
     return ERROR in text or ("error" in text and _ERROR_TAG.search(text) is not None)
 
 
 def is_same(first: str, second: str) -> bool:
-    """Whether two texts are equal, as numbers or as they are; character references are what they stand for."""
+    """Returns whether two texts are equal, as numbers or as text, with character references decoded."""
     if first == second:
         return True
     if "&" in first or "&" in second:
@@ -73,7 +74,7 @@ def is_same(first: str, second: str) -> bool:
 
 
 def nth(parts: Parts, number: int, read: Read) -> str:
-    """An argument with its name, stripped; empty where there is none."""
+    """Returns an argument with its name, stripped; empty if missing."""
     if number >= len(parts):
         return ""
     key, value = parts[number]
@@ -81,23 +82,23 @@ def nth(parts: Parts, number: int, read: Read) -> str:
 
 
 def if_filled(first: str, parts: Parts, read: Read) -> str:
-    """The second argument where the first is not empty, else the third."""
+    """Returns the second argument if the first is not empty, else the third."""
     return nth(parts, 0 if first else 1, read)
 
 
 def if_equal(first: str, parts: Parts, read: Read) -> str:
-    """The third argument where the first two are equal, as numbers or as text, else the fourth."""
+    """Returns the third argument if the first two are equal, as numbers or as text, else the fourth."""
     return nth(parts, 1 if is_same(first, nth(parts, 0, read)) else 2, read)
 
 
 def if_expression(first: str, parts: Parts, read: Read) -> str:
-    """The second argument where the expression is true, else the third; an error where it is none."""
+    """Returns the second argument if the expression is true, else the third; an error if it is not an expression."""
     value = evaluate(first) if first else 0.0
     return ERROR if value is None else nth(parts, 0 if value else 1, read)
 
 
 def if_error(first: str, parts: Parts, read: Read) -> str:
-    """The second argument where the first holds an error message, else the third or the first itself."""
+    """Returns the second argument if the first contains an error message, else the third or the first itself."""
     if is_error(first):
         return nth(parts, 0, read)
     return nth(parts, 1, read) if len(parts) > 1 else first
@@ -109,7 +110,7 @@ def _default_words() -> frozenset[str]:
 
 
 def switch(first: str, parts: Parts, read: Read) -> str:
-    """The value of the case that equals the first argument, falling through cases without a value."""
+    """Returns the value of the case that equals the first argument, falling through cases without a value."""
     is_found = is_default = False
     default_words = _default_words()
     default: Any = None
@@ -138,11 +139,11 @@ CHOICES: dict[str, Callable[[str, Parts, Read], str]] = {
     "#iferror": if_error,
     "#switch": switch,
 }
-"""By canonical name; each takes its stripped first argument, the others, and what works one out."""
+"""Choices by canonical name; each receives its stripped first argument, the others, and a function that expands one."""
 
 
 def choice(template: Template, page: PageFacts) -> str:
-    """What one of the choices takes of arguments that are worked out."""
+    """Returns the argument that a choice selects from arguments that are already expanded."""
     first, *others = template.positional or ("",)
     return CHOICES[template.name](first.strip(BLANKS), [_named(value) for value in others], str)
 
@@ -153,21 +154,21 @@ def _named(argument: str) -> tuple[str | None, str]:
 
 
 def if_exists(template: Template, page: PageFacts) -> str:
-    """The second argument where there is a page, which is taken to be so where nobody knows; else the third."""
+    """Returns the second argument if the page exists, which is assumed if it is unknown; else the third."""
     values = template.padded(3)
     is_there = bool(values[0]) and (page.exists is None or page.exists(values[0]))
     return values[1] if is_there else values[2]
 
 
 def expression(template: Template, page: PageFacts) -> str:
-    """The value of an expression; an error where it is none."""
+    """Returns the value of an expression; an error if it is not an expression."""
     text = template.argument(1)
     value = evaluate(text)
     return number_text(value) if value is not None else ERROR if text else ""
 
 
 def pad(template: Template, page: PageFacts, *, left: bool) -> str:
-    """The argument filled up to a length with zeros or another text."""
+    """Returns the argument padded to a length with zeros or another text."""
     values = template.padded(3)
     text, filler = values[0], without_marks(values[2]) or "0"
     wanted = min(read_int(values[1]) or 0, _LONGEST_PADDING)
@@ -179,13 +180,14 @@ def pad(template: Template, page: PageFacts, *, left: bool) -> str:
 
 
 def plural(template: Template, page: PageFacts) -> str:
-    """The form of a word for a number: ``{{plural:2|год|года|лет}}``."""
+    """Returns the form of a word for a number: ``{{plural:2|год|года|лет}}``."""
     values = template.padded(1)
     return plural_form(values[0], values[1 : len(template.positional)], page.lang)
 
 
 def tag(template: Template, page: PageFacts) -> str | None:
-    """What a tag with this content and these attributes leaves, ``{{#tag:poem|a|lang=en}}``; None for nothing.
+    """Returns the text that a tag with this content and these attributes leaves, ``{{#tag:poem|a|lang=en}}``; None for
+    nothing.
 
     Source: CoreParserFunctions::tagObj of MediaWiki 1.39.
     """
@@ -194,7 +196,7 @@ def tag(template: Template, page: PageFacts) -> str | None:
     if not _TAG_NAME.fullmatch(name):
         return f"{literal(f'<{name}>')}{content}{literal(f'</{name}>')}"
     attributes = "".join(_attribute(*argument.partition("=")) for argument in others)
-    if is_opaque_tag(name):  # no links are made in it
+    if is_opaque_tag(name):  # links in it are not links
         content = content.replace(f"[[{TEMPLATE_LINK}", "[[")
     end = "/>" if not template.positional else f">{content}</{name}>"
     left = strip_extensions(f"<{name}{attributes}{end}", Counter())
@@ -202,7 +204,7 @@ def tag(template: Template, page: PageFacts) -> str | None:
 
 
 def _attribute(name: str, equals: str, value: str) -> str:
-    """An attribute as it stands in a tag; quotation marks around its value are none of it."""
+    """Returns an attribute as written in a tag, without quotation marks around its value."""
     name, value = name.strip(), value.strip()
     if not equals or not name or any(sign in name for sign in "\"'<>/= \t\n"):
         return ""
@@ -211,10 +213,10 @@ def _attribute(name: str, equals: str, value: str) -> str:
 
 
 def page_name(template: Template, page: PageFacts, *, part: str = "page", is_encoded: bool = False) -> str:
-    """The title of the page, of the one named by the argument where there is one, or a part of it.
+    """Returns the title of the page, or of the page named by the argument, or a part of it.
 
-    ``part``: ``page`` without its namespace, ``full`` with it, ``root``, ``base``, ``sub``; ``talk`` and ``subject``
-    of those pages that belong to it.
+    ``part``: ``page`` is the title without its namespace, ``full`` with it; ``root``, ``base`` and ``sub`` are parts of
+    its path; ``talk`` and ``subject`` are the corresponding pages.
     """
     number, name = split_namespace(template.argument(1).replace("_", " ") or page.title, page.site)
     if part == "root":
@@ -228,12 +230,12 @@ def page_name(template: Template, page: PageFacts, *, part: str = "page", is_enc
         name = f"{prefix}:{name}" if prefix else name
     if is_encoded:
         name = _encoded(name)
-    name = name.replace("''", "&#39;&#39;") if "''" in name else name  # what would be markup is none
+    name = name.replace("''", "&#39;&#39;") if "''" in name else name  # prevents it from being read as markup
     return f"&#{ord(name[0])};{name[1:]}" if name[:1] in _LIST_SIGNS else name
 
 
 def namespace_of_page(template: Template, page: PageFacts, *, part: str = "full", is_encoded: bool = False) -> str:
-    """The namespace of a title, of this page without an argument, or of the pages that belong to it."""
+    """Returns the namespace of a title (default: this page), or of the corresponding talk or subject page."""
     number = split_namespace(template.argument(1).replace("_", " ") or page.title, page.site)[0]
     if part == "number":
         return str(number)
@@ -242,7 +244,7 @@ def namespace_of_page(template: Template, page: PageFacts, *, part: str = "full"
 
 
 def namespace_name(template: Template, page: PageFacts, *, is_encoded: bool = False) -> str:
-    """The name of a namespace by its number or one of its names; what is none as it is."""
+    """Returns the name of a namespace from its number or one of its names; another text is returned as it is."""
     written = template.argument(1)
     plain = written.replace("_", " ").casefold()
     number = read_int(written)
@@ -254,12 +256,12 @@ def namespace_name(template: Template, page: PageFacts, *, is_encoded: bool = Fa
 
 
 def namespace_text(number: int, site: Site) -> str:
-    """The wiki's own name of a namespace; empty for none."""
+    """Returns the wiki's own name of a namespace; empty if unknown."""
     return site.namespaces.get(number) or CANONICAL_NAMESPACES.get(number, ("",))[0]
 
 
 def _relative(number: int, part: str) -> int:
-    """The number of the namespace of discussions, or of what is discussed."""
+    """Returns the number of the corresponding talk or subject namespace."""
     if number < 0:
         return number
     return number | 1 if part == "talk" else number & ~1 if part == "subject" else number
@@ -270,14 +272,16 @@ def _encoded(title: str) -> str:
 
 
 def fact_of_site(template: Template, page: PageFacts, *, fact: str) -> str:
-    """What the wiki says about itself: ``name``, ``server``, ``host`` or ``lang``."""
+    """Returns a fact about the wiki: ``name``, ``server``, ``host`` or ``lang``."""
     site = page.site
     server = f"{'http:' if site.base_url.startswith('http:') else ''}//{site.host}"
     return {"name": site.name or "Wikipedia", "server": server, "host": site.host, "lang": page.lang}[fact]
 
 
 def page_address(template: Template, page: PageFacts, *, is_local: bool = False) -> str:
-    """The address of a page with its query, ``{{fullurl:X|action=edit}}``; a local one begins behind the host."""
+    """Returns the address of a page with its query, ``{{fullurl:X|action=edit}}``; a local address begins after the
+    host.
+    """
     values = template.padded(2)
     title = _encoded(values[0])
     path = f"/w/index.php?title={title}&{values[1]}" if values[1] else f"/wiki/{title}"
@@ -285,7 +289,7 @@ def page_address(template: Template, page: PageFacts, *, is_local: bool = False)
 
 
 def url_encoded(template: Template, page: PageFacts) -> str:
-    """The argument with percent escapes."""
+    """Returns the argument with percent escapes."""
     style = template.argument(2).upper()
     text = without_marks(template.argument(1))
     if style == "WIKI":
@@ -294,7 +298,7 @@ def url_encoded(template: Template, page: PageFacts) -> str:
 
 
 def replaced(template: Template, page: PageFacts) -> str:
-    """The first argument with the second replaced by the third."""
+    """Returns the first argument with the second replaced by the third."""
     values = [*template.positional, "", "", ""]
     if max(map(len, values)) > _LONGEST_REPLACED:
         return values[0].strip()
@@ -302,7 +306,7 @@ def replaced(template: Template, page: PageFacts) -> str:
 
 
 def part_of_text(template: Template, page: PageFacts) -> str:
-    """A piece of a text by start and length: ``{{#sub:text|2|3}}``; negative ones count from the end."""
+    """Returns a part of a text by start and length: ``{{#sub:text|2|3}}``; negative numbers count from the end."""
     values = template.padded(3)
     text = values[0]
     start, size = (read_int(value) or 0 for value in values[1:3])
@@ -310,26 +314,28 @@ def part_of_text(template: Template, page: PageFacts) -> str:
 
 
 def place_of_text(template: Template, page: PageFacts) -> str:
-    """Where the second text begins in the first, from a place on: ``{{#pos:abcabc|c|4}}``; empty where it does not."""
+    """Returns where the second text is in the first, from an offset on: ``{{#pos:abcabc|c|4}}``; empty if not found."""
     text, wanted, start = _searched(template)
     place = text.find(wanted, max(start, 0)) if start is not None and start <= len(text) else -1
     return str(place) if place >= 0 else ""
 
 
 def last_place_of_text(template: Template, page: PageFacts) -> str:
-    """Where the second text begins in the first for the last time; -1 where it does not."""
+    """Returns the last position of the second text in the first; -1 if not found."""
     text, wanted, _ = _searched(template)
     return str(text.rfind(wanted))
 
 
 def count_of_text(template: Template, page: PageFacts) -> str:
-    """How often the second text is in the first."""
+    """Returns the number of occurrences of the second text in the first."""
     text, wanted, _ = _searched(template)
     return str(text.count(wanted))
 
 
 def exploded(template: Template, page: PageFacts) -> str:
-    """A piece of a text between the places of another one: ``{{#explode:a-b-c|-|1}}``; below 0 from the end."""
+    """Returns one of the parts into which a separator divides a text: ``{{#explode:a-b-c|-|1}}``; negative numbers
+    count from the end.
+    """
     text, separator, number = _searched(template)
     limit = read_int(template.argument(4)) or 0
     pieces = text.split(separator, limit - 1 if limit > 0 else -1)
@@ -337,7 +343,7 @@ def exploded(template: Template, page: PageFacts) -> str:
 
 
 def _searched(template: Template) -> tuple[str, str, int | None]:
-    """A text, what is looked for in it, a blank where nothing is named, and a number, None for what is none."""
+    """Returns a text, the text to search for (a space by default), and a number (None if it is not a number)."""
     text, wanted, number = template.padded(3)[:3]
     if max(len(text), len(wanted)) > _LONGEST_REPLACED:
         return "", " ", 0
@@ -345,7 +351,9 @@ def _searched(template: Template) -> tuple[str, str, int | None]:
 
 
 def title_parts(template: Template, page: PageFacts) -> str:
-    """Some of the parts of a title between its slashes: ``{{#titleparts:A/B/C|2|1}}``; the last may hold slashes."""
+    """Returns some of the parts of a title between its slashes: ``{{#titleparts:A/B/C|2|1}}``; the last may contain
+    slashes.
+    """
     values = template.padded(3)
     parts = values[0].split("/", _MOST_PARTS - 1)
     count, first = (read_int(value) or 0 for value in values[1:3])
@@ -353,10 +361,10 @@ def title_parts(template: Template, page: PageFacts) -> str:
 
 
 def grammar(template: Template, page: PageFacts) -> str:
-    """The word of ``{{grammar:case|word}}`` in that case where it is known how to."""
+    """Returns the word of ``{{grammar:case|word}}`` in that case, if there is a rule for it."""
     return inflect(template.argument(2), template.argument(1), page.lang)
 
 
 def gendered(template: Template, page: PageFacts) -> str:
-    """The form of ``{{gender:user|he|she|they}}`` for somebody of whom nothing is known: the third, else the first."""
+    """Returns the form of ``{{gender:user|he|she|they}}`` for an unknown person: the third, else the first."""
     return template.argument(4 if len(template.positional) > 3 else 2)

@@ -1,4 +1,4 @@
-"""What a use of ``{{convert}}`` asks for: its numbers and units, the outputs, and how they are to be shown."""
+"""``{{convert}}``: reads numbers, units, outputs and options of a use, and renders the conversion."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NUMBER_ONLY = frozenset({"output number only", "number", "num"})
 
 @dataclass(slots=True)
 class Options:
-    """What the named arguments ask for."""
+    """The options set by the named arguments."""
 
     lang: str
     abbr: str = "out"
@@ -56,7 +56,7 @@ class Options:
 
 @dataclass(slots=True)
 class Measure:
-    """The input: numbers with the words between them, in one unit or in several that make up one measure."""
+    """The input: numbers with the words between them, in one unit, or in several units that form one measure."""
 
     numbers: list[Number]
     words: list[str]
@@ -106,7 +106,7 @@ def read_options(named: dict[str, str], lang: str, abbr: str) -> Options:
 
 
 def read_input(arguments: list[str], lang: str) -> tuple[Measure, list[str]] | None:
-    """The input measure and the arguments after it; None when there is no number with a unit."""
+    """Returns the input measure and the arguments after it; None if there is no number with a unit."""
     words: list[str] = []
     numbers: list[Number] = []
     position = 0
@@ -133,7 +133,7 @@ def read_input(arguments: list[str], lang: str) -> tuple[Measure, list[str]] | N
 
 
 def _read_parts(measure: Measure, arguments: list[str], position: int, lang: str) -> int:
-    """Takes ``4|in`` after ``6|ft``; gives the position after it."""
+    """Reads ``4|in`` after ``6|ft``; returns the position after it."""
     unit = measure.unit
     while position + 1 < len(arguments):
         more = parse_number(arguments[position], lang)
@@ -149,7 +149,7 @@ def _read_parts(measure: Measure, arguments: list[str], position: int, lang: str
 
 
 def _values(text: str, lang: str) -> tuple[list[Number], list[str]] | None:
-    """The numbers of one argument with the range words between them: mostly one, two for ``10-20``."""
+    """Returns the numbers in an argument with the range words between them: usually one, two for ``10-20``."""
     number = parse_number(text, lang)
     if number is not None:
         return [number], []
@@ -164,7 +164,7 @@ def _values(text: str, lang: str) -> tuple[list[Number], list[str]] | None:
 
 
 def read_rest(rest: list[str], options: Options, measure: Measure) -> tuple[tuple[Unit, ...], ...]:
-    """Reads output units, precision and inserted words; gives the outputs, empty when none can be worked out."""
+    """Reads output units, precision and inserted words; returns the outputs, empty if none can be determined."""
     position = 0
     code = ""
     if rest:
@@ -217,11 +217,13 @@ def _precision(text: str) -> int | None:
     return read_int(plain, 2) if plain.isascii() else None
 
 
-_LONGEST_REPEATED = 64  # characters of a unit that may stand after each value; a longer one stands once
+_LONGEST_REPEATED = 64  # in characters, of a unit that is repeated after each value; a longer unit is written once
 
 
 def convert(template: Template, page: PageFacts, *, abbr: str = "") -> str | None:
-    """What ``{{convert}}`` shows: ``5 miles (8.0 km)``; what cannot be converted is shown as it is written."""
+    """Returns the output of ``{{convert}}``: ``5 miles (8.0 km)``; input that cannot be converted is returned as
+    written.
+    """
     arguments = list(template.positional)
     options = read_options(template.named, page.lang, abbr)
     taken = read_input(arguments, page.lang)
@@ -245,7 +247,7 @@ def convert(template: Template, page: PageFacts, *, abbr: str = "") -> str | Non
 
 
 def _sides(options: Options) -> tuple[bool, bool]:
-    """Whether the measure shown first and the one shown second have their units by name."""
+    """Returns whether the first and the second measure shown have their units by name."""
     if options.wants_all_names and not options.has_abbr:
         return True, True
     abbr = options.abbr
@@ -253,7 +255,7 @@ def _sides(options: Options) -> tuple[bool, bool]:
 
 
 def _input(measure: Measure, options: Options, *, by_name: bool) -> str:
-    """The input as shown: ``6 feet 4 inches``, ``10–20 km``, ``1,150-mile``."""
+    """Returns the input as shown: ``6 feet 4 inches``, ``10–20 km``, ``1,150-mile``."""
     if measure.parts:
         hyphen = "-" if options.is_adjective and by_name else " " if by_name else NBSP
         gap = "-" if options.is_adjective and by_name else " "
@@ -288,7 +290,7 @@ def _is_one(number: Number) -> bool:
 def _with_unit(
     values: list[str], words: list[str], unit: Unit, options: Options, *, by_name: bool, one: bool, output: bool = False
 ) -> str:
-    """Values with their unit: the unit after the last one, or after each in ``2 m × 3 m``."""
+    """Returns values with their unit: the unit after the last value, or after each in ``2 m × 3 m``."""
     by_name = by_name and not unit.is_symbol_only
     is_bare = options.has_values_only or options.is_number_only
     text = "" if is_bare else _unit_text(unit, options, by_name=by_name, one=one)
@@ -328,7 +330,7 @@ def _unit_text(unit: Unit, options: Options, *, by_name: bool, one: bool) -> str
 
 
 def _output(measure: Measure, units: tuple[Unit, ...], options: Options, *, by_name: bool) -> str:
-    """One converted measure: ``8.0 km``, ``5 ft 11 in``, ``3–6 mi``."""
+    """Returns one converted measure: ``8.0 km``, ``5 ft 11 in``, ``3–6 mi``."""
     if measure.parts:
         source = measure.parts[-1][1]
         total = sum(abs(number.value) * unit.scale for number, unit in measure.parts) / source.scale
@@ -393,7 +395,7 @@ def _as_fraction(value: float, denominator: int) -> str:
 
 
 def _split_output(result: float, units: tuple[Unit, ...], precision: int, options: Options, *, by_name: bool) -> str:
-    """A value in several units: ``6 ft 4 in``; the last may have decimals, the others are whole."""
+    """Returns a value in several units: ``6 ft 4 in``; only the last may have decimals."""
     decimals = max(precision, 0)
     rest = float(_rounded(result, decimals, options)) if not options.fraction else abs(result)
     pieces: list[str] = []
@@ -425,10 +427,11 @@ def _convert_value(value: float, source: Unit, target: Unit) -> float:
 
 
 def _default_precision(number: Number, result: float, source: Unit, target: Unit, *, is_composite: bool) -> int:
-    """The number of decimals of a result, negative for rounding to tens and more.
+    """Returns the number of decimals of a result, negative for rounding to tens and more.
 
-    The result is as precise as the input, by the trailing zeros and decimals it is written with, and never below
-    two significant digits; temperatures keep three in kelvin.
+    The result is as precise as the input, judging by the trailing zeros and decimals of the input, but has at least two
+    significant digits; temperatures have three in kelvin.
+
     Source: default_precision in Module:Convert.
     """
     if number.denominator:

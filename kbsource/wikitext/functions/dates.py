@@ -1,4 +1,4 @@
-"""How dates and ages are written in a language."""
+"""Dates and ages in the form of a language."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from kbsource.numerals import read_int
 from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, read_rules
 from kbsource.wikitext.functions.numbers import NBSP, group_digits, plain_minus
 
-_LONGEST = 80  # characters; no date is longer
+_LONGEST = 80  # in characters; no date is longer
 _YEAR = re.compile(r"(?<!\d)(\d{3,4})(?!\d)")
-_LONGEST_YEAR = 5  # digits
+_LONGEST_YEAR = 5  # in digits
 _DAY = re.compile(r"(?<!\d)(\d{1,2})(?!\d)")
 _WORD = re.compile(r"[^\W\d_]+")
 _ISO = re.compile(r"(-?\d{1,4})-(\d{1,2})-(\d{1,2})(?:[T ].*)?", re.DOTALL)
-# What a language without a form of its own has.
+# Forms for languages without their own.
 _NAMED = {"form": "{day} {month} {year}", "month_form": "{month} {year}", "age": " ({age})", "aged": " ({age})"}
 _NUMBERS = {**_NAMED, "form": "{year}-{number:02d}-{day:0>2}", "month_form": "{year}-{number:02d}"}
 _SLASHES = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{3,4})")
 
 
 class Date(NamedTuple):
-    """A date; month and day are 0 when unknown, years before Christ are negative."""
+    """A date; month and day are 0 if unknown, years BC are negative."""
 
     year: int
     month: int = 0
@@ -34,14 +34,14 @@ class Date(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DateForms:
-    """The words of one language; see rules/dates.toml and rules/calendar_names.toml."""
+    """The words and forms of a language; see rules/dates.toml and rules/calendar_names.toml."""
 
-    #: ``months``, ``alone``, ``short``: names of the months within a date, by themselves, and cut; none where they are
-    #: not known
+    #: ``months``, ``alone``, ``short``: names of the months within a date, on their own, and abbreviated; empty if
+    #: unknown
     months: tuple[str, ...]
     alone: tuple[str, ...]
     short: tuple[str, ...]
-    #: ``days``, ``short_days``: of the days of the week from Sunday on, likewise
+    #: ``days``, ``short_days``: names of the weekdays from Sunday on; empty if unknown
     days: tuple[str, ...]
     short_days: tuple[str, ...]
     form: str
@@ -55,13 +55,13 @@ class DateForms:
 
 @cache
 def _calendars() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Forms of dates by language, and names of months and days."""
+    """Returns forms of dates by language, and names of months and days."""
     return read_rules("dates"), read_rules("calendar_names")
 
 
 @cache
 def date_forms(lang: str) -> DateForms:
-    """The words of a language; where it has no data dates are written in numbers."""
+    """Returns the words and forms of a language; if there is no data for it, dates are written in numbers."""
     base = "en" if lang == "simple" else lang.split("-", 1)[0]
     forms, names = (data.get(lang) or data.get(base) or {} for data in _calendars())
     entry = {**(_NAMED if names else _NUMBERS), **names, **forms}
@@ -86,7 +86,7 @@ def date_forms(lang: str) -> DateForms:
 
 @cache
 def _month_numbers(lang: str) -> dict[str, int]:
-    """The number of a month by its name or its first three letters, in the language and in English."""
+    """Returns the number of a month by its name or its first three letters, in the language and in English."""
     numbers: dict[str, int] = {}
     for code in ("en", lang):
         forms = date_forms(code)
@@ -101,7 +101,7 @@ def _month_numbers(lang: str) -> dict[str, int]:
 
 
 def read_month(text: str, lang: str) -> int:
-    """The number of a month written as a number or a name; 0 when it is none."""
+    """Returns the number of a month written as a number or a name; 0 if it is neither."""
     text = text.strip().rstrip(".")
     if text.isdecimal() and text.isascii():
         number = read_int(text, 2) or 0
@@ -110,7 +110,7 @@ def read_month(text: str, lang: str) -> int:
 
 
 def read_date(text: str, lang: str) -> Date | None:
-    """The date that a free text names (``16 July 1969``, ``July 16, 1969, 13:32``, ``1969-07-16``), or None."""
+    """Returns the date that a free text names (``16 July 1969``, ``July 16, 1969, 13:32``, ``1969-07-16``), or None."""
     return _read_date(text, lang) if len(text) <= _LONGEST else None
 
 
@@ -133,14 +133,14 @@ def _read_date(text: str, lang: str) -> Date | None:
 
 
 def checked_date(year: int, month: int, day: int) -> Date:
-    """The date with month and day only as far as they can be right."""
+    """Returns the date, leaving out an impossible month or day."""
     if not 1 <= month <= 12:
         return Date(year)
     return Date(year, month, day if 1 <= day <= 31 else 0)
 
 
 def write_date(date: Date, lang: str, *, is_day_first: bool = False) -> str:
-    """A date in the form of the language; in English with the day first where asked for."""
+    """Returns a date in the form of the language; in English with the day first if requested."""
     forms = date_forms(lang)
     year = str(date.year) if date.year > 0 else f"{-date.year} BC"
     if not date.month:
@@ -155,7 +155,7 @@ def write_date(date: Date, lang: str, *, is_day_first: bool = False) -> str:
 
 
 def write_age(age: str, lang: str, *, is_dead: bool = False) -> str:
-    """The age as it stands behind a date, in brackets with the space before them."""
+    """Returns the age as written after a date, in brackets with the space before them."""
     forms = date_forms(lang)
     years = ""
     if forms.years:
@@ -166,7 +166,7 @@ def write_age(age: str, lang: str, *, is_dead: bool = False) -> str:
 
 
 def age_between(start: Date, end: Date) -> str:
-    """Full years between two dates: ``26``, or ``25–26`` where month or day is unknown."""
+    """Returns the full years between two dates: ``26``, or ``25–26`` if month or day is unknown."""
     years = end.year - start.year
     if start.year < 0 < end.year:
         years -= 1
@@ -183,7 +183,7 @@ _SLOTS = {"ymd": (0, 1, 2), "dmy": (2, 1, 0), "mdy": (2, 0, 1)}
 
 
 def _take(values: list[str], lang: str, order: str) -> Date | None:
-    """The date of up to three arguments in a given order; None when the year is no number."""
+    """Returns the date of up to three arguments in a given order; None if the year is not a number."""
     year, month_text, day = ([*values[:3], "", "", ""][slot] for slot in _SLOTS[order])
     number = read_int(plain_minus(year), _LONGEST_YEAR)
     if number is None:
@@ -193,7 +193,7 @@ def _take(values: list[str], lang: str, order: str) -> Date | None:
 
 
 def _written(found: Date, template: Template, page: PageFacts) -> str:
-    """The date in the form of the language, in English with the day first where the use asks for it."""
+    """Returns the date in the form of the language; in English with the day first if the use requests it."""
     named = template.named
     if "df" in named:
         is_day_first = named["df"].lower() in ("y", "yes", "dmy", "true", "1", "d")
@@ -203,7 +203,8 @@ def _written(found: Date, template: Template, page: PageFacts) -> str:
 
 
 def date(template: Template, page: PageFacts, *, order: str = "ymd", ago: bool = False, time: bool = True) -> str:
-    """``July 16, 1969`` from year, month and day in the order given; with hours and minutes where ``time`` lets them.
+    """Returns ``July 16, 1969`` from year, month and day in the given order; with hours and minutes if ``time`` allows
+    them.
 
     ``ago`` adds ``; 23 years ago``, counted to the revision.
     """
@@ -240,7 +241,7 @@ def _ago(start: Date, page: PageFacts) -> str:
 
 
 def text_date(template: Template, page: PageFacts, *, age: bool = False) -> str:
-    """A date written out in the first argument as it is: ``{{birth-date and age|2 January 1990}}``."""
+    """Returns a date written out in the first argument as it is: ``{{birth-date and age|2 January 1990}}``."""
     text = template.argument(1)
     parsed = read_date(text, page.lang)
     second = template.argument(2)
@@ -254,14 +255,14 @@ def text_date(template: Template, page: PageFacts, *, age: bool = False) -> str:
 
 
 def death_text_and_age(template: Template, page: PageFacts) -> str:
-    """``{{death-date and age|date of death|date of birth}}``."""
+    """Returns the date of death with the age: ``{{death-date and age|date of death|date of birth}}``."""
     text = template.argument(1)
     end, start = read_date(text, page.lang), read_date(template.argument(2), page.lang)
     return text + write_age(age_between(start, end), page.lang, is_dead=True) if end and start else template.shown()
 
 
 def birth_and_age(template: Template, page: PageFacts, *, order: str = "ymd") -> str:
-    """``January 2, 1990 (age 26)``, the age at the time of the revision."""
+    """Returns ``January 2, 1990 (age 26)``, with the age at the time of the revision."""
     found = _take(template.stripped(), page.lang, order)
     if found is None:
         return text_date(template, page, age=True)
@@ -269,7 +270,7 @@ def birth_and_age(template: Template, page: PageFacts, *, order: str = "ymd") ->
 
 
 def death_and_age(template: Template, page: PageFacts, *, order: str = "ymd", birth_first: bool = False) -> str:
-    """``April 15, 1865 (aged 56)`` from date of death and date of birth."""
+    """Returns ``April 15, 1865 (aged 56)`` from date of death and date of birth."""
     values = template.stripped()
     first, second = _take(values[:3], page.lang, order), _take(values[3:6], page.lang, order)
     end, start = (second, first) if birth_first else (first, second)
@@ -280,7 +281,7 @@ def death_and_age(template: Template, page: PageFacts, *, order: str = "ymd", bi
 
 
 def death_year_and_age(template: Template, page: PageFacts) -> str:
-    """``1999 (aged 48–49)`` from year of death and year of birth."""
+    """Returns ``1999 (aged 48–49)`` from year of death and year of birth."""
     values = template.filled()
     years = [read_int(value, _LONGEST_YEAR) for value in values[:2]]
     if len(years) < 2 or years[0] is None or years[1] is None:
@@ -291,7 +292,7 @@ def death_year_and_age(template: Template, page: PageFacts) -> str:
 
 
 def birth_year_and_age(template: Template, page: PageFacts) -> str:
-    """``1950 (age 65–66)``."""
+    """Returns ``1950 (age 65–66)``."""
     year = read_int(template.argument(1), _LONGEST_YEAR)
     if year is None or page.date is None:
         return template.shown()
@@ -301,7 +302,7 @@ def birth_year_and_age(template: Template, page: PageFacts) -> str:
 
 
 def age(template: Template, page: PageFacts, *, order: str = "ymd", after: str = "") -> str:
-    """Full years from one date to another, or to the revision."""
+    """Returns the full years from one date to another, or to the revision."""
     start, end = _two_dates(template, page, order)
     return age_between(start, end) + after if start is not None and end is not None else ""
 
@@ -326,13 +327,13 @@ def _two_days(template: Template, page: PageFacts) -> tuple[Date, Date] | None:
 
 
 def age_in_days(template: Template, page: PageFacts) -> str:
-    """The number of days between two dates, or from one to the revision."""
+    """Returns the number of days between two dates, or from one to the revision."""
     found = _two_days(template, page)
     return "" if found is None else group_digits(str(abs(_days_between(*found))), page.lang)
 
 
 def age_in_years_and_days(template: Template, page: PageFacts) -> str:
-    """``26 years, 48 days``."""
+    """Returns ``26 years, 48 days``."""
     found = _two_days(template, page)
     if found is None or found[1] < found[0]:
         return ""
@@ -344,7 +345,7 @@ def age_in_years_and_days(template: Template, page: PageFacts) -> str:
 
 
 def age_in_months_and_days(template: Template, page: PageFacts) -> str:
-    """``8 years, 4 months and 15 days``."""
+    """Returns ``8 years, 4 months and 15 days``."""
     found = _two_days(template, page)
     if found is None or found[1] < found[0]:
         return ""
@@ -373,7 +374,7 @@ def _days_between(start: Date, end: Date) -> int:
 
 
 def as_of(template: Template, page: PageFacts) -> str:
-    """``As of 8 June 2013``. Source: https://en.wikipedia.org/wiki/Template:As_of"""
+    """Returns ``As of 8 June 2013``. Source: https://en.wikipedia.org/wiki/Template:As_of"""
     if template.named.get("alt"):
         return template.named["alt"]
     values = template.stripped()
@@ -392,7 +393,7 @@ def as_of(template: Template, page: PageFacts) -> str:
 
 
 def sortable_date(template: Template, page: PageFacts) -> str:
-    """``{{dts|1777|12|16}}``: month first, as the template's own default is, unless ``format=dmy``."""
+    """Returns ``{{dts|1777|12|16}}`` with the month first, which is the template's default, unless ``format=dmy``."""
     values = template.stripped()
     found = _take(values, page.lang, "ymd")
     if found is None:
@@ -405,13 +406,13 @@ def sortable_date(template: Template, page: PageFacts) -> str:
 
 
 def old_style_date(template: Template, page: PageFacts, *, form: str = "{new} [O.S. {old}] {year}") -> str:
-    """``3 May [O.S. 22 April] 1469``."""
+    """Returns ``3 May [O.S. 22 April] 1469``."""
     new, year, old = template.padded(3)[:3]
     return form.format(new=new, old=old, year=year).strip() if old else f"{new} {year}".strip()
 
 
 def film_dates(template: Template, page: PageFacts) -> str:
-    """Release dates with their places: ``July 1, 2009 (London); July 8, 2009 (United States)``."""
+    """Returns release dates with their places: ``July 1, 2009 (London); July 8, 2009 (United States)``."""
     values = template.stripped()
     texts: list[str] = []
     for start in range(0, len(values), 4):
@@ -426,7 +427,7 @@ def film_dates(template: Template, page: PageFacts) -> str:
 
 
 def formatted_date(template: Template, page: PageFacts) -> str:
-    """``{{date|2001-02-03|mdy}}``: a date in the form that is named."""
+    """Returns a date in the named form: ``{{date|2001-02-03|mdy}}``."""
     values = template.filled()
     if not values:
         return ""
@@ -443,7 +444,7 @@ _MONTH_AND_DAY = r"(?P<month>[^\W\d_]+\.?)[ _](?P<day>\d{1,2})"
 _DAY_AND_MONTH = r"(?P<day>\d{1,2})[ _](?P<month>[^\W\d_]+\.?)"
 _BEHIND = r"(?: *, *| +)"
 _YEAR_OF_ERA = r"(?P<year>\d{1,4}(?:[ _]BC)?)"
-# Forms of {{#formatdate:}} by what is written: pattern, and what is shown.
+# Forms of {{#formatdate:}} by the form of the input: pattern and output.
 _WRITTEN_FORMS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
     (name, re.compile(pattern, re.IGNORECASE), shown)
     for name, pattern, shown in (
@@ -460,7 +461,7 @@ _SHOWN_FORMS = {name: shown for name, _, shown in _WRITTEN_FORMS}
 
 
 def preferred_date(template: Template, page: PageFacts) -> str:
-    """``{{#formatdate:2009-03-24|mdy}}``: a date in the form that is named; without one the words are put right.
+    """Returns a date in the named form, ``{{#formatdate:2009-03-24|mdy}}``; without a form, the written one is tidied.
 
     Source: DateFormatter of MediaWiki 1.39.
     """
@@ -489,9 +490,9 @@ def preferred_date(template: Template, page: PageFacts) -> str:
 
 
 def parts_of_date(template: Template, page: PageFacts, *, age: bool = False) -> str:
-    """``{{date|4|mars|1790}}`` and ``{{date|4 mars 1790}}`` as written; a topic behind the year is left out.
+    """Returns ``{{date|4|mars|1790}}`` and ``{{date|4 mars 1790}}`` as written; a topic after the year is left out.
 
-    With ``age`` the age follows where the use asks for it (``âge=oui``).
+    With ``age``, the age follows if the use requests it (``âge=oui``).
     """
     age = age and is_true(template.argument(0, "âge", "age"))
     values = template.stripped()

@@ -1,4 +1,4 @@
-"""Text in other languages and scripts, transliterations, and the languages' names."""
+"""Text in other languages and scripts, transliterations, and the names of languages."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _NON_LATIN = frozenset(
 
 @cache
 def language_names(lang: str) -> dict[str, str]:
-    """Names of languages by code in the given language; none where there are no data."""
+    """Returns names of languages by code in the given language; empty if there is no data."""
     data: dict[str, dict[str, str]] = read_rules("language_names")
     return data.get("en" if lang == "simple" else lang) or data.get(lang.partition("-")[0], {})
 
 
 def lang(template: Template, page: PageFacts) -> str:
-    """The text of ``{{lang|fr|texte}}``, in italics where the script is Latin as the template sets it."""
+    """Returns the text of ``{{lang|fr|texte}}``, in italics for Latin script, as the template sets it."""
     values = template.positional
     code = template.argument(1, "code").lower()
     text = values[1].strip("\n") if len(values) > 1 else template.argument(0, "text", "texte", "1")
@@ -38,7 +38,7 @@ def lang(template: Template, page: PageFacts) -> str:
 
 
 def _italic(text: str, code: str, template: Template, page: PageFacts) -> str:
-    """Latin-script text in italics, unless it has some already or asks for none."""
+    """Returns Latin-script text in italics, unless it already has some or the use requests none."""
     wish = template.named.get("italic", "") or template.named.get("italics", "")
     if wish in ("no", "unset", "off", "invert", "default") or "''" in text or not text.strip():
         return text
@@ -50,13 +50,15 @@ def _italic(text: str, code: str, template: Template, page: PageFacts) -> str:
 
 
 def _is_latin(text: str) -> bool:
-    """Whether the first letter is of the Latin script (with its extensions)."""
+    """Returns whether the first letter belongs to the Latin script (with its extensions)."""
     first = next((character for character in text if character.isalpha()), "")
     return bool(first) and (first < "\u0250" or "\u1e00" <= first <= "\u1eff")
 
 
 def lang_xx(template: Template, page: PageFacts, *, code: str = "") -> str:
-    """``French: ''texte''`` from ``{{lang-fr|texte}}`` or ``{{langx|fr|texte}}``, with sound and gloss."""
+    """Returns ``French: ''texte''`` from ``{{lang-fr|texte}}`` or ``{{langx|fr|texte}}``, with transliteration and
+    gloss.
+    """
     values = template.stripped()
     if not code:
         if template.name.startswith("Lang-"):
@@ -88,14 +90,14 @@ def lang_xx(template: Template, page: PageFacts, *, code: str = "") -> str:
 
 
 def link_to_language(name: str, lang_code: str) -> str:
-    """The language's name as the templates link it: English ones to ``French language``."""
+    """Returns the language's name as the templates link it: English names to ``French language``."""
     if lang_code in ("en", "simple"):
         return name if name.endswith("language") else link(f"{name} language", name)
     return name
 
 
 def transliteration(template: Template, page: PageFacts) -> str:
-    """The text of ``{{transl|ar|ALA|text}}``, the last argument, in italics."""
+    """Returns the text of ``{{transl|ar|ALA|text}}``, the last argument, in italics."""
     values = template.filled()
     if not values:
         return ""
@@ -104,7 +106,7 @@ def transliteration(template: Template, page: PageFacts) -> str:
 
 
 def native_name(template: Template, page: PageFacts) -> str:
-    """``Principat d'Andorra (Catalan)`` from ``{{native name|ca|…}}``."""
+    """Returns ``Principat d'Andorra (Catalan)`` from ``{{native name|ca|…}}``."""
     code, text = template.argument(1), template.argument(2)
     name = language_names(page.lang).get(code.lower(), "")
     tag = template.named.get("paren", "")
@@ -114,19 +116,19 @@ def native_name(template: Template, page: PageFacts) -> str:
 
 
 def language_tag(template: Template, page: PageFacts) -> str:
-    """The names of languages in brackets, as ``{{in lang|fr}}`` does."""
+    """Returns the names of languages in brackets, as ``{{in lang|fr}}`` does."""
     names = [language_names(page.lang).get(code.lower()) or autonym(code) for code in template.filled()]
     return f"(in {' and '.join(names)})" if page.lang in ("en", "simple") else f"({', '.join(names)})"
 
 
 def language_name(template: Template, page: PageFacts) -> str:
-    """The name of a language by its code: ``{{ISO 639 name|fr}}``, in the page's language."""
+    """Returns the name of a language in the page's language, from its code: ``{{ISO 639 name|fr}}``."""
     code = template.argument(1).lower()
     return language_names(page.lang).get(code) or autonym(code)
 
 
 def name_in(template: Template, page: PageFacts) -> str:
-    """``français`` for ``{{#language:fr}}``, ``French`` for ``{{#language:fr|en}}``."""
+    """Returns ``français`` for ``{{#language:fr}}``, ``French`` for ``{{#language:fr|en}}``."""
     code = (template.argument(1) or page.lang).lower()
     inside = template.argument(2).lower()
     return name_of_language(code, inside) or name_of_language(own_code(code), inside) or tagged_code(code)
@@ -134,18 +136,20 @@ def name_in(template: Template, page: PageFacts) -> str:
 
 @cache
 def _codes() -> tuple[dict[str, str], dict[str, str]]:
-    """Public codes (BCP 47) of languages whose code in MediaWiki is another, and those codes by the public ones."""
+    """Returns the public codes (BCP 47) of languages whose code in MediaWiki differs, and the codes of MediaWiki by
+    public code.
+    """
     tags: dict[str, str] = table("language_tags", "language_names")
     return tags, {tag.lower(): code for code, tag in tags.items()}
 
 
 def own_code(code: str) -> str:
-    """The code that MediaWiki has for a language by its public one, in small letters."""
+    """Returns MediaWiki's code of a language from its public code, in lower case."""
     return _codes()[1].get(code, code)
 
 
 def tagged_code(code: str) -> str:
-    """The public code of a language as BCP 47 writes it.
+    """Returns the public code of a language as BCP 47 writes it.
 
     >>> tagged_code("de-formal"), tagged_code("zh-hant-tw")
     ('de-x-formal', 'zh-Hant-TW')
@@ -159,12 +163,13 @@ def tagged_code(code: str) -> str:
 
 
 def public_code(template: Template, page: PageFacts) -> str:
-    """The public code of a language: ``{{#bcp47:sr-ec}}``; of the page's without one."""
+    """Returns the public code of a language, ``{{#bcp47:sr-ec}}``; by default for the page's language."""
     return tagged_code((template.argument(1) or page.lang).lower())
 
 
 def name_of_language(code: str, inside: str) -> str | None:
-    """The name of a language in another one, in itself where ``inside`` is empty or has none; None for no language.
+    """Returns the name of a language in another language, or in itself if ``inside`` is empty or has no name for it;
+    None if unknown.
 
     >>> name_of_language("de", "ru"), name_of_language("de", "")
     ('немецкий', 'Deutsch')
@@ -174,7 +179,9 @@ def name_of_language(code: str, inside: str) -> str | None:
 
 @cache
 def language_nouns(lang: str) -> dict[str, str]:
-    """Names of languages by code in another one, as ``{{#language:}}`` has them; none where there are no data."""
+    """Returns names of languages by code in another language, as ``{{#language:}}`` has them; empty if there is no
+    data.
+    """
     data: dict[str, str] = read_rules("language_nouns")
     written = data.get("en" if lang == "simple" else lang) or data.get(lang.partition("-")[0], "")
     pairs = (entry.partition(" ") for entry in " ".join(written.split()).split("; "))
@@ -189,23 +196,23 @@ _RIGHT_TO_LEFT = frozenset(
 
 
 def is_right_to_left(lang: str) -> bool:
-    """Whether a language is written from right to left."""
+    """Returns whether a language is written from right to left."""
     return lang in _RIGHT_TO_LEFT
 
 
 def direction(template: Template, page: PageFacts) -> str:
-    """``rtl`` or ``ltr`` of a language by its code: ``{{#dir:fa}}``; of the page's without one."""
+    """Returns ``rtl`` or ``ltr`` for a language code, ``{{#dir:fa}}``; by default for the page's language."""
     code = (template.argument(1) or page.lang).lower()
     return "rtl" if is_right_to_left(own_code(code) if template.argument(2).lower() == "bcp47" else code) else "ltr"
 
 
 def autonym(code: str) -> str:
-    """The name of a language in itself; its code where that is not known."""
+    """Returns the name of a language in itself; its code if the name is unknown."""
     return language_names("autonyms").get(code, code)
 
 
 def nihongo(template: Template, page: PageFacts, *, order: str = "english") -> str:
-    """``Tokyo (東京, ''Tōkyō'')``: English, kanji and kana, rōmaji, extra words.
+    """Returns ``Tokyo (東京, ''Tōkyō'')``: English, kanji and kana, rōmaji, extra words.
 
     ``order`` is ``english`` for ``{{nihongo}}``, ``romaji`` for ``{{nihongo3}}``, ``kanji`` for ``{{nihongo2}}``.
     """
@@ -226,7 +233,7 @@ def nihongo(template: Template, page: PageFacts, *, order: str = "english") -> s
 
 
 def chinese(template: Template, page: PageFacts) -> str:
-    """``{{zh|s=…|t=…|p=…|l=…}}``: ``simplified Chinese: 汉语; traditional Chinese: 漢語; pinyin: ''Hànyǔ''``."""
+    """Returns ``simplified Chinese: 汉语; pinyin: ''Hànyǔ''`` for ``{{zh|s=…|p=…}}``, with other forms likewise."""
     named = template.named
     labels = is_true(named.get("labels", "yes"))
     pieces: list[str] = []
@@ -248,8 +255,8 @@ _IPA_LEADS = dict.fromkeys(("lang", "alsouk", "ipa", "uklang", "uslang"), "") | 
 
 
 def english_ipa(template: Template, page: PageFacts) -> str:
-    """``/ˌæləˈbæmə/``. Source: https://en.wikipedia.org/wiki/Template:IPAc-en"""
-    keys = table("keys", "ipa")  # those that are not there are IPA already
+    """Returns ``/ˌæləˈbæmə/``. Source: https://en.wikipedia.org/wiki/Template:IPAc-en"""
+    keys = table("keys", "ipa")  # other arguments are already IPA
     lead = ""
     sounds: list[str] = []
     for value in template.positional:
@@ -263,7 +270,7 @@ def english_ipa(template: Template, page: PageFacts) -> str:
 
 
 def foreign_ipa(template: Template, page: PageFacts) -> str:
-    """``French pronunciation: [alɛ̃ kɔn]`` from ``{{IPA-fr|alɛ̃ kɔn}}``, or with the lead that is asked for."""
+    """Returns ``French pronunciation: [alɛ̃ kɔn]`` from ``{{IPA-fr|alɛ̃ kɔn}}``, or with the requested introduction."""
     values = template.stripped()
     name = language_names(page.lang).get(template.name.partition("-")[2].lower(), "")
     text = values[0] if values else ""
@@ -279,7 +286,9 @@ def foreign_ipa(template: Template, page: PageFacts) -> str:
 
 
 def ipa(template: Template, page: PageFacts) -> str:
-    """The text of ``{{IPA|…}}``; with a language code in front, ``{{IPA|fr|…}}``, in brackets behind the name."""
+    """Returns the text of ``{{IPA|…}}``; with a language code first, ``{{IPA|fr|…}}``, in brackets after the
+    language's name.
+    """
     values = template.filled()
     if len(values) > 1 and values[0].lower() in language_names("en"):
         return foreign_ipa(Template(f"IPA-{values[0]}", tuple(values[1:]), {}), page)
@@ -287,7 +296,7 @@ def ipa(template: Template, page: PageFacts) -> str:
 
 
 def respelling(template: Template, page: PageFacts) -> str:
-    """``ə-GLEE-teez``: syllables joined with hyphens, words unmark_separators by ``_``."""
+    """Returns ``ə-GLEE-teez``: syllables joined by hyphens, words separated at ``_``."""
     text = ""
     for value in template.stripped():
         if value == "_":
@@ -298,19 +307,19 @@ def respelling(template: Template, page: PageFacts) -> str:
 
 
 def pronunciation(template: Template, page: PageFacts) -> str:
-    """The shown text of a pronunciation with a sound file, the name of the file left out."""
+    """Returns the text of a pronunciation with a sound file, without the file name."""
     named = template.named
     text = template.argument(2) or named.get("ipa", "") or named.get("IPA", "")
     return text if not text.lower().endswith((".ogg", ".oga", ".wav", ".mp3")) else ""
 
 
 def own_name(template: Template, page: PageFacts) -> str:
-    """The name of the template itself, with the arguments behind it: ``{{1er|mai}}``, ``{{XIXe siècle}}``."""
+    """Returns the name of the template itself, followed by the arguments: ``{{1er|mai}}``, ``{{XIXe siècle}}``."""
     return NBSP.join([template.name, *template.filled()])
 
 
 def french_century(template: Template, page: PageFacts, *, word: str = "siècle", before_christ: bool = False) -> str:
-    """``XIXe siècle``, ``XVIIe et XVIIIe siècles``, ``XIe au XIIIe siècle``.
+    """Returns ``XIXe siècle``, ``XVIIe et XVIIIe siècles``, ``XIe au XIIIe siècle``.
 
     Source: https://fr.wikipedia.org/wiki/Modèle:S and Modèle:S2-, Modèle:Sp-.
     """
@@ -338,7 +347,7 @@ def french_century(template: Template, page: PageFacts, *, word: str = "siècle"
 
 
 def spanish_century(template: Template, page: PageFacts) -> str:
-    """``siglo V a. C.`` of ``{{siglo|V|a|s}}``, the number alone of ``{{siglo|XX}}``.
+    """Returns ``siglo V a. C.`` for ``{{siglo|V|a|s}}``, and only the number for ``{{siglo|XX}}``.
 
     Source: https://es.wikipedia.org/wiki/Plantilla:Siglo
     """
@@ -349,7 +358,7 @@ def spanish_century(template: Template, page: PageFacts) -> str:
 
 
 def hours(template: Template, page: PageFacts) -> str:
-    """``18 h 30``, with seconds ``18 min 30 s``: ``{{heure|18|30}}``, ``{{durée|1|2|3}}``."""
+    """Returns ``18 h 30``, with seconds ``18 min 30 s``: ``{{heure|18|30}}``, ``{{durée|1|2|3}}``."""
     values = template.stripped()
     is_hour_and_minutes = [bool(value) for value in [*values, ""][:3]] == [True, True, False]
     units = ("h", "" if is_hour_and_minutes else "min", "s")
@@ -358,7 +367,7 @@ def hours(template: Template, page: PageFacts) -> str:
 
 
 def inserted(template: Template, page: PageFacts) -> str:
-    """A phrase between dashes, the closing one left out where the sentence ends: ``{{incise|…|stop}}``."""
+    """Returns a phrase between dashes, without the closing dash at the end of the sentence: ``{{incise|…|stop}}``."""
     values = template.filled()
     if not values:
         return ""
@@ -367,7 +376,7 @@ def inserted(template: Template, page: PageFacts) -> str:
 
 
 def in_language(template: Template, page: PageFacts, *, code: str = "", word: str = "en ") -> str:
-    """``en allemand : Österreich``, ``englisch water``: the language's name and the text."""
+    """Returns the language's name and the text: ``en allemand : Österreich``, ``englisch water``."""
     values = template.filled()
     if not code and template.name.startswith("Lang-"):
         code = template.name[5:]
@@ -384,12 +393,14 @@ def in_language(template: Template, page: PageFacts, *, code: str = "", word: st
 
 
 def language_by_own_name(template: Template, page: PageFacts) -> str:
-    """A language's name and a text where the template's name is the code with a mark: ``{{enS|water}}``."""
+    """Returns a language's name and a text for a template whose name is the language code and a suffix:
+    ``{{enS|water}}``.
+    """
     return in_language(template, page, code=template.name[:-1].lower(), word="")
 
 
 def work(template: Template, page: PageFacts) -> str:
-    """An entry of a list of works: title, year, comment."""
+    """Returns an entry of a list of works: title, year, comment."""
     named = template.named
     title = named.get("titre", "") or named.get("title", "") or template.argument(1)
     year = named.get("année", "") or named.get("year", "")
@@ -399,7 +410,7 @@ def work(template: Template, page: PageFacts) -> str:
 
 
 def temperature(template: Template, page: PageFacts) -> str:
-    """``0,85 °C`` of value and unit."""
+    """Returns ``0,85 °C`` from value and unit."""
     values = template.filled()
     if not values:
         return ""
@@ -408,7 +419,7 @@ def temperature(template: Template, page: PageFacts) -> str:
 
 
 def elevation(template: Template, page: PageFacts) -> str:
-    """``2962 m ü. NHN`` of a height and the code of the reference level."""
+    """Returns ``2962 m ü. NHN`` from a height and the code of the reference level."""
     values = template.filled()
     if not values:
         return ""
@@ -420,5 +431,5 @@ def elevation(template: Template, page: PageFacts) -> str:
 
 
 def invisible(template: Template, page: PageFacts) -> str | None:
-    """Nothing: figures that only align numbers in a column."""
+    """Returns nothing, because these digits only align numbers in a column."""
     return None

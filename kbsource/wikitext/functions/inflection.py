@@ -1,4 +1,4 @@
-"""Forms of words: which one stands behind a number, and cases; by language."""
+"""Forms of words, by language: plural forms after a number, and grammatical cases."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from kbsource.wikitext.functions.arguments import read_rules
 from kbsource.wikitext.functions.numbers import number_text, unformat_number
 
-_LONGEST_WORD = 255  # characters, as titles have; patterns are searched in no longer ones
-_LONGEST_NUMBER = 40  # digits; of longer ones the last decide
+_LONGEST_WORD = 255  # in characters, as for titles; patterns are not searched in longer words
+_LONGEST_NUMBER = 40  # in digits; of a longer number, the last digits decide
 _EXPLICIT = re.compile(r"\d+=")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d{1,2}))?", re.ASCII)
 _RELATION = re.compile(r"([nivft])(?: % (\d+))? (!?)= ([\d.,]+)")
@@ -21,7 +21,7 @@ class _Relation(NamedTuple):
     """``n % 10 = 2..4,9``."""
 
     operand: str
-    modulus: int  #: 0 for none
+    modulus: int  #: 0 without modulus
     is_not: bool
     ranges: tuple[tuple[int, int], ...]  #: first and last whole number
 
@@ -34,7 +34,7 @@ class _Relation(NamedTuple):
 
 
 _Rule = tuple[tuple[_Relation, ...], ...]
-"""One of these must hold, each with all of its relations."""
+"""A condition: one of these clauses must hold, with all of its relations."""
 
 
 def _relation(written: str) -> _Relation:
@@ -46,7 +46,7 @@ def _relation(written: str) -> _Relation:
 
 @cache
 def _tables() -> tuple[dict[str, tuple[str, ...]], dict[str, Any]]:
-    """Conditions of plural forms by language, and patterns of cases."""
+    """Returns conditions of plural forms by language, and patterns of cases."""
     data = read_rules("inflection")
     plurals = {lang: tuple(row["forms"]) for row in data["plural"] for lang in row["langs"].split()}
     return plurals, data["grammar"]
@@ -65,7 +65,7 @@ def _plural_rules(lang: str) -> tuple[_Rule, ...]:
 
 
 def plural_index(number: str, lang: str) -> int:
-    """Which form, from 0 on, stands behind a plain number: ``1``, ``-2``, ``1.5``.
+    """Returns the index of the form, from 0, used with a plain number: ``1``, ``-2``, ``1.5``.
 
     >>> [plural_index(number, "ru") for number in ("1", "2", "5", "21", "1.5")]
     [0, 1, 2, 0, 3]
@@ -91,7 +91,7 @@ def plural_index(number: str, lang: str) -> int:
 
 
 def plural_form(written: str, forms: Sequence[str], lang: str) -> str:
-    """The form for a number as it is written in the language; ``12=dozen`` is for that number alone.
+    """Returns the form for a number written in the language; ``12=dozen`` applies only to that number.
 
     Source: convertPlural of MediaWiki 1.39.
     """
@@ -114,7 +114,7 @@ def plural_form(written: str, forms: Sequence[str], lang: str) -> str:
 
 
 def inflect(word: str, case: str, lang: str) -> str:
-    """A word in a case by the name that MediaWiki has for it; the word itself where nothing is known of it.
+    """Returns a word in a case, by MediaWiki's name of the case; the word itself if there is no rule for it.
 
     >>> inflect("русский", "languageadverb", "ru")
     'по-русски'

@@ -1,4 +1,4 @@
-"""Templates that stand in running text and show their arguments: wrappers, labels, links, marks, small words."""
+"""Templates in running text that show their arguments: wrappers, labels, links, marks, small words."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, 
 from kbsource.wikitext.functions.numbers import MINUS, NBSP, format_number, plain_minus, raise_text
 from kbsource.wikitext.markers import literal, without_marks
 
-_LONGEST_TITLE = 255  # MediaWiki's limit, in bytes; here in characters
+_LONGEST_TITLE = 255  # MediaWiki's limit, in bytes; here applied to characters
 
 
 def fixed(template: Template, page: PageFacts, *, text: str) -> str | None:
-    """A text that does not depend on the arguments: dashes, spaces, signs."""
+    """Returns a text that does not depend on the arguments: dashes, spaces, symbols."""
     return text
 
 
@@ -32,10 +32,10 @@ def nth(
     default: str = "",
     otherwise: int = 0,
 ) -> str | None:
-    """One argument, with marks around it: ``{{nowrap|x}}``, ``{{angbr|x}}``.
+    """Returns one argument, with text around it: ``{{nowrap|x}}``, ``{{angbr|x}}``.
 
-    The argument keeps the white space around it, as it stands inside of running text; with marks it is stripped.
-    ``otherwise`` is the position that is taken where the first one is empty.
+    The argument keeps its surrounding white space, because it is inside running text; with text around it, it is
+    stripped. ``otherwise`` is the position used if the first one is empty.
     """
     value = template.positional[position - 1] if 0 < position <= len(template.positional) else ""
     if not value.strip():
@@ -56,7 +56,7 @@ _CHANGES: dict[str, Callable[[str, PageFacts], str]] = {
     "first_lower": lambda text, page: text[:1].lower() + text[1:],
     "first_upper": lambda text, page: upper_first(text, page.lang),
     "length": lambda text, page: str(len(text)),
-    "anchor": lambda text, page: "_".join(text.replace("_", " ").split()),  # behind # in an address
+    "anchor": lambda text, page: "_".join(text.replace("_", " ").split()),  # the part after # in an address
     "url_decoded": lambda text, page: without_marks(unquote_plus(text)),
     "number": lambda text, page: format_number(text, page.lang),
     "raised": lambda text, page: raise_text(text),
@@ -75,11 +75,12 @@ def pieces(
     default: str = "",
     filled: bool = False,
 ) -> str:
-    """Pieces of text with arguments in them, ``["{1}", "/{2}", " stars"]``; the default where none of those is there.
+    """Returns segments of text with arguments in them, ``["{1}", "/{2}", " stars"]``; the default if all arguments are
+    empty.
 
-    ``{2|name}`` is the second argument or, where that is empty, the one of that name; ``{*}`` all without a name;
-    ``{0}`` the template's own name; ``{1:raised}`` is changed as ``_CHANGES`` has it. A piece goes whose arguments are
-    all empty. ``filled``: numbers count what is not empty.
+    ``{2|name}`` is the second argument or, if that is empty, the named one; ``{*}`` is all unnamed arguments; ``{0}``
+    is the template's own name; ``{1:raised}`` applies a function of ``_CHANGES``. A segment whose arguments are all
+    empty is left out. ``filled``: numbers count only non-empty arguments.
     """
     places = [template.name, *(template.filled() if filled else template.stripped())]
     taken: list[str] = []
@@ -108,7 +109,7 @@ def pieces(
 
 
 def last(template: Template, page: PageFacts) -> str | None:
-    """The last argument that is not empty."""
+    """Returns the last non-empty argument."""
     values = template.filled()
     return values[-1] if values else ""
 
@@ -124,9 +125,9 @@ def joined(
     most: int | None = None,
     named: bool = False,
 ) -> str:
-    """The arguments, or the first ``most`` of them, with a separator between them; the default where there are none.
+    """Returns the arguments, or the first ``most`` of them, joined by a separator; the default without arguments.
 
-    ``named``: an argument with a name serves where there is none without.
+    ``named``: a named argument is used if there is no unnamed one.
     """
     values = template.filled()[:most]
     if named and not values:
@@ -135,7 +136,7 @@ def joined(
 
 
 def code_point(template: Template, page: PageFacts) -> str:
-    """``U+0041 A LATIN CAPITAL LETTER A`` from ``{{unichar|0041|Latin capital letter A}}``."""
+    """Returns ``U+0041 A LATIN CAPITAL LETTER A`` from ``{{unichar|0041|Latin capital letter A}}``."""
     code, name = template.padded(2)[:2]
     try:
         character = chr(int(code, 16))
@@ -146,13 +147,13 @@ def code_point(template: Template, page: PageFacts) -> str:
 
 
 def spaces(template: Template, page: PageFacts) -> str:
-    """As many no-break spaces as the first argument says, at most 100: ``{{spaces|3}}``."""
+    """Returns as many no-break spaces as the first argument says, at most 100: ``{{spaces|3}}``."""
     count = read_int(template.argument(1, default="1"))
     return NBSP if count is None or count < 0 else NBSP * min(count, 100)
 
 
 def abbreviation_link(template: Template, page: PageFacts) -> str:
-    """The short form as a link to the page of the long one: ``{{abbrlink|UN|United Nations}}``."""
+    """Returns the short form as a link to the page of the long form: ``{{abbrlink|UN|United Nations}}``."""
     values = template.padded(2)
     return link(values[1], values[0])
 
@@ -165,13 +166,14 @@ def interlanguage_link(
     target_names: tuple[str, ...] = (),
     label_names: tuple[str, ...] = ("lt", "display"),
 ) -> str:
-    """A red link with a hint to another language as a plain link: ``{{ill|Jane Doe|de|lt=Doe}}``.
+    """Returns a red link with a hint to another language as a plain link: ``{{ill|Jane Doe|de|lt=Doe}}``.
 
-    ``label`` are the positions of the shown text: the first filled one counts.
+    ``label`` are the positions of the shown text; the first non-empty one is used.
     """
     values = template.filled()
     if len(values) > 1 and values[0] in language_codes() and values[1] not in language_codes():
-        template = template._replace(positional=(*values[1:2], "", "", *values[3:]))  # the order used until 2015
+        # the order of arguments used until 2015
+        template = template._replace(positional=(*values[1:2], "", "", *values[3:]))
         label = (4,)
     title = template.argument(0, *target_names) or template.argument(1)
     text = template.argument(0, *label_names)
@@ -181,13 +183,13 @@ def interlanguage_link(
 
 
 def page_link(template: Template, page: PageFacts, *, target: str = "{1}", label: str = "{2}") -> str:
-    """A link to a page with a label; both are pieces as of ``pieces``."""
+    """Returns a link to a page with a label; both are templates for ``pieces``."""
     title = pieces(template, page, show=target)
     return link(title, pieces(template, page, show=label)) if title else template.shown()
 
 
 def section_link(template: Template, page: PageFacts) -> str:
-    """``Article § Section`` as links."""
+    """Returns ``Article § Section`` as links."""
     values = template.stripped()
     if not values:
         return ""
@@ -203,7 +205,7 @@ def section_link(template: Template, page: PageFacts) -> str:
 
 
 def sort_name(template: Template, page: PageFacts) -> str:
-    """``{{sortname|First|Last|target}}``: a link to the person unless ``nolink`` is set."""
+    """Returns a link to the person unless ``nolink`` is set: ``{{sortname|First|Last|target}}``."""
     values = template.padded(3)
     name = f"{values[0]} {values[1]}".strip()
     if is_true(template.named.get("nolink", "")):
@@ -213,13 +215,13 @@ def sort_name(template: Template, page: PageFacts) -> str:
 
 
 def keys(template: Template, page: PageFacts) -> str:
-    """Keys of a keyboard: ``Ctrl+C``; a named chain sign is put between."""
+    """Returns keys of a keyboard, ``Ctrl+C``; the argument ``chain`` sets the text between them."""
     chain = template.named.get("chain", "+")
     return (chain or "+").join(template.filled())
 
 
 def address(template: Template, page: PageFacts) -> str:
-    """The shown text of a web address: its label, else the address without scheme and closing slash."""
+    """Returns the shown text of a web address: its label, else the address without scheme and trailing slash."""
     target = template.argument(1, "url", "URL")
     label = template.argument(2, "title", "name")
     if label:
@@ -230,7 +232,7 @@ def address(template: Template, page: PageFacts) -> str:
 
 
 def sic(template: Template, page: PageFacts) -> str:
-    """A wrong word as it is, with ``[sic]`` behind it unless that is hidden."""
+    """Returns a wrong word as it is, followed by ``[sic]`` unless that is hidden."""
     text = " ".join(template.filled())
     if is_true(template.named.get("hide", "")):
         return text
@@ -251,7 +253,7 @@ _ENDS_OF_MARRIAGE = {
 
 
 def marriage(template: Template, page: PageFacts) -> str:
-    """``Jane Doe (m. 1919; died 1955)``. Source: https://en.wikipedia.org/wiki/Template:Marriage"""
+    """Returns ``Jane Doe (m. 1919; died 1955)``. Source: https://en.wikipedia.org/wiki/Template:Marriage"""
     values = template.padded(3)
     spouse, start, end = values[0], values[1], values[2]
     end = template.argument(0, "end_date", default=end)
@@ -266,13 +268,13 @@ def marriage(template: Template, page: PageFacts) -> str:
 
 
 def decade(template: Template, page: PageFacts) -> str:
-    """A link to a decade: ``[[1990s]]``."""
+    """Returns a link to a decade: ``[[1990s]]``."""
     value = template.argument(1)
     return link(f"{value[:-1]}0s" if value.isdecimal() else value)
 
 
 def verse(template: Template, page: PageFacts, *, book: str = "", mark: str = ":") -> str:
-    """A reference to a holy book as shown: ``Genesis 1:2–3``; an edition behind it is left out."""
+    """Returns a reference to a holy book as shown: ``Genesis 1:2–3``; an edition after it is left out."""
     values = [book, *template.filled()] if book else template.filled()
     if not values:
         return ""
@@ -286,7 +288,9 @@ _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
 def items(template: Template, page: PageFacts, *, mark: str = "*", titles: tuple[str, ...] = ()) -> str:
-    """The arguments as lines of a list: ``{{unbulleted list|a|b}}``, behind a title that has one of these names."""
+    """Returns the arguments as lines of a list, ``{{unbulleted list|a|b}}``, after a title given under one of
+    ``titles``.
+    """
     lines = [f"{mark} {_one_line(value)}" for value in template.filled()]
     return "\n".join(filter(None, (template.argument(0, *titles), *lines)))
 
@@ -296,21 +300,21 @@ def _one_line(value: str) -> str:
 
 
 def flat(template: Template, page: PageFacts) -> str:
-    """The lines of a bulleted list inside ``{{flatlist}}`` as running text."""
+    """Returns the lines of a bulleted list inside ``{{flatlist}}`` as running text."""
     text = template.argument(1) or "\n".join(template.filled())
     lines = [_BULLET.sub("", line).strip() for line in text.split("\n")]
     return " · ".join(filter(None, lines))
 
 
 def content(template: Template, page: PageFacts, *, names: tuple[str, ...] = ()) -> str:
-    """All positional arguments one below the other: ``{{plainlist|…}}``, ``{{center|…}}``."""
+    """Returns all positional arguments, each on a line of its own: ``{{plainlist|…}}``, ``{{center|…}}``."""
     values = [value for value in template.positional if value.strip()]
     values.extend(value for name in names if (value := template.named.get(name, "")))
     return "\n".join(value.strip("\n") for value in values)
 
 
 def from_second(template: Template, page: PageFacts) -> str:
-    """What ``{{columns-list|2|…}}`` holds: first arguments that only say how many or how wide are left out."""
+    """Returns the content of ``{{columns-list|2|…}}``, without leading arguments that only set a number or a width."""
     values = list(template.positional)
     while values and (not values[0].strip() or values[0].strip().rstrip("emprx%").isdecimal()):
         del values[0]
@@ -318,14 +322,14 @@ def from_second(template: Template, page: PageFacts) -> str:
 
 
 def columns(template: Template, page: PageFacts, *, prefix: str = "col") -> str:
-    """The columns ``col1``, ``col2``, … one after the other."""
+    """Returns the columns ``col1``, ``col2``, … one after the other."""
     named = template.named
     found = [named[f"{prefix}{number}"] for number in range(1, 11) if named.get(f"{prefix}{number}")]
     return "\n".join(found or [value.strip("\n") for value in template.positional if value.strip()])
 
 
 def quotation(template: Template, page: PageFacts) -> str:
-    """A block quotation, its author and source on a line of their own: ``— Cicero, De Officiis``."""
+    """Returns a block quotation, with author and source on a line of their own: ``— Cicero, De Officiis``."""
     text = template.argument(
         1, "text", "quote", "quotetext", "content", "texte", "Text", "texto", "citat", "citaat", "cita", "1"
     )
@@ -340,12 +344,12 @@ def quotation(template: Template, page: PageFacts) -> str:
 
 
 def pulled_quotation(template: Template, page: PageFacts) -> str:
-    """A quotation whose first argument says on which side it stands: ``{{rquote|right|words|author}}``."""
+    """Returns a quotation whose first argument sets its side: ``{{rquote|right|words|author}}``."""
     return quotation(template._replace(positional=template.positional[1:]), page)
 
 
 def poem(template: Template, page: PageFacts) -> str:
-    """The lines of a poem, one below the other."""
+    """Returns the lines of a poem."""
     text = template.argument(1, "text", "content", "original", "texte")
     translation = template.argument(2, "translation", "english")
     text = _lines(text)
@@ -358,7 +362,7 @@ def _lines(text: str) -> str:
 
 
 def tree(template: Template, page: PageFacts) -> str:
-    """The names on a tree of life or of languages, one below the other, in the order they are written."""
+    """Returns the names in a tree of life or of languages, one per line, in the order they are written."""
     values = [value for value in template.stripped() if value]
     for name, value in template.named.items():
         if value and (name.startswith("label") or name == "caption" or name.isdecimal()):
@@ -368,18 +372,18 @@ def tree(template: Template, page: PageFacts) -> str:
 
 
 def chart(template: Template, page: PageFacts) -> str:
-    """The boxes of one line of a family tree, without the lines between them."""
+    """Returns the boxes in a row of a family tree, without the connecting lines."""
     boxes = [value for name, value in template.named.items() if value and not name.startswith(("box", "border"))]
     return "; ".join(" ".join(_BREAK.sub(" ", box).split()) for box in boxes)
 
 
 def side_by_side(template: Template, page: PageFacts) -> str:
-    """Original text and translation of ``{{verse translation|…|…}}``."""
+    """Returns original text and translation of ``{{verse translation|…|…}}``."""
     return "\n\n".join(_lines(value) for value in template.filled())
 
 
 def taxa(template: Template, page: PageFacts) -> str:
-    """Names and authors, in turn, as lines of a list: ``{{species list|Felis catus|Linnaeus, 1758|…}}``."""
+    """Returns alternating names and authors as lines of a list: ``{{species list|Felis catus|Linnaeus, 1758|…}}``."""
     values = template.stripped()
     pairs = (" ".join(values[start : start + 2]).strip() for start in range(0, len(values), 2))
     return "\n".join(f"* {pair}" for pair in pairs if pair)
@@ -395,13 +399,15 @@ _WORKS = ("journal", "work", "website", "newspaper", "magazine", "encyclopedia",
 
 
 def textual(template: Template, page: PageFacts) -> str:
-    """``Smith & Jones (2001, p. 3)`` from ``{{harvtxt|Smith|Jones|2001|p=3}}``."""
+    """Returns ``Smith & Jones (2001, p. 3)`` from ``{{harvtxt|Smith|Jones|2001|p=3}}``."""
     *names, year = template.filled() or [""]
     return _with_year(_in_a_row(names, "&"), year, _place(template))
 
 
 def several(template: Template, page: PageFacts) -> str | None:
-    """``Smith (1999)`` from ``{{harvs|txt|last=Smith|year=1999}}``; without ``txt`` it is a mere reference."""
+    """Returns ``Smith (1999)`` from ``{{harvs|txt|last=Smith|year=1999}}``; None without ``txt``, which makes only a
+    footnote.
+    """
     if "txt" not in template.stripped() and not is_true(template.named.get("txt", "")):
         return None
     names = [template.argument(0, f"last{number}", *(["last"] if number == 1 else [])) for number in range(1, 5)]
@@ -410,7 +416,7 @@ def several(template: Template, page: PageFacts) -> str | None:
 
 
 def supreme_court(template: Template, page: PageFacts) -> str | None:
-    """``Roe v. Wade, 410 U.S. 113 (1973)``. Source: https://en.wikipedia.org/wiki/Template:Ussc"""
+    """Returns ``Roe v. Wade, 410 U.S. 113 (1973)``. Source: https://en.wikipedia.org/wiki/Template:Ussc"""
     values = template.filled()
     name = template.argument(0, "name", "litigants")
     if not name and values and not values[0][:1].isdecimal():
@@ -428,7 +434,9 @@ def supreme_court(template: Template, page: PageFacts) -> str | None:
 
 
 def whole(template: Template) -> str:
-    """A work as a bibliography does: ``Smith, John (2001). Title. Publisher.``; empty where nothing is named."""
+    """Returns a work as in a bibliography: ``Smith, John (2001). Title. Publisher.``; empty if neither title nor
+    periodical is given.
+    """
     persons: list[str] = []
     arguments = template.named
     for keys in _PERSON_KEYS:

@@ -1,4 +1,6 @@
-"""What languages write in lists and durations, and which languages stand in for one that has no words of its own."""
+"""Words that languages use in lists and durations, and the fallback languages of languages without words of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ _DURATIONS = ("seconds", "minutes", "hours", "days", "weeks", "years", "decades"
 
 @cache
 def _messages() -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, str]]]:
-    """Languages that stand in for one; and by key and language, messages."""
+    """Returns the fallback languages by language, and messages by key and language."""
     data = read_rules("messages")
     chains = {code: tuple(chain.split()) for chain, codes in data["fallback"].items() for code in codes.split()}
     forms = data["duration"]
@@ -25,7 +27,7 @@ def _messages() -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, str]]]:
 
 
 def fallbacks(code: str) -> tuple[str, ...]:
-    """The languages that stand in for one, the nearest first; without English, which stands in for all.
+    """Returns the fallback languages of a language, nearest first, without English, which is the last fallback of all.
 
     >>> fallbacks("pt-br"), fallbacks("de")
     (('pt',), ())
@@ -34,9 +36,9 @@ def fallbacks(code: str) -> tuple[str, ...]:
 
 
 def message(key: str, lang: str) -> str | None:
-    """The text of a message in a language, or of the nearest that has it; None for a key that there is none of.
+    """Returns the text of a message in a language, or in its nearest fallback that has it; None for an unknown key.
 
-    Durations have their forms by number, with ``|`` between.
+    Durations contain their plural forms, separated by ``|``.
 
     >>> message("and", "de"), message("duration-days", "de-at")
     (' und', '$1 Tag|$1 Tagen')

@@ -1,4 +1,4 @@
-"""Numbers as templates read and write them: parsing, digit groups per language, rounding, raised and lowered digits."""
+"""Numbers as templates read and write them: parsing, digit groups per language, rounding, superscript digits."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _VULGAR = {
 }
 
 _SPACES_AND_MARKS = str.maketrans({NBSP: None, "\u202f": None, "\u2009": None, " ": None, ",": None, "'": None})
-# White space, and the marks that the parser leaves where it cut a reference or a comment.
+# White space, and the markers that the parser leaves where it cut a reference or a comment.
 _BLANKS = " \t\n\u00a0\u2009\u202f\x01\x02"
-_LONGEST = 48  # characters; no number of an article is longer
+_LONGEST = 48  # in characters; no number in an article is longer
 _EXACT_DIGITS = 15  # of a float
-_LARGEST = 1e80  # more than there are atoms; keeps every conversion within floats
+_LARGEST = 1e80  # more than the number of atoms; keeps every conversion within floats
 _PLAIN = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,3}))?")
 _FRACTION = re.compile(r"([+-]?)(?:(\d+)(?:[ +]|-)?)??(\d+) ?(?:/{1,2}|⁄) ?(\d+)")
 _DIGIT_RUN = re.compile(r"(?<![\d.])(-?)(\d+(?:\.\d*)?)([eE][+-]?\d{1,3})?")
@@ -40,20 +40,20 @@ class Number(NamedTuple):
     """A number as written."""
 
     value: float  #: the number
-    clean: str  #: digits without sign and separators, ``1250.50`` or ``1.2e6``: the precision is read from it
-    shown: str  #: as it is to be shown, with digit groups and a true minus sign
-    denominator: int = 0  #: of a written fraction, 0 when there is none
+    clean: str  #: digits without sign and separators, ``1250.50`` or ``1.2e6``, which determine the precision
+    shown: str  #: as shown, with digit groups and a true minus sign
+    denominator: int = 0  #: denominator of a written fraction; otherwise 0
 
 
 class NumberForm(NamedTuple):
     """How a language writes numbers; see rules/numbers.toml."""
 
-    group: str  #: between groups of digits
-    decimal: str  #: before decimals
-    minimum: int  #: digits from which on groups are formed
-    size: int  #: of all groups but the last, which has three
+    group: str  #: separator between groups of digits
+    decimal: str  #: decimal mark
+    minimum: int  #: minimum number of digits for using groups
+    size: int  #: size of all groups but the last, which has three digits
     native: dict[int, int]  #: native digits, for ``str.translate``
-    plain: dict[int, int]  #: plain digits for native ones, likewise
+    plain: dict[int, int]  #: plain digits for native ones, for ``str.translate``
 
 
 _ENGLISH = NumberForm(",", ".", 4, 3, {}, {})
@@ -73,13 +73,13 @@ def _number_forms() -> dict[str, NumberForm]:
 
 
 def number_form(lang: str) -> NumberForm:
-    """How a language writes numbers; what is not known of it is as in English."""
+    """Returns how a language writes numbers; unknown languages are treated like English."""
     forms = _number_forms()
     return forms.get(lang) or forms.get(lang.split("-", 1)[0]) or _ENGLISH
 
 
 def group_digits(digits: str, lang: str = "en") -> str:
-    """Unsigned plain digits (``1234567.5``) with a language's digits, their groups and its decimal mark.
+    """Returns unsigned plain digits (``1234567.5``) with a language's digits, digit groups and decimal mark.
 
     >>> group_digits("1234567.5", "de"), group_digits("1234567", "hi")
     ('1.234.567,5', '12,34,567')
@@ -94,19 +94,19 @@ def group_digits(digits: str, lang: str = "en") -> str:
 
 
 def local_digits(text: str, lang: str) -> str:
-    """A text with the digits of a language."""
+    """Returns a text with the digits of a language."""
     native = number_form(lang).native
     return text.translate(native) if native else text
 
 
 def format_number(text: str, lang: str) -> str:
-    """A text with its plain numbers in the language's form, as ``{{formatnum:}}`` does; other text stays."""
+    """Returns a text with its plain numbers in the language's form, as ``{{formatnum:}}`` does; other text stays."""
     return _DIGIT_RUN.sub(lambda found: _formatted(found, lang), text)
 
 
 def _formatted(found: re.Match[str], lang: str) -> str:
     sign, digits, exponent = found.groups()
-    if exponent or len(digits) > _EXACT_DIGITS:  # a float: of the digits the first 17 count
+    if exponent or len(digits) > _EXACT_DIGITS:  # a float: only the first 17 digits count
         value = float(digits + (exponent or ""))
         if value > _LARGEST:
             return found[0]
@@ -117,14 +117,14 @@ def _formatted(found: re.Match[str], lang: str) -> str:
 
 
 def unformat_number(text: str, lang: str) -> str:
-    """A formatted number as plain digits: the ``R`` form of ``{{formatnum:}}``."""
+    """Returns a formatted number as plain digits: the ``R`` form of ``{{formatnum:}}``."""
     group, mark, _, _, _, plain = number_form(lang)
     text = text.replace(MINUS, "-").replace("&nbsp;", "").translate(_BLANK_GROUPS)
     return text.translate(plain).replace(group, "").replace(mark, ".").replace(",", "")
 
 
 def plain_minus(text: str) -> str:
-    """A text with every minus sign and minus entity as ``-`` and space entities as spaces."""
+    """Returns a text with all minus signs and minus entities as ``-`` and space entities as spaces."""
     if "&" in text:
         text = text.replace("&minus;", "-").replace("&#8722;", "-").replace("&nbsp;", " ").replace("&thinsp;", "")
         text = text.replace("&#160;", " ").replace("&frasl;", "/").replace("&frac12;", "½").replace("&plus;", "+")
@@ -132,10 +132,10 @@ def plain_minus(text: str) -> str:
 
 
 def parse_number(text: str, lang: str = "en") -> Number | None:
-    """The number that an argument holds; None when it is not one number and nothing else.
+    """Returns the number in an argument; None if the argument is anything but one number.
 
-    Understood: ``1,250.5``, ``−3``, ``1.2e6``, ``1/2``, ``2+1/2``, ``2-1/2``, ``½``, ``2½``. Digit groups written with
-    a comma are read by English rules in every language, since templates take plain numbers.
+    Supported forms: ``1,250.5``, ``−3``, ``1.2e6``, ``1/2``, ``2+1/2``, ``2-1/2``, ``½``, ``2½``. Digit groups with a
+    comma are read by English rules in every language, because templates expect plain numbers.
     """
     return _parse_number(text, lang) if len(text) <= 2 * _LONGEST else None
 
@@ -174,9 +174,11 @@ def _parse_number(text: str, lang: str) -> Number | None:
 
 
 def round_digits(value: float, precision: int) -> str:
-    """A non-negative value as digits, rounded to ``precision`` decimals; negative ones round to tens, hundreds.
+    """Returns a non-negative value as digits, rounded to ``precision`` decimals; negative precision rounds to tens,
+    hundreds.
 
-    A tiny amount is added first, so that values that binary fractions cannot hold are rounded as people expect.
+    A tiny amount is added first, so that values that have no exact binary form are rounded as people expect.
+
     Source: cvtround in https://en.wikipedia.org/wiki/Module:Convert
     """
     if precision >= 0:
@@ -187,7 +189,7 @@ def round_digits(value: float, precision: int) -> str:
 
 
 def round_significant(value: float, digits: int) -> str:
-    """A non-negative value as plain digits with so many significant ones."""
+    """Returns a non-negative value as plain digits with ``digits`` significant digits."""
     if value == 0:
         return "0"
     exponent = int(f"{value:.{max(digits, 1) - 1}e}".partition("e")[2])
@@ -195,12 +197,12 @@ def round_significant(value: float, digits: int) -> str:
 
 
 def raise_text(text: str) -> str:
-    """A text in superscript characters where all of it has them, else the text itself."""
+    """Returns a text in superscript characters if all its characters have one, else the text itself."""
     return text.translate(_SUPERSCRIPTS) if text and _RAISABLE.issuperset(text) else text
 
 
 def power_of_ten(exponent: str) -> str:
-    """``×10`` with the exponent raised."""
+    """Returns ``×10`` with a superscript exponent."""
     return f"×10{raise_text(plain_minus(exponent).strip())}"
 
 
@@ -209,7 +211,7 @@ _ROMAN = ((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "X
 
 
 def roman_numeral(number: int) -> str:
-    """A number in Roman numerals; in digits where it has none (0, 10,001 and above)."""
+    """Returns a number in Roman numerals; in digits if it cannot be written so (0, 10,001 and above)."""
     if not 0 < number <= 10_000:
         return str(number)
     pieces: list[str] = []
@@ -234,7 +236,7 @@ _LARGE = (
 
 
 def spell_number(value: float) -> str:
-    """A number in English words; empty for what has no short words (most fractions, 10¹² and above)."""
+    """Returns a number in English words; empty if it has no short words (most fractions, 10¹² and above)."""
     if value in _FRACTIONS:
         return _FRACTIONS[value]
     if value != int(value) or abs(value) >= 1e12:
@@ -258,7 +260,7 @@ def _in_words(number: int) -> str:
 _TOKEN = re.compile(r"[ \t\r\n]*+(?:([0-9.]+)|([A-Za-z]+)|(<=|>=|<>|!=|[-+*/^()<>=]))[ \t\r\n]*+")
 _LEADING_NUMBER = re.compile(r"[0-9]*\.?[0-9]*")
 _MOST_WAITING = 100  # operands or operators, as in MediaWiki
-_MAX_LENGTH = 2000  # tokens; an article's expressions have a few dozen
+_MAX_LENGTH = 2000  # in tokens; an article's expressions have a few dozen
 _BINARY: dict[str, tuple[int, Callable[[float, float], float]]] = {
     "e": (10, lambda left, right: left * _power(10.0, right)),
     "^": (8, lambda left, right: _power(left, right)),
@@ -303,7 +305,7 @@ _CONSTANTS = {"pi": math.pi, "e": math.e}
 
 
 def _power(base: float, exponent: float) -> float:
-    """A power as PHP has it: what is too large is infinite, and what is no real number is not a number."""
+    """Returns a power as in PHP: a result that is too large is infinite, and a result that is not real is NaN."""
     try:
         return math.pow(base, exponent)
     except OverflowError:
@@ -319,7 +321,7 @@ def _round(value: float, digits: int) -> float:
 
 
 def evaluate(text: str) -> float | None:
-    """The value of an expression, which may be infinite or not a number; None when it is none.
+    """Returns the value of an expression, which may be infinite or NaN; None if the text is not an expression.
 
     Source: ExprParser of MediaWiki's ParserFunctions.
     """
@@ -333,7 +335,7 @@ def evaluate(text: str) -> float | None:
 
 
 def _tokens(text: str) -> list[str | float] | None:
-    """Numbers, and words and signs of an expression; None where it has others."""
+    """Returns the numbers, words and signs of an expression; None if it contains anything else."""
     tokens: list[str | float] = []
     position = 0
     while position < len(text):
@@ -352,10 +354,10 @@ def _tokens(text: str) -> list[str | float] | None:
 
 
 def _run(tokens: list[str | float]) -> float:
-    """Runs Dijkstra's shunting yard.
+    """Evaluates tokens with Dijkstra's shunting yard algorithm.
 
     Raises:
-        ArithmeticError, LookupError, ValueError: operands and operators do not fit together, or have no value.
+        ArithmeticError, LookupError, ValueError: operands and operators do not match, or have no value.
     """
     values: list[float] = []
     waiting: list[tuple[int, str, bool]] = []  # rank, name, and whether it is unary; brackets have rank -1
@@ -399,11 +401,11 @@ def _run(tokens: list[str | float]) -> float:
     return value
 
 
-_PRECISION = 14  # significant digits, as PHP is set up
+_PRECISION = 14  # significant digits, PHP's default
 
 
 def number_text(value: float) -> str:
-    """A value as PHP prints it: at most 14 significant digits, and a power of ten for those that need more places.
+    """Returns a value as PHP prints it: at most 14 significant digits, with a power of ten if it needs more places.
 
     >>> number_text(1e15), number_text(0.00001), number_text(0.25), number_text(12345678)
     ('1.0E+15', '1.0E-5', '0.25', '12345678')

@@ -1,4 +1,4 @@
-"""Countries behind flags, coordinates, ships: what stands as a link where a template draws a picture."""
+"""Countries of flags, coordinates, ships: links in place of the pictures that templates draw."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ from kbsource.wikitext.markers import APOSTROPHE
 
 @cache
 def _countries() -> tuple[dict[str, str], dict[str, str]]:
-    """English article titles by code of three letters or two, and the shorter names that are shown."""
+    """Returns English article titles by two- or three-letter code, and the shorter names that are shown."""
     data: dict[str, dict[str, str]] = read_rules("countries")
     return {**data["short"], **data["codes"], **data["other"]}, data["shown"]
 
 
 @cache
 def _country_names() -> dict[str, dict[str, str]]:
-    """Names in other languages by English article title and language."""
+    """Returns names in other languages, by English article title and language."""
     return {_countries()[0][code]: names for code, names in read_rules("country_names").items()}
 
 
 def country_name(code: str, lang: str) -> str:
-    """The name of a country in a language by its code of ISO, the IOC or FIFA; the code where it is not known."""
+    """Returns the name of a country in a language from its ISO, IOC or FIFA code; the code if it is unknown."""
     return _country_names().get(_countries()[0].get(code, ""), {}).get(lang, code)
 
 
 def country_codes() -> frozenset[str]:
-    """The three-letter codes that are names of flag templates: ``GBR``; ``EUR`` is the currency more often."""
+    """Returns the three-letter codes that are names of flag templates: ``GBR``. ``EUR`` is excluded, because it is
+    usually the currency.
+    """
     return frozenset(code for code in _countries()[0] if len(code) >= 3) - {"EUR"}
 
 
 def _country(code: str) -> tuple[str, str]:
-    """Article title and shown name by a code or a name."""
+    """Returns article title and shown name from a code or a name."""
     titles, shown_as = _countries()
     title = titles.get(code, code)
     return title, shown_as.get(title, title)
 
 
 def flag(template: Template, page: PageFacts) -> str:
-    """The country of ``{{flag|France}}`` or ``{{flagcountry|FRA}}`` as a link; the picture is not text."""
+    """Returns the country of ``{{flag|France}}`` or ``{{flagcountry|FRA}}`` as a link; the picture is not text."""
     name = template.argument(1)
     if not name or "[[" in name:
         return name
@@ -54,14 +56,14 @@ def flag(template: Template, page: PageFacts) -> str:
 
 
 def flag_text(template: Template, page: PageFacts, *, position: int = 2) -> str:
-    """The text beside a flag: ``{{flagu|France}}``, ``{{flagdeco|France}} …`` has none."""
+    """Returns the text beside a flag, ``{{flagu|France}}``; ``{{flagdeco|France}} …`` shows no text."""
     return template.argument(position) or _country(template.argument(1))[1]
 
 
 def country_by_name(template: Template, page: PageFacts) -> str | None:
-    """The country that the template's own name stands for: ``{{GBR}}``, ``{{BE-VLAG}}``.
+    """Returns the country named by the template's own name: ``{{GBR}}``, ``{{BE-VLAG}}``.
 
-    In other languages than English it is the name alone, without a link; ``{{DEU|#}}`` is the flag alone.
+    In languages other than English, it is only the name, without a link; ``{{DEU|#}}`` is only the flag.
     """
     name = template.name
     if page.lang not in ("en", "simple"):
@@ -72,7 +74,9 @@ def country_by_name(template: Template, page: PageFacts) -> str | None:
 
 
 def region_flag(template: Template, page: PageFacts) -> str:
-    """The place beside the flag of ``{{BE-vlag|Antwerpen|geenlink}}``, as a link unless it asks for none."""
+    """Returns the place beside the flag of ``{{BE-vlag|Antwerpen|geenlink}}``, as a link unless the use requests
+    none.
+    """
     values = template.filled()
     if not values:
         return ""
@@ -80,7 +84,7 @@ def region_flag(template: Template, page: PageFacts) -> str:
 
 
 def team(template: Template, page: PageFacts, *, after: str = "") -> str:
-    """A national team's link: ``{{fb|FRA}}`` -> ``[[France national football team|France]]``."""
+    """Returns a national team's link: ``{{fb|FRA}}`` -> ``[[France national football team|France]]``."""
     title, label = _country(template.argument(1))
     if page.lang not in ("en", "simple"):
         return title
@@ -88,9 +92,10 @@ def team(template: Template, page: PageFacts, *, after: str = "") -> str:
 
 
 def ship(template: Template, page: PageFacts, *, prefix: str = "") -> str:
-    """A ship as a link, its name in italics: ``{{USS|Arizona|BB-39}}`` -> USS *Arizona* (BB-39).
+    """Returns a ship as a link, with its name in italics: ``{{USS|Arizona|BB-39}}`` -> USS *Arizona* (BB-39).
 
-    With no fixed prefix the template's first argument is it: ``{{ship|HMS|Victory}}``.
+    Without a fixed prefix, the template's first argument is the prefix: ``{{ship|HMS|Victory}}``.
+
     Source: https://en.wikipedia.org/wiki/Template:Ship
     """
     kind, name, identifier, display = [*filter(None, [prefix]), *template.padded(4)][:4]
@@ -111,7 +116,7 @@ def ship(template: Template, page: PageFacts, *, prefix: str = "") -> str:
 
 
 def ship_class(template: Template, page: PageFacts) -> str:
-    """``Nimitz-class aircraft carrier`` from ``{{sclass|Nimitz|aircraft carrier}}``."""
+    """Returns ``Nimitz-class aircraft carrier`` from ``{{sclass|Nimitz|aircraft carrier}}``."""
     values = template.padded(3)
     name, kind = values[0], values[1]
     title = f"{name}-class {kind}".strip()
@@ -119,7 +124,7 @@ def ship_class(template: Template, page: PageFacts) -> str:
 
 
 def coordinates(template: Template, page: PageFacts) -> str | None:
-    """``48°51′N 2°21′E`` of ``{{coord|…}}``; None where they are shown beside the title only.
+    """Returns ``48°51′N 2°21′E`` for ``{{coord|…}}``; None if they are shown only beside the title.
 
     Source: https://en.wikipedia.org/wiki/Template:Coord
     """
@@ -130,7 +135,7 @@ def coordinates(template: Template, page: PageFacts) -> str | None:
 
 
 def angles(values: list[str], form: str = "") -> str:
-    """Latitude and longitude as text from the values of ``{{coord}}``: decimal, or degrees with letters."""
+    """Returns latitude and longitude as text, from the values of ``{{coord}}``: decimal, or degrees with letters."""
     values = [value for value in values if value]
     letters = [position for position, value in enumerate(values) if value.upper() in ("N", "S", "E", "W", "O")]
     if len(letters) >= 2:
@@ -168,7 +173,7 @@ def _from_decimal(text: str, positive: str, negative: str) -> str:
 
 
 def named_coordinates(template: Template, page: PageFacts) -> str | None:
-    """The coordinates of ``{{Coordinate|NS=…|EW=…|text=…}}``; None unless a text in the line is asked for."""
+    """Returns the coordinates of ``{{Coordinate|NS=…|EW=…|text=…}}``; None unless the use requests text in the line."""
     named = template.named
     if named.get("text", "") in ("", "-", "0") and "article" not in named:
         return None
@@ -185,7 +190,7 @@ _UNO = ("z", "x", "y", "gn", "ps", "pn")
 
 
 def lead_of_biography(template: Template, page: PageFacts) -> str:
-    """The sentence that ``{{Bio}}`` begins an article with.
+    """Returns the sentence with which ``{{Bio}}`` begins an article.
 
     ``Dante Alighieri (Firenze, 1265 – Ravenna, 14 settembre 1321) è stato un poeta e scrittore italiano.``
     """
@@ -248,10 +253,10 @@ _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
 
 
 def measure(template: Template, page: PageFacts) -> str:
-    """A number with exponent, prefix and unit: ``{{M|1234.5|k|m}}``, ``{{M|3|e=6|ul=Hz}}``."""
+    """Returns a number with exponent, prefix and unit: ``{{M|1234.5|k|m}}``, ``{{M|3|e=6|ul=Hz}}``."""
     values = template.padded(3)
     written = values[0]
-    if "," in written or _THOUSANDS.fullmatch(written):  # decimal comma and groups, as people write them there
+    if "," in written or _THOUSANDS.fullmatch(written):  # decimal comma and groups, as people write them in Italian
         written = written.replace(".", "").replace(",", ".")
     number = parse_number(written, page.lang)
     text = values[0] if number is None else number.shown
@@ -264,14 +269,16 @@ def measure(template: Template, page: PageFacts) -> str:
 
 
 def power_of_ten(template: Template, page: PageFacts) -> str:
-    """``7,7×10¹⁵`` from ``{{Exp|7,7|15}}``, ``×10⁷`` from ``{{Exp|7}}``."""
+    """Returns ``7,7×10¹⁵`` from ``{{Exp|7,7|15}}``, ``×10⁷`` from ``{{Exp|7}}``."""
     values = template.filled()
     exponent = raise_text(values[-1].replace("-", "−")) if values else ""
     return f"{values[0] if len(values) > 1 else ''}×10{exponent}" if exponent else ""
 
 
 def italian_flag(template: Template, page: PageFacts) -> str | None:
-    """The name beside a flag where ``{{bandiera|ITA|nome}}`` asks for one; a flag alone is a picture."""
+    """Returns the name beside a flag if ``{{bandiera|ITA|nome}}`` requests one; a flag without a name is only a
+    picture.
+    """
     values = template.padded(2)
     if not values[1] and not is_true(template.named.get("nome", "")):
         return None
@@ -279,12 +286,12 @@ def italian_flag(template: Template, page: PageFacts) -> str | None:
 
 
 def national_team(template: Template, page: PageFacts) -> str:
-    """The country of ``{{Naz|CA|ITA}}``, whose first argument is a code of the sport."""
+    """Returns the country of ``{{Naz|CA|ITA}}``, whose first argument is a code of the sport."""
     values = template.padded(2)
     return country_name(values[1] or values[0], page.lang)
 
 
 def twin_town(template: Template, page: PageFacts) -> str:
-    """``Parigi, dal 1956`` from ``{{Gemellaggio|FRA|Parigi|1956}}``; the country is a flag."""
+    """Returns ``Parigi, dal 1956`` from ``{{Gemellaggio|FRA|Parigi|1956}}``; the country is a flag."""
     _, town, since = template.padded(3)[:3]
     return ", ".join(filter(None, (town, f"dal {since}" if since[:1].isdecimal() else since)))

@@ -1,4 +1,4 @@
-"""Numbers with their surroundings: fractions, uncertainties, money, heights, ordinals, percentages."""
+"""Numbers with their context: fractions, uncertainties, money, heights, ordinals, percentages."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _UNIT_POWER = re.compile(r"(?<=[^\W\d_Ωμ°])([-−]?\d)(?![\d])")
 
 
 def formatnum(template: Template, page: PageFacts) -> str:
-    """A number with the digit groups of the language; ``|R`` takes them away, ``|NOSEP`` leaves them out.
+    """Returns a number with the digit groups of the language; ``|R`` removes them, ``|NOSEP`` leaves them out.
 
-    ``|LOSSLESS`` leaves a number as it is that MediaWiki has not enough digits for.
+    ``|LOSSLESS`` leaves a number unchanged if MediaWiki's precision is too low for it.
     """
     value = template.argument(1, "num", "number")
     modes = [mode.upper() for mode in template.stripped()[1:]]
@@ -45,15 +45,15 @@ def formatnum(template: Template, page: PageFacts) -> str:
 
 
 def plain_number(template: Template, page: PageFacts) -> str:
-    """``{{nts|1234}}`` and ``{{number|…}}``: the number with digit groups, other text as it is."""
+    """Returns the number of ``{{nts|1234}}`` and ``{{number|…}}`` with digit groups; other text unchanged."""
     before, after = template.named.get("prefix", ""), template.named.get("suffix", "")
     return f"{before}{_shown(template.argument(1), page)}{after}"
 
 
 def number_with_unit(template: Template, page: PageFacts) -> str:
-    """A number in the language's form with the words behind it: ``{{unité|1000|km|2}}``, ``{{nombre|20|ans}}``.
+    """Returns a number in the language's form with the words after it: ``{{unité|1000|km|2}}``, ``{{nombre|20|ans}}``.
 
-    A number after a unit is its power (``{{unité|30|km||h|-1}}``); all else is shown in order.
+    A number after a unit is its power (``{{unité|30|km||h|-1}}``); everything else is shown in order.
     """
     values = template.stripped()
     if not values:
@@ -61,7 +61,7 @@ def number_with_unit(template: Template, page: PageFacts) -> str:
     head = values[0]
     text = head
     if _PLAIN_DIGITS.match(head):
-        # 8,37 is 8.37 where a comma is the decimal mark of the language.
+        # 8,37 is 8.37 if the language has a decimal comma.
         has_comma = page.lang != "en" and head.count(",") == 1
         text = format_number(re.sub(r"(\d),(\d)", r"\1.\2", head) if has_comma else head, page.lang)
     power = template.named.get("e", "")
@@ -89,12 +89,12 @@ def number_with_unit(template: Template, page: PageFacts) -> str:
 
 
 def fraction(template: Template, page: PageFacts) -> str:
-    """``1⁄2``, ``3+1⁄2``, or ``1⁄x`` of one argument. Source: https://en.wikipedia.org/wiki/Template:Frac"""
+    """Returns ``1⁄2``, ``3+1⁄2``, or ``1⁄x`` for one argument. Source: https://en.wikipedia.org/wiki/Template:Frac"""
     return _fraction(template.filled(), "⁄") or "⁄"
 
 
 def stacked_fraction(template: Template, page: PageFacts) -> str:
-    """``a/b`` or ``n+a/b`` of ``{{sfrac}}``."""
+    """Returns ``a/b`` or ``n+a/b`` for ``{{sfrac}}``."""
     return _fraction([f"({value})" if " " in value else value for value in template.filled()], "/")
 
 
@@ -107,7 +107,7 @@ def _fraction(values: Sequence[str], bar: str) -> str:
 
 
 def val(template: Template, page: PageFacts) -> str:
-    """A value with uncertainty, power of ten and unit: ``1.234(5)×10⁶ m/s``.
+    """Returns a value with uncertainty, power of ten and unit: ``1.234(5)×10⁶ m/s``.
 
     Source: https://en.wikipedia.org/wiki/Template:Val
     """
@@ -159,7 +159,7 @@ def _unit_symbol(code: str) -> str:
 
 
 def times_ten(template: Template, page: PageFacts) -> str:
-    """``5.1×10⁹`` of value and exponent, with a unit where given: ``{{esp|5.1|9}}``."""
+    """Returns ``5.1×10⁹`` from value and exponent, with a unit if given: ``{{esp|5.1|9}}``."""
     values = template.filled()
     if len(values) < 2:
         return template.shown()
@@ -168,7 +168,7 @@ def times_ten(template: Template, page: PageFacts) -> str:
 
 
 def percentage(template: Template, page: PageFacts) -> str:
-    """``37%`` of part, whole and decimals. Source: https://en.wikipedia.org/wiki/Template:Percentage"""
+    """Returns ``37%`` from part, whole and decimals. Source: https://en.wikipedia.org/wiki/Template:Percentage"""
     values = template.padded(3)
     part, whole = parse_number(values[0], page.lang), parse_number(values[1], page.lang)
     if part is None or whole is None or not whole.value:
@@ -180,7 +180,7 @@ def percentage(template: Template, page: PageFacts) -> str:
 
 
 def currency(template: Template, page: PageFacts, *, symbol: str, after: bool = False, space: bool = False) -> str:
-    """``US$1,200``: the sign and the amount as given; the sign alone without one."""
+    """Returns ``US$1,200``: the sign and the amount as given; only the sign if there is no amount."""
     amount = template.argument(1)
     if not amount:
         return symbol
@@ -193,14 +193,16 @@ def currency(template: Template, page: PageFacts, *, symbol: str, after: bool = 
 
 
 def scaled_currency(template: Template, page: PageFacts, *, symbol: str) -> str:
-    """``₹5 crore`` of ``{{INRConvert|5|c}}``; what it is in dollars of that day would need rates."""
+    """Returns ``₹5 crore`` for ``{{INRConvert|5|c}}``; the amount in dollars of that day is left out, because it
+    needs exchange rates.
+    """
     scale = table("currency_scales").get(template.argument(2).lower(), "")
     amount = currency(template, page, symbol=symbol)
     return f"{amount}{NBSP}{scale}" if scale else amount
 
 
 def money(template: Template, page: PageFacts) -> str:
-    """``{{currency|1200|USD}}``: the sign of the code and the amount."""
+    """Returns the sign of the currency code and the amount: ``{{currency|1200|USD}}``."""
     amount = template.argument(1, "amount")
     code = template.argument(2, "type", "currency", default="USD")
     sign = table("currency_signs").get(code.upper(), code)
@@ -208,7 +210,7 @@ def money(template: Template, page: PageFacts) -> str:
 
 
 def price(template: Template, page: PageFacts) -> str:
-    """``{{format price|3160384}}`` with digit groups, or in millions: ``$3.16 million``."""
+    """Returns ``{{format price|3160384}}`` with digit groups, or in millions: ``$3.16 million``."""
     text = template.argument(1)
     number = parse_number(text, page.lang)
     if number is None:
@@ -221,7 +223,9 @@ def price(template: Template, page: PageFacts) -> str:
 
 
 def height(template: Template, page: PageFacts) -> str:
-    """``1.83 m (6 ft 0 in)`` or ``6 ft 0 in (1.83 m)``. Source: https://en.wikipedia.org/wiki/Template:Height"""
+    """Returns ``1.83 m (6 ft 0 in)`` or ``6 ft 0 in (1.83 m)``. Source:
+    https://en.wikipedia.org/wiki/Template:Height
+    """
     named = template.named
     metres, feet = named.get("m", ""), named.get("ft", "")
     centimetres, inches = named.get("cm", ""), named.get("in", "0") or "0"
@@ -239,7 +243,7 @@ def height(template: Template, page: PageFacts) -> str:
 
 
 def ordinal(template: Template, page: PageFacts) -> str:
-    """``1st``, ``22nd``, ``13th``."""
+    """Returns ``1st``, ``22nd``, ``13th``."""
     text = template.argument(1)
     if not text.isdecimal():
         return text
@@ -249,7 +253,9 @@ def ordinal(template: Template, page: PageFacts) -> str:
 
 
 def rail_gauge(template: Template, page: PageFacts) -> str:
-    """A track gauge in millimetres and in feet and inches. Source: https://en.wikipedia.org/wiki/Template:Track_gauge"""
+    """Returns a track gauge in millimetres and in feet and inches. Source:
+    https://en.wikipedia.org/wiki/Template:Track_gauge
+    """
     code = template.argument(1)
     plain = code.replace(" ", "").replace(",", "").lower()
     known = table("gauges").get(plain)
@@ -265,7 +271,9 @@ def rail_gauge(template: Template, page: PageFacts) -> str:
 
 
 def population_density(template: Template, page: PageFacts) -> str:
-    """``5.7/km² (15/sq mi)`` of inhabitants, area, its unit and another: ``{{pop density|900|157|km2|sqmi}}``."""
+    """Returns ``5.7/km² (15/sq mi)`` from inhabitants, area, its unit and another unit: ``{{pop
+    density|900|157|km2|sqmi}}``.
+    """
     values = template.padded(5)
     people, area = parse_number(values[0], page.lang), parse_number(values[1], page.lang)
     unit, other = find_unit(values[2] or "km2"), find_unit(values[3]) if values[3] else None
@@ -285,7 +293,7 @@ def population_density(template: Template, page: PageFacts) -> str:
 
 
 def significant(template: Template, page: PageFacts) -> str:
-    """A number rounded to so many significant digits."""
+    """Returns a number rounded to a number of significant digits."""
     values = template.padded(2)
     number = parse_number(values[0], page.lang)
     n_digits = read_int(values[1], 2)
@@ -305,13 +313,13 @@ def _atomic_numbers() -> dict[str, int]:
 
 
 def _element(name: str) -> str:
-    """The symbol of an element by its English name; another text as it is."""
+    """Returns the symbol of an element by its English name; other text unchanged."""
     symbols: dict[str, str] = table("other_elements", "symbols") | table("elements", "symbols")
     return symbols.get(name.lower(), name)
 
 
 def formula(template: Template, page: PageFacts) -> str:
-    """A formula of ``{{chem|H|2|O}}``: charges raised, numbers on the line (H2O), one argument after the other.
+    """Returns a formula of ``{{chem|H|2|O}}``, one argument after the other: charges raised, numbers on the line (H2O).
 
     Source: https://en.wikipedia.org/wiki/Template:Chem
     """
@@ -330,7 +338,7 @@ def formula(template: Template, page: PageFacts) -> str:
 
 
 def linear_formula(template: Template, page: PageFacts) -> str:
-    """A formula written in one piece: ``{{chem2|Fe2(SO4)3}}``, ``{{chem2|SO4(2-)}}``."""
+    """Returns a formula written as one argument: ``{{chem2|Fe2(SO4)3}}``, ``{{chem2|SO4(2-)}}``."""
     text = template.argument(1, "formula")
     text = plain_minus(text).replace("*", "·").replace("->", "→")
     if "[[" in text:
@@ -339,7 +347,7 @@ def linear_formula(template: Template, page: PageFacts) -> str:
 
 
 def isotope(template: Template, page: PageFacts) -> str:
-    """``⁷Li`` of an element by name or symbol and its mass number."""
+    """Returns ``⁷Li`` from an element by name or symbol and its mass number."""
     values = template.filled()
     if not values:
         return ""
@@ -352,7 +360,7 @@ def isotope(template: Template, page: PageFacts) -> str:
 
 
 def element_symbol(template: Template, page: PageFacts) -> str:
-    """``²³⁸92U`` of mass number, atomic number and symbol in that or the other order."""
+    """Returns ``²³⁸92U`` from mass number, atomic number and symbol, in this or the other order."""
     values = template.filled()
     numbers = [value for value in values if value.isdecimal()]
     symbols = [value for value in values if not value.isdecimal()]
@@ -365,14 +373,14 @@ def element_symbol(template: Template, page: PageFacts) -> str:
 
 
 def particle(template: Template, page: PageFacts) -> str:
-    """The sign of a particle: ``{{subatomic particle|electron}}`` -> e⁻."""
+    """Returns the symbol of a particle: ``{{subatomic particle|electron}}`` -> e⁻."""
     name = template.argument(1)
     text = table("particles", "symbols").get(name.lower(), name)
     return link(name.rstrip("+-0").capitalize(), text) if template.named.get("link", "") in ("y", "yes") else text
 
 
 def music(template: Template, page: PageFacts) -> str:
-    """The sign of ``{{music|flat}}``; a time signature as ``3/4``; what has no sign as it is written."""
+    """Returns the symbol of ``{{music|flat}}``, a time signature as ``3/4``, and other text as written."""
     values = template.filled()
     if not values:
         return ""
@@ -385,7 +393,7 @@ def music(template: Template, page: PageFacts) -> str:
 
 
 def fossil_range(template: Template, page: PageFacts) -> str:
-    """``370–0 Ma`` or ``Late Silurian–Recent``."""
+    """Returns ``370–0 Ma`` or ``Late Silurian–Recent``."""
     values = template.filled()
     if not values:
         return ""
@@ -396,12 +404,12 @@ def fossil_range(template: Template, page: PageFacts) -> str:
 
 
 def square_root(template: Template, page: PageFacts) -> str:
-    """``√2``, ``³√2``."""
+    """Returns ``√2``, ``³√2``."""
     values = template.padded(2)
     value = values[0] if len(values[0]) <= 1 or values[0].isalnum() else f"({values[0]})"
     return f"{raise_text(values[1])}√{value}"
 
 
 def formula_text(template: Template, page: PageFacts) -> str:
-    """The content of ``{{math|…}}``; an argument ``1=`` serves where the formula has an equals sign."""
+    """Returns the content of ``{{math|…}}``; the argument ``1=`` is used if the formula contains an equals sign."""
     return "".join(value.strip("\n") for value in template.positional) or template.argument(0, "1", "big")

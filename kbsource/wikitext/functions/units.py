@@ -1,4 +1,4 @@
-"""Units of measurement: looked up by the codes that ``{{convert}}`` takes, SI prefixes and quotients worked out."""
+"""Units of measurement: looked up by the codes of ``{{convert}}``, with SI prefixes and quotients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 from kbsource.wikitext.functions.arguments import read_rules, table
 
 _MULTIPLES = {"e3": "thousand", "e6": "million", "e9": "billion", "e12": "trillion", "e15": "quadrillion"}
-_LONGEST_CODE = 48  # characters; longer ones are not looked up
+_LONGEST_CODE = 48  # in characters; longer codes are not looked up
 _OUTPUT_BREAKS = (" ", "+")
 
 
@@ -18,25 +18,25 @@ class Unit:
     """A unit of measurement."""
 
     code: str  #: as written in the template
-    kind: str  #: only units of one kind convert into each other (``length``)
+    kind: str  #: only units of the same kind can be converted into each other (``length``)
     scale: float  #: size in base units of the kind
-    symbol: str  #: ``km``, ``sq mi``; a power stands as a raised digit
+    symbol: str  #: ``km``, ``sq mi``; a power is a raised digit
     #: ``name``, ``plural``: British spelling
     name: str
     plural: str
-    default: str = ""  #: code of the output when the template names none; empty when there is none
-    offset: float | None = None  #: temperature at absolute zero in this unit; None for all that is no temperature scale
-    more: str = ""  #: ``integer`` or ``subunit``, the exceptions of the rounding rule
-    is_symbol_only: bool = False  #: shown by its symbol even where names are asked for
-    is_inverse: bool = False  #: value and size run against each other (litres per 100 km)
-    #: word for the power of ten that the value is counted in (``million``), with its power, else empty
+    default: str = ""  #: code of the output if the template names none; may be empty
+    offset: float | None = None  #: value of absolute zero in this unit; None if it is not a temperature scale
+    more: str = ""  #: ``integer`` or ``subunit``, exceptions to the rounding rule
+    is_symbol_only: bool = False  #: shown by its symbol even if names are requested
+    is_inverse: bool = False  #: value and size are inverse (litres per 100 km)
+    #: word for the power of ten that the value is counted in (``million``), else empty
     multiple: str = ""
-    power: int = 0  #: that power
-    us_name: str = ""  #: American name; empty when the spelling rule gives it
+    power: int = 0  #: that power of ten
+    us_name: str = ""  #: American name; empty if it follows from the spelling rule
     symbol_plural: str = ""
 
     def american(self, name: str) -> str:
-        """One of the unit's names in American spelling."""
+        """Returns one of the unit's names in American spelling."""
         if self.us_name:
             return self.us_name if name == self.name else self.us_name + "s"
         return name.replace("metre", "meter").replace("litre", "liter")
@@ -44,7 +44,7 @@ class Unit:
 
 @cache
 def _table() -> tuple[dict[str, Unit], dict[str, int], dict[str, tuple[str, ...]]]:
-    """Units by code and alias, the power of SI prefixes by code, and the combined output codes."""
+    """Returns units by code and alias, the power of SI prefixes by code, and the combined output codes."""
     units: dict[str, Unit] = {}
     prefixable: dict[str, int] = {}
     combinations: dict[str, tuple[str, ...]] = {}
@@ -64,7 +64,7 @@ def _table() -> tuple[dict[str, Unit], dict[str, int], dict[str, tuple[str, ...]
 
 
 def find_unit(code: str) -> Unit | None:
-    """The unit that a code names: ``km``, ``e6acre``, ``mW``, ``kg/m2``; None for an unknown code."""
+    """Returns the unit that a code names: ``km``, ``e6acre``, ``mW``, ``kg/m2``; None for an unknown code."""
     return _find_unit(code) if len(code) <= _LONGEST_CODE else None
 
 
@@ -123,7 +123,7 @@ def _prefixed(base: Unit, prefix: tuple[str, str, int], power: int) -> Unit:
 
 
 def _quotient_default(over: Unit, under: Unit) -> str:
-    """The default output of a quotient: the default of both parts where each names one unit of another system."""
+    """Returns the default output of a quotient: the default of both parts, if each names a unit of another system."""
     top = over.default.split(" ")[0]
     if under.kind == "time":
         return f"{top}/{under.code}" if top else ""
@@ -132,7 +132,9 @@ def _quotient_default(over: Unit, under: Unit) -> str:
 
 
 def output_units(code: str) -> tuple[tuple[Unit, ...], ...]:
-    """The outputs that a code asks for: ``km nmi`` two of one unit, ``ftin`` one of two; empty when unknown."""
+    """Returns the outputs that a code names: ``km nmi`` is two outputs of a single unit, ``ftin`` is one of two units;
+    empty if unknown.
+    """
     return _output_units(code) if len(code) <= _LONGEST_CODE else ()
 
 
@@ -157,7 +159,7 @@ def _output_units(code: str) -> tuple[tuple[Unit, ...], ...]:
 
 @cache
 def subunits_in(first: Unit, second: Unit) -> int:
-    """How many of the second unit the first holds where both make up one measure (ft and in: 12), else 0."""
+    """Returns how many of the second unit are in the first, if both form one measure (ft and in: 12), else 0."""
     _, _, combinations = _table()
     for codes in combinations.values():
         for over, under in pairwise(codes):

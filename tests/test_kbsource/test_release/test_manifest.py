@@ -58,7 +58,7 @@ def test_why_there_is_no_release_is_said(tmp_path: Path) -> None:
     for content, said in (
         ("", "an empty one"),
         ("notes.txt", "no manifest.json"),
-        (BUILDING, "did not come to its end"),
+        (BUILDING, "did not finish"),
     ):
         if content:
             (tmp_path / content).touch()

@@ -68,9 +68,9 @@ def test_the_label_is_in_the_first_language_that_has_one_then_mul_then_a_variant
 @pytest.mark.parametrize(
     ("links", "detail"),
     [
-        ({"a": {"title": ""}, "b": {}}, "'' is no title"),
+        ({"a": {"title": ""}, "b": {}}, "'' is not a title"),
         ({"a": {}, "b": {"title": ""}}, "KeyError('title')"),
-        ({"a": {"title": "A"}, "b": {"title": [1]}, "c": "x"}, "[1] is no title"),
+        ({"a": {"title": "A"}, "b": {"title": [1]}, "c": "x"}, "[1] is not a title"),
         ({"a": {"title": "A"}, "b": "x"}, "string indices"),
     ],
 )

@@ -91,7 +91,7 @@ def test_rejects_up_to_the_ceiling_pass(rejected: dict[str, int], n_pages: int, 
     ("rejected", "message"),
     [
         ({"page_cut": 3, "page_law": 1}, r"4 of 1000 pages rejected, 0\.400%.*3 page_cut, 1 page_law.*at least 0\.005"),
-        ({"truncated_dump": 1}, "break off before their end.*--allow-truncated"),
+        ({"truncated_dump": 1}, "Truncated files.*--allow-truncated"),
     ],
 )
 def test_rejects_above_the_ceiling_fail(rejected: dict[str, int], message: str) -> None:

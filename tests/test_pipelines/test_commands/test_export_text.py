@@ -196,7 +196,7 @@ def test_text_goes_to_the_standard_output_without_a_file(
         (["--text", "markdown"], "give --format markdown"),
         (["--text", "plain", "--links", "--format", "jsonl"], "plain text has no links"),
         (["--without", ", "], "It has no name in it"),
-        (["--without", '"see also'], "a name that holds a comma in double quotes"),
+        (["--without", '"see also'], "a name with a comma in double quotes"),
         (["--text", "wiki"], "--text"),
     ],
 )
