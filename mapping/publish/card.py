@@ -1,4 +1,4 @@
-"""What a person reads of a release: what tables and columns mean, and the dataset card with metadata for a hub."""
+"""Describes a release for people: meanings of tables and columns, and the dataset card with metadata for a hub."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mapping.publish.configs import Config, hub_values
 from mapping.publish.subject import Part, Right, Subject, hub_licences
 
 Known = dict[tuple[str, str, str], str]
-"""Where a column of that name, type and meaning is described."""
+"""Where a column with this name, type and meaning is described."""
 
 _HEADS = {
     "records": "One row per record that was read: what became of it.",
@@ -33,14 +33,15 @@ _HEADS = {
 
 @cache
 def table_head(table: str) -> str:
-    """What the rows of a table are, and their order; empty for a table of no known kind."""
+    """Returns what the rows of a table are, and their order; empty for a table of no known kind."""
     schemas = (kind.tables[table] for kind in KINDS if table in kind.tables)
     said = next((schema.metadata[b"description"].decode() for schema in schemas if schema.metadata), "")
     return _HEADS.get(table, said)
 
 
 def column_rows(fields: Iterable[pa.Field], known: Known, place: str, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """The rows of fields; several in a row that are like others further up stand in one, which names these."""
+    """Yields the rows of fields. Consecutive fields that were described before share one row, which names the earlier
+    place."""
     described = [(known.get(_said(field)), field) for field in fields]
     for origin, run in groupby(described, key=lambda one: one[0]):
         group = [field for _, field in run]
@@ -59,7 +60,7 @@ def column_rows(fields: Iterable[pa.Field], known: Known, place: str, path: str 
 
 
 def _said(field: pa.Field) -> tuple[str, str, str]:
-    """Name, type and meaning of a column."""
+    """Returns name, type and meaning of a column."""
     meaning = (field.metadata or {})[b"description"].decode().replace("|", "\\|")
     return field.name, _type_name(field.type) + (", or null" if field.nullable else ""), meaning
 
@@ -80,12 +81,12 @@ _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
 
 
 def cell(text: str) -> str:
-    """Text that somebody else wrote as a table of Markdown takes it."""
+    """Escapes text of others for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
 
 
 def size_category(n_rows: int) -> str:
-    """The hub's name of a size.
+    """Returns the hub's name of a size.
 
     >>> size_category(66), size_category(10_000), size_category(7_000_000), size_category(2_000_000_000)
     ('n<1K', '10K<n<100K', '1M<n<10M', 'n>1B')
@@ -97,7 +98,7 @@ def size_category(n_rows: int) -> str:
 
 
 def card_text(subject: Subject, configs: Sequence[Config], rights: tuple[Right, ...]) -> str:
-    """The file ``README.md``."""
+    """Returns the content of ``README.md``."""
     metadata = yaml.safe_dump(_metadata(subject, configs, rights), sort_keys=False, allow_unicode=True, width=1000)
     known: Known = {}
     limits = [*subject.about.limits]
@@ -212,7 +213,7 @@ def _tables(configs: Sequence[Config], known: Known) -> Iterator[str]:
 
 
 def _counts(subject: Subject) -> Iterator[str]:
-    """What was read and what became of it, by release."""
+    """Yields what was read and its outcomes, by release."""
     laws = [(f"`{part.folder}`" if part.folder else "all", law) for part in subject.parts if (law := law_of(part))]
     if laws:
         yield "Everything that was read is accounted for:\n\n" + markdown_table(("part", "law"), laws)
@@ -236,13 +237,14 @@ def _flat(counts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]
 
 
 def law_of(part: Part) -> str:
-    """What was read as the sum of what became of it: ``103 pages read = 66 articles + …``; empty without one."""
+    """Returns the records read as the sum of their outcomes: ``103 pages read = 66 articles + …``; empty if there is no
+    such sum."""
     counts = part.values.get("totals") or part.values.get("records")
     if not isinstance(counts, Mapping):
         return ""
     numbers = {}
     for name, n in counts.items():
-        with suppress(msgspec.ValidationError):  # a manifest may say more there than was counted
+        with suppress(msgspec.ValidationError):  # a manifest may contain more counts than the invariant uses
             one = msgspec.convert(n, Count | dict[str, Count])
             numbers[name] = sum(one.values()) if isinstance(one, dict) else one
     read = next((name for name in numbers if name == "read" or name.endswith("_read")), None)

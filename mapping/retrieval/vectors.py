@@ -332,9 +332,8 @@ class _Best:
     def add(self, scores: Floats, pages: Numbers, numbers: Numbers) -> None:
         """Adds the scores of the next block, queries × passages."""
         if np.isneginf(self._least).any() and len(pages):  # otherwise the whole first block would be candidates
-            runs = np.flatnonzero(
-                np.diff(pages, prepend=pages[0] - 1)
-            )  # the passages of a page are consecutive in a corpus
+            # The passages of a page are consecutive in a corpus.
+            runs = np.flatnonzero(np.diff(pages, prepend=pages[0] - 1))
             first = scores if self._level == "passage" else np.maximum.reduceat(scores, runs, axis=1)
             if (n_others := first.shape[1] - self._n_best) > 0:
                 floor = np.partition(first, n_others, axis=1)[:, n_others] - 2 * np.float32(10**-DECIMALS)

@@ -1,4 +1,4 @@
-"""Counts of an alignment, the laws that they obey, and datasets side by side, beside the figures of the KILT paper."""
+"""Counts of an alignment, their invariants, and an overview of datasets with the figures of the KILT paper."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mapping.sources.source import EXCLUDED, REJECTED, Averages, Split, Tally
 from mapping.write.kind import ALIGNMENT
 
 MEANINGS: Mapping[str, Mapping[str, str]] = {"dropped": REASONS, "excluded": EXCLUDED, "rejected": REJECTED}
-"""What the reasons of each outcome of a record mean."""
+"""Meanings of the reasons of each outcome of a record."""
 _FOUND_BY = {
     "title": "the title that the dataset gives",
     "redirect": "a redirect in the snapshot, of a page that was moved",
@@ -35,37 +35,39 @@ _SEVERAL = {
     "several_pages": "with several pages in each set",
 }
 N_BINS = 20
-"""Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and 1 itself in a bin of its own."""
+"""Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and a separate bin for 1."""
 
 
 @dataclass(slots=True)
 class AlignmentCounts:
-    """What became of examples and their evidences."""
+    """Counts of the outcomes of examples and of their evidence."""
 
     written: int = 0  # records in the KILT file
-    dropped: Counter[str] = field(default_factory=Counter)  # records that are not, by reason
-    pages_there: int = 0  # records of which one evidence set has all its pages
-    mapped: int = 0  # those of them where all spans of such a set reach the threshold, or only its pages are wanted
+    dropped: Counter[str] = field(default_factory=Counter)  # records not in the KILT file, by reason
+    pages_there: int = 0  # records with an evidence set whose pages were all found
+    mapped: int = (
+        0  # of these, records where all spans of such a set reach the threshold, or where only its pages are required
+    )
     outputs: Counter[str] = field(default_factory=Counter)
-    """Outputs by what became of them (``whole``, ``answer_only``, ``dropped``)."""
-    output_reasons: Counter[str] = field(default_factory=Counter)  # why outputs are not whole
+    """Outputs by fate (``whole``, ``answer_only``, ``dropped``)."""
+    output_reasons: Counter[str] = field(default_factory=Counter)  # reasons why outputs are not whole
     evidences: Counter[str] = field(default_factory=Counter)  # pieces of evidence, by outcome
     spans_written: int = 0  # spans in the KILT file
-    with_sets: int = 0  # records written with at least one evidence set
-    sets_written: int = 0  # their evidence sets
+    with_sets: int = 0  # written records with at least one evidence set
+    sets_written: int = 0  # evidence sets of these records
     set_spans: int = 0  # spans of these sets
     set_pages: int = 0  # distinct pages of each record's sets, summed over records
-    several_sets: int = 0  # records written with several evidence sets
-    several_spans: int = 0  # records each of whose sets has several spans
-    several_pages: int = 0  # records each of whose sets has several pages
-    answers: int = 0  # distinct answers of each record written, summed over records
-    found_by: Counter[str] = field(default_factory=Counter)  # evidences whose page was found, by how
-    hops: Counter[str] = field(default_factory=Counter)  # evidences by redirects followed, above 0
-    matches: Counter[str] = field(default_factory=Counter)  # spans by how the text was matched
+    several_sets: int = 0  # written records with several evidence sets
+    several_spans: int = 0  # records whose sets all have several spans
+    several_pages: int = 0  # records whose sets all have several pages
+    answers: int = 0  # distinct answers of each written record, summed over records
+    found_by: Counter[str] = field(default_factory=Counter)  # pieces of evidence whose page was found, by lookup
+    hops: Counter[str] = field(default_factory=Counter)  # pieces of evidence by redirects followed, if above 0
+    matches: Counter[str] = field(default_factory=Counter)  # spans by kind of text match
     scores: Counter[str] = field(default_factory=Counter)  # spans by bin of their score, see ``N_BINS``
 
     def add_evidence(self, alignment: Alignment) -> None:
-        """Counts one evidence."""
+        """Counts one piece of evidence."""
         self.evidences[alignment.outcome] += 1
         if alignment.found_by is not None:
             self.found_by[alignment.found_by] += 1
@@ -92,7 +94,7 @@ class AlignmentCounts:
         self.spans_written += len(decision.partial)
 
     def add_written(self, record: Mapping[str, Any]) -> None:
-        """Counts sets, pages and answers of a record in KILT's form, its answers not yet taken away."""
+        """Counts sets, pages and answers of a record in KILT's form, before its answers are removed."""
         outputs = record.get("output", [])
         sets = [output["provenance"] for output in outputs if output.get("provenance")]
         self.with_sets += bool(sets)
@@ -106,12 +108,12 @@ class AlignmentCounts:
         self.answers += len({output["answer"] for output in outputs if "answer" in output})
 
     def add(self, other: AlignmentCounts) -> None:
-        """Adds another's counts."""
+        """Adds the counts of another instance."""
         for own in fields(self):
             setattr(self, own.name, getattr(self, own.name) + getattr(other, own.name))
 
     def to_json(self) -> dict[str, Any]:
-        """The counts as JSON values, keys sorted."""
+        """Returns the counts as JSON values with sorted keys."""
         values = {own.name: getattr(self, own.name) for own in fields(self)}
         return {
             name: dict(sorted(value.items())) if isinstance(value, Counter) else value for name, value in values.items()
@@ -129,7 +131,7 @@ def _is_mapped(alignment: Alignment, threshold: float) -> bool:
 
 
 def score_bin(score: float) -> str:
-    """The lower bound of the score's bin as text.
+    """Returns the lower bound of a score's bin as text.
 
     >>> score_bin(0.0), score_bin(0.5), score_bin(0.999), score_bin(1.0)
     ('0.00', '0.50', '0.95', '1.00')
@@ -138,12 +140,12 @@ def score_bin(score: float) -> str:
 
 
 def score_bins(scores: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Every bin of the histogram in order, with its spans."""
+    """Returns every bin of the histogram in order, with its number of spans."""
     return [(name, scores.get(name, 0)) for name in (f"{number / N_BINS:.2f}" for number in range(N_BINS + 1))]
 
 
 def faults(tally: Tally, counts: AlignmentCounts) -> list[str]:
-    """Every law that the counts break: what went in came out, once."""
+    """Returns every invariant that the counts violate. All that was read must be counted exactly once as a result."""
     found = []
     n_dropped, n_excluded, n_rejected = counts.dropped.total(), tally.excluded.total(), tally.rejected.total()
     n_out = counts.written + n_dropped + tally.merged + n_excluded + n_rejected
@@ -160,14 +162,15 @@ def faults(tally: Tally, counts: AlignmentCounts) -> list[str]:
 
 
 def threshold_share(counts: AlignmentCounts) -> float | None:
-    """The share of records that the threshold alone drops, of those it was applied to; None without any."""
+    """Returns the share of records dropped by the threshold alone, among records to which the threshold was applied;
+    None if there are none."""
     n_dropped = counts.dropped["below_threshold"]
     total = counts.written + n_dropped
     return n_dropped / total if total else None
 
 
 def report_values(tally: Tally, counts: AlignmentCounts, *, dataset: str, split: Split) -> dict[str, Any]:
-    """The report as JSON values."""
+    """Returns the report as JSON values."""
     share = threshold_share(counts)
     published = all_sources()[dataset].published
     paper = published.dropped.get(split)
@@ -193,26 +196,26 @@ def report_values(tally: Tally, counts: AlignmentCounts, *, dataset: str, split:
 
 
 class ReportRow(NamedTuple):
-    """A number of records or of evidences, and what they are."""
+    """A number of records or of pieces of evidence, with its meaning."""
 
-    depth: int  # of what it is part of, from 0
+    depth: int  # depth of nesting in the report, from 0
     name: str
     n: int
-    total: int | None = None  # the number that it is a share of
+    total: int | None = None  # the total that it is a share of
     meaning: str = ""
-    query: Mapping[str, str] = {}  # columns of ``records``, for what those are that were counted
-    paper: float | None = None  # the share that the KILT paper reports, or the number where there is no total
+    query: Mapping[str, str] = {}  # columns of ``records`` that select the counted rows
+    paper: float | None = None  # share that the KILT paper reports, or the number if there is no total
 
     @property
     def beside(self) -> str:
-        """What the KILT paper reports, for reading; empty where it reports nothing."""
+        """Returns what the KILT paper reports, as text; empty if it reports nothing."""
         if self.paper is None:
             return ""
         return f"in the KILT paper {self.paper:,}" if self.total is None else f"in the KILT paper {self.paper:.0%}"
 
 
 def report_rows(report: Mapping[str, Any]) -> Iterator[ReportRow]:
-    """What became of records and evidences."""
+    """Yields the rows of a report: outcomes of records and of evidence."""
     records, counts = report["records"], report["counts"]
     read, examples, written = records["read"], records["examples"], counts["written"]
 
@@ -253,7 +256,7 @@ def report_rows(report: Mapping[str, Any]) -> Iterator[ReportRow]:
 
 
 def report_text(report: Mapping[str, Any]) -> str:
-    """The report for reading."""
+    """Returns the report as text."""
     records, counts = report["records"], report["counts"]
     lines = [
         _row("  " * row.depth + row.name, row.n, row.total) + (row.beside and f"; {row.beside}")
@@ -282,20 +285,20 @@ def _row(name: str, count: int | None, total: int | None) -> str:
 
 
 PAPER_PAGES, PAPER_PAGES_SHARE = 1_642_311, 0.28
-"""Pages that are evidence of at least one dataset, and their share of all. Source: the KILT paper, figure 2."""
+"""Pages that are evidence in at least one dataset, and their share of all pages. Source: the KILT paper, figure 2."""
 
 
 class Aligned(NamedTuple):
-    """One finished alignment."""
+    """A finished alignment."""
 
-    name: str  # of the dataset, as the configuration has it
-    folder: str  # of the alignment, relative to that of all
-    report: Mapping[str, Any]  # as it was written
-    files: tuple[str, ...] = ()  # names of its files of records
+    name: str  # name of the dataset in the configuration
+    folder: str  # folder of the alignment, relative to the folder of all alignments
+    report: Mapping[str, Any]  # the report as written
+    files: tuple[str, ...] = ()  # names of its record files
 
 
 def averages(counts: Mapping[str, Any]) -> Averages:
-    """The averages of an alignment; None where there is nothing to average.
+    """Returns the averages of an alignment. An average is None if there is nothing to average.
 
     >>> averages({"written": 4, "with_sets": 2, "sets_written": 3, "set_spans": 6, "set_pages": 4, "answers": 4})
     Averages(spans=2.0, sets=1.5, pages=2.0, answers=1.0)
@@ -313,9 +316,9 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int) -> dict[str, Any]:
-    """How many pages hold evidence that was written, of each dataset and by the number of datasets, as JSON values.
+    """Returns, as JSON values, how many pages hold written evidence, per dataset and by number of datasets.
 
-    Alignments of one name are one dataset.
+    Alignments with the same name count as one dataset.
     """
     by_dataset = dict.fromkeys((dataset.name for dataset in aligned), 0)
     with connected(reads=[output]) as db:
@@ -339,7 +342,7 @@ def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int) -> dic
 
 
 def overview_values(aligned: Iterable[Aligned], pages: Mapping[str, Any]) -> dict[str, Any]:
-    """The report of all alignments as JSON values."""
+    """Returns the report of all alignments as JSON values."""
     return {"datasets": [_dataset_values(dataset) for dataset in aligned], "pages": dict(pages)}
 
 
@@ -371,12 +374,12 @@ _HEADS = ("records", "spans a set", "sets a record", "pages a record", "answers 
 
 
 def overview_text(values: Mapping[str, Any]) -> str:
-    """The report for reading: sizes and averages as in table 6, dropped shares as in figure 5, pages."""
+    """Returns the report as text: sizes and averages as in table 6, dropped shares as in figure 5, and pages."""
     under = ("dataset", "split", *("here", "KILT") * len(_HEADS))
     rows = [under, *(_cells(value) for value in values["datasets"])]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for at, head in enumerate(_HEADS):
-        # Each heading stands over two columns.
+        # Each heading covers two columns.
         widths[2 + 2 * at] = max(widths[2 + 2 * at], len(head) - widths[3 + 2 * at] - 1)
     first = " ".join(" " * width for width in widths[:2])
     heads = (head.rjust(widths[2 + 2 * at] + 1 + widths[3 + 2 * at]) for at, head in enumerate(_HEADS))
@@ -411,15 +414,16 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 STAGES = {"rejected": "source", "excluded": "", "merged": ""}
-"""Where rows of ``rejected`` that say more of a record come from, by its outcome: else from its evidence."""
+"""Source of the ``rejected`` rows with details about a record, by its outcome. For other outcomes, details come from
+its evidence."""
 _PLACE = itemgetter("output", "evidence")
 
 
 def record_fates(folder: str, manifest: Manifest, record_id: str) -> Iterator[dict[str, Any]]:
-    """The rows of ``records`` of an alignment with an id, most often one.
+    """Yields the ``records`` rows of an alignment with a given id, usually one.
 
-    ``meaning`` is that of the reason, ``details`` what is said in ``rejected``; ``evidences`` are the rows of
-    ``alignments`` and ``misses``, each with its row of ``crosswalk`` as ``crossing``, in order.
+    ``meaning`` is the meaning of the reason. ``details`` are the details stored in ``rejected``. ``evidences`` are the
+    rows of ``alignments`` and ``misses`` in order, each with its row of ``crosswalk`` as ``crossing``.
     """
 
     def rows(table: str, column: str = "example_id") -> Iterator[dict[str, Any]]:
