@@ -1,4 +1,5 @@
-"""AmbER sets: what became of names, statistics beside the paper, and one set with its head beside the tails."""
+"""Shows AmbER sets: outcomes of names, statistics with those of the paper, and single sets with head and tail
+entities."""
 
 from __future__ import annotations
 
@@ -27,15 +28,15 @@ class EntityShown(NamedTuple):
     """An entity of a set."""
 
     row: Mapping[str, Any]
-    views: int  #: of its page, out of the popularity
-    share: float  #: of the views of the most popular one
-    #: what tells it apart: rows of ``tuples``, each with what is around the span that says it
+    views: int  #: page views, derived from the popularity
+    share: float  #: share of the views of the most popular entity of the set
+    #: distinguishing facts: rows of ``tuples``, each with the text around its span
     tuples: list[tuple[Mapping[str, Any], InPage]]
-    queries: Mapping[str, list[Mapping[str, Any]]]  #: about it, by task
+    queries: Mapping[str, list[Mapping[str, Any]]]  #: its queries, by task
 
 
 def about_sets(opened: Opened) -> Iterator[Section]:
-    """What the report of the release says, by collection."""
+    """Yields the sections of the release's report, by collection."""
     yield from about_sections(opened, has_counts=True)
     report: dict[str, Any] = report_of(opened)
     for name, of in report.get("collections", {}).items():
@@ -49,7 +50,7 @@ def about_sets(opened: Opened) -> Iterator[Section]:
 
 
 def measured_sets(opened: Opened) -> Iterator[Section]:
-    """Both signals of the tuples."""
+    """Yields the table of both scores of the tuples: BLEU and entailment."""
     if "tuples" in opened.tables:
         table = crossed(opened.db, "Tuples of the sets by both", "tuples", score="bleu", support="entailment")
         yield Section("BLEU and entailment crossed", (table,))
@@ -105,7 +106,7 @@ def _popularity_chart(caption: str, views: Mapping[int, int]) -> Chart:
 
 
 def ranks(n: int) -> Iterator[int]:
-    """The ranks that are shown of so many.
+    """Yields the ranks that are shown for a number of entities.
 
     >>> list(ranks(30))
     [1, 2, 5, 10, 20, 30]
@@ -117,10 +118,10 @@ def ranks(n: int) -> Iterator[int]:
 
 
 def by_rank(n_with: Mapping[str, int]) -> dict[int, int]:
-    """The views of the entities of some ranks, down to a power of two.
+    """Returns the views of the entities at some ranks, rounded down to a power of two.
 
     Args:
-        n_with: how many entities have as many views, or more, by powers of two.
+        n_with: number of entities with at least so many views, by powers of two.
 
     >>> by_rank({"1": 4, "8": 2, "64": 1})
     {1: 64, 2: 8, 4: 1}
@@ -130,8 +131,8 @@ def by_rank(n_with: Mapping[str, int]) -> dict[int, int]:
 
 
 def _views_of_sets(opened: Opened, collection: str) -> dict[int, int]:
-    """The views of the entities of a collection's sets, each once, by some ranks."""
-    # No page has as many views as the bounds allow; a table from elsewhere may hold any number.
+    """Returns the views of the distinct entities of a collection's sets, at some ranks."""
+    # No page reaches these bounds, but a table of foreign origin may hold any number.
     query = """select round(power(10, greatest(least(max(entity.popularity), 18), 0)))::bigint as views from (
             select unnest(entities) as entity from sets where collection = ?)
         where not isnan(entity.popularity) group by entity.qid order by views desc"""
@@ -185,7 +186,7 @@ def _entities(opened: Opened, row: Mapping[str, Any]) -> list[EntityShown]:
 
 
 def _place(opened: Opened, entity: Mapping[str, Any], row: Mapping[str, Any]) -> InPage:
-    """What is around the span of a tuple, which stands in the page of the entity."""
+    """Returns the text around the span of a tuple in the page of its entity."""
     if row["start_element"] is None or not entity["wikipedia"]:
         return InPage()
     start, start_char, end, end_char = (row[name] for name in _SPAN)
@@ -194,7 +195,7 @@ def _place(opened: Opened, entity: Mapping[str, Any], row: Mapping[str, Any]) ->
 
 
 def _add_roles(_: Opened, rows: list[Row]) -> None:
-    """Adds head and tails of sets, each with its views."""
+    """Adds head and tails of sets, each with its page views."""
     for row in rows:
         for name, is_head in (("head", True), ("tails", False)):
             own = [entity for entity in _by_popularity(row) if entity["is_head"] == is_head]

@@ -1,4 +1,4 @@
-"""Benchmarks: what systems score on datasets beside the figures of the papers, and what each run took."""
+"""Shows benchmarks: scores of systems on datasets with the figures of the papers, and the cost of each run."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from costs group by system order by min(_row)"""
 
 
 def measured_benchmark(opened: Opened) -> Iterator[Section]:
-    """R-precision over all questions and mentions, the table, and what the runs took."""
-    from mapping.retrieval.benchmark import Dataset, score_rows  # needs what metrics need
+    """Yields R-precision over all questions and mentions, the table of scores, and the cost of the runs."""
+    from mapping.retrieval.benchmark import Dataset, score_rows  # needs the packages of the metrics
 
     scores = [msgspec.convert(row, Score) for row in BENCHMARK.rows(opened.path, opened.manifest, "scores")]
     datasets = [

@@ -1,4 +1,4 @@
-"""Moved facts: what became of them by outcome and problem, and one fact with its old and its new proofs."""
+"""Shows updated facts: outcomes and problems, and single facts with their old and new proofs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mapping.write.kind import REPORT
 
 
 def about_facts(opened: Opened) -> Iterator[Section]:
-    """What became of the facts, and which properties were asked for."""
+    """Yields the outcomes of the facts, and the requested properties."""
     counts = opened.values["counts"]
     names = [name for name in (QUESTION, *PROBLEMS) if any(own[name] for own in counts.values())]
     columns = ("outcome", "facts", *(name.replace("_", " ") for name in names))
@@ -55,7 +55,7 @@ def about_facts(opened: Opened) -> Iterator[Section]:
 
 
 def show_fact(request: Request, opened: Opened, card: Card) -> Response:
-    """Shows a fact: what each release answers, with the proofs in their pages."""
+    """Shows a fact: the answers of each release, with the proofs in their pages."""
     row = card.row
     sides = [
         (

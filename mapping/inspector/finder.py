@@ -1,4 +1,4 @@
-"""The ways to a page of a release: what somebody typed, what links to it, and chance."""
+"""Finds pages of a release: by typed text, by links to a page, and at random."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ class _StoppedError(Exception):
 
 
 def cache_folder(sha256: str) -> Path:
-    """The folder for what is made out of a release, named by its hash."""
+    """Returns the cache folder of a release, named by its hash."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base) / "kbsource" / "inspector" / sha256
 
 
 _FILE, _SHA256 = "rows.parquet", "rows.sha256"
 _SHORTER, _MOST_COMPARED, _LIKE = 3, 200, 60
-"""Of titles that are like another: by how many letters their common beginning may be shorter than it could be, how many
-titles of each beginning are compared, and the similarity in per cent from which on one is proposed."""
+"""Limits for similar titles: by how many letters the common prefix may be shorter than possible, how many titles of
+each prefix are compared, and the minimum similarity in per cent."""
 _ORDER_MB = 200
-"""What an index is put in order in; what needs more goes to the disk."""
+"""Memory for sorting an index. Larger indexes are sorted on disk."""
 
 
 class OrderedRows:
-    """The rows of an index, which stand in order; threads may share one."""
+    """The sorted rows of an index. Several threads may use it."""
 
     def __init__(self, folder: str) -> None:
         self._open = ExitStack()
@@ -57,7 +57,7 @@ class OrderedRows:
         self._db.execute(f"create view rows as from read_parquet({quoted(os.path.join(folder, _FILE))})")
 
     def column(self, query: str, *values: Any) -> list[Any]:
-        """The first column of what a query on ``rows`` gives."""
+        """Returns the first column of the result of a query on ``rows``."""
         return [row[0] for row in self._db.cursor().execute(query, values).fetchall()]
 
     def close(self) -> None:
@@ -66,11 +66,11 @@ class OrderedRows:
 
 
 class SideIndex:
-    """An index that is opened where it was made before, else made in a thread; any thread may ask for it.
+    """An index that is loaded from its cache, or built in a thread. Any thread may request it.
 
     Args:
-        folder: where it lies once it is whole.
-        make: writes its file to a folder, and says how much is done and of how much.
+        folder: folder of the complete index.
+        make: writes the file of the index to a folder and reports the amount done and the total.
     """
 
     def __init__(self, folder: Path, make: Callable[[str, OnProgress], None]) -> None:
@@ -84,13 +84,14 @@ class SideIndex:
 
     @property
     def percent(self) -> int:
-        """How much is made, in percent."""
-        if self._opened is not None:  # where it was made before, nothing is done
+        """Returns how much is built, in per cent."""
+        if self._opened is not None:  # if it was loaded from its cache, nothing is counted as done
             return 100
         return 100 * self._done // self._total if self._total else 0
 
     def get(self) -> OrderedRows | None:
-        """The index; None while it is made, which begins with the first call, or where it has a ``fault``."""
+        """Returns the index; None while it is being built or if it has a ``fault``. The first call starts to build
+        it."""
         with self._turn:
             if self._opened is None and self._thread is None and self.fault is None:
                 if _is_whole(self._folder):
@@ -101,14 +102,14 @@ class SideIndex:
             return self._opened
 
     def wait(self) -> OrderedRows | None:
-        """The index once it is made; None where it has a ``fault``."""
+        """Waits for the index and returns it; None if it has a ``fault``."""
         self.get()
         if (thread := self._thread) is not None:
             thread.join()
         return self.get()
 
     def close(self) -> None:
-        """Closes it, or stops the work on it; what was begun is removed."""
+        """Closes the index, or stops building it and removes what was written."""
         self._stopped.set()
         if (thread := self._thread) is not None:
             thread.join(timeout=10)
@@ -123,7 +124,7 @@ class SideIndex:
                 os.mkdir(made)
                 self._make(made, self._see)
                 Path(made, _SHA256).write_text(Folder.of(made).sha256(_FILE))
-                if not _is_whole(self._folder):  # another process may have been sooner
+                if not _is_whole(self._folder):  # another process may have built it first
                     shutil.rmtree(self._folder, ignore_errors=True)
                     os.rename(made, self._folder)
             opened = OrderedRows(str(self._folder))
@@ -143,7 +144,7 @@ class SideIndex:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether an index is there as it was written: what became of it later is made again."""
+    """Returns whether an index is unchanged since it was written. Otherwise it is rebuilt."""
     try:
         return (folder / _SHA256).read_text() == Folder.of(folder).sha256(_FILE)
     except (OSError, ValueError):
@@ -151,7 +152,7 @@ def _is_whole(folder: Path) -> bool:
 
 
 def folded(text: str) -> str:
-    """A title as it is compared: letters alike but for case and accents are one.
+    """Returns a title in the form that is compared: case and accents are removed.
 
     >>> folded("Zürich") == folded("ZURICH") == "zurich"
     True
@@ -164,7 +165,8 @@ def folded(text: str) -> str:
 
 
 def write_title_order(index: TitleIndex, folder: str, on_progress: OnProgress) -> None:
-    """Writes the titles that lead to an article in the order of the alphabet; ``on_progress`` is told titles done."""
+    """Writes the titles that lead to an article in alphabetical order. ``on_progress`` is called with the titles
+    done."""
     n_titles, n_done = len(index), 0
     with connected(writes=[folder], memory_mb=_ORDER_MB, threads=1, scratch=folder) as db:
         db.execute("create table titles (key varchar, number integer)")
@@ -179,13 +181,13 @@ def write_title_order(index: TitleIndex, folder: str, on_progress: OnProgress) -
 
 
 def titles_beginning_with(order: OrderedRows, text: str, n_titles: int) -> list[int]:
-    """Numbers of the titles that begin with a text, in the order of the alphabet, so many at most."""
+    """Returns the numbers of at most ``n_titles`` titles that start with a text, in alphabetical order."""
     asked = "select number from rows where key between $1 and $1 || chr(1114111) order by key, number limit $2"
     return order.column(asked, folded(text), n_titles) if text else []
 
 
 def write_backlinks(path: str, manifest: Manifest, folder: str, on_progress: OnProgress) -> None:
-    """Writes the pairs of pages of which one links to the other; ``on_progress`` is told pages done."""
+    """Writes pairs of pages of which one links to the other. ``on_progress`` is called with the pages done."""
     n_done, entries = 0, manifest.tables["pages"]
     with connected(reads=[path], writes=[folder], memory_mb=_ORDER_MB, threads=1, scratch=folder) as db:
         add_tables(db, PAGES_RELEASE.declared, {"pages": [entry.file for entry in entries]}, path)
@@ -211,13 +213,13 @@ def _write_ordered(db: duckdb.DuckDBPyConnection, table: str, folder: str) -> No
 class FoundTitle(NamedTuple):
     """A page that was found, and how."""
 
-    title: str  #: as it was found: of a redirect its own
+    title: str  #: title that was found; for a redirect the redirect's own title
     page_id: int
-    note: str = ""  #: what the page is called where that is another title, else how it was found, or empty
+    note: str = ""  #: title of the page if it differs, otherwise how the page was found, or empty
 
 
 class PageFinder:
-    """Lookups in a release of pages; side indexes are made when they are asked for first. Threads may share one."""
+    """Looks up pages in a release of pages. Side indexes are built at first use. Several threads may use it."""
 
     def __init__(self, path: str, manifest: PagesManifest, source: KnowledgeSource) -> None:
         self._source = source
@@ -229,16 +231,16 @@ class PageFinder:
         self.backlinks = SideIndex(cache / "backlinks-2", partial(write_backlinks, path, manifest))
 
     def close(self) -> None:
-        """Stops the work on side indexes, and closes them."""
+        """Stops building side indexes and closes them."""
         self.titles.close()
         self.backlinks.close()
 
     def title(self, page_id: int) -> str | None:
-        """The title of a page, None when the release has no such page."""
+        """Returns the title of a page, or None if the release does not have the page."""
         return None if self._locations.page(page_id) is None else self._index.article_title(page_id)
 
     def exact(self, asked: str) -> tuple[FoundTitle, ...]:
-        """The pages that something names by itself: an address, an item, a title, a number."""
+        """Returns the pages that a text identifies: by URL, Wikidata item, title or page id."""
         asked = asked.strip()
         found: list[FoundTitle] = []
         named = self._source.resolve(asked) if asked else None
@@ -255,8 +257,8 @@ class PageFinder:
         return tuple(found)
 
     def beginning_with(self, asked: str, n_titles: int) -> tuple[FoundTitle, ...]:
-        """Pages by the titles that begin with what was typed, redirects' among them; none before the index is
-        made."""
+        """Returns pages whose titles, or titles of redirects to them, start with the typed text; none before the index
+        is built."""
         order = self.titles.get()
         numbers = [] if order is None else titles_beginning_with(order, asked.strip().replace("_", " "), n_titles)
         return tuple(
@@ -266,14 +268,14 @@ class PageFinder:
         )
 
     def similar_to(self, title: str, n_titles: int) -> list[str]:
-        """Titles that are like one that no page has, the likest first; none before the index is made.
+        """Returns titles similar to an unknown title, the most similar first; none before the index is built.
 
-        They share its beginning: as much of it as any title has, at least two letters.
+        They share its prefix: the longest prefix that any title has, at least two letters.
         """
         order, asked = self.titles.get(), folded(title.strip().replace("_", " "))
         if order is None:
             return []
-        longest, shortest = len(asked), 2  # of beginnings that some title has; binary search
+        longest, shortest = len(asked), 2  # prefixes that some title has; found by binary search
         while shortest < longest:
             middle = (shortest + longest + 1) // 2
             if titles_beginning_with(order, asked[:middle], 1):
@@ -288,17 +290,17 @@ class PageFinder:
         return [title for title, _, _ in found]
 
     def chance(self) -> int | None:
-        """The id of any page, each as likely as the others; None where there is none."""
+        """Returns the id of a random page, uniformly drawn; None if there are no pages."""
         n_pages = self._locations.n_pages
         return self._locations.page_id(secrets.randbelow(n_pages)) if n_pages else None
 
     def n_linking(self, page_id: int) -> int | None:
-        """How many pages link to a page; None before that is counted."""
+        """Returns how many pages link to a page; None before the index is built."""
         made = self.backlinks.get()
         return None if made is None else made.column("select count(*) from rows where target = ?", page_id)[0]
 
     def linking(self, page_id: int, start: int, end: int) -> list[FoundTitle]:
-        """Pages that link to a page, by page id, from the ``start``th up to but not including the ``end``th."""
+        """Returns pages that link to a page, by page id, from ``start`` up to but not including ``end``."""
         made = self.backlinks.get()
         asked = "select source from rows where target = ? order by source limit ? offset ?"
         ids = [] if made is None else made.column(asked, page_id, end - start, start)

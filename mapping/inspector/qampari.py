@@ -1,4 +1,5 @@
-"""QAMPARI releases: what became of queries and answers beside the paper, and one question with its proofs."""
+"""Shows QAMPARI releases: outcomes of queries and answers with figures of the paper, and single questions with their
+proofs."""
 
 from __future__ import annotations
 
@@ -35,11 +36,12 @@ from mapping.write.kind import REPORT
 _ANSWERS_A_PAGE = 20
 _STEPS = {"n_answers": "answers", "n_with_page": "with a page", "n_aligned": "with a sentence", "n_validated": "proved"}
 _SAID = {"questions", "funnel", "types", "types_without_class"}
-"""Of the report that lies in the release, what is counted here or is long."""
+"""Values of the release's report that are left out, because they are counted here or are long."""
 
 
 class ProofShown(NamedTuple):
-    """A proof: its row, its sentences in front of the one that names answer or entity, that one, and what is around."""
+    """A proof: its row, the sentences before the one that names answer or entity, that sentence, and the context in the
+    page."""
 
     row: Mapping[str, Any]
     lead: str
@@ -48,7 +50,7 @@ class ProofShown(NamedTuple):
 
 
 def about_questions(opened: Opened) -> Iterator[Section]:
-    """What became of queries, and the report that lies in the release."""
+    """Yields the outcomes of queries, and the report stored in the release."""
     yield from about_sections(opened, has_counts=True)
     if "queries" in opened.tables:
         yield Section("Funnel", tuple(_funnel(opened)))
@@ -63,7 +65,7 @@ def about_questions(opened: Opened) -> Iterator[Section]:
 
 
 def measured_questions(opened: Opened) -> Iterator[Section]:
-    """What the proofs say."""
+    """Yields the measures of the proofs."""
     if "questions" not in opened.tables:
         return
     counted = opened.db.execute(
@@ -87,7 +89,7 @@ def measured_questions(opened: Opened) -> Iterator[Section]:
 
 
 def meaning(subset: str, outcome: str) -> str:
-    """What an outcome of a query means; of those about tables some have a meaning of their own."""
+    """Returns the meaning of a query's outcome. Some outcomes of queries on tables have a meaning of their own."""
     own = REASONS if subset in (TABLE_SIMPLE, TABLE_COMPOSITION) else {}
     return own.get(outcome) or OUTCOMES.get(outcome, "")
 
@@ -185,7 +187,7 @@ def show_question(request: Request, opened: Opened, card: Card) -> Response:
 
 
 def proof_shown(proof: Mapping[str, Any], opened: Opened | None) -> ProofShown:
-    """A proof in its page, where pages are open."""
+    """Returns a proof in its page, if pages are open."""
     text, start, element = proof["text"], proof["start_char"], proof["element"]
     at = max(0, min(proof["sentence_char"] - start, len(text)))
     span = Span(element, start, element, proof["end_char"], "proof")

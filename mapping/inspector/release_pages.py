@@ -1,4 +1,5 @@
-"""What is said of a release of pages: counts and their law, what pages hold, what was not carried over, leaks."""
+"""Describes a release of pages: counts and their invariant, contents of pages, text that was not extracted, and markup
+left in texts."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ MEASURES = ("elements", "characters", "anchors", "tables", "infoboxes")
 MARKUP = re.compile(r"\{\{|\}\}|\[\[|\]\]|<ref|'''")
 CONTEXT_CHARS = 40
 SAMPLED = 1000
-"""Pages in which leaks are looked for."""
+"""Number of pages that are searched for leaks."""
 _WORST, _LEAKS, _AT_ONCE = 20, 20, 20
 _LOSS = "loss_"
 _SIZES = """
@@ -48,7 +49,7 @@ _SIZES = """
 
 
 def about_pages(opened: Opened) -> Iterator[Section]:
-    """What the manifest and the table of templates say."""
+    """Yields the sections from the manifest and the table of templates."""
     manifest = opened.manifest
     assert isinstance(manifest, PagesManifest)
     yield from about_sections(opened)
@@ -132,7 +133,7 @@ def _templates(opened: Opened) -> Iterator[Block]:
 
 
 def measured_pages(opened: Opened) -> Iterator[Section]:
-    """What the rows of pages say. Memory: that of the database, and some sampled pages."""
+    """Yields the measures of the rows of pages. Memory: that of the database, and some sampled pages."""
     db = opened.db
     db.execute(_SIZES)
     yield Section("What pages hold", tuple(_distributions(db, opened.manifest.n_rows("pages"))))
@@ -204,7 +205,7 @@ def _references(opened: Opened, n_pages: int) -> Iterator[Block]:
 
 
 def _distribution(db: Any, name: str) -> Chart:
-    """Pages by a measure: 0, then from each power of two to below the next."""
+    """Returns the chart of pages by a measure. Bins are 0, then from each power of two to below the next."""
     bins = f"case when {name} = 0 then 0 else 1 + floor(log2({name}))::integer end"
     counts = dict(db.execute(f"select {bins}, count(*) from sizes group by 1").fetchall())
     rows = tuple((bin_name(number), counts.get(number, 0)) for number in range(max(counts, default=0) + 1))
@@ -215,7 +216,7 @@ def _distribution(db: Any, name: str) -> Chart:
 
 
 def bin_name(number: int) -> str:
-    """The values of a bin.
+    """Returns the values of a bin as text.
 
     >>> [bin_name(number) for number in (0, 1, 2, 3, 12)]
     ['0', '1', '2–3', '4–7', '2K–4K']
@@ -230,7 +231,7 @@ def bin_name(number: int) -> str:
 
 
 class Leak(NamedTuple):
-    """Markup left in one place of an article."""
+    """A piece of markup left in an article."""
 
     title: str
     place: str  #: ``element 7``, ``table 2`` or ``infobox 0``
@@ -240,9 +241,10 @@ class Leak(NamedTuple):
 
 
 def row_leaks(row: Mapping[str, Any]) -> Iterator[Leak]:
-    """What is left in a row of the table of pages: of its elements, then of tables and infoboxes.
+    """Yields the markup left in a row of the table of pages: in elements, then in tables and infoboxes.
 
-    What an article shows as written, in ``nowiki`` and its kin, is not told from the rest: a release does not say.
+    Markup that an article shows on purpose (in ``nowiki`` and similar tags) is included, because a release does not
+    distinguish it.
     """
     for place, kind, text in _texts(row):
         for match in MARKUP.finditer(text):
@@ -262,7 +264,7 @@ def _texts(row: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def sampled_pages(opened: Opened, n_sampled: int = SAMPLED) -> Iterator[dict[str, Any]]:
-    """Rows of the pages whose ids have the least sha256, in order of the release; some at once."""
+    """Yields the rows of the pages whose ids have the smallest sha256, in the order of the release, read in batches."""
     db = opened.db
     least = "select page_id, _file_number, _row from pages order by sha256(page_id::text), page_id limit ?"
     asked = f"select page_id from ({least}) order by _file_number, _row"
@@ -320,7 +322,7 @@ PAGES_VIEWS = KindViews(
             label="Redirects",
             facets=("status",),
             searched=("title", "final_title"),
-            links={"page_id": lambda opened, row: None},  # its own, which is none of an article
+            links={"page_id": lambda opened, row: None},  # the template's own page, which is not an article
         ),
         "templates": Listing(label="Templates", facets=("outcome",), searched=("name",)),
         "rejected": Listing(label="Rejected", facets=("stage", "reason")),
