@@ -53,8 +53,8 @@ Start = Annotated[int, Meta(ge=0, lt=1 << 31, description="number of the first r
 PageName = Annotated[
     Annotated[str, Meta(max_length=LONGEST_QUERY)] | Annotated[int, Meta(ge=0, le=LARGEST)],
     Meta(
-        description="title (redirects are followed), URL in the wiki, page id, or Wikidata item (wikidata:Q42, or Q42 if "
-        "no page has this title); a whole number in JSON is always a page id"
+        description="title (redirects are followed), URL in the wiki, page id, or Wikidata item (wikidata:Q42, or Q42 "
+        "if no page has this title); a whole number in JSON is always a page id"
     ),
 ]
 _Number = Annotated[int, Meta(ge=0, lt=1 << 31)]
