@@ -48,20 +48,20 @@ class Decision(NamedTuple):
 
 
 REASONS: dict[str, str] = {
-    "answer_kept_elsewhere": "another output that is kept has the same answer",
+    "answer_kept_elsewhere": "another kept output has the same answer",
     "below_threshold": "a span's score is below the threshold",
-    "empty_evidence": "an evidence has no text",
-    "no_kilt_paragraph": "the best span is in an element that has no paragraph in KILT's form",
-    "no_match": "not one token of an evidence is in its page",
-    "no_provenance": "the record never had any provenance, and the split needs it",
-    "not_accepted": "a span does not meet the rule of --accept",
-    "not_exact": "another output of the record is found word for word, and this one is not",
-    "other_split": "the record is drawn for another split",
+    "empty_evidence": "a piece of evidence has no text",
+    "no_kilt_paragraph": "the best span is in an element without a paragraph in KILT's form",
+    "no_match": "no token of a piece of evidence is in its page",
+    "no_provenance": "the record never had any provenance, and the split requires it",
+    "not_accepted": "a span does not satisfy the rule of --accept",
+    "not_exact": "another output of the record was found verbatim, and this output was not",
+    "other_split": "the record was drawn for another split",
     "page_ambiguous": "a page is a disambiguation page",
     "page_missing": "a page is not in the snapshot",
-    "search_crash": "the search for an evidence ended its process twice, by a signal or for want of memory",
-    "search_error": "the search for an evidence failed twice with an error, which is a defect",
-    "search_timeout": "the search for an evidence took too long twice",
+    "search_crash": "the search for a piece of evidence ended its process twice, by a signal or for lack of memory",
+    "search_error": "the search for a piece of evidence failed twice with an error, which is a bug",
+    "search_timeout": "the search for a piece of evidence took too long twice",
 }
 """Reasons for dropping outputs and records: reason -> meaning."""
 _WEAK = ("below_threshold", "not_accepted")

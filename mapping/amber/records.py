@@ -17,16 +17,16 @@ from mapping.options import Checked, Choices, Language
 
 OUTCOMES: dict[str, str] = {
     "set": "a set of the release",
-    "too_few_members": "fewer than two of its entities are of the collection",
+    "too_few_members": "the collection has fewer than two of its entities",
     "small_gap": "the two most popular are too close",
-    "few_told_apart": "fewer than two entities have a property of their own with a value that has a name",
-    "no_head_told_apart": "the head is of another type, or has no such property",
+    "few_told_apart": "fewer than two entities have a property of their own with a named value",
+    "no_head_told_apart": "the head is of another type, or does not have such a property",
     "few_with_page": "fewer than two such entities have pages",
-    "no_head_with_page": "the head has none",
-    "few_found": "the pages of fewer than two name a value",
-    "no_head_found": "that of the head does not",
-    "few_accepted": "--accept leaves fewer than two",
-    "no_head_accepted": "--accept leaves none of the head",
+    "no_head_with_page": "the head has no page",
+    "few_found": "fewer than two of the pages name a value",
+    "no_head_found": "the page of the head does not name a value",
+    "few_accepted": "--accept rejects all but one entity, or all",
+    "no_head_accepted": "--accept rejects the head",
 }
 """Outcomes of names, in the order of the steps."""
 

@@ -40,11 +40,11 @@ from mapping.sources.raw_records import FAULTS, Json, text_at
 
 REASONS: dict[str, str] = {
     **FAULTS,
-    "control_character": "a paraphrase with a character that is no text, such as NUL or escape",
-    "duplicate_paraphrase": "the question was written anew before in this file",
-    "empty_paraphrase": "a paraphrase without a letter or digit, or of several lines",
-    "unknown_question": "a paraphrase of a question that was not among the tasks",
-    "unknown_task": "a verdict about no task",
+    "control_character": "a paraphrase with a character that is not text, such as NUL or escape",
+    "duplicate_paraphrase": "the question was rewritten before in this file",
+    "empty_paraphrase": "a paraphrase without a letter or digit, or with several lines",
+    "unknown_question": "a paraphrase of a question that is not among the tasks",
+    "unknown_task": "a verdict on something that is not a task",
     "unknown_verdict": "a verdict that is neither correct nor incorrect",
 }
 """Reasons for ignoring a line: reason -> meaning."""

@@ -178,9 +178,9 @@ def _gold_text(row: tuple[Any, ...] | None) -> GoldText | None:
 
 RANKED_REASONS: dict[str, str] = {
     **FAULTS,
-    "duplicate_passage": "a passage comes twice among those of a question",
-    "duplicate_question": "the qid was given before",
-    "other_text": "a passage that proves an answer has another text in the corpus: the corpus was cut in another way",
+    "duplicate_passage": "a question has the same passage twice",
+    "duplicate_question": "the qid occurred before",
+    "other_text": "a passage that proves an answer has another text in the corpus: it was cut with other options",
     "unknown_passage": "the corpus has no passage with the id: page id, two underscores, number",
     "unknown_question": "passages for a question that is not in the release",
 }

@@ -99,8 +99,8 @@ def proof_places(drawn: Question) -> Iterator[ProofPlace]:
 
 PUBLISHED_REASONS: dict[str, str] = {
     **FAULTS,
-    "duplicate_question": "the qid was given before",
-    "malformed_pid": "the pid of a proof does not begin with the qid, or was given before",
+    "duplicate_question": "the qid occurred before",
+    "malformed_pid": "the pid of a proof does not start with the qid, or occurred before",
     "no_answers": "a question without answers",
 }
 """Reasons why a published question is left out, with their meanings."""

@@ -110,13 +110,13 @@ LINES = pa.schema([*LINKS, ("is_dev", pa.bool_()), ("line", pa.binary())])
 
 SPLITS = ("train", "dev")
 SKIPPED = {
-    "in_heading": "it stands in a heading or title",
-    "unresolved": "the dump has no page that it leads to, redirects followed",
-    "not_released": "the page that it leads to was rejected",
-    "disambiguation": "it leads to a disambiguation page",
-    "self_link": "it leads to the page that it stands in",
+    "in_heading": "the link is in a heading or title",
+    "unresolved": "the dump has no page that the link leads to, even after redirects",
+    "not_released": "the page that the link leads to was rejected",
+    "disambiguation": "the link leads to a disambiguation page",
+    "self_link": "the link leads to its own page",
     "empty_mention": "it has no text",
-    "tag_in_text": "its text has one of the tags that mark mentions",
+    "tag_in_text": "the text contains one of the tags that mark mentions",
 }
 """Reasons why a link is not selected. The first that applies is counted."""
 

@@ -27,19 +27,19 @@ from mapping.sources.source import PARTIAL_EVIDENCE
 from mapping.write.kind import ALIGNMENT
 
 RULES: dict[str, str] = {
-    "bad_score": "bleu_score is no number from 0 to 1",
-    "bad_type": "a field of another type than it has",
-    "duplicate_id": "an id that was there before",
+    "bad_score": "bleu_score is not a number from 0 to 1",
+    "bad_type": "a field has the wrong type",
+    "duplicate_id": "the id occurred before",
     "empty_output": "output is an empty list",
-    "empty_span": "the characters of a span enclose no text",
-    "malformed_line": "a line that is no JSON object",
-    "missing_field": "a field that is needed is absent",
-    "offset_range": "a span that lies outside of its paragraph",
-    "page_unknown": "wikipedia_id is no page of the release",
+    "empty_span": "the characters of a span contain no text",
+    "malformed_line": "a line is not a JSON object",
+    "missing_field": "a required field is missing",
+    "offset_range": "a span is outside its paragraph",
+    "page_unknown": "wikipedia_id is not a page of the release",
     "paragraph_range": "a paragraph that the page does not have",
-    "score_differs": "BLEU of the evidence against the text of the span is not bleu_score",
-    "section_differs": "section is not that of the paragraph",
-    "title_differs": "title is not the page's",
+    "score_differs": "bleu_score is not the BLEU of the evidence and the text of the span",
+    "section_differs": "section is not the section of the paragraph",
+    "title_differs": "title is not the title of the page",
 }
 """Rules, with the meaning of a violation."""
 
