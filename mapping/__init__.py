@@ -1,3 +1,3 @@
-"""Benchmark examples and where their answers stand in a knowledge source."""
+"""Benchmark examples, and the location of their answers in a release."""
 
 import kbsource as _kbsource  # noqa: F401  # switches telemetry off before any model library is imported

@@ -1,7 +1,7 @@
-"""Rules that say which alignments are kept: ``bleu>=0.7 or entailment>=0.9``.
+"""Rules that decide which alignments are kept: ``bleu>=0.7 or entailment>=0.9``.
 
-A rule is a Python expression of nothing but ``signal compare number``, ``and``, ``or``, ``not`` and brackets, its words
-in any case. A signal that an alignment does not have meets no comparison.
+A rule is a Python expression built only from ``signal compare number``, ``and``, ``or``, ``not`` and parentheses; case
+does not matter. If an alignment lacks a signal, every comparison with that signal is false.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _DEEPEST = 50
 
 
 class Rule(NamedTuple):
-    """A rule that was read."""
+    """A parsed rule."""
 
     tree: ast.expr
 
     def holds(self, signals: Mapping[str, float | None]) -> bool:
-        """Whether the signals meet it."""
+        """Returns whether the signals satisfy the rule."""
         return _holds(self.tree, signals)
 
     def signals(self) -> frozenset[str]:
-        """The signals that it looks at."""
+        """Returns the signals that the rule uses."""
         return frozenset(node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name))
 
 
 def read_rule(text: str) -> Rule:
-    """The rule that a text states.
+    """Parses a rule.
 
     Raises:
-        SetupError: it is none; the message has the place, what stands there and what was expected.
+        SetupError: the text is not a rule; the message names the position, what was found there and what was expected.
 
     >>> rule = read_rule("bleu>=0.7 or entailment>=0.9")
     >>> rule.holds({"bleu": 0.3, "entailment": 0.95}), rule.holds({"bleu": 0.3, "entailment": None})
@@ -55,8 +55,11 @@ def read_rule(text: str) -> Rule:
 
 
 def check_signals(text: str, labels: Mapping[str, int | None], *, model: str) -> None:
-    """Looks whether a model, whose labels are as ``ModelLabels`` of ``mapping.entail`` has them, tells all that a rule
-    compares; raises SetupError: it does not, so that a comparison is never met."""
+    """Checks that a model reports every signal that a rule compares.
+
+    ``labels`` are the labels of the model, as in ``ModelLabels`` of ``mapping.entail``. Raises SetupError if a signal
+    is missing, since comparisons with it would always be false.
+    """
     unknown = [name for name in sorted(read_rule(text).signals()) if name in labels and labels[name] is None]
     if not unknown:
         return
@@ -71,8 +74,8 @@ def check_signals(text: str, labels: Mapping[str, int | None], *, model: str) ->
 
 
 def _checked(text: str) -> Iterator[str]:
-    """The tokens of a rule, each looked at before it is given: Python's grammar is wider than that of rules."""
-    expected, opened = _SIGNAL, [""]  # what the next signal stands in: brackets and ``not``
+    """Yields the tokens of a rule, each checked first: Python's grammar allows more than rules do."""
+    expected, opened = _SIGNAL, [""]  # the open parentheses and ``not`` around the next signal
     for found in (*_TOKEN.finditer(text), None):
         token = found[0].lower() if found else ""
         if expected == _SIGNAL and len(opened) > _DEEPEST:
@@ -84,7 +87,7 @@ def _checked(text: str) -> Iterator[str]:
         elif expected == _COMPARE and token in _COMPARES:
             expected = _NUMBER
         elif expected == _NUMBER and found and found["number"] and float(token) <= 1:
-            expected, token = _NEXT, str(float(token))  # Python has no number 01
+            expected, token = _NEXT, str(float(token))  # 01 is not a number in Python
         elif expected == _NEXT and token in ("and", "or"):
             expected = _SIGNAL
         elif expected == _NEXT and token == ")" and opened[-1] == "(":
@@ -118,4 +121,4 @@ def _holds(node: ast.AST, signals: Mapping[str, float | None]) -> bool:
         case ast.Compare(left=ast.Name(id=name), ops=[compare], comparators=[ast.Constant(value=float(bound))]):
             value = signals.get(name)
             return value is not None and _NODES[type(compare)](value, bound)
-    raise AssertionError(node)  # _checked lets nothing else pass
+    raise AssertionError(node)  # _checked rejects everything else

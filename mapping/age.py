@@ -1,14 +1,15 @@
-"""How fast a benchmark rots: what became of its evidence in one release after the other, and its half-life.
+"""Measures how fast a benchmark ages: the fate of its evidence in one release after another, and its half-life.
 
 ::
 
     fates/          every piece of evidence in every release, Parquet
     rejected/       records that could not be used
-    report.json     shares by release, for all of it and by group, and half-lives
+    report.json     shares by release, for all evidence and by group, and half-lives
     manifest.json   written last
 
-Evidence *stands* in a release where its text is there, exactly or nearly, with the same numbers, dates and names, in
-its page or in one that the text was moved to; what stood in the release before and does not stand now *fell*.
+Evidence is *standing* in a release if its text is there, exactly or nearly, with the same numbers, dates and names, in
+its page or in one that the text was moved to. Evidence that was standing in the previous release and is not standing
+now has *fallen*.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ FATES: Mapping[str, str] = {
     "page_gone": "the page is not in the release, or is a disambiguation page now",
     "not_searched": "there is no text to look for, or the search failed",
 }
-"""What may have become of a piece of evidence in a release."""
+"""Every fate of a piece of evidence in a release, with its meaning."""
 STANDING = ("exact", "moved", "near", "page_only")
 _FATE_OF = {"exact": "exact", "near": "near", "page_only": "page_only", "weak": "weak"}
 _FATE_OF |= {"page_missing": "page_gone", "page_ambiguous": "page_gone"}
@@ -58,29 +59,33 @@ SIZES = ("below 1,000 characters", "1,000–5,000 characters", "5,000–20,000 c
 
 
 class Fate(Row):
-    """One row per piece of evidence and release: by dataset, record, output, evidence and release."""
+    """One row per piece of evidence and release, sorted by dataset, record, output, evidence and release."""
 
     dataset: Annotated[str, "file of the evidence, without its ending"]
-    ordinal: Annotated[int, "number of the record among those that could be read, from 0"]
+    ordinal: Annotated[int, "number of the record among the readable ones, from 0"]
     example_id: Annotated[str, "id of the record"]
-    question: Annotated[str | None, "what the record asks; null where it has no input"]
+    question: Annotated[str | None, "the question of the record; null where it has no input"]
     output: Annotated[Int32, "number of the output in the record, from 0; -1 for partial evidence"]
-    evidence: Annotated[Int32, "number of the evidence in the output, from 0"]
-    release: Annotated[Int32, "number of the release in the order of dates, from 0"]
+    evidence: Annotated[Int32, "number of the evidence in its output, from 0"]
+    release: Annotated[Int32, "number of the release, by date, from 0"]
     dump_date: Annotated[str, "its date, yyyymmdd"]
     fate: Annotated[str, " | ".join(FATES) + "; see docs/age.md"]
-    fell: Annotated[bool, "it stood in the release before, and does not here"]
+    fell: Annotated[bool, "it was standing in the previous release and is not in this one"]
     page: Annotated[PageKey, Columns("page_")]
-    evidence_text: Annotated[str | None, "text that was looked for; null where only the page is"]
-    page_id: Annotated[int | None, "the page; null without one"]
+    evidence_text: Annotated[str | None, "text that was searched for; null where only the page was"]
+    page_id: Annotated[int | None, "the page; null if there is none"]
     title: Annotated[str | None, "its title"]
-    last_title: Annotated[str | None, "title in the last release up to this one that has the page; null without one"]
-    section: Annotated[str | None, "KILT's name of the section"]
+    last_title: Annotated[
+        str | None, "title in the latest release up to this one that has the page; null if there is none"
+    ]
+    section: Annotated[str | None, "KILT's name for the section"]
     span: Annotated[Span | None, Columns()]
     text: Annotated[str | None, "the text of the span"]
-    infobox: Annotated[str | None, "first infobox of the page where it was first found; null without"]
-    size: Annotated[str | None, "class of its size there; null where the page was never there"]
-    is_searched: Annotated[bool, "false where the page was not, or is as in an earlier release of these"]
+    infobox: Annotated[str | None, "first infobox of the page in the first release that has it; null if there is none"]
+    size: Annotated[str | None, "size class of the page in that release; null where no release has the page"]
+    is_searched: Annotated[
+        bool, "false if there is no page, or if it is the same as in an earlier one of these releases"
+    ]
 
 
 _STANDS = f"Evidence stands where it is {', '.join(name.replace('_', ' ') for name in STANDING)}."
@@ -122,22 +127,22 @@ MEASURES = (
 
 
 class PageFacts(NamedTuple):
-    """What is known of a page of a release without reading it."""
+    """Facts about a page of a release that are known without reading it."""
 
-    version: int  #: hash of all that is searched: the same for pages that are the same
-    n_chars: int  #: of the elements behind the title
-    infobox: str | None  #: name of the first
+    version: int  #: hash of everything that is searched: equal for equal pages
+    n_chars: int  #: of the elements after the title
+    infobox: str | None  #: name of the first infobox
 
 
 class Found(NamedTuple):
-    """What the search of a release says of a piece of evidence."""
+    """The search result for a piece of evidence in a release."""
 
     aligned: Alignment  #: with the outcome that the threshold gives it
     has_other_details: bool = False  #: the text that was found has other numbers, dates or names
 
     @property
     def fate(self) -> str:
-        """What became of it, wherever it stood before."""
+        """Its fate, regardless of where it was in earlier releases."""
         fate = _FATE_OF.get(self.aligned.outcome, "not_searched")
         return "near_changed" if self.has_other_details and fate in ("exact", "near") else fate
 
@@ -151,14 +156,14 @@ def fates_of(
     question: str | None = None,
     elsewhere: Mapping[int, Found] | None = None,
 ) -> Iterator[Fate]:
-    """What became of one piece of evidence in every release.
+    """Yields the fate of one piece of evidence in every release.
 
     Args:
-        found: its outcome in each release, in their order.
-        pages: its page in each; None without one.
-        dates: of the releases.
-        question: what its record asks.
-        elsewhere: by release its outcome in the page that its text was moved to.
+        found: its outcome in each release, in order.
+        pages: its page in each release; None if there is none.
+        dates: dates of the releases.
+        question: the question of its record.
+        elsewhere: by release, its outcome in the page that its text was moved to.
     """
     first = next((one.aligned for one in found if one.fate in ("exact", "near")), None)
     known = next((page for page in pages if page is not None), None)
@@ -203,7 +208,8 @@ def fates_of(
 
 
 def first_with(pages: Sequence[PageFacts | None], number: int) -> int:
-    """The first release that has a page as the release of that number has it: evidence is searched for there alone."""
+    """Returns the first release whose version of a page is the same as in the release with that number. Evidence is
+    searched for only there."""
     page = pages[number]
     return next(
         at for at, other in enumerate(pages) if other is not None and page is not None and other.version == page.version
@@ -219,29 +225,30 @@ def size_class(n_chars: int) -> str:
 
 
 class HalfLife(NamedTuple):
-    """Years until half of what stood at first has fallen, by an exponential law, with the bounds of 95 %."""
+    """Years until half of the evidence that was standing at first has fallen, by an exponential law, with 95 %
+    bounds."""
 
     years: float | None  #: None where nothing fell
     low: float
-    high: float | None  #: None where none can be told
+    high: float | None  #: None where it cannot be determined
 
 
 _LIKELY = 3.841458820694124 / 2
 """Half of the 95 % quantile of the chi-squared distribution with one degree of freedom."""
 _LEAST, _MOST = 1e-9, 1e3
-"""Rates a year that are looked at."""
+"""Range of the rates per year that are searched."""
 
 
 def half_life(fallen: Mapping[tuple[float, float], int], standing: Mapping[float, int]) -> HalfLife | None:
-    """The half-life of evidence that fell between two dates, or still stood at the last one.
+    """Returns the half-life of evidence that fell between two dates, or was still standing at the last one.
 
-    The rate is that of greatest likelihood, and its bounds those of the likelihood ratio; pieces of evidence count as
-    independent, so that where many stand in one page the bounds are too narrow. None where nothing was watched; 0 where
-    all fell between the first two dates.
+    The rate is the maximum-likelihood estimate, and its bounds are those of the likelihood ratio. Pieces of evidence
+    count as independent, so the bounds are too narrow if many are in one page. The result is None if nothing was
+    observed, and 0 if everything fell between the first two dates.
 
     Args:
         fallen: how many fell between two times, in years since the first release.
-        standing: how many still stood at a time.
+        standing: how many were still standing at a time.
 
     >>> found = half_life({(0.0, 1.0): 50}, {1.0: 50})
     >>> round(found.years, 6), round(found.low, 2), round(found.high, 2)
@@ -271,7 +278,8 @@ def half_life(fallen: Mapping[tuple[float, float], int], standing: Mapping[float
 
 
 def _maximum(function: Callable[[float], float]) -> float:
-    """Where a function with one maximum over positive numbers has it, by golden sections of the logarithm."""
+    """Returns where a function with one maximum over positive numbers has it, by golden-section search on the
+    logarithm."""
     low, high = math.log(_LEAST), math.log(_MOST)
     ratio = (math.sqrt(5) - 1) / 2
     while high - low > 1e-12:
@@ -284,7 +292,7 @@ def _maximum(function: Callable[[float], float]) -> float:
 
 
 def _crossing(function: Callable[[float], float], level: float, outside: float, inside: float) -> float:
-    """Where a function is at a level, between a place where it is below it and one where it is not."""
+    """Returns where a function crosses a level, between a point where it is below the level and one where it is not."""
     if function(outside) >= level:
         return outside
     for _ in range(200):
@@ -299,16 +307,17 @@ _GROUPS = {
     "infobox": "coalesce(infobox, 'none')",
     "size": "coalesce(size, 'never there')",
 }
-"""By what evidence is grouped, as SQL over the table of fates."""
+"""Groups of evidence, as SQL over the table of fates."""
 _MOST_GROUPS, _GROUP_ROWS = 40, 1 << 16
 
 
 def report_values(db: DuckDBPyConnection, dates: Sequence[str]) -> dict[str, Any]:
-    """Shares by release and half-lives, of all evidence and by group, the largest groups first; as JSON values.
+    """Returns shares by release and half-lives, for all evidence and by group, as JSON values. The largest groups come
+    first.
 
     Args:
-        db: with a view ``fates``.
-        dates: of the releases, yyyymmdd.
+        db: has a view ``fates``.
+        dates: dates of the releases, yyyymmdd.
     """
     days = [as_date(text) for text in dates]
     years = [(day - days[0]).days / 365.25 for day in days]
@@ -319,7 +328,7 @@ def report_values(db: DuckDBPyConnection, dates: Sequence[str]) -> dict[str, Any
 
 
 def as_date(text: str) -> date:
-    """A day written as yyyymmdd; raises ValueError for what is none."""
+    """Parses a day written as yyyymmdd; raises ValueError for anything else."""
     return date(int(text[:4]), int(text[4:6]), int(text[6:]))
 
 
@@ -397,7 +406,7 @@ LAWS = (
 
 
 class _HalfLifeFacts(msgspec.Struct):
-    """A half-life as the report has it: without an upper bound where none can be told."""
+    """A half-life in the report, without upper bound where that cannot be determined."""
 
     years: float | None
     low: float
@@ -409,7 +418,7 @@ class _HalfLifeFacts(msgspec.Struct):
 
 
 class _Release(msgspec.Struct):
-    """A release that evidence was looked for in."""
+    """A release that was searched for evidence."""
 
     dump_date: str
 
@@ -471,12 +480,12 @@ def commit_age(
     dates: Sequence[str],
     facts: Mapping[str, Any],
 ) -> None:
-    """Writes rows of ``Fate`` in their order, what was rejected, the report and, last of all, the manifest.
+    """Writes rows of ``Fate`` in their order, the rejected records, the report and, last, the manifest.
 
     Args:
         output: folder, marked as unfinished.
-        dates: of the releases, yyyymmdd.
-        facts: for the manifest, ``releases`` among them.
+        dates: dates of the releases, yyyymmdd.
+        facts: for the manifest, including ``releases``.
     """
     entry = write_batches(rebatched(batches, _GROUP_ROWS), "fates", schema_of(Fate), output=output)
     with connected(reads=[output]) as db:

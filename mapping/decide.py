@@ -1,4 +1,4 @@
-"""What becomes of a record and its outputs, by the policy of its dataset."""
+"""Decides which records and outputs are written, according to their dataset's policy."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _PLACED = ("exact", "near", "weak", "page_only")
 
 
 def with_outcome(aligned: Alignment, threshold: float) -> Alignment:
-    """An evidence as the search left it, or decided before, with the outcome that a threshold gives it.
+    """Returns an alignment with the outcome that a threshold gives it.
 
-    What the search only scored is ``near`` from the threshold on, ``weak`` below it and without a span.
+    An alignment that the search only scored becomes ``near`` at or above the threshold, and ``weak`` below it or
+    without a span. All others keep their outcome.
     """
     if aligned.outcome != SCORED:
         return aligned
@@ -28,41 +29,41 @@ def with_outcome(aligned: Alignment, threshold: float) -> Alignment:
 
 
 class OutputFate(NamedTuple):
-    """What becomes of one output."""
+    """The decision about one output."""
 
     form: Literal["whole", "answer_only", "dropped"]  # ``whole``, ``answer_only`` or ``dropped``
-    reason: str | None  # why it is not whole; None where it is
+    reason: str | None  # why it is not written whole; None if it is
     kept: tuple[int, ...]  # indexes of the evidence that is written
 
 
 class Decision(NamedTuple):
-    """What becomes of a record."""
+    """The decision about a record."""
 
-    reason: str | None  # why it is dropped; None where it is written
-    outputs: tuple[OutputFate, ...]  # one fate an output
+    reason: str | None  # why it is dropped; None if it is written
+    outputs: tuple[OutputFate, ...]  # one per output
     partial: tuple[int, ...] = ()
-    """Indexes of the partial evidence that is written: all that has a place and is not weak."""
+    """Indexes of the partial evidence that is written: all that has a position and is not weak."""
     by_paragraph: frozenset[EvidenceKey] = frozenset()
-    """Written evidence of which the paragraphs are named and no characters."""
+    """Written evidence for which paragraphs are named, but no characters."""
 
 
 REASONS: dict[str, str] = {
-    "answer_kept_elsewhere": "another output that is kept has the same answer",
+    "answer_kept_elsewhere": "another kept output has the same answer",
     "below_threshold": "a span's score is below the threshold",
-    "empty_evidence": "an evidence has no text",
-    "no_kilt_paragraph": "the best span is in an element that has no paragraph in KILT's form",
-    "no_match": "not one token of an evidence is in its page",
-    "no_provenance": "the record never had any provenance, and the split needs it",
-    "not_accepted": "a span does not meet the rule of --accept",
-    "not_exact": "another output of the record is found word for word, and this one is not",
-    "other_split": "the record is drawn for another split",
+    "empty_evidence": "a piece of evidence has no text",
+    "no_kilt_paragraph": "the best span is in an element without a paragraph in KILT's form",
+    "no_match": "no token of a piece of evidence is in its page",
+    "no_provenance": "the record never had any provenance, and the split requires it",
+    "not_accepted": "a span does not satisfy the rule of --accept",
+    "not_exact": "another output of the record was found verbatim, and this output was not",
+    "other_split": "the record was drawn for another split",
     "page_ambiguous": "a page is a disambiguation page",
     "page_missing": "a page is not in the snapshot",
-    "search_crash": "the search for an evidence ended its process twice, by a signal or for want of memory",
-    "search_error": "the search for an evidence failed twice with an error, which is a defect",
-    "search_timeout": "the search for an evidence took too long twice",
+    "search_crash": "the search for a piece of evidence ended its process twice, by a signal or for lack of memory",
+    "search_error": "the search for a piece of evidence failed twice with an error, which is a bug",
+    "search_timeout": "the search for a piece of evidence took too long twice",
 }
-"""Why outputs and records are dropped: reason -> meaning."""
+"""Reasons for dropping outputs and records: reason -> meaning."""
 _WEAK = ("below_threshold", "not_accepted")
 _NO_PAGE = frozenset({"page_missing", "page_ambiguous", "answer_kept_elsewhere"})
 
@@ -70,12 +71,12 @@ _NO_PAGE = frozenset({"page_missing", "page_ambiguous", "answer_kept_elsewhere"}
 def decide(
     example: Example, found: Mapping[EvidenceKey, Alignment], policy: Policy, *, threshold: float = THRESHOLD
 ) -> Decision:
-    """What becomes of a record and each of its outputs.
+    """Decides whether a record and each of its outputs are written.
 
-    A record without outputs (a test file without answers) is written as it is. A dropped record's reason is
-    ``below_threshold`` (``not_accepted`` with a rule in its place) where an output would have stood with a lower
-    threshold, else the reason of its first output that was lost: so the share that the threshold drops compares with
-    the paper's.
+    A record without outputs (a test file without answers) is written as it is. The reason of a dropped record is
+    ``below_threshold`` (``not_accepted`` if a rule replaces the threshold) where a lower threshold would have kept one
+    of its outputs; otherwise it is the reason of the first output that was lost. The share that the threshold drops can
+    therefore be compared with the paper's.
     """
     by_paragraph = frozenset(
         key
@@ -91,7 +92,7 @@ def decide(
     reason: str | None = None
     for index, output in enumerate(example.outputs):
         of_set = (faults[index, place] for place in range(len(output.evidence)))
-        # What has no place at all is the stronger fault.
+        # Evidence without any position is the more serious fault.
         fault = min((one for one in of_set if one is not None), key=lambda one: one in _WEAK, default=None)
         if fault is None:
             fates.append(OutputFate("whole", None, tuple(range(len(output.evidence)))))
@@ -109,30 +110,31 @@ def decide(
 
 
 def _is_published_bare(example: Example) -> bool:
-    """Whether a published record has answers alone: moved to another snapshot it loses nothing."""
+    """Returns whether a published record has answers but no evidence: it loses nothing when moved to another
+    snapshot."""
     return isinstance(example, ReleasedExample) and not any(output.evidence for output in example.outputs)
 
 
 def _highest_by_paragraph(example: Example, key: EvidenceKey, policy: Policy, threshold: float) -> float:
-    """The score below which a highlight is named by its paragraphs alone."""
+    """Returns the score below which only the paragraphs of a highlight are named."""
     if policy.highlights is None:
         return 0.0
     if isinstance(example, ReleasedExample):
         return threshold
-    # The published files name partial evidence, and all of Natural Questions, by paragraphs.
+    # The published files name paragraphs for partial evidence and for all of Natural Questions.
     return inf if policy.highlights == "paragraphs" or key[0] == PARTIAL else threshold
 
 
 def _is_by_paragraph(found: Alignment, highest: float) -> bool:
     if found.is_accepted is not None:
-        # The rule says what was found; paragraphs are then only named where there never are characters.
+        # The rule decides whether it was found; paragraphs are then named only where characters never are.
         return found.is_accepted and highest == inf
-    # A score of 0 names a likely place, not one that was found.
+    # A score of 0 marks a likely location, not a match.
     return found.score is not None and 0 < found.score < highest
 
 
 def _evidence_fault(found: Alignment, is_by_paragraph: bool, policy: Policy, threshold: float) -> str | None:
-    """Why an evidence cannot be written, None where it can."""
+    """Returns why a piece of evidence cannot be written; None if it can."""
     if found.outcome not in _PLACED:
         return found.outcome
     if found.outcome != "page_only" and found.place is None:
@@ -146,7 +148,8 @@ def _evidence_fault(found: Alignment, is_by_paragraph: bool, policy: Policy, thr
 
 
 def _exact_once(example: Example, fates: list[OutputFate], found: Mapping[EvidenceKey, Alignment]) -> list[OutputFate]:
-    """Takes provenance away that is not exact, where one is, and drops what says the same answer at the same place."""
+    """Removes inexact provenance from a record that has exact provenance, and drops outputs with the same answer at the
+    same location."""
     sets = [[found[index, place] for place in fate.kept] for index, fate in enumerate(fates)]
     exact = [bool(pieces) and all(piece.outcome == "exact" for piece in pieces) for pieces in sets]
     said: set[tuple[str | None, tuple[Any, ...]]] = set()
@@ -163,7 +166,7 @@ def _exact_once(example: Example, fates: list[OutputFate], found: Mapping[Eviden
 
 
 def _without_repeats(example: Example, fates: list[OutputFate]) -> list[OutputFate]:
-    """Drops answers that lost their provenance where another output says the same."""
+    """Drops answers that lost their provenance if another output has the same answer."""
     said = {output.answer for output, fate in zip(example.outputs, fates, strict=True) if fate.form == "whole"}
     result = []
     for output, fate in zip(example.outputs, fates, strict=True):
@@ -186,11 +189,11 @@ def _why_nothing_is_left(fates: list[OutputFate], policy: Policy) -> str | None:
 
 
 def write_places_once(decision: Decision, found: Mapping[EvidenceKey, Alignment]) -> Decision:
-    """A decision by which no place comes twice into a set because of a rescue.
+    """Returns a decision in which a rescue never adds the same location to a set twice.
 
-    Evidences of a set are mostly judged by one hypothesis, so that the likeliest sentence of a page is that of all that
-    are weak. Where several stand there, the first that was found stays, else the first that was rescued; what the
-    search found twice without a model is written twice, as the dataset has it.
+    The pieces of evidence in a set are usually judged against one hypothesis, so all weak ones are rescued by the same
+    sentence of a page. Where several share a location, the first that the search found is kept, or else the first that
+    was rescued. Locations that the search found twice without a model are written twice, as in the dataset.
     """
     if not any(one.is_rescued for one in found.values()):
         return decision
@@ -218,21 +221,22 @@ def write_places_once(decision: Decision, found: Mapping[EvidenceKey, Alignment]
 
 
 class Cuts(NamedTuple):
-    """Where the draw ends: numbers of the last record of dev and of the last of test; -1 where there is none."""
+    """The ordinals of the last record of dev and of the last record of test; -1 if there is none."""
 
     dev: int
     test: int
 
     def takes(self, ordinal: int, split: Split, *, stands: bool) -> bool:
-        """Whether a record, which stands the filter of dev and test or not, is for a split to filter and to write."""
+        """Returns whether a split has to filter and write a record. ``stands`` is true if the record passes the filter
+        of dev and test."""
         if split == "train":
             return not stands or ordinal > self.test
         return ordinal <= self.dev if split == "dev" else self.dev < ordinal <= self.test
 
 
 def cut(standing: Iterable[int], n_records: int) -> Cuts:
-    """Where dev and test, of ``n_records`` each, end: ``standing`` are the records that stand their filter, in
-    ascending order; no more are read than are needed. Raises SetupError: there are not enough."""
+    """Returns where dev and test, of ``n_records`` each, end. ``standing`` are the records that pass their filter, in
+    ascending order; only as many as needed are read. Raises SetupError if there are too few."""
     if not n_records:
         return Cuts(-1, -1)
     found = list(islice(standing, 2 * n_records))

@@ -11,42 +11,42 @@ from typing import Any, Literal, NamedTuple
 from kbsource.release.measures import binned, literals
 
 NOTHING = "–"
-"""Stands where there is no value."""
+"""Shown where there is no value."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&$!])")
 _STARTS_BLOCK = re.compile(r"^(\s*)([-+=]|\d+(?=[.)]))")
 
 
 class Share(float):
-    """A part of a whole, 0 to 1, shown in per cent."""
+    """A part of a whole, 0 to 1, shown as a percentage."""
 
 
 class Piece(NamedTuple):
-    """A piece of a text, and whether it is marked."""
+    """A segment of text, which may be highlighted."""
 
     text: str
     is_marked: bool
 
 
 class Marked(NamedTuple):
-    """Text in pieces, in order."""
+    """Text in segments, in order."""
 
     pieces: tuple[Piece, ...]
 
 
 class Link(NamedTuple):
-    """A value that leads to a view of the inspector; where there is none it stands alone."""
+    """A value that links to a view of the inspector. Where there is no inspector, only the value is shown."""
 
     value: str | int | float
     url: str
 
 
 Cell = str | int | float | Marked | Link | None
-"""Of a table; a ``Share`` is a float."""
+"""A cell of a table. A ``Share`` is a float."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Running text; ``is_warning`` for what is not as it should be."""
+    """Running text. ``is_warning`` is set for problems."""
 
     text: str
     is_warning: bool = False
@@ -54,7 +54,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with a value each."""
+    """Names with one value each."""
 
     rows: tuple[tuple[str, Cell], ...]
 
@@ -68,20 +68,20 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of a ``Cell`` for each column, the first of which names the row."""
+    """Rows with one ``Cell`` per column. The first column names the row."""
 
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    is_shaded: bool = False  #: numbers are shaded by their share of the greatest
+    is_shaded: bool = False  #: numbers are shaded by their share of the largest
 
     def is_numeric(self, column: int) -> bool:
-        """Whether a column has numbers alone."""
+        """Returns whether a column contains only numbers."""
         cells = [plain(row[column]) for row in self.rows if row[column] is not None]
         return bool(cells) and all(isinstance(cell, int | float) for cell in cells)
 
     def shade(self, cell: Cell) -> int:
-        """How dark a cell is, 0 to 8."""
+        """Returns how dark a cell is, from 0 to 8."""
         if not self.is_shaded or not isinstance(cell, int | float) or not cell:
             return 0
         return max(
@@ -89,7 +89,10 @@ class Table:
         )
 
     def linked(self, **urls: Callable[[Mapping[str, Any]], str | None]) -> Table:
-        """The table with columns as links: of each the address by the values of the row, None for no link."""
+        """Returns the table with some columns as links.
+
+        Each keyword names a column; its function returns the address for the values of a row, or None for no link.
+        """
         rows = []
         for row in self.rows:
             values = dict(zip(self.columns, row, strict=True))
@@ -100,18 +103,18 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """What is drawn of a table: its first column are the labels, the others at most three series of numbers.
+    """A chart of a table. The first column contains the labels, the others at most three series of numbers.
 
-    ``columns`` are for what is in order, as bins are; ``bars`` for what has names.
+    ``columns`` suits ordered labels such as bins, ``bars`` suits names.
     """
 
     table: Table
-    about: str  #: a sentence below it
+    about: str  #: a sentence below the chart
     style: Literal["columns", "bars"] = "columns"
-    level: tuple[float, str] | None = None  #: a line across columns: its value and name
+    level: tuple[float, str] | None = None  #: a line across the columns: its value and name
 
     def to_json(self) -> dict[str, Any]:
-        """What the script draws it from."""
+        """Returns the data from which the script draws the chart."""
         shown = (cell for row in self.table.rows for cell in row[1:] if cell is not None)
         return {
             "style": self.style,
@@ -131,13 +134,13 @@ class Charts:
 
 
 def bars(caption: str, columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]], about: str) -> Charts:
-    """A chart of bars alone."""
+    """Returns a single bar chart."""
     return Charts((Chart(table=Table(caption, columns, tuple(rows)), about=about, style="bars"),))
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands below it."""
+    """A heading and the blocks below it."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -149,19 +152,19 @@ Block = Paragraph | Facts | Code | Table | Charts | Section
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is said of releases."""
+    """A report or view about releases."""
 
     title: str
     sections: tuple[Section, ...]
 
 
 def plain(cell: Cell) -> Any:
-    """A value without where it leads."""
+    """Returns a cell's value without its link."""
     return cell.value if isinstance(cell, Link) else cell
 
 
 def cell_text(cell: Cell) -> str:
-    """A value for reading.
+    """Returns a cell's value as text for readers.
 
     >>> cell_text(1200), cell_text(Share(0.5)), cell_text(None), cell_text(0.123456), cell_text(-2.0)
     ('1,200', '50.0 %', '–', '0.12', '-2')
@@ -179,12 +182,12 @@ def cell_text(cell: Cell) -> str:
 
 
 def share(part: int, whole: int) -> Share | None:
-    """A part of a whole; None of nothing."""
+    """Returns a part's share of a whole; None if the whole is 0."""
     return Share(part / whole) if whole else None
 
 
 def counts_table(caption: str, name: str, of: str, counts: Sequence[tuple[str, int]], total: int) -> Table:
-    """Counts of ``of`` by ``name``, each with its share of a total."""
+    """Returns a table of the counts of ``of`` by ``name``, each with its share of the total."""
     return Table(caption, (name, of, "share"), tuple((key, n, share(n, total)) for key, n in counts))
 
 
@@ -193,7 +196,7 @@ ENTAILMENT_BINS = ("0.0–0.2", "0.2–0.4", "0.4–0.6", "0.6–0.8", "0.8–1.
 
 
 def entailment_bin(value: str) -> str:
-    """SQL for the number of a probability in ``ENTAILMENT_BINS``."""
+    """Returns SQL for the number of a probability's bin in ``ENTAILMENT_BINS``."""
     return binned(value, (0.2, 0.4, 0.6, 0.8), len(ENTAILMENT_BINS) - 1)
 
 
@@ -213,7 +216,7 @@ def crossed_query(table: str, *, score: str, support: str, where: str = "") -> s
 
 
 def flat_values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The values in nested JSON, each with the way to it as its name; a list of texts is one value.
+    """Yields the values in nested JSON, each named by its path. A list of strings is one value.
 
     >>> list(flat_values({"pages": {"read": 2}, "lang": ["en", "de"], "bins": [{"n": 1}]}))
     [('pages read', 2), ('lang', 'en, de'), ('bins 0 n', 1)]
@@ -229,7 +232,7 @@ def flat_values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def to_markdown(document: Document) -> str:
-    """The whole as Markdown; a chart is the table of its values."""
+    """Returns a document as Markdown. A chart is rendered as the table of its values."""
     lines = [f"# {_escaped(document.title)}", ""]
     for section in document.sections:
         lines += _lines(section, 1)
@@ -308,13 +311,13 @@ def _cell(cell: Cell) -> str:
 
 
 def _bold(text: str) -> str:
-    """Bold text; blanks at its ends stay outside, where Markdown wants them."""
+    """Returns bold text. Spaces at its ends stay outside, as Markdown requires."""
     inner = text.strip()
     return text.replace(inner, f"**{inner}**", 1) if inner else text
 
 
 def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is, on one line.
+    """Returns text that Markdown shows unchanged, on one line.
 
     >>> _escaped("<script>|a_b"), _escaped("- item")
     ('\\\\<script\\\\>\\\\|a\\\\_b', '\\\\- item')

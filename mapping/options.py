@@ -1,7 +1,7 @@
-"""Options: fields of frozen dataclasses, each of them a flag, a key of a configuration and a line of docs/commands.md.
+"""Options: fields of frozen dataclasses. Each field is a flag, a configuration key and a line of docs/commands.md.
 
-Its type says what a field may be, with a validator where a type cannot; the text below it says what it means. cyclopts
-makes the command line of them; who makes one in Python has its values checked too.
+A field's type defines the allowed values, with a validator where the type does not suffice. The text below the field
+describes it. cyclopts builds the command line from these classes; values passed in Python are checked too.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from kbsource.files import Folder, is_local
 
 
 def _shown(value: Any) -> str | None:
-    """A default as it would be typed; nothing for what is off, or empty."""
+    """Returns a default as it would be typed; None if it is off or empty."""
     return _typed(value) if value or type(value) in (int, float) else None
 
 
 DEFAULTS = Parameter(negative=(), consume_multiple=True, show_default=_shown)
-"""Of every flag: it has no opposite; several values stand behind one, or behind one each."""
+"""Default for every flag: it has no negative form, and several values may follow one flag or be given with one flag
+each."""
 KEPT = Parameter(negative=None, negative_bool="no-")
-"""Of what is on by default: ``--no-…`` turns it off."""
+"""For options that are on by default: ``--no-…`` turns them off."""
 FLAT = Parameter(name="*")
-"""Of what is a dataclass of options itself: its fields stand beside the others."""
+"""For a field that is itself a dataclass of options: its fields appear beside the others."""
 
 
 def listed(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
-    """The parts of a list that is typed with commas; of several such lists, of all."""
+    """Returns the parts of a comma-separated list; several such lists are joined."""
     parts = (part.strip() for token in tokens for part in token.value.split(","))
     return tuple(part for part in parts if part)
 
 
 def numbers(type_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
-    """The whole numbers of such a list, ascending, each once."""
+    """Returns the distinct integers of a comma-separated list, in ascending order."""
     try:
         return tuple(sorted(set(map(int, listed(type_, tokens)))))
     except ValueError:
@@ -48,15 +49,15 @@ def numbers(type_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
 
 
 def release_named(type_: Any, tokens: Sequence[Token]) -> str:
-    """The folder of a release that is typed as that, or as wiki and date."""
+    """Returns the folder of a release given as a folder or as wiki and date."""
     return releases_named(type_, tokens)[0]
 
 
 def releases_named(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
-    """The same of several."""
+    """Returns the folders of several releases, as ``release_named``."""
     if not any("@" in token.value for token in tokens):
         return tuple(token.value for token in tokens)
-    from kbsource.catalogue import find_release  # brings Arrow
+    from kbsource.catalogue import find_release  # imports Arrow
 
     return tuple(find_release(token.value) for token in tokens)
 
@@ -67,7 +68,7 @@ def _texts(value: Any) -> Collection[str]:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """Checks that a text, or each of several, has a form; the message shows an example."""
+    """Checks that a text, or each of several, matches a pattern; the message shows an example."""
 
     pattern: str
     example: str
@@ -80,7 +81,7 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """Checks that a text, or each of several, has no more than so many characters, and no NUL."""
+    """Checks that a text, or each of several, has at most so many characters and no NUL."""
 
     most_chars: int
 
@@ -95,7 +96,7 @@ class Short:
 
 
 def path_like(type_: Any, value: Any) -> None:
-    """Checks that a text, or each of several, can be a path: it says something, and is no longer than paths are."""
+    """Checks that a text, or each of several, can be a path: it is not empty and not longer than paths can be."""
     for text in _texts(value):
         if not text.strip():
             raise ValueError("Name a file or a folder.")
@@ -108,7 +109,7 @@ def path_like(type_: Any, value: Any) -> None:
 
 
 def name_like(type_: Any, value: str | None) -> None:
-    """Checks that a text can begin the name of a file."""
+    """Checks that a text can be the beginning of a file name."""
     if value is None:
         return
     path_like(type_, value)
@@ -117,14 +118,14 @@ def name_like(type_: Any, value: str | None) -> None:
 
 
 LARGEST = 1 << 53
-"""Of whole numbers: JSON, in which manifests have them, is exact up to here."""
+"""Largest integer. JSON, the format of manifests, is exact up to here."""
 LONGEST_NAME = 200
 LONGEST_TEXT = 100_000
-"""Of what is typed: Linux passes on 131,072 bytes, its closing NUL among them (MAX_ARG_STRLEN)."""
+"""Longest text on the command line: Linux allows 131,072 bytes including the final NUL (MAX_ARG_STRLEN)."""
 LONGEST_PATH, LONGEST_PART = 4095, 255
-"""Bytes of a path and of a name in it: PATH_MAX, less its closing NUL, and NAME_MAX of Linux."""
+"""Longest path and longest name in it, in bytes: PATH_MAX without its final NUL, and NAME_MAX of Linux."""
 MOST_PARTS = 10_000
-"""Of what is listed."""
+"""Longest list."""
 
 AtLeast0 = Annotated[int, Parameter(metavar="N", validator=Number(gte=0, lte=LARGEST))]
 AtLeast1 = Annotated[int, Parameter(metavar="N", validator=Number(gte=1, lte=LARGEST))]
@@ -137,10 +138,10 @@ Probability = Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt
 Seconds = Annotated[float, Parameter(metavar="SECONDS", validator=Number(gt=0, lte=1_000_000))]
 File = Annotated[str, Parameter(metavar="FILE", validator=path_like)]
 Files = Annotated[tuple[str, ...], Parameter(metavar="FILE", validator=path_like)]
-FileOrPipe = Annotated[File, Parameter(allow_leading_hyphen=True)]  # - for the standard input or output
+FileOrPipe = Annotated[File, Parameter(allow_leading_hyphen=True)]  # - for standard input or output
 FolderPath = Annotated[File, Parameter(metavar="DIR")]
 WRITTEN = "written"
-"""Marks a file, or a folder that takes files, that a command writes and that must not be there before."""
+"""Marks a file, or a folder of files, that a command writes and that must not exist before."""
 NewFile = Annotated[File, WRITTEN]
 NewFileOrPipe = Annotated[FileOrPipe, WRITTEN]
 NewFolder = Annotated[FolderPath, WRITTEN]
@@ -163,7 +164,7 @@ Ranks = Annotated[
 ]
 
 Level = Literal["passage", "page"]
-"""What is found, or relevant: passages, or pages."""
+"""What is retrieved or relevant: passages or pages."""
 System = Annotated[
     str,
     Parameter(
@@ -174,14 +175,15 @@ System = Annotated[
         ),
     ),
 ]
-"""What answers questions, see ``mapping.retrieval.systems``."""
+"""A retrieval system, see ``mapping.retrieval.systems``."""
 FoundForm = Literal["kilt", "trec", "ctxs"]
-"""What is found for queries: predictions of KILT, a run of TREC, or questions with passages."""
+"""The form of retrieval results: KILT predictions, a TREC run, or questions with passages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Options whose values are checked; one with laws of its own calls ``check_options`` in its ``__post_init__``."""
+    """Options whose values are checked. A subclass with rules of its own calls ``check_options`` in its
+    ``__post_init__``."""
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``."""
@@ -189,10 +191,10 @@ class Checked:
 
 
 def check_options(options: Any) -> None:
-    """Checks all values by their types' validators; None is always right.
+    """Checks all values with their types' validators. None is always valid.
 
     Raises:
-        SetupError: names the option as it is typed, its value, and what it may be.
+        SetupError: names the option as typed, its value, and the allowed values.
     """
     hints = get_type_hints(type(options), include_extras=True)
     for field in fields(options):
@@ -213,13 +215,14 @@ def check_options(options: Any) -> None:
 
 
 As = Literal["paper", "released"]
-"""Whose choices are taken: those that a paper describes, or those of the code and files that its authors released."""
+"""Whose choices apply: those that the paper describes, or those of the code and files that its authors released."""
 Choices = Mapping[As, Mapping[str, Any]]
 """By name, the options that are set, each with its value."""
 
 
 def flat_options(type_: type, options: Any = None) -> Iterator[tuple[str, str, Any]]:
-    """Field, flag and value of each option of a dataclass, and of dataclasses in it; without ``options`` of None."""
+    """Yields field, flag and value of each option of a dataclass and of the dataclasses in it. Without ``options``, the
+    values are None."""
     for name, hint in get_type_hints(type_, include_extras=True).items():
         value = None if options is None else getattr(options, name, None)
         inner = [part for part in (hint, *get_args(hint)) if isinstance(part, type) and is_dataclass(part)]
@@ -230,10 +233,10 @@ def flat_options(type_: type, options: Any = None) -> Iterator[tuple[str, str, A
 
 
 def check_choices(options: Any, taken: As | None, choices: Choices) -> None:
-    """Checks that options are those that ``--as`` stands for.
+    """Checks that options agree with those that ``--as`` implies.
 
     Raises:
-        SetupError: one is not; names it.
+        SetupError: one of them differs; the message names it.
     """
     wanted = {} if taken is None else choices[taken]
     for name, flag, value in flat_options(type(options), options):
@@ -244,7 +247,7 @@ def check_choices(options: Any, taken: As | None, choices: Choices) -> None:
 
 
 def with_choices(tokens: Sequence[str], type_: type, choices: Choices) -> list[str]:
-    """What is typed, with the options that ``--as`` stands for behind it; those that are typed themselves stay."""
+    """Returns the typed arguments, followed by the options that ``--as`` implies. Options that were typed are kept."""
     taken = next((tokens[place + 1] for place, token in enumerate(tokens[:-1]) if token == "--as"), None)
     taken = next((token.partition("=")[2] for token in tokens if token.startswith("--as=")), taken)
     typed = {token.partition("=")[0] for token in tokens}
@@ -254,7 +257,7 @@ def with_choices(tokens: Sequence[str], type_: type, choices: Choices) -> list[s
 
 
 def paths_of(options: Any) -> Iterator[tuple[str, str]]:
-    """The files and folders that options name, each with the field that names it; those of options in them too."""
+    """Yields the files and folders that options name, each with its field, including those of nested options."""
     hints = get_type_hints(type(options), include_extras=True)
     for field in fields(options):
         value = getattr(options, field.name)
@@ -265,10 +268,10 @@ def paths_of(options: Any) -> Iterator[tuple[str, str]]:
 
 
 def written_files(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """The files that options name to be written, each with its flag; None where one is not named.
+    """Yields the flag and path of each file that is to be written; the path is None if it is not given.
 
     Args:
-        values: of the options by name; those of options in them are looked at too.
+        values: options by name, including nested options.
         hints: their types.
     """
     for name, hint in hints.items():
@@ -281,10 +284,10 @@ def written_files(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterat
 
 
 def check_new(flag: str, path: str) -> None:
-    """Checks that a file is not there, or that a folder is empty; pipes and devices may be.
+    """Checks that a file does not exist, or that a folder is empty. Pipes and devices may exist.
 
     Raises:
-        SetupError: it is there.
+        SetupError: it exists.
     """
     if path == "-" or (is_local(path) and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))):
         return
@@ -303,12 +306,12 @@ ENDINGS: Mapping[str, str] = {
     **dict.fromkeys(("txt", "text"), "text"),
     **dict.fromkeys(("csv", "tsv", "parquet", "arrow", "feather", "xml", "yaml", "yml", "xlsx", "sqlite"), "other"),
 }
-"""What a file's name says of what it holds: ending -> form."""
+"""The format implied by the ending of a file name: ending -> format."""
 COMPRESSED = ("gz", "zst", "bz2", "xz", "zip")
 
 
 def ending_of(path: str, compressions: Collection[str] = ()) -> str:
-    """The form that the name of a file says, see ``ENDINGS``; empty where it says none.
+    """Returns the format that a file name implies, see ``ENDINGS``; empty if it implies none.
 
     >>> ending_of("out/enwiki.jsonl.gz", ["gz"]), ending_of("notes"), ending_of("runs.d/a")
     ('jsonl', '', '')
@@ -322,15 +325,15 @@ def ending_of(path: str, compressions: Collection[str] = ()) -> str:
 def check_ending(
     flag: str, path: str, form: str, *, fitting: Collection[str], compressions: Collection[str] = ()
 ) -> None:
-    """Checks that the name of a file that is written does not say that it holds something else.
+    """Checks that the name of an output file does not imply another format.
 
     Args:
-        form: what is written, as people call it.
-        fitting: forms of ``ENDINGS`` that it may be called.
-        compressions: endings by which it is compressed.
+        form: the format that is written, for messages.
+        fitting: formats of ``ENDINGS`` that the name may imply.
+        compressions: endings for which the file is compressed.
 
     Raises:
-        SetupError: it does.
+        SetupError: the name implies another format.
     """
     last = path.rpartition("/")[2].rpartition(".")[2].lower()
     if last in COMPRESSED and last not in compressions and "." in path.rpartition("/")[2]:
@@ -348,12 +351,12 @@ def _metadata(hint: Any) -> Iterator[Any]:
 
 
 def flag_of(name: str, hint: Any) -> str:
-    """What the option of a field is called on the command line."""
+    """Returns the name of a field's option on the command line."""
     return next((named for one in _parameters(hint) for named in one.name or ()), f"--{name.replace('_', '-')}")
 
 
 def _parameters(hint: Any) -> Iterator[Parameter]:
-    """What is said of a type and of what it is made of, the outermost first."""
+    """Yields the parameters of a type and of its parts, the outermost first."""
     yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Parameter))
     for part in get_args(hint) if get_origin(hint) is not Literal else ():
         yield from _parameters(part)
@@ -379,7 +382,7 @@ def _typed(value: Any) -> str:
 
 
 def without_unknown(tokens: Sequence[str], known: Collection[str]) -> tuple[list[str], list[str]]:
-    """Parts what is typed from options that a command does not know, each with the value behind it: those are Beam's.
+    """Separates arguments from options that a command does not know, each with its value. The latter are Beam's.
 
     >>> without_unknown(["a.bz2", "--region", "us", "--output", "r", "--streaming"], {"--output"})
     (['a.bz2', '--output', 'r'], ['--region', 'us', '--streaming'])
@@ -392,5 +395,5 @@ def without_unknown(tokens: Sequence[str], known: Collection[str]) -> tuple[list
             part = own if token.partition("=")[0] in known else others
         part.append(token)
         if part is others and (not token.startswith("--") or "=" in token):
-            part = own  # a flag of Beam has one value
+            part = own  # a Beam flag has one value
     return own, others

@@ -1,4 +1,4 @@
-"""The tables that an alignment writes: which columns of its rows they have, and what becomes of whole records."""
+"""The tables that an alignment writes, with their columns."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SCHEMA_VERSION = 1
 
 
 class KiltSide(Row):
-    """A span as a KILT file has it."""
+    """A span in a KILT file."""
 
     wikipedia_id: Annotated[str | None, "page id in the {} knowledge source"]
     title: Annotated[str | None, "its title in the {} knowledge source"]
-    section: Annotated[str | None, "KILT's name of the {} section, without newline"]
-    start_paragraph_id: Annotated[Int32 | None, "paragraph in the numbering of the file that is written"]
+    section: Annotated[str | None, "KILT's name for the {} section, without newline"]
+    start_paragraph_id: Annotated[Int32 | None, "paragraph in the numbering of the output file"]
     start_character: Annotated[Int32 | None, "first code point in that paragraph"]
     end_paragraph_id: Annotated[Int32 | None, "paragraph where the span ends"]
     end_character: Annotated[Int32 | None, "one past the last code point in that paragraph"]
@@ -28,12 +28,12 @@ class KiltSide(Row):
 
 
 class Crossing(Row):
-    """A span of a KILT file and where it stands now."""
+    """A span of a KILT file and its new location."""
 
     example_id: Annotated[str, "id of the record"]
     output: Annotated[Int32, "number of the output in the record as read, from 0; -1 for partial evidence"]
-    evidence: Annotated[Int32, "number of the span in it, from 0"]
-    outcome: Annotated[str, "what became of it"]
+    evidence: Annotated[Int32, "number of the span in its output, from 0"]
+    outcome: Annotated[str, "outcome of the span"]
     score: Annotated[float | None, "BLEU of the new span against the old text"]
     old: Annotated[KiltSide, Columns("old_", "old")]
     new: Annotated[KiltSide, Columns("new_", "new")]
@@ -54,7 +54,7 @@ def _of_alignments(*names: str) -> pa.Schema:
 
 
 VERIFICATION = tuple(_of_alignments(*_VERIFICATION))
-"""Further columns of ``alignments`` where a model verified them."""
+"""Additional columns of ``alignments`` when a model verified them."""
 ALIGNMENTS = _of_alignments(*_EVIDENCE, *_SPAN)
 RECORDS, CROSSWALK = (schema_of(row).remove_metadata() for row in (RecordFate, Crossing))
 
@@ -65,4 +65,4 @@ TABLES: dict[str, pa.Schema] = {
     "crosswalk": CROSSWALK,
     "rejected": schema_of(BadRecord),
 }
-"""Every table, by folder name; ``crosswalk`` is only written for KILT files."""
+"""Every table by folder name. ``crosswalk`` is written only for KILT files."""

@@ -1,1 +1,1 @@
-"""AmbER sets: names that several entities share, and queries that fit one of them each."""
+"""AmbER sets: names shared by several entities, with queries that each fit only one of them."""

@@ -1,4 +1,4 @@
-"""What AmbER sets are made of: options, collections of types out of a file, and the rows of the tables."""
+"""The parts of AmbER sets: options, collections of types read from a file, and the rows of the tables."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from mapping.options import Checked, Choices, Language
 
 OUTCOMES: dict[str, str] = {
     "set": "a set of the release",
-    "too_few_members": "fewer than two of its entities are of the collection",
+    "too_few_members": "the collection has fewer than two of its entities",
     "small_gap": "the two most popular are too close",
-    "few_told_apart": "fewer than two entities have a property of their own with a value that has a name",
-    "no_head_told_apart": "the head is of another type, or has no such property",
+    "few_told_apart": "fewer than two entities have a property of their own with a named value",
+    "no_head_told_apart": "the head is of another type, or does not have such a property",
     "few_with_page": "fewer than two such entities have pages",
-    "no_head_with_page": "the head has none",
-    "few_found": "the pages of fewer than two name a value",
-    "no_head_found": "that of the head does not",
-    "few_accepted": "--accept leaves fewer than two",
-    "no_head_accepted": "--accept leaves none of the head",
+    "no_head_with_page": "the head has no page",
+    "few_found": "fewer than two of the pages name a value",
+    "no_head_found": "the page of the head does not name a value",
+    "few_accepted": "--accept rejects all but one entity, or all",
+    "no_head_accepted": "--accept rejects the head",
 }
-"""What becomes of names, in the order of the steps."""
+"""Outcomes of names, in the order of the steps."""
 
 
 Task = Literal["qa", "sf", "fc"]
@@ -39,30 +39,30 @@ HeadScope = Literal["all", "collection"]
 TemplateForm = Literal["corrected", "released"]
 FalseObjects = Literal["code", "wikidata"]
 ITEM, QUANTITY = "wikibase-item", "quantity"
-"""Kinds of values; others do not count."""
+"""Kinds of values; all others are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class AmberOptions(Checked):
-    """Rules that can be chosen."""
+    """Options that change the rules."""
 
     lang: Language = "en"
-    """Language of names; numbers are said in words in English alone."""
+    """Language of names; numbers are written in words only in English."""
     gap_on: GapScale = "log10"
-    """Popularities that head and tail must differ in by a tenth: log10: logarithms of the views, as the authors' code;
-    views: views, as the paper."""
+    """Popularities that must differ by a tenth between head and tail: log10: logarithms of the views, as in the
+    authors' code; views: views, as in the paper."""
     head_scope: HeadScope = "all"
-    """Entities of which the most popular is the head: all: all that have the name, as the authors' code; collection:
-    those of the collection."""
+    """Entities of which the most popular is the head: all: all entities with the name, as in the authors' code;
+    collection: only those of the collection."""
     complex_types: bool = False
-    """Of an entity of several types, properties count that are listed for exactly one of them."""
+    """For entities of several types, use only properties that are listed for exactly one of them."""
     templates: TemplateForm = "corrected"
     """Wording of questions and claims."""
     typed_templates: bool = False
-    """Questions by the type of the value, where there are templates for it."""
+    """Word questions by the type of the value, if there are templates for it."""
     false_objects: FalseObjects = "code"
-    """Where the objects of false claims are most popular: code: in the collection's own tuples, as the authors' code;
-    wikidata: in all entities, as the paper."""
+    """Where the objects of false claims are most popular: code: in the collection's own tuples, as in the authors'
+    code; wikidata: in all entities, as in the paper."""
     pages_per_item: PagesPerItem = "one"
     """Gold pages of an entity: one: the page that has the item; all: also pages that claim the item of another page, as
     in the published sets."""
@@ -90,34 +90,37 @@ AMBER_CHOICES: Choices = {
         "deprecated": "keep",
     },
 }
-"""What AmbER sets are made by: as sections 3.2 to 3.4 of the paper say, or as the code at fc8415e does.
+"""Settings for making AmbER sets: as in sections 3.2 to 3.4 of the paper, or as in the code at fc8415e.
 
-Both made the published files: their wording, with several pages of an item and with deprecated statements.
+The published files were made with parts of both: their wording, with several pages per item and with deprecated
+statements.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A collection of types, as a file of types has it."""
+    """A collection of types, as read from a file of types."""
 
     name: str  # folder of its files
-    types: Mapping[str, tuple[str, ...]]  # properties that tell entities of a type apart, by type
-    labels: Mapping[str, str]  # what properties are called, by property, for slot filling
-    qa_templates: Mapping[str, Mapping[str, tuple[str, ...]]]  # by property, then by type of the value; ``all`` for any
+    types: Mapping[str, tuple[str, ...]]  # distinguishing properties, by type
+    labels: Mapping[str, str]  # labels of properties, by property, for slot filling
+    qa_templates: Mapping[
+        str, Mapping[str, tuple[str, ...]]
+    ]  # by property, then by type of the value; ``all`` for any type
     fc_templates: Mapping[str, tuple[str, ...]]  # by property
 
     @property
     def property_ids(self) -> frozenset[str]:
-        """Properties of any of its types."""
+        """The properties of all its types."""
         return frozenset(stored for many in self.types.values() for stored in many)
 
 
 class Value(NamedTuple):
-    """A value as Wikidata has it."""
+    """A value in Wikidata."""
 
     kind: str  # ``ITEM`` or ``QUANTITY``
     value: str  # id of the item, or amount with its sign
-    unit: str | None = None  # of a quantity, ``1`` or the URL of an item; None for items
+    unit: str | None = None  # of a quantity: ``1`` or the URL of an item; None for items
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +129,9 @@ class Entity:
 
     qid: str
     views: int  # of its page; at least 1
-    aliases: tuple[str, ...]  # label first, then aliases, as dumped
-    types: tuple[str, ...]  # values of P31, as dumped
-    #: values of items and quantities, as dumped, by property; also properties that have none of these
+    aliases: tuple[str, ...]  # label first, then aliases, as in the dump
+    types: tuple[str, ...]  # values of P31, as in the dump
+    #: values that are items or quantities, as in the dump, by property; includes properties without such values
     properties: Mapping[str, tuple[Value, ...]]
 
     @property
@@ -138,31 +141,31 @@ class Entity:
 
 
 class PageRef(Row):
-    """A page, as released."""
+    """A page, as in the released files."""
 
     wikipedia_id: Annotated[str, "page id"]
     title: Annotated[str, "its title"]
 
 
 class FullValue(Row):
-    """A value with what it is called."""
+    """A value with its names."""
 
     type: Annotated[str, "wikibase-item | quantity"]
     qid: Annotated[str | None, "item; null for a quantity"] = None
     amount: Annotated[str | None, "amount of a quantity, with its sign"] = None
-    unit: Annotated[str | None, "its unit: 1, or the address of an item"] = None
+    unit: Annotated[str | None, "its unit: 1, or the URL of an item"] = None
     aliases: Annotated[tuple[str, ...], "label, then aliases; the amount without its sign"] = ()
-    additional_aliases: Annotated[tuple[str, ...], "names of those who practise or use it; the number in words"] = ()
+    additional_aliases: Annotated[tuple[str, ...], "names of those who practise or use it; a number in words"] = ()
     entity_types: Annotated[tuple[str, ...] | None, "values of P31 of an item"] = None
-    found_in_passage: Annotated[bool, "whether the first 350 tokens of a page have an alias"] = False
+    found_in_passage: Annotated[bool, "whether the first 350 tokens of a page contain an alias"] = False
 
 
 class AmberTuple(Row):
-    """A property of an entity of a set."""
+    """A property of an entity in a set."""
 
-    property_id: Annotated[str, "property that it alone has in the set"]
+    property_id: Annotated[str, "property that only this entity of the set has"]
     property: Annotated[str, "its label"]
-    amber_id: Annotated[str, "id of name, entity and property; unique in the collection"]
+    amber_id: Annotated[str, "id made from name, entity and property; unique in the collection"]
     provenance: Annotated[tuple[PageRef, ...], "pages that name a value"]
     values: Annotated[tuple[FullValue, ...], "values of the property"]
 
@@ -179,21 +182,21 @@ class NamedEntity(Row):
 
 
 class SetEntity(NamedEntity):
-    """An entity of a set, with what tells it apart; that may be nothing."""
+    """An entity of a set with its distinguishing tuples, which may be empty."""
 
     tuples: tuple[AmberTuple, ...]
 
 
 class Signals(Row):
-    """What the page of an entity says of a tuple beside naming a value."""
+    """Further signals about a tuple from the page of its entity, besides naming a value."""
 
-    bleu: Annotated[float | None, "score of name, property and value on the span; null without one"]
-    start_element: Annotated[int | None, "number of the element where the span begins that says the tuple best"]
-    start_char: Annotated[int | None, "its first code point there"]
+    bleu: Annotated[float | None, "BLEU of name, property and value against the span; null if there is no span"]
+    start_element: Annotated[int | None, "number of the element where the span that best states the tuple starts"]
+    start_char: Annotated[int | None, "first code point of the span in that element"]
     end_element: Annotated[int | None, "number of the element where it ends"]
-    end_char: Annotated[int | None, "one past its last code point there"]
+    end_char: Annotated[int | None, "one past the last code point of the span in that element"]
     text: Annotated[str | None, "text of the span"]
-    hypothesis: Annotated[str, "the tuple as a sentence, for a value that was found"]
+    hypothesis: Annotated[str, "the tuple as a sentence, with a value that was found"]
     entailment: Annotated[float | None, "probability of entailment; null: not judged"] = None
     neutral: Annotated[float | None, "probability of neutral; null: not judged"] = None
     contradiction: Annotated[float | None, "probability of contradiction; null: not judged"] = None
@@ -204,11 +207,11 @@ class SetRow(Row):
 
     collection: Annotated[str, "collection of types, as human"]
     name: Annotated[str, "name that the entities share"]
-    entities: Annotated[tuple[NamedEntity, ...], "those that share the name"]
+    entities: Annotated[tuple[NamedEntity, ...], "entities that share the name"]
 
 
 class TupleRow(Row):
-    """Every property that tells an entity of a set apart, one row each, in the order of the sets."""
+    """Every distinguishing property of an entity of a set, one row each, in the order of the sets."""
 
     collection: Annotated[str, "collection of types, as human"]
     name: Annotated[str, "name that the entities share"]
@@ -227,19 +230,19 @@ class SetQueryRow(Row):
     property_id: Annotated[str, "property that it asks for"]
     query_id: Annotated[str, "id, unique in the task"]
     input: Annotated[str, "question, slot or claim"]
-    answers: Annotated[tuple[str, ...], "names of the values; of a claim SUPPORTS or REFUTES"]
+    answers: Annotated[tuple[str, ...], "names of the values; SUPPORTS or REFUTES for a claim"]
     provenance: Annotated[tuple[PageRef, ...], "pages that answer it"]
 
 
 class NameRow(Row):
-    """Every name that several entities share, one of the collection among them, and what became of it; by collection
+    """Every name that several entities share, at least one of them in the collection, with its outcome; by collection
     and name."""
 
     collection: Annotated[str, "collection of types, as human"]
-    name: Annotated[str, "name of several entities, one of the collection among them"]
-    outcome: Annotated[str, "set, or why it is none"]
+    name: Annotated[str, "name of several entities, at least one of them in the collection"]
+    outcome: Annotated[str, "set, or the reason why there is none"]
     n_bearers: Annotated[int, "entities that have it"]
-    n_members: Annotated[int, "those of the collection"]
+    n_members: Annotated[int, "entities of the collection that have it"]
 
 
 class AmberSet(NamedTuple):
@@ -254,12 +257,12 @@ class Query(NamedTuple):
 
     query_id: str  # ``amber_id=hash``
     input: str  # question, slot or claim
-    answer: tuple[str, ...] | str  # names of the values; of a claim ``SUPPORTS`` or ``REFUTES``
+    answer: tuple[str, ...] | str  # names of the values; ``SUPPORTS`` or ``REFUTES`` for a claim
     tuple: AmberTuple  # that it asks for
 
 
 ANY = "all"
-"""Of templates: for values of any type."""
+"""Key of templates for values of any type."""
 _KEYS = {"types", "qa_templates", "fc_templates"}
 _RELEASED = "released"
 _ID = {
@@ -272,15 +275,15 @@ _REMEDY = f"compare it with {_OWN}"
 
 
 def load_collections(path: str | None, names: Sequence[str], templates: TemplateForm) -> tuple[Collection, ...]:
-    """Collections of a file in JSON or YAML.
+    """Reads collections from a file in JSON or YAML.
 
     Args:
-        path: of the file; None for that of the package.
-        names: which collections, in that order; none for all.
-        templates: ``released`` takes the wording of the published files where the file has it too.
+        path: of the file; None for the package's own.
+        names: the collections to read, in this order; empty for all.
+        templates: ``released`` uses the wording of the published files where the file has it.
 
     Raises:
-        SetupError: the file, or a name, is none; the message names file, entry and what was expected.
+        SetupError: the file is invalid, or a name is unknown; the message names file, entry and what was expected.
     """
     if path is None:
         path, data = _OWN, json.loads(resources.files("mapping.amber").joinpath("collections.json").read_bytes())

@@ -1,11 +1,11 @@
-"""A release of AmbER sets but its manifest: queries of the three tasks, published files, tables, counts.
+"""Writes a release of AmbER sets except for its manifest: queries of the three tasks, published files, tables, counts.
 
 ::
 
-    human/qa/amber_sets.jsonl, sf/…, fc/…                      as the published files are, a folder a collection
+    human/qa/amber_sets.jsonl, sf/…, fc/…                      as the published files, one folder per collection
     human/amber_set_tuples.jsonl
     human/qa_templates.json, fc_templates.json, entity_types_to_distinguishing_properties.json
-    sets/  tuples/  set_queries/  names/                       the same as tables, and what became of every name
+    sets/  tuples/  set_queries/  names/                       the same as tables, and the outcome of every name
     report.json                                                counts
     manifest.json                                              written last
 """
@@ -58,7 +58,7 @@ _SEPARATOR = " [SEP] "
 
 
 def choose_template(templates: Sequence[str], qid: str, property_id: str) -> str:
-    """The template that the digits of item and property draw.
+    """Returns the template that the digits of item and property select at random.
 
     >>> choose_template(["a", "b", "c"], "Q91", "P607")
     'b'
@@ -74,18 +74,18 @@ def make_queries(
     options: AmberOptions,
     objects: Mapping[str, Sequence[str]],
 ) -> Iterator[Query]:
-    """The queries of an entity, in the order of its tuples; of facts the true claim first.
+    """Yields the queries of an entity, in the order of its tuples; for claims, the true one comes first.
 
     Args:
-        entity: of the set, its pages looked into.
-        objects: by property what values are called, the most popular first, see ``ValueCounts``.
+        entity: an entity of the set whose pages have been searched.
+        objects: by property, names of its values, the most frequent first, see ``ValueCounts``.
     """
     for one in entity.tuples:
         if task == "sf":
             yield _query(f"{name}{_SEPARATOR}{one.property}", answers(one), one)
         elif task == "qa":
             templates = _qa_templates(one, collection, options)
-            # A name may hold ``$object`` itself.
+            # A name may itself contain ``$object``.
             question = choose_template(templates, entity.qid, one.property_id).replace("$entity", name)
             yield _query(question, answers(one), one)
         else:
@@ -98,22 +98,22 @@ def make_queries(
 
 
 def answers(amber_tuple: AmberTuple) -> tuple[str, ...]:
-    """Every name of every value, additional ones last; duplicates stay."""
+    """Returns every name of every value, additional names last; duplicates are kept."""
     return (*value_names(amber_tuple), *additional_names(amber_tuple))
 
 
 def value_names(amber_tuple: AmberTuple) -> tuple[str, ...]:
-    """The names of the values."""
+    """Returns the names of the values."""
     return tuple(alias for value in amber_tuple.values for alias in value.aliases)
 
 
 def additional_names(amber_tuple: AmberTuple) -> tuple[str, ...]:
-    """The additional names of the values."""
+    """Returns the additional names of the values."""
     return tuple(alias for value in amber_tuple.values for alias in value.additional_aliases)
 
 
 def claim(name: str, qid: str, amber_tuple: AmberTuple, value: FullValue, collection: Collection) -> str:
-    """The sentence that says a value, as true claims do."""
+    """Returns the sentence that states a value, worded like a true claim."""
     template = choose_template(collection.fc_templates[amber_tuple.property_id], qid, amber_tuple.property_id)
     return _filled(template, name, value.aliases[0])
 
@@ -135,7 +135,7 @@ def _filled(template: str, name: str, value: str) -> str:
 
 
 def false_object(amber_tuple: AmberTuple, objects: Iterable[str]) -> str | None:
-    """The first of some names of values that none of a tuple's values has, None where there is none.
+    """Returns the first of some value names that none of a tuple's values has; None if there is none.
 
     Quantities are compared as numbers.
     """
@@ -152,24 +152,24 @@ def _number(text: str) -> Decimal | str:
 
 
 class ValueCounts:
-    """How often values are the value of a property, by their first names. Memory: each name once a property."""
+    """Counts how often each value occurs for a property, by first name. Memory: each name once per property."""
 
     def __init__(self) -> None:
         self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def add(self, amber_set: AmberSet) -> None:
-        """Takes the values of a set, found or not."""
+        """Adds the values of a set, whether or not they were found."""
         for entity in amber_set.entities:
             for one in entity.tuples:
                 self._counts[one.property_id].update(value.aliases[0] for value in one.values)
 
     def ranked(self) -> dict[str, list[str]]:
-        """The names by property, the most frequent first, of equal ones that which came first."""
+        """Returns the names by property, the most frequent first; ties go to the one that was added first."""
         return {one: [text for text, _ in counts.most_common()] for one, counts in self._counts.items()}
 
 
 def tuples_record(amber_set: AmberSet) -> dict[str, Any]:
-    """The record of a set in ``amber_set_tuples.jsonl``."""
+    """Returns the record of a set in ``amber_set_tuples.jsonl``."""
     return {"name": amber_set.name, "qids": {entity.qid: _entity_record(entity) for entity in amber_set.entities}}
 
 
@@ -183,7 +183,7 @@ def _entity_record(entity: SetEntity) -> dict[str, Any]:
 
 
 def set_of(record: Mapping[str, Any]) -> AmberSet:
-    """The set of a record; the reverse of ``tuples_record``."""
+    """Returns the set of a record; the inverse of ``tuples_record``."""
     entities = (
         {**of, "qid": qid, "tuples": [{"property_id": name, **one} for name, one in of["pids"].items()]}
         for qid, of in record["qids"].items()
@@ -192,7 +192,7 @@ def set_of(record: Mapping[str, Any]) -> AmberSet:
 
 
 def set_record(name: str, entities: Sequence[tuple[SetEntity, Sequence[Query]]]) -> dict[str, Any]:
-    """The record of a set in ``amber_sets.jsonl`` of a task."""
+    """Returns the record of a set in the ``amber_sets.jsonl`` of a task."""
     return {
         "name": name,
         "qids": {
@@ -244,7 +244,7 @@ class CollectionStatistics:
         self._properties: Counter[str] = Counter()
 
     def add(self, amber_set: AmberSet, n_queries: Mapping[Task, int]) -> None:
-        """Takes a set with the number of its queries by task."""
+        """Adds a set with the number of its queries by task."""
         own = [one for one in amber_set.entities if one.tuples]
         n_tuples = sum(len(flag_option.tuples) for flag_option in own)
         self._counts.update(sets=1, entities=len(amber_set.entities), told_apart=len(own), properties=n_tuples)
@@ -256,7 +256,8 @@ class CollectionStatistics:
                         self._properties[f"{kind} {one.property_id}"] += 1
 
     def values(self) -> dict[str, Any]:
-        """The measures, each with that of the paper, and the share of each property of a type in per cent."""
+        """Returns the measures, each beside that of the paper, and the share of each property of a type as a
+        percentage."""
         counts, n_sets = self._counts, self._counts["sets"] or 1
         means = [round(counts[name] / n_sets, 2) for name in ("entities", "told_apart", "properties")]
         n_queries = [counts[task] for task in TASKS]
@@ -275,7 +276,7 @@ TUPLES_FILE = "amber_set_tuples.jsonl"
 
 
 def sets_path(collection: str, task: Task) -> str:
-    """The path of the file of a task."""
+    """Returns the path of a task's file."""
     return f"{collection}/{task}/amber_sets.jsonl"
 
 
@@ -287,7 +288,7 @@ def write_collection(
     *,
     output: str,
 ) -> tuple[list[FileEntry], dict[str, Any]]:
-    """Writes the files of a collection, and gives their entries and its statistics."""
+    """Writes the files of a collection; returns their entries and its statistics."""
     statistics = CollectionStatistics(collection)
     with ExitStack() as stack:
         paths = [f"{collection.name}/{TUPLES_FILE}", *(sets_path(collection.name, task) for task in TASKS)]
@@ -315,7 +316,7 @@ def write_collection(
 def set_queries(
     amber_set: AmberSet, task: Task, collection: Collection, options: AmberOptions, objects: Mapping[str, Sequence[str]]
 ) -> list[tuple[SetEntity, list[Query]]]:
-    """The entities of a set with their queries of a task."""
+    """Returns the entities of a set with their queries for a task."""
     return [
         (entity, list(make_queries(amber_set.name, entity, task, collection, options, objects)))
         for entity in amber_set.entities
@@ -323,19 +324,20 @@ def set_queries(
 
 
 def record_line(record: Mapping[str, Any]) -> bytes:
-    """The line of a record, as the published files are written."""
+    """Returns the line for a record, formatted as in the published files."""
     return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 
 def set_row(collection: str, amber_set: AmberSet) -> SetRow:
-    """The row of a set in the table ``sets``."""
+    """Returns the row of a set in the table ``sets``."""
     own = NamedEntity.__struct_fields__
     entities = (NamedEntity(*(getattr(entity, name) for name in own)) for entity in amber_set.entities)
     return SetRow(collection, amber_set.name, tuple(entities))
 
 
 def tuple_rows(collection: str, amber_set: AmberSet, signals: Iterator[Mapping[str, Any]]) -> Iterator[TupleRow]:
-    """The rows of a set in the table ``tuples``; ``signals``: of its tuples, in the order of their ids."""
+    """Yields the rows of a set in the table ``tuples``. ``signals`` are those of its tuples, in the order of their
+    ids."""
     tuples = {one.amber_id: (entity.qid, one) for entity in amber_set.entities for one in entity.tuples}
     said = {amber_id: convert(next(signals), Signals) for amber_id in sorted(tuples)}
     for amber_id, (qid, one) in tuples.items():
@@ -345,7 +347,7 @@ def tuple_rows(collection: str, amber_set: AmberSet, signals: Iterator[Mapping[s
 def query_rows(
     collection: Collection, amber_set: AmberSet, task: Task, options: AmberOptions, objects: Mapping[str, Sequence[str]]
 ) -> Iterator[SetQueryRow]:
-    """The rows of the queries of a task in the table ``set_queries``."""
+    """Yields the rows of a task's queries in the table ``set_queries``."""
     for entity, queries in set_queries(amber_set, task, collection, options, objects):
         for query in queries:
             answers = (query.answer,) if isinstance(query.answer, str) else query.answer

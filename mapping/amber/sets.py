@@ -1,4 +1,5 @@
-"""Names that several entities share -> sets: what tells the entities apart, before and after their pages are seen."""
+"""Converts names that several entities share to sets: what distinguishes the entities, before and after reading their
+pages."""
 
 from __future__ import annotations
 
@@ -44,14 +45,15 @@ class Bearer(NamedTuple):
 def choose_members(
     bearers: Iterable[Bearer], options: AmberOptions
 ) -> tuple[str | None, Iterator[tuple[Bearer, bool]]]:
-    """What a collection takes of a name. Memory: two bearers, however many there are.
+    """Decides which entities with a name a collection uses. Memory: two bearers, regardless of their number.
 
     Args:
-        bearers: all entities that have the name, the most viewed first, equal ones by number.
+        bearers: all entities with the name, by views descending, then by number.
 
     Returns:
-        Why it takes nothing: ``too_few_members``, ``small_gap``, or ``no_members`` for a name that is none of its own;
-        None where it takes the name. And the members that it takes, each with whether it is a head, to be read once.
+        The reason for using none (``too_few_members``, ``small_gap``, or ``no_members`` if none of them is in the
+            collection); None if the name is used. And an iterator, to be read once, over the members used, each with
+            whether it is a head.
     """
     rows = iter(bearers)
     most_views, first, second = 0, None, None
@@ -72,7 +74,7 @@ def choose_members(
 
 
 def gap(most: int, next_most: int, scale: GapScale) -> float:
-    """The difference of two numbers of views by their mean; 0 where the mean is.
+    """Returns the difference of two numbers of views divided by their mean; 0 if the mean is 0.
 
     >>> round(gap(100_000, 31_623, "log10"), 3), gap(3, 1, "views"), gap(1, 1, "log10")
     (0.105, 1.0, 0.0)
@@ -83,13 +85,13 @@ def gap(most: int, next_most: int, scale: GapScale) -> float:
 
 INSTANCE_OF = "P31"
 BEARERS_OF_VALUES = ("P3095", "P1535")
-"""Practised by, used by: of a guitar the guitarist."""
+"""Properties "practised by" and "used by": the guitarist for a guitar."""
 
 
 def distinguishing(members: Sequence[Entity], collection: Collection, options: AmberOptions) -> list[tuple[str, ...]]:
-    """The properties that each entity of a name alone has and that are listed for one of its types.
+    """Returns, for each entity with a name, the properties that only it has and that are listed for one of its types.
 
-    A property counts for an entity whether or not its values have names: what is asked by it fits that entity too.
+    A property counts for an entity even if its values have no names: a question about it would fit that entity too.
     """
     n_with = Counter(property_id for entity in members for property_id in entity.properties)
     most = 1 if options.complex_types else inf
@@ -101,7 +103,7 @@ def distinguishing(members: Sequence[Entity], collection: Collection, options: A
 
 
 def full_values(values: Sequence[Value], known: Mapping[str, Entity], *, lang: str) -> tuple[FullValue, ...]:
-    """Values with what they are called, without those that are called nothing.
+    """Returns values with their names, without those that have none.
 
     Args:
         known: entities, by id.
@@ -135,13 +137,13 @@ _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
 def number_in_words(amount: str) -> tuple[str, ...]:
-    """A number in English words, as the authors' code says it; nothing for what has no words: more than 36 digits, or
-    no number.
+    """Returns a number in English words, as in the authors' code; empty for more than 36 digits, or if it is not a
+    number.
 
     >>> number_in_words("12"), number_in_words("1001.5"), number_in_words("1" + "0" * 40)
     (('twelve',), ('one thousand and one point five',), ())
     """
-    import inflect  # the options of commands are read without it
+    import inflect  # command options are read without it
 
     if _NUMBER.fullmatch(amount) is None:
         return ()
@@ -152,7 +154,7 @@ def number_in_words(amount: str) -> tuple[str, ...]:
 
 
 def amber_id(name: str, qid: str, property_id: str) -> str:
-    """The id of a tuple.
+    """Returns the id of a tuple.
 
     >>> amber_id("Abe Lincoln", "Q91", "P607")
     '6981ec17f0438a7cc94fff740cc9bb23'
@@ -167,11 +169,11 @@ def make_set(
     collection: Collection,
     options: AmberOptions,
 ) -> AmberSet:
-    """The set of a name, no page looked into yet.
+    """Returns the set for a name, before any page is searched.
 
     Args:
         members: entities of the collection, each with whether it is a head.
-        known: entities that values are called by, by id.
+        known: entities that provide the names of values, by id.
     """
     ordered = sorted(members, key=lambda member: int(member[0].qid[1:]))
     property_ids = distinguishing([entity for entity, _ in ordered], collection, options)
@@ -210,9 +212,8 @@ def _tuples(
 
 
 def lacking(amber_set: AmberSet, stage: str) -> str | None:
-    """Why a set is none: ``few_STAGE`` or ``no_head_STAGE``; None where it is one, with two entities and a head
-    that something is known of.
-    """
+    """Returns why a set is rejected: ``few_STAGE`` or ``no_head_STAGE``; None if it is valid, which requires two
+    entities with tuples, one of them a head."""
     told_apart = [entity for entity in amber_set.entities if entity.tuples]
     if len(told_apart) < 2:
         return f"few_{stage}"
@@ -226,7 +227,7 @@ _UNPUNCTUATED = str.maketrans("-", " ", string.punctuation.replace("-", ""))
 
 
 def normalised(text: str) -> list[str]:
-    """The words of a text as answers are compared.
+    """Returns the words of a text in the form in which answers are compared.
 
     >>> normalised("The Spider-Man's 1,234")
     ['spider', 'mans', '1234']
@@ -235,14 +236,14 @@ def normalised(text: str) -> list[str]:
 
 
 class Passage:
-    """The beginning of a page, to be looked into: of its text, KILT's paragraphs joined by blanks."""
+    """The beginning of a page, to be searched. Its text is KILT's paragraphs joined by spaces."""
 
     def __init__(self, page: PageRef, text: str) -> None:
         self.page = page
         self._words = _joined(normalised(" ".join(text.split()[:N_TOKENS])))
 
     def names(self, alias: str) -> bool:
-        """Whether it has the words of an alias one after the other; one without words is nowhere."""
+        """Returns whether the words of an alias occur in sequence; False for an alias without words."""
         words = normalised(alias)
         return bool(words) and _joined(words) in self._words
 
@@ -252,7 +253,7 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def align_entity(entity: SetEntity, passages: Sequence[Passage]) -> SetEntity:
-    """An entity with its pages and those of its properties that any of them names a value of."""
+    """Returns an entity with its pages and those of its properties for which a page names a value."""
     aligned = (_aligned(one, passages) for one in entity.tuples)
     return replace(
         entity,

@@ -1,1 +1,1 @@
-"""Tasks for people, and what they said."""
+"""Annotation tasks, and the annotators' answers."""

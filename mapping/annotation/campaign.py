@@ -1,17 +1,17 @@
-"""Passages before people, as KILT's campaign had it: which ones, the tasks, what was said of them and what comes of it.
+"""Passage annotation as in KILT's campaign: selection of passages, tasks, import of judgements, and results.
 
 ::
 
-    tasks.jsonl | tasks.csv | tasks.json, tasks.xml    what people are given
+    tasks.jsonl | tasks.csv | tasks.json, tasks.xml    the tasks for annotators
     passages.jsonl                                     passage_id, wikipedia_id, wikipedia_title, text
-    key.jsonl                                          not for them: input, answers, which systems found each passage
+    key.jsonl                                          hidden: input, answers, which systems found each passage
 
-    judgements.jsonl                                   what they said, a line for each highlight
+    judgements.jsonl                                   the judgements, a line per highlight
     passages.jsonl, key.jsonl                          as in the tasks
     rejected/                                          lines that could not be used
 
-Source: Petroni et al., KILT (2021), section 4: four passages of four systems, each with a tenth of the tokens of a
-gold answer; how tokens are counted is not said there and settled here.
+Source: Petroni et al., KILT (2021), section 4: four passages from four systems, each with a tenth of the tokens of a
+gold answer. The paper does not define how tokens are counted; this module does.
 """
 
 from __future__ import annotations
@@ -77,33 +77,33 @@ _ID_CHARS = 16
 
 
 class Passage(NamedTuple):
-    """A passage that a system found."""
+    """A passage found by a system."""
 
-    page_id: str  # empty where the run does not say
-    title: str  # of its page; empty where the run does not say
-    paragraphs: tuple[int, int] | None  # first and last, in KILT's numbering; None where they are not known
+    page_id: str  # empty if the run does not name it
+    title: str  # of its page; empty if the run does not name it
+    paragraphs: tuple[int, int] | None  # first and last, in KILT's numbering; None if unknown
     text: str
 
     @property
     def page(self) -> str:
-        """What tells its page from others."""
+        """Identifies its page."""
         return self.page_id or self.title
 
 
 class Candidate(NamedTuple):
-    """A passage that people are shown."""
+    """A passage to be shown to annotators."""
 
-    passage_id: str  # of question, page and text; tells nothing of where it comes from
+    passage_id: str  # made from question, page and text; does not reveal its origin
     passage: Passage
-    systems: tuple[int, ...]  # that found it, by number; empty where none did
-    is_gold: bool  # it is the gold provenance
-    overlap: float  # share of the tokens of a gold answer that it holds
+    systems: tuple[int, ...]  # that found it, by number; empty if none did
+    is_gold: bool  # whether it is the gold provenance
+    overlap: float  # share of the tokens of a gold answer that it contains
 
 
 def token_overlap(answers: Iterable[str], text: str, stop_words: Collection[str]) -> float:
-    """The highest share, over the answers, of an answer's distinct tokens that a text holds.
+    """Returns the highest share, over the answers, of an answer's distinct tokens that a text contains.
 
-    Tokens are those of the form of answers, without stop words; an answer of nothing else has no share.
+    Tokens are those of normalised answers, without stop words; an answer without tokens is ignored.
 
     >>> token_overlap(["the Lake of Miravel"], "It rises in Miravel.", {"of", "in"})
     0.5
@@ -122,11 +122,11 @@ def choose_candidates(
     options: CandidateOptions,
     stop_words: Collection[str],
 ) -> list[Candidate]:
-    """The passages that people are shown of a question, in the order in which they are shown.
+    """Returns the passages to be shown for a question, in display order.
 
-    The gold passage first, whatever it holds, then the best of every system (``runs`` have the passages of each, best
-    first), the second best of every system, and so on, until there are enough; a passage that is there already, or
-    holds too little of the answers, is passed over.
+    The gold passage is always included. Then come the best passage of every system, the second best of every system,
+    and so on, until there are enough; ``runs`` contain the passages of each system, best first. Passages that are
+    already included, or contain too little of the answers, are skipped.
     """
     chosen: list[tuple[Passage, list[int], bool, float]] = []
     if gold is not None:
@@ -157,8 +157,8 @@ def choose_candidates(
 
 
 def is_same(first: Passage, second: Passage) -> bool:
-    """Whether two passages of a page have the same text or share a paragraph, or, where these are not known, one holds
-    the other."""
+    """Returns whether two passages of a page have the same text or share a paragraph; if paragraphs are unknown,
+    whether one contains the other."""
     if first.page != second.page or first.text == second.text:
         return first.page == second.page
     if first.paragraphs is not None and second.paragraphs is not None:
@@ -190,20 +190,20 @@ def write_candidates(
     source: KnowledgeSource | None,
     reject: Reject,
 ) -> dict[str, int]:
-    """Writes the candidates of every question, a JSON object a line, and gives counts. Memory: one question.
+    """Writes the candidates of every question, one JSON object per line; returns counts. Memory: one question.
 
-    ``runs`` are predictions of each system. A place without a ``text`` stands for the first paragraph of its page,
-    which is taken from ``source``.
+    ``runs`` are the predictions of each system. A place without ``text`` stands for the first paragraph of its page,
+    which is read from ``source``.
 
     Raises:
-        SetupError: a file cannot be read or is another one; a gold passage is wanted, and there is no release.
+        SetupError: a file cannot be read or is of another kind; or a gold passage is requested without a release.
     """
     if options.with_gold and source is None:
         raise SetupError("--with-gold needs the text of the gold provenance: give the release with --kb.")
     texts = _Texts(source)
     stop_words: frozenset[str] = frozenset()
     if not options.stop_words:
-        import spacy  # reading what people said needs none of it
+        import spacy  # not needed for importing judgements
 
         stop_words = frozenset(spacy.blank(options.language).Defaults.stop_words)
     counts: Counter[str] = Counter(questions=0, passages=0, without_candidates=0, places_without_text=0)
@@ -256,18 +256,18 @@ def _records(path: str, reject: Reject, role: str) -> Iterator[tuple[RawRecord, 
 
 
 class _Texts:
-    """Passages of places, with texts out of a release where they have none."""
+    """Passages for places, with texts from a release where they have none."""
 
     def __init__(self, source: KnowledgeSource | None) -> None:
         self._source = source
-        self.n_lacking = 0  # places that have no text, and no page in the release
+        self.n_lacking = 0  # places without text whose page is not in the release
 
     def passages(self, provenance: Provenance) -> list[Passage]:
         found = (self._passage(span) for span in provenance)
         return [passage for passage in found if passage is not None]
 
     def gold(self, record: GoldRecord) -> Passage | None:
-        """The first gold place as its whole paragraphs."""
+        """Returns the first gold place, extended to whole paragraphs."""
         for span in (span for output in record.outputs for span in output):
             page = self._page(span)
             paragraphs = _paragraphs(span)
@@ -317,12 +317,13 @@ def _passage_json(candidate: Candidate, runs: Sequence[str]) -> Json:
 def write_campaign_tasks(
     candidates: str, output: str, form: TaskForm, *, n_annotations: int = N_ANNOTATIONS
 ) -> dict[str, int]:
-    """Writes the tasks of a file of candidates into an empty folder, a passage of a question each; gives counts.
+    """Writes the tasks for a file of candidates into an empty folder, one task per passage of a question; returns
+    counts.
 
-    Each task says how many people are to judge it.
+    Each task states how many annotators should judge it.
 
     Raises:
-        SetupError: the file is another one, or ``output`` is not empty; a DataError for a line that is none of it.
+        SetupError: the file is of another kind, or ``output`` is not empty; a DataError for an invalid line.
     """
     check_lines(
         candidates,
@@ -379,18 +380,20 @@ def write_campaign_tasks(
 
 
 LEAST_ROUGE = 0.15
-"""A passage that is less like every answer is looked at by hand. Source: Petroni et al., KILT (2021), section 4."""
+"""An accepted passage with a lower ROUGE-L against every answer is listed for manual review. Source: Petroni et al.,
+KILT (2021), section 4."""
 
 
 def import_judgements(tasks: str, files: Sequence[str], output: str) -> dict[str, int]:
-    """Writes what people said into an empty folder, each highlight with its place in the passage; gives counts.
+    """Writes judgements into an empty folder, each highlight with its location in the passage; returns counts.
 
-    Files are JSON Lines, CSV, or exports of Label Studio. Rows without a label, as a sheet leaves them that was not
-    filled in, are passed over and counted. Of two labels of one person for a passage the first counts. Memory: the
-    passages and labels of the campaign.
+    Files are JSON Lines, CSV, or Label Studio exports. Rows without a label, from an incomplete sheet, are skipped and
+    counted. If one annotator gave two labels to a passage, the first one counts. Memory: the passages and labels of the
+    campaign.
 
     Raises:
-        SetupError: the tasks are not as they were written, a file is another one, or ``output`` is not empty.
+        SetupError: the tasks were changed after they were written, a file is of another kind, or ``output`` is not
+            empty.
     """
     manifest = checked_folder(CAMPAIGN_TASKS, tasks)
     texts = passage_texts(CAMPAIGN_TASKS, tasks, manifest)
@@ -438,21 +441,21 @@ def _judgement(
 
 
 def _annotations(manifest: ListingManifest) -> int:
-    """How many people were to judge each passage."""
+    """Returns how many annotators should judge each passage."""
     given = option_of(manifest, "annotations")
     return given if isinstance(given, int) else N_ANNOTATIONS
 
 
 def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What came of a campaign: counts and agreement, as JSON; and for each question its fate, the passages that were
-    judged, and which are to be looked at by hand.
+    """Returns the results of a campaign: counts and agreement as JSON; and for each question its outcome, the judged
+    passages, and which of them need manual review.
 
-    A passage is provenance where ``MIN_ACCEPTED`` accept it; one that a single person accepts, or that somebody says is
-    part of the evidence, is partial evidence. A question without provenance is dropped. Who accepts no passage of a
-    question has to give another one, or to say why there is none: how many did is counted.
+    A passage is provenance if ``MIN_ACCEPTED`` annotators accept it. It is partial evidence if only one accepts it, or
+    if someone labels it partial. A question without provenance is dropped. An annotator who accepts no passage of a
+    question must supply another passage or explain why there is none; the report counts these.
 
     Raises:
-        SetupError: the folder is none of a campaign, or not as it was written.
+        SetupError: the folder is not a campaign, or was changed after it was written.
     """
     manifest = checked_folder(CAMPAIGN, folder)
     labels: defaultdict[str, dict[str, str]] = defaultdict(dict)

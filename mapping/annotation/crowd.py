@@ -1,18 +1,18 @@
-"""QAMPARI's questions as tasks for people: is this answer right, and how would you ask this?
+"""QAMPARI's questions as crowd tasks: is this answer correct, and how would you phrase this question?
 
-Answers of development and test questions are judged one by one, among them wrong ones that come from other questions:
-who calls those right does not read the texts. Questions of the fixed form are written anew, all of development and test
-set and some for training.
+Answers to development and test questions are judged one by one. They are mixed with wrong answers from other questions:
+annotators who accept these do not read the texts. Generated questions are paraphrased: all of the development and test
+sets, and some training questions.
 
 ::
 
-    validation.jsonl        one answer a line: task_id, qid, question_text, answer_text, links, proofs; or
+    validation.jsonl        one answer per line: task_id, qid, question_text, answer_text, links, proofs; or
                             validation.csv, or validation.json and validation.xml for Label Studio
-    validation_key.jsonl    which answer each task is about, and whether it is a wrong one; not for those who judge
-    paraphrase.jsonl        one question a line: qid, question_text, entities, answers
+    validation_key.jsonl    hidden: which answer each task is about, and whether it is a wrong one
+    paraphrase.jsonl        one question per line: qid, question_text, entities, answers
     manifest.json           names the release
 
-A task's id stays the same in later releases as long as query, answer and seed do.
+A task keeps its id in later releases as long as query, answer and seed stay the same.
 
 Source: QAMPARI (2022), section 3.6 and appendix.
 """
@@ -72,56 +72,56 @@ Paraphrases: ask each question as you would ask it, in one line.
 - Keep what is asked for: the same answers must be right, and no others.
 - Keep the names of what the question is about.
 """
-"""What people are told. Source: QAMPARI (2022), section 3.6: answers count by the text of a page alone."""
+"""Instructions for annotators. Source: QAMPARI (2022), section 3.6: only the text of a page counts."""
 POOL = ("dev", "test")
-"""Splits whose answers people judge."""
+"""Splits whose answers are judged."""
 
 _ID_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions(Checked):
-    """Which tasks are made."""
+    """Options of the tasks."""
 
     wrong_share: Annotated[Share, Parameter(validator=Number(gte=0, lt=1))] = 0.1
-    """Wrong answers among those to judge."""
+    """Share of wrong answers among those to be judged."""
     n_train_paraphrases: Annotated[AtLeast0, Parameter("--train-paraphrases")] = 3000
-    """Training questions to write anew, beside all of dev and test."""
+    """Number of training questions to be paraphrased, besides all of dev and test."""
     seed: Name = "qampari"
-    """Of every draw."""
+    """Seed of every draw."""
     not_in: Annotated[tuple[FolderPath, ...], Parameter("--not-in", metavar="DIR")] = ()
-    """Folders of earlier tasks: questions that none of them asks about, such as those that came in place of others."""
+    """Folders of earlier tasks: include only questions that are in none of them, such as replacement questions."""
     form: TaskForm = "jsonl"
-    """Of the answers to judge: jsonl: one JSON object a line; csv: a row a task, with empty columns for what is said of
-    it; label-studio: tasks for its import, beside the labelling interface."""
+    """Form of the answers to be judged: jsonl: one JSON object per line; csv: one row per task, with empty columns for
+    the verdict; label-studio: tasks for its import, and the labelling interface."""
 
 
 class ValidationTask(NamedTuple):
-    """An answer to judge."""
+    """An answer to be judged."""
 
-    task_id: str  # tells nothing of whether it is a wrong one
+    task_id: str  # does not reveal whether it is a wrong answer
     asked: Question
-    answer: QuestionAnswer  # shown as its answer
-    aid: str  # of the answer where it comes from: of this question, or of another one
-    is_wrong: bool  # comes from another question
+    answer: QuestionAnswer  # the answer shown
+    aid: str  # id of the answer in its own question, which may be another one
+    is_wrong: bool  # whether it is from another question
 
 
 def candidate_of(drawn: Question) -> PoolQuestion:
-    """What a question is drawn by."""
+    """Returns the candidate by which a question is drawn."""
     return PoolQuestion(drawn.key, drawn.subset, drawn.property_ids)
 
 
 def validation_tasks(
     pool: Sequence[Question], options: TaskOptions, *, others: Sequence[Question] | None = None
 ) -> list[ValidationTask]:
-    """The answers to judge of some questions: by question, within one in an order that tells nothing.
+    """Returns the answers to be judged for some questions: by question, then in an order that reveals nothing.
 
-    Answers are drawn, in rounds, until ``wrong_share`` of all tasks are wrong ones: for each, one of another question
-    of the subset is added to its question, as long as there is any, that shares neither name nor page with any right
-    one, nor with what is asked about.
+    Answers are drawn, in rounds, until ``wrong_share`` of all tasks are wrong answers. For each drawn answer, an answer
+    to another question of the subset is added to its question, if there is one that shares neither name nor page with a
+    correct answer or with an entity of the question.
 
     Args:
-        others: questions that wrong answers come from; by default the same.
+        others: questions from which wrong answers are taken; by default the same.
     """
     tasks = [
         ValidationTask(
@@ -182,7 +182,7 @@ def _wrong_answer(
 
 
 def validation_record(task: ValidationTask, form: Form) -> Json:
-    """What those who judge are shown."""
+    """Returns the task shown to annotators."""
     return {
         "task_id": task.task_id,
         "qid": task.asked.qid,
@@ -192,7 +192,7 @@ def validation_record(task: ValidationTask, form: Form) -> Json:
 
 
 def shown_answer(answer: QuestionAnswer, proofs: Sequence[ProofText], form: Form) -> Json:
-    """An answer with addresses of its page and of those of some proofs."""
+    """Returns an answer with URLs of its page and of the pages of some proofs."""
     address = partial(_link, form.host)
     titles = [answer.title, *(proof.title for proof in proofs)]
     return {
@@ -203,12 +203,12 @@ def shown_answer(answer: QuestionAnswer, proofs: Sequence[ProofText], form: Form
 
 
 def _link(host: str, title: str) -> str:
-    """An address that a browser opens; that of a release ends for it at a question mark."""
+    """Returns a URL that a browser can open; a browser would cut a released URL at a question mark."""
     return page_url(host, title).replace("%", "%25").replace("?", "%3F")
 
 
 def paraphrase_record(drawn: Question) -> Json:
-    """A question to write anew, with what it is about and its answers."""
+    """Returns a question to be paraphrased, with its entities and answers."""
     return {
         "qid": drawn.qid,
         "question_text": drawn.released_text,
@@ -218,12 +218,13 @@ def paraphrase_record(drawn: Question) -> Json:
 
 
 def export_tasks(release: str, output: str, options: TaskOptions) -> dict[str, int]:
-    """Writes the tasks of a release into an empty folder and gives how many there are of each kind.
+    """Writes the tasks for a release into an empty folder; returns their number by kind.
 
-    Memory: development and test set, and the training questions that are written anew.
+    Memory: development and test set, and the training questions to be paraphrased.
 
     Raises:
-        SetupError: ``release`` is no finished QAMPARI release, or not as it was written; ``output`` is not empty.
+        SetupError: ``release`` is not a finished QAMPARI release, or was changed after it was written; or ``output`` is
+            not empty.
     """
     manifest, form = read_form(release)
     check_output(output)
@@ -272,7 +273,7 @@ def export_tasks(release: str, output: str, options: TaskOptions) -> dict[str, i
 
 
 def _asked_before(folder: str) -> Iterator[tuple[str, str]]:
-    """Subset and key of the questions that a folder of tasks asks about."""
+    """Yields subset and key of the questions in a folder of tasks."""
     manifest = checked_folder(CROWD_TASKS, folder)
     yield from ((line["subset"], line["key"]) for line in CROWD_TASKS.lines(folder, manifest, VALIDATION_KEY))
 
@@ -283,5 +284,5 @@ def task_line(record: Json) -> bytes:
 
 
 def question_key(question: Question) -> tuple[str, str]:
-    """Returns subset and key, which name a question in every release."""
+    """Returns subset and key, which identify a question in every release."""
     return question.subset, question.key

@@ -1,13 +1,13 @@
-"""QAMPARI's ExtendedSet: people look for answers of drawn test questions that the questions do not have yet.
+"""QAMPARI's ExtendedSet: annotators search for additional answers to drawn test questions.
 
 ::
 
-    extended.jsonl | extended.csv    a question a line: qid, question_text, entities, answers, minutes
+    extended.jsonl | extended.csv    one question per line: qid, question_text, entities, answers, minutes
     instructions.txt                 what counts as an answer
     manifest.json                    names the release
 
-What comes back has ``qid``, ``answer_text``, ``found_in_url``, ``proof_text`` and perhaps ``worker``, a line for each
-answer that was found; a question for which nothing was found has one line without ``answer_text``.
+Returned files have ``qid``, ``answer_text``, ``found_in_url``, ``proof_text`` and optionally ``worker``, with one line
+per answer found. A question for which nothing was found has one line without ``answer_text``.
 
 Source: QAMPARI (2022): 200 questions of the test set, twelve minutes for each.
 """
@@ -51,20 +51,20 @@ _SHEET = TaskSheet(EXTENDED, "Which further answers does Wikipedia give?", (), "
 
 @dataclass(frozen=True, slots=True)
 class ExtendedOptions(Checked):
-    """Which questions are extended."""
+    """Options of the ExtendedSet."""
 
     questions: AtLeast1 = 200
-    """Test questions that are drawn."""
+    """Number of test questions that are drawn."""
     minutes: AtLeast1 = 12
-    """Time that is given for each."""
+    """Time per question, in minutes."""
     seed: Name = "qampari"
-    """Of the draw."""
+    """Seed of the draw."""
     form: ExtendedForm = "jsonl"
-    """Of the tasks: jsonl: one JSON object a line; csv: a row a task, with empty columns for what is found."""
+    """Form of the tasks: jsonl: one JSON object per line; csv: one row per task, with empty columns for the answers."""
 
 
 def instructions(minutes: int) -> str:
-    """What people are told."""
+    """Returns the instructions for annotators."""
     return f"""Find further answers to each question in the English Wikipedia. Spend about {minutes} minutes on each.
 
 - An answer counts if the running text of a page says it. Infoboxes and tables do not count.
@@ -75,10 +75,11 @@ def instructions(minutes: int) -> str:
 
 
 def export_extended(release: str, output: str, options: ExtendedOptions) -> dict[str, int]:
-    """Writes the tasks for drawn test questions into an empty folder and gives how many there are.
+    """Writes the tasks for drawn test questions into an empty folder; returns their number.
 
     Raises:
-        SetupError: ``release`` is no finished QAMPARI release, or not as it was written; ``output`` is not empty.
+        SetupError: ``release`` is not a finished QAMPARI release, or was changed after it was written; or ``output`` is
+            not empty.
     """
     manifest, _ = read_form(release)
     check_output(output)
@@ -119,11 +120,11 @@ def export_extended(release: str, output: str, options: ExtendedOptions) -> dict
 
 
 def import_extended(tasks: str, files: Sequence[str], output: str, *, reject: Reject) -> dict[str, Any]:
-    """Writes what was added to each question that somebody worked on, as ``kbsource evaluate qampari --extended`` takes
-    it, and gives how many answers were added.
+    """Writes the answers added to each question that was worked on, in the format of ``kbsource evaluate qampari
+    --extended``; returns the number of added answers.
 
     Raises:
-        SetupError: the tasks are not as they were written, or a file is another one.
+        SetupError: the tasks were changed after they were written, or a file is of another kind.
     """
     manifest = checked_folder(CROWD_TASKS, tasks)
     lines = CROWD_TASKS.lines(tasks, manifest, EXTENDED_KEY)
@@ -135,7 +136,7 @@ def import_extended(tasks: str, files: Sequence[str], output: str, *, reject: Re
         if qid not in known:
             raise RecordError("unknown_question", f"{qid!r}")
         if not text:
-            # A row of a sheet that nobody filled in names no one either.
+            # A row of an incomplete sheet names no annotator either.
             return (qid, None) if optional_text(record, "worker") else None
         if _form(text) in known[qid]:
             raise RecordError("known_answer", f"{qid!r} has {text!r} already")
@@ -165,7 +166,7 @@ def import_extended(tasks: str, files: Sequence[str], output: str, *, reject: Re
 
 
 def added_answers(numbers: Sequence[int]) -> dict[str, Any]:
-    """What was added to questions: how many of them got none, and median, mean and most of answers added."""
+    """Returns statistics of added answers: the share of questions without any, and median, mean and maximum."""
     if not numbers:
         return {"answers": 0, "share_of_none": None, "median": None, "mean": None, "most": None}
     return {

@@ -1,15 +1,16 @@
-"""How many sentences the NLI filter of QAMPARI removes: a drawn sample, judged by people, then the two shares.
+"""Measures QAMPARI's NLI filter: draws a sample of sentences, has them judged, and computes which shares the filter
+removes.
 
 ::
 
     validation.jsonl     as for verdicts on answers: task_id, question_text, answer_text, links, proofs; or CSV, Label
                          Studio
-    filter_key.jsonl     not for those who judge: task_id, premise, hypothesis, where the sentence begins
+    filter_key.jsonl     hidden: task_id, premise, hypothesis, where the sentence starts
     instructions.txt     what counts
 
-The sample is drawn from a release that was made without a model, whose proofs are what the filter would be given.
+The sample is drawn from a release that was made without a model; its proofs are the inputs of the filter.
 
-Source: QAMPARI (2022), section 3.2: the filter removes 70 % of the false positives and 7.5 % of the right alignments.
+Source: QAMPARI (2022), section 3.2: the filter removes 70 % of the false positives and 7.5 % of the correct alignments.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from mapping.qampari.release import read_questions
 from mapping.sources.raw_records import Json
 
 PUBLISHED = {"incorrect_removed": 0.7, "correct_removed": 0.075}
-"""Shares that the paper reports."""
+"""Shares reported in the paper."""
 MOST_LOST = 0.075
 _SHEET = TaskSheet(
     VALIDATION,
@@ -66,29 +67,29 @@ _ID_CHARS = 16
 
 @dataclass(frozen=True, slots=True)
 class FilterSampleOptions(Checked):
-    """What is drawn."""
+    """Options of the sample."""
 
     answers: AtLeast1 = 200
-    """Proofs that are drawn."""
+    """Number of proofs that are drawn."""
     seed: Name = "qampari"
-    """Of the draw."""
+    """Seed of the draw."""
     form: TaskForm = "jsonl"
-    """Of the tasks: jsonl, csv or label-studio, as for kbsource qampari-tasks export."""
+    """Form of the tasks: jsonl, csv or label-studio, as for kbsource qampari-tasks export."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterOptions(Checked):
-    """The filter that is looked at."""
+    """Options of the filter."""
 
     least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = LEAST_ENTAILMENT
-    """A text is kept when its probability of entailment is above this."""
+    """A text is kept if its entailment probability is above this."""
 
 
 class Model(Protocol):
-    """What judges pairs."""
+    """A model that judges pairs."""
 
     def judge(self, pairs: Sequence[Pair]) -> Sequence[Verdict | Refused]:
-        """An answer to each pair."""
+        """Returns an answer to each pair."""
 
 
 class _Drawn(NamedTuple):
@@ -99,10 +100,10 @@ class _Drawn(NamedTuple):
 
 
 def export_filter_sample(release: str, output: str, options: FilterSampleOptions) -> dict[str, int]:
-    """Writes tasks about drawn proofs into an empty folder and gives how many there are.
+    """Writes tasks about drawn proofs into an empty folder; returns their number.
 
     Raises:
-        SetupError: ``release`` is no finished QAMPARI release, was made with a model, or has no proof of a fact;
+        SetupError: ``release`` is not a finished QAMPARI release, was made with a model, or has no proof of a fact; or
             ``output`` is not empty.
     """
     manifest, form = read_form(release)
@@ -165,11 +166,11 @@ def export_filter_sample(release: str, output: str, options: FilterSampleOptions
 def report_filter(
     tasks: str, verdicts: Sequence[str], model: Model, options: FilterOptions, *, reject: Reject
 ) -> dict[str, Any]:
-    """What the filter does to the sample: the shares of correct and incorrect proofs that it removes; and the highest
-    threshold that removes no more than 7.5 % of the correct ones.
+    """Returns the effect of the filter on the sample: the shares of correct and incorrect proofs that it removes, and
+    the highest threshold that removes at most 7.5 % of the correct ones.
 
     Raises:
-        SetupError: the tasks are no such sample, or a file is another one, or no proof was judged.
+        SetupError: the tasks are not such a sample, a file is of another kind, or no proof was judged.
     """
     manifest = checked_folder(CROWD_TASKS, tasks)
     key = {line["task_id"]: line for line in CROWD_TASKS.lines(tasks, manifest, FILTER_KEY)}
@@ -181,7 +182,7 @@ def report_filter(
             f"none of the {len(key):,} proofs of {tasks} has a verdict; give files of task_id and verdict."
         )
     pairs = [_pair(key[task_id], tasks) for task_id in judged]
-    # What a model refuses is no proof, as when questions are made.
+    # A pair that the model refuses is not a proof, as in the construction of questions.
     given = [answer.entailment if isinstance(answer, Verdict) else 0.0 for answer in model.judge(pairs)]
     correct = [value for task_id, value in zip(judged, given, strict=True) if final[task_id]]
     incorrect = [value for task_id, value in zip(judged, given, strict=True) if not final[task_id]]
@@ -208,7 +209,7 @@ def _pair(line: Json, folder: str) -> Pair:
 
 
 def removed(correct: Sequence[float], incorrect: Sequence[float], threshold: float) -> dict[str, float | None]:
-    """The shares of some proofs that are not above a threshold, and the share of correct ones before and after.
+    """Returns the shares of proofs that are not above a threshold, and the share of correct ones before and after.
 
     >>> removed([0.9, 0.5, 0.1], [0.05, 0.4], 0.1)["correct_removed"]
     0.3333333333333333
@@ -224,7 +225,8 @@ def removed(correct: Sequence[float], incorrect: Sequence[float], threshold: flo
 
 
 def best_threshold(correct: Sequence[float]) -> float | None:
-    """The highest threshold below 1 that removes at most ``MOST_LOST`` of the correct proofs; None without any.
+    """Returns the highest threshold below 1 that removes at most ``MOST_LOST`` of the correct proofs; None if there are
+    none.
 
     >>> best_threshold([0.5, 0.2, 0.9]) < 0.2, best_threshold([])
     (True, None)

@@ -1,5 +1,5 @@
-"""A QAMPARI release made anew by what people said: without wrong answers, with paraphrases, and with other questions in
-place of those that have too few answers left.
+"""Revises a QAMPARI release with crowd results: removes wrong answers, applies paraphrases, and replaces questions that
+have too few answers left.
 
 Source: QAMPARI (2022), section 3.6 and appendix.
 """
@@ -28,15 +28,15 @@ from mapping.qampari.selection import draw_key
 from mapping.write.kind import write_report
 
 Dropped = Mapping[str, Collection[int]]
-"""By qid the numbers of answers that people judged wrong."""
+"""Numbers of the answers that were judged wrong, by qid."""
 Moved = Mapping[tuple[str, str], tuple[str, str] | None]
-"""By subset and key split and qid of questions that come into the pool; None for those that leave it."""
+"""By subset and key, the split and qid of questions that enter the pool; None for those that leave it."""
 
 
 def find_replacements(release: str, manifest: ListingManifest, *, dropped: Dropped, seed: str, least: int) -> Moved:
-    """The questions that have too few answers without those dropped, and what comes in their place.
+    """Returns the questions that have too few answers after dropping the wrong ones, and their replacements.
 
-    What comes gets the numbers behind those that its split has.
+    Replacements are numbered after the existing questions of their split.
     """
     short: defaultdict[tuple[str, str], list[Question]] = defaultdict(list)
     numbers: Counter[str] = Counter()
@@ -63,7 +63,7 @@ def find_replacements(release: str, manifest: ListingManifest, *, dropped: Dropp
 
 
 def _hand(question: Question) -> tuple[str, str]:
-    """What a question is drawn within, as ``selection.draw_pool`` deals."""
+    """Returns the group within which a question is drawn, as in ``selection.draw_pool``."""
     return question.subset, question.property_ids[0] if question.subset == SIMPLE else ""
 
 
@@ -89,7 +89,7 @@ def revise_questions(
     moved: Moved,
     counts: Counter[str],
 ) -> Iterator[Question]:
-    """The questions as they are now, in the order of the table, and counts what was changed."""
+    """Yields the revised questions, in table order, and counts the changes."""
     for question in read_questions(release, manifest):
         revised = _without(question, dropped)
         counts["answers_dropped"] += revised.n_dropped - question.n_dropped
@@ -115,23 +115,23 @@ def apply_crowd(
     least: int = 5,
     workers: WorkerOptions | None = None,
 ) -> dict[str, Any]:
-    """Writes a release without the answers that people judged wrong and with their paraphrases; gives the report.
+    """Writes a release without the answers judged wrong, and with paraphrases; returns the report.
 
-    A question of development or test set with fewer than ``least`` answers of different text left goes back among those
-    not drawn. In its place, in the same split, comes the next one of the test side in the order of the draw: of its
-    subset, of simple ones also of its relation. Where there is none the split gets smaller. Memory: development and
-    test set.
+    A development or test question that is left with fewer than ``least`` answers of different text returns to the
+    questions that were not drawn. It is replaced, in the same split, by the next question of the test side in the order
+    of the draw, with the same subset and, for simple questions, the same relation. If there is none, the split becomes
+    smaller. Memory: development and test set.
 
     Args:
         release: folder of the release that the tasks were made from.
-        tasks_folder: folder that ``export_tasks`` wrote.
-        verdicts, paraphrases: files of what people said, a second look behind the first.
-        checks: file of verdicts on paraphrases; those that are wrong are not taken.
-        workers: whose word does not count.
+        tasks_folder: folder written by ``export_tasks``.
+        verdicts, paraphrases: files with the annotators' answers; a second look comes after the first.
+        checks: file of verdicts on paraphrases; wrong ones are not used.
+        workers: annotators to exclude.
 
     Raises:
-        SetupError: an input is not what it should be, the tasks are of another release, ``output`` is not empty, or
-            ``least`` is below 1.
+        SetupError: an input is invalid, the tasks are of another release, ``output`` is not empty, or ``least`` is
+            below 1.
     """
     if least < 1:
         raise SetupError(f"{least} answers that a question needs: for --least-answers give a number from 1 on.")

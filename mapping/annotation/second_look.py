@@ -1,4 +1,4 @@
-"""Tasks that are given to people again: answers judged incorrect, some judged correct, and some paraphrases.
+"""Tasks for a second judgement: answers judged incorrect, some judged correct, and some paraphrases.
 
 Source: QAMPARI (2022), section 3.6 and appendix.
 """
@@ -34,16 +34,17 @@ from mapping.sources.raw_records import Json
 
 @dataclass(frozen=True, slots=True)
 class LookOptions(Checked):
-    """What is asked again."""
+    """Options of the second look."""
 
     correct_share: Share = 0.05
-    """Of the answers judged correct, the share that is drawn for a second look; all judged incorrect are looked at."""
+    """Share of the answers judged correct that is drawn for a second look; all answers judged incorrect are
+    included."""
     paraphrase_share: Share = 0.5
-    """Of each person's paraphrases, the share that is drawn to be checked."""
+    """Share of each annotator's paraphrases that is drawn to be checked."""
     seed: Name = "qampari"
-    """Of every draw."""
+    """Seed of every draw."""
     form: TaskForm = "jsonl"
-    """Of the answers to judge: jsonl, csv or label-studio, as for kbsource qampari-tasks export."""
+    """Form of the answers to be judged: jsonl, csv or label-studio, as for kbsource qampari-tasks export."""
 
 
 def second_look(
@@ -57,10 +58,10 @@ def second_look(
     workers: WorkerOptions | None = None,
     reject: Reject,
 ) -> dict[str, Any]:
-    """Writes tasks again into an empty folder: all answers judged incorrect, some of those judged correct, those that
-    nobody judged whose word counts, and some paraphrases of each person; gives counts.
+    """Writes tasks again into an empty folder: all answers judged incorrect, some of those judged correct, those
+    without a valid judgement, and some paraphrases of each annotator; returns counts.
 
-    Tasks keep their ids, and tell nothing of why they are there. ``apply_crowd`` takes what comes back behind the first
+    Tasks keep their ids, and do not reveal why they are included. Pass the results to ``apply_crowd`` after the first
     verdicts. Memory: development and test set.
 
     Raises:
@@ -131,6 +132,6 @@ def second_look(
 
 
 def _drawn(ids: Sequence[str], share: float, seed: str, what: str) -> set[str]:
-    """So many of some ids that their share is nearest to ``share``; at least one of them, unless it is 0."""
+    """Returns a random subset of ids whose size is closest to ``share``, with at least one id unless the share is 0."""
     n_drawn = max(round(share * len(ids)), 1 if ids and share else 0)
     return set(nsmallest(n_drawn, ids, key=lambda one: stable_sha256(seed, what, one)))

@@ -1,17 +1,17 @@
-"""AmbER's user study: which of three pages of a set is a query about, and which words of it answer.
+"""AmbER's user study: which of three pages of a set is a query about, and which of its words are the answer?
 
-A query is shown with its gold page and the pages of two other entities of its set. People choose a page and mark the
-answer in it. Systems are scored over the same three pages, in the order of their runs.
+A query is shown with its gold page and the pages of two other entities of its set. Annotators choose a page and mark
+the answer in it. Systems are scored over the same three pages, in the order of their runs.
 
 ::
 
     tasks.jsonl | tasks.csv | tasks.json, tasks.xml    query_id, question and the pages, numbered
     passages.jsonl                                     the pages: passage_id, wikipedia_id, wikipedia_title, text
-    key.jsonl                                          not for those who choose: answers, pages, gold page, head or tail
+    key.jsonl                                          hidden: answers, pages, gold page, head or tail
 
-What comes back has ``query_id``, ``worker_id``, ``label`` (the number of a page, or ``none``) and ``highlight``.
+Returned files have ``query_id``, ``worker_id``, ``label`` (the number of a page, or ``none``) and ``highlight``.
 
-Source: Chen et al. (2021), whose study is described in words: queries of AmbER-H, each with three pages of its set.
+Source: Chen et al. (2021), who describe their study in words: queries of AmbER-H, each with three pages of its set.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ _SHEET = TaskSheet(
 
 @dataclass(frozen=True, slots=True)
 class StudyOptions(Checked):
-    """Which queries are shown, and how much of their pages."""
+    """Options of the study."""
 
     queries: AtLeast1 = 100
-    """Queries that are drawn."""
+    """Number of queries that are drawn."""
     words: AtLeast1 = N_TOKENS
-    """Words that are shown of each page, from its beginning."""
+    """Number of words shown of each page, from its beginning."""
     seed: Name = "amber"
-    """Of every draw."""
+    """Seed of every draw."""
 
 
 class Asked(NamedTuple):
@@ -94,15 +94,15 @@ class Asked(NamedTuple):
     question: str
     answers: tuple[str, ...]
     is_head: bool
-    page_ids: tuple[str, ...]  # in the order in which they are shown
-    gold: int  # place of the gold page among them
+    page_ids: tuple[str, ...]  # in display order
+    gold: int  # position of the gold page among them
 
 
 def queries_of_set(record: Json, seed: str) -> Iterator[Asked | None]:
-    """The queries of an AmbER set with three of its pages; None for one whose set has too few.
+    """Yields the queries of an AmbER set with three of its pages; None for a query whose set has too few.
 
     Raises:
-        RecordError: the record is no AmbER set, or a query is a claim, which nothing in a page answers.
+        RecordError: the record is not an AmbER set, or a query is a claim, which no words of a page answer.
     """
     named = object_at(record, "qids")
     pages = {qid: _page_ids(object_at(named, qid), "wikipedia") for qid in named}
@@ -133,14 +133,14 @@ def _page_ids(record: Json, key: str) -> list[str]:
 def write_study(
     sets: str, source: KnowledgeSource, output: str, options: StudyOptions, form: TaskForm, *, reject: Reject
 ) -> dict[str, int]:
-    """Writes the tasks of a study into an empty folder and gives counts.
+    """Writes the tasks of a study into an empty folder; returns counts.
 
     Args:
         sets: file of AmbER sets, of questions or slots.
-        source: has the pages.
+        source: contains the pages.
 
     Raises:
-        SetupError: the file is another one, no query can be shown, or ``output`` is not empty.
+        SetupError: the file is of another kind, no query can be shown, or ``output`` is not empty.
     """
     check_output(output)
     check_shape(
@@ -205,7 +205,7 @@ def write_study(
 
 
 def _shown_page(source: KnowledgeSource, page_id: str, n_words: int) -> tuple[str, str] | None:
-    """Title and beginning of a page; None where the release has none, or it has no text."""
+    """Returns title and beginning of a page; None if the release does not have it, or if it has no text."""
     page = source.by_id(int(page_id)) if page_id.isascii() and page_id.isdecimal() else None
     if page is None:
         return None
@@ -216,7 +216,7 @@ def _shown_page(source: KnowledgeSource, page_id: str, n_words: int) -> tuple[st
 
 
 def import_choices(tasks: str, files: Sequence[str], output: str) -> dict[str, int]:
-    """Writes what people chose into an empty folder and gives counts; as ``campaign.import_judgements``."""
+    """Writes the annotators' choices into an empty folder; returns counts. See ``campaign.import_judgements``."""
     manifest = checked_folder(CAMPAIGN_TASKS, tasks)
     texts = passage_texts(CAMPAIGN_TASKS, tasks, manifest)
     shown = {line["query_id"]: line["page_ids"] for line in CAMPAIGN_TASKS.lines(tasks, manifest, KEY)}
@@ -262,7 +262,7 @@ class _Scores:
         self._means: defaultdict[str, defaultdict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
 
     def add(self, query: Mapping[str, Any], page_id: str | None, answer: str | None) -> None:
-        """Counts what was chosen for a query."""
+        """Counts the choice for a query."""
         gold = query["page_ids"][query["gold"]]
         for part in ("all", "head" if query["is_head"] else "tail"):
             self._means["document_accuracy"][part].append(page_id == gold)
@@ -270,7 +270,7 @@ class _Scores:
                 self._means["em"][part].append(is_answer(answer, query["answers"]))
 
     def values(self) -> dict[str, dict[str, float]]:
-        """Means by metric and part, 0 to 1."""
+        """Returns means by metric and part, 0 to 1."""
         return {
             metric: {part: fmean(values) for part, values in sorted(parts.items())}
             for metric, parts in self._means.items()
@@ -278,7 +278,7 @@ class _Scores:
 
 
 def is_answer(said: str, answers: Iterable[str]) -> bool:
-    """Whether a text is an answer, in the normal form of AmbER's evaluation.
+    """Returns whether a text is an answer, in the normal form of AmbER's evaluation.
 
     >>> is_answer("the Vietnam-War", ["Vietnam War"]), is_answer("", ["The"])
     (True, False)
@@ -288,13 +288,13 @@ def is_answer(said: str, answers: Iterable[str]) -> bool:
 
 
 def report_study(folder: str, runs: Sequence[str], *, reject: Reject) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The scores of people and of systems over the same pages, as JSON, and what was chosen for each query.
+    """Returns the scores of annotators and systems over the same pages, as JSON, and the choices for each query.
 
-    A judgement without a highlight has no exact match. Of a run the first of the three pages that it found is its
-    choice; a query of which it found none counts as wrong, and is counted.
+    A judgement without a highlight has no exact match. A system's choice is the first of the three pages in its run; a
+    query for which it found none counts as wrong, and is counted.
 
     Args:
-        folder: of a study that was taken in.
+        folder: of an imported study.
         runs: files of predictions.
     """
     manifest = checked_folder(CAMPAIGN, folder)

@@ -1,7 +1,7 @@
-"""Tasks for people in the forms of the tools that they work with, what comes back, and how far people agree.
+"""Annotation tasks in the formats of annotation tools, import of the answers, and agreement.
 
-Every folder of tasks has what people are shown, in a ``TaskForm``, and beside it lines that are not for them,
-which say what a task is about.
+Every folder of tasks contains what annotators are shown, in a ``TaskForm``, and hidden files that state what each task
+is about.
 
 Sources: Cohen (1960) and Fleiss (1971) for agreement.
 """
@@ -47,11 +47,11 @@ from mapping.sources.campaign import judgement_rows
 from mapping.sources.raw_records import Json, check_shape
 
 TaskForm = Literal["jsonl", "csv", "label-studio"]
-"""One JSON object a line; a row a task, with empty columns for what is said of it; tasks for Label Studio's import."""
+"""One JSON object per line; one row per task, with empty columns for the answers; tasks for Label Studio's import."""
 
 
 def task_names(name: str, form: TaskForm) -> tuple[str, ...]:
-    """The files that a form has.
+    """Returns the file names of a form.
 
     >>> task_names("tasks", "label-studio")
     ('tasks.json', 'tasks.xml')
@@ -62,7 +62,7 @@ def task_names(name: str, form: TaskForm) -> tuple[str, ...]:
 def tasks_kind(
     name: str, format: str, made_by: str, *, sheet: str, hidden: Sequence[str], records: Mapping[str, type[Any]]
 ) -> ListingKind:
-    """The kind of a folder of tasks: a sheet in any form, and files that are not for those who work on it."""
+    """Returns the kind of a folder of tasks: a sheet in any form, and files that are hidden from annotators."""
     shown = (file for form in get_args(TaskForm) for file in task_names(sheet, form))
     facts = shape("facts", qampari=SourceFacts)
     return ListingKind(
@@ -159,20 +159,20 @@ CROWD_TASKS = tasks_kind(
 
 @dataclass(frozen=True, slots=True)
 class CandidateOptions(Checked):
-    """Which passages are taken."""
+    """Options of the selection of passages."""
 
     per_question: AtLeast1 = 4
-    """Passages of a question."""
+    """Number of passages per question."""
     least_overlap: Share = 0.1
-    """Least share of the tokens of a gold answer that a passage must hold."""
+    """Minimum share of the tokens of a gold answer that a passage must contain."""
     language: Annotated[Language, Parameter("--lang")] = "en"
-    """Whose stop words are no tokens."""
+    """Language whose stop words are not counted as tokens."""
     stop_words: Annotated[bool, Parameter("--count-stop-words")] = False
     """Count stop words too."""
     with_gold: bool = False
-    """Put the passage of the gold provenance among them, to see who reads; needs --kb."""
+    """Include the passage of the gold provenance, to find annotators who do not read; needs --kb."""
     seed: Name = "kilt"
-    """Of the order in which passages are shown."""
+    """Seed of the order in which passages are shown."""
 
 
 Reject = Callable[[BadRecord], None]
@@ -182,23 +182,23 @@ ANSWER_COLUMNS = ("worker_id", "label", "highlight", "free_text")
 
 @dataclass(frozen=True, slots=True)
 class TaskSheet:
-    """What people see of a task, and what they may say."""
+    """What annotators see of a task, and what they can answer."""
 
-    name: str  # of the file, without its ending
-    question: str  # what is asked of them
-    shown: Sequence[str]  # fields that they see above the text
-    text: str  # field of the text, in which they may highlight
-    labels: Sequence[str]  # what they may say
-    further: Sequence[str] = ()  # what they may write, beside ``free_text``
-    answer_columns: Sequence[str] = ANSWER_COLUMNS  # of a CSV, for what they say
-    help: str = ""  # how they are to judge
+    name: str  # of the file, without its suffix
+    question: str  # the question to annotators
+    shown: Sequence[str]  # fields shown above the text
+    text: str  # field of the text in which they may highlight
+    labels: Sequence[str]  # possible answers
+    further: Sequence[str] = ()  # further text fields, besides ``free_text``
+    answer_columns: Sequence[str] = ANSWER_COLUMNS  # columns of a CSV for their answers
+    help: str = ""  # instructions for judging
 
 
 def write_tasks(
     tasks: Iterable[Mapping[str, Any]], sheet: TaskSheet, form: TaskForm, *, output: str
 ) -> list[FileEntry]:
-    """Writes tasks into a folder and gives the files' entries; in forms other than JSON Lines a list is one text, a
-    line each."""
+    """Writes tasks into a folder; returns the entries of the files. In forms other than JSON Lines, a list becomes one
+    text with one line per element."""
     names = task_names(sheet.name, form)
     if form == "jsonl":
         lines = (orjson.dumps(task, option=orjson.OPT_APPEND_NEWLINE) for task in tasks)
@@ -219,7 +219,8 @@ def _flat(value: Any) -> Any:
 
 
 def _csv_lines(tasks: Iterable[dict[str, Any]], columns: Sequence[str]) -> Iterator[bytes]:
-    """The lines of the file: a row whose cells have line breaks is several, as those are counted that check it."""
+    """Yields the lines of the file. A row whose cells contain line breaks is several lines, as the verification counts
+    them."""
     for number, task in enumerate(tasks):
         if number == 0:
             yield _csv_line([*task, *columns])
@@ -241,7 +242,7 @@ def _json_array(tasks: Iterable[dict[str, Any]]) -> Iterator[bytes]:
 
 
 def _interface(sheet: TaskSheet) -> str:
-    """The labelling interface. Source: https://labelstud.io/tags, seen November 2026."""
+    """Returns the labelling interface. Source: https://labelstud.io/tags, seen November 2026."""
     shown = "".join(f'  <Text name={quoteattr(name)} value="${name}"/>\n' for name in sheet.shown)
     choices = "".join(f"    <Choice value={quoteattr(label)}/>\n" for label in sheet.labels)
     further = "".join(
@@ -268,9 +269,9 @@ def write_task_folder(
     facts: Mapping[str, Any],
     output: str,
 ) -> None:
-    """Writes tasks, the lines that are not shown, by file, and the manifest, into an empty folder.
+    """Writes tasks, the hidden files and the manifest into an empty folder.
 
-    ``facts`` of the manifest are looked at last, when all tasks are written.
+    The ``facts`` of the manifest are read last, after all tasks have been written.
     """
     with ReleaseFolder(output, kind=kind):
         files = write_tasks(tasks, sheet, form, output=output)
@@ -279,10 +280,10 @@ def write_task_folder(
 
 
 def checked_folder(kind: ListingKind, folder: str) -> ListingManifest:
-    """The manifest of a folder of tasks, or of a campaign.
+    """Returns the manifest of a folder of tasks, or of a campaign.
 
     Raises:
-        SetupError: the folder is another one, or not as it was written.
+        SetupError: the folder is of another kind, or was changed after it was written.
     """
     manifest = kind.read(folder)
     check_hashes(folder, manifest.entries())
@@ -290,26 +291,26 @@ def checked_folder(kind: ListingKind, folder: str) -> ListingManifest:
 
 
 def is_study(manifest: ListingManifest) -> bool:
-    """Whether tasks, or a campaign, are those of a study of pages; others are about passages."""
+    """Returns whether tasks, or a campaign, are a study of pages; all others are about passages."""
     return bool(option_of(manifest, "about") == STUDY)
 
 
 def option_of(manifest: ListingManifest, name: str) -> Any:
-    """An option that tasks were made with; None where the manifest has none."""
+    """Returns an option with which tasks were made; None if the manifest does not have it."""
     options = manifest.facts.get("options")
     return options.get(name) if isinstance(options, dict) else None
 
 
 def passage_texts(kind: ListingKind, folder: str, manifest: ListingManifest) -> dict[str, str]:
-    """The texts of the passages, or pages, that tasks are about, by id."""
+    """Returns the texts of the passages, or pages, that tasks are about, by id."""
     return {line["passage_id"]: line["text"] for line in kind.lines(folder, manifest, PASSAGES)}
 
 
 def named_in(known: Mapping[str, T], name: str, folder: str, what: str) -> T:
-    """What a file of a folder has under the id that another file of it names.
+    """Returns the entry of a file with the id that another file of the folder names.
 
     Raises:
-        DataError: it has nothing under that id.
+        DataError: there is no such entry.
     """
     if name not in known:
         raise DataError(f"{folder}: one of its files names {what} {shown_value(name)}, which it lacks; {DAMAGED}")
@@ -317,14 +318,15 @@ def named_in(known: Mapping[str, T], name: str, folder: str, what: str) -> T:
 
 
 def copy_lines(tasks: str, names: Sequence[str], *, output: str) -> Iterator[FileEntry]:
-    """Copies files of a folder of tasks into another folder; gives their entries."""
+    """Copies files of a folder of tasks into another folder; yields their entries."""
     for name in names:
         with Folder.of(join(tasks, name)).open() as file:
             yield write_lines(file, name, output=output)
 
 
 def place_of(highlight: str, text: str) -> tuple[int, int]:
-    """The first and one past the last code point of a highlight in its passage, whatever became of blanks.
+    """Returns the first and one past the last code point of a highlight in its passage, ignoring changes of white
+    space.
 
     Raises:
         RecordError: ``highlight_not_found``.
@@ -348,12 +350,14 @@ def read_said(
     stage: str,
     reject: Reject,
 ) -> Iterator[T]:
-    """What people said, in files of any form: JSON Lines, CSV or exports of Label Studio, plain, gzip or bzip2.
+    """Returns an iterator over the annotators' answers in files of any form: JSON Lines, CSV or Label Studio exports,
+    plain, gzip or bzip2.
 
-    ``read`` gives what a record says, None where it says nothing; among the first of a file must be one that ``fits``.
+    ``read`` returns the answer in a record, or None if it has none. One of the first records of a file must satisfy
+    ``fits``.
 
     Raises:
-        SetupError: a file cannot be read, or is one of something else; before the first record is given.
+        SetupError: a file cannot be read, or is of another kind; raised before the first record.
     """
     for path in paths:
         check_shape(path, judgement_rows(path), fits, expected=expected)
@@ -368,10 +372,10 @@ def read_said(
 
 
 MIN_COMMON = 10
-"""Labels that two people must both have given for their kappa to count."""
+"""Minimum number of labels in common for two annotators' kappa to count."""
 
 Labels = Mapping[str, Mapping[str, bool]]
-"""By passage what each person said: whether it holds enough to answer the question."""
+"""By passage, each annotator's label: whether it suffices to answer the question."""
 
 
 def import_said(
@@ -385,18 +389,18 @@ def import_said(
     expected: str,
     options: Mapping[str, Any],
 ) -> dict[str, int]:
-    """Writes what people said of the tasks of a campaign into an empty folder, and returns how much that is.
+    """Writes the annotators' answers to the tasks of a campaign into an empty folder; returns their number.
 
-    Rows of a sheet without a label were not filled in: they are counted as ``unanswered``.
+    Rows of a sheet without a label are incomplete; they are counted as ``unanswered``.
 
     Args:
         manifest: of the folder of tasks.
-        id_name: what every record has that says which task it is of.
-        row: what is kept of a record with a label; raises RecordError.
-        expected: what the files should hold, for errors.
+        id_name: key in every record that identifies its task.
+        row: returns what is kept of a record with a label; raises RecordError.
+        expected: the expected contents of the files, for errors.
 
     Raises:
-        SetupError: a file is another one, or ``output`` is not empty.
+        SetupError: a file is of another kind, or ``output`` is not empty.
     """
     check_output(output)
     counts: Counter[str] = Counter(judgements=0, unanswered=0)
@@ -432,16 +436,16 @@ def import_said(
 
 
 class PairKappa(NamedTuple):
-    """The agreement of two people."""
+    """The agreement of two annotators."""
 
-    first: str  # who, in alphabetical order
+    first: str  # their names, in alphabetical order
     second: str
     n_common: int  # passages that both judged
-    kappa: float | None  # Cohen's; None with fewer than ``MIN_COMMON`` of them
+    kappa: float | None  # Cohen's; None for fewer than ``MIN_COMMON`` passages
 
 
 def pair_kappas(labels: Labels) -> list[PairKappa]:
-    """The agreement of every two people with a passage in common, in alphabetical order."""
+    """Returns the agreement of every two annotators with a passage in common, in alphabetical order."""
     common: defaultdict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
     for said in labels.values():
         for first, second in combinations(sorted(said), 2):
@@ -453,7 +457,7 @@ def pair_kappas(labels: Labels) -> list[PairKappa]:
 
 
 def cohen_kappa(both: list[tuple[bool, bool]]) -> float:
-    """Cohen's kappa of two people's labels; 1 where both say always the same one thing.
+    """Returns Cohen's kappa of two annotators' labels; 1 if both always give the same single label.
 
     >>> round(cohen_kappa([(True, True), (True, False), (False, False), (False, False)]), 3)
     0.5
@@ -465,15 +469,15 @@ def cohen_kappa(both: list[tuple[bool, bool]]) -> float:
 
 
 def mean_kappa(pairs: list[PairKappa]) -> float | None:
-    """The mean over the pairs that count; None without any."""
+    """Returns the mean over the pairs that count; None if there are none."""
     kappas = [pair.kappa for pair in pairs if pair.kappa is not None]
     return sum(kappas) / len(kappas) if kappas else None
 
 
 def fleiss_kappa(labels: Labels) -> float | None:
-    """Fleiss' kappa over the passages that at least two judged, however many; None without any.
+    """Returns Fleiss' kappa over the passages with at least two judgements; None if there are none.
 
-    Source: Fleiss (1971), with the number of judgements of each passage in place of one for all.
+    Source: Fleiss (1971), using the number of judgements of each passage instead of one number for all.
     """
     counts = [(sum(said.values()), len(said)) for said in labels.values() if len(said) > 1]
     if not counts:

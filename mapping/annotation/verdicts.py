@@ -1,8 +1,8 @@
-"""What people said of QAMPARI's tasks: verdicts on answers and on paraphrases, paraphrases, and whose word counts.
+"""Answers to QAMPARI's crowd tasks: verdicts on answers and paraphrases, paraphrases, and which annotators to exclude.
 
-What comes back has ``task_id``, ``verdict`` or ``label`` (``correct`` or ``incorrect``) and perhaps ``worker`` or
-``worker_id``, or ``qid`` and ``paraphrase``. Of several verdicts on a task the last one counts: what is judged again is
-judged by someone who is trusted more.
+Returned files have ``task_id``, ``verdict`` or ``label`` (``correct`` or ``incorrect``) and optionally ``worker`` or
+``worker_id``; or ``qid`` and ``paraphrase``. If a task has several verdicts, the last one counts: second judgements are
+made by more trusted annotators.
 
 Source: QAMPARI (2022), section 3.6 and appendix.
 """
@@ -40,14 +40,14 @@ from mapping.sources.raw_records import FAULTS, Json, text_at
 
 REASONS: dict[str, str] = {
     **FAULTS,
-    "control_character": "a paraphrase with a character that is no text, such as NUL or escape",
-    "duplicate_paraphrase": "the question was written anew before in this file",
-    "empty_paraphrase": "a paraphrase without a letter or digit, or of several lines",
-    "unknown_question": "a paraphrase of a question that was not among the tasks",
-    "unknown_task": "a verdict about no task",
+    "control_character": "a paraphrase with a character that is not text, such as NUL or escape",
+    "duplicate_paraphrase": "the question was rewritten before in this file",
+    "empty_paraphrase": "a paraphrase without a letter or digit, or with several lines",
+    "unknown_question": "a paraphrase of a question that is not among the tasks",
+    "unknown_task": "a verdict on something that is not a task",
     "unknown_verdict": "a verdict that is neither correct nor incorrect",
 }
-"""Why a line is left out: reason -> meaning."""
+"""Reasons for ignoring a line: reason -> meaning."""
 
 _NAMES = {"label": "verdict", "worker_id": "worker"}
 _WORD = re.compile(r"[^\W_]")
@@ -55,7 +55,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Task(NamedTuple):
-    """What a task is about: an answer, or one that comes from another question."""
+    """The subject of a task: an answer, or an answer from another question."""
 
     aid: str
     is_wrong: bool
@@ -63,55 +63,56 @@ class Task(NamedTuple):
 
 @dataclass(slots=True)
 class Judged:
-    """What people said."""
+    """The results of the verdicts."""
 
-    #: last verdict of each task that was judged: whether the answer is right
+    #: last verdict of each judged task: whether the answer is correct
     final: dict[str, bool] = field(default_factory=dict)
-    #: tasks that a later verdict said something else of than the one before
+    #: tasks for which a later verdict differs from the one before
     overturned: set[str] = field(default_factory=set)
-    #: by worker who is rejected: verdicts that were taken out
+    #: number of removed verdicts, by excluded annotator
     n_taken_out: Counter[str] = field(default_factory=Counter)
-    #: by worker ("" where no one is named): ``verdicts``, and of wrong answers ``wrong_judged`` and ``wrong_accepted``
+    #: by annotator ("" if unnamed): ``verdicts``, and for wrong answers ``wrong_judged`` and ``wrong_accepted``
     workers: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions(Checked):
-    """Whose verdicts and paraphrases do not count."""
+    """Options for excluding annotators."""
 
     reject_worker: Annotated[Words, Parameter("--reject-worker")] = ()
-    """People whose verdicts and paraphrases are taken out."""
+    """Annotators whose verdicts and paraphrases are removed."""
     most_wrong: Annotated[Share | None, Parameter("--most-wrong-accepted")] = None
-    """Of the wrong answers that a person judged, the share that they may accept; who accepts more is rejected too."""
+    """Maximum share of the wrong answers judged by an annotator that they may accept; annotators who accept more are
+    excluded too."""
     least_wrong: Annotated[AtLeast1, Parameter("--least-wrong-judged")] = 5
-    """Wrong answers that a person must have judged to be rejected by --most-wrong-accepted."""
+    """Minimum number of wrong answers that an annotator must have judged to be excluded by --most-wrong-accepted."""
 
 
 class Verdict(NamedTuple):
-    """What somebody said of a task."""
+    """An annotator's verdict on a task."""
 
     task_id: str
     is_right: bool
-    worker: str  # empty where no one is named
+    worker: str  # empty if unnamed
 
 
 def read_verdicts(paths: Sequence[str], tasks: dict[str, Task], reject: Reject) -> list[Verdict]:
-    """What people said of tasks, in the order of the files.
+    """Reads verdicts on tasks, in file order.
 
     Raises:
-        SetupError: a file cannot be read, or is one of something else.
+        SetupError: a file cannot be read, or is of another kind.
     """
     said: list[Verdict] = []
     for path in paths:
         for record in _said(path, ("task_id", "verdict"), partial(_check_verdict, tasks), reject):
             verdict = Verdict(record["task_id"], record["verdict"] == CORRECT, record.get("worker") or "")
-            if not said or verdict != said[-1]:  # an export of Label Studio has a row for each highlight
+            if not said or verdict != said[-1]:  # a Label Studio export has one row per highlight
                 said.append(verdict)
     return said
 
 
 def rejected_workers(said: Iterable[Verdict], tasks: Mapping[str, Task], options: WorkerOptions) -> frozenset[str]:
-    """The people whose word does not count: those named, and those who accept too many wrong answers."""
+    """Returns the excluded annotators: those named, and those who accept too many wrong answers."""
     judged: defaultdict[str, list[bool]] = defaultdict(list)
     for task_id, is_right, worker in said:
         if tasks[task_id].is_wrong and worker:
@@ -127,7 +128,7 @@ def rejected_workers(said: Iterable[Verdict], tasks: Mapping[str, Task], options
 
 
 def judge(said: Iterable[Verdict], tasks: Mapping[str, Task], rejected: Collection[str]) -> Judged:
-    """What comes of verdicts, without those of people who are rejected."""
+    """Returns the results of verdicts, without those of excluded annotators."""
     judged = Judged()
     for task_id, is_right, name in said:
         if name in rejected:
@@ -155,17 +156,17 @@ def _check_verdict(tasks: dict[str, Task], record: Json) -> None:
 
 
 class Paraphrase(NamedTuple):
-    """What somebody wrote for a question."""
+    """An annotator's paraphrase of a question."""
 
-    text: str  # with single blanks
-    worker: str  # empty where no one is named
+    text: str  # with single spaces
+    worker: str  # empty if unnamed
 
 
 def read_paraphrases(paths: Sequence[str], asked: Collection[str], reject: Reject) -> dict[str, Paraphrase]:
-    """The paraphrase of each question that has one.
+    """Reads the paraphrase of each question that has one.
 
     Raises:
-        SetupError: a file cannot be read, or is one of something else.
+        SetupError: a file cannot be read, or is of another kind.
     """
     found: dict[str, Paraphrase] = {}
     for path in paths:
@@ -176,10 +177,10 @@ def read_paraphrases(paths: Sequence[str], asked: Collection[str], reject: Rejec
 
 
 def read_checks(path: str | None, asked: Collection[str], reject: Reject) -> dict[str, bool]:
-    """Whether the paraphrase of each question that was looked at is right; the last verdict counts.
+    """Reads whether the paraphrase of each checked question is correct; the last verdict counts.
 
     Raises:
-        SetupError: the file cannot be read, or is one of something else.
+        SetupError: the file cannot be read, or is of another kind.
     """
     paths = () if path is None else (path,)
     return {
@@ -214,7 +215,7 @@ def _check_paraphrase(asked: Collection[str], found: Mapping[str, Paraphrase], r
 def _said(path: str, keys: tuple[str, ...], check: Callable[[Json], None], reject: Reject) -> Iterator[Json]:
     def checked(record: Json) -> Json | None:
         renamed = _renamed(record)
-        if renamed.get("verdict") == "":  # a row of a sheet that was not filled in
+        if renamed.get("verdict") == "":  # an incomplete row of a sheet
             return None
         check(renamed)
         return renamed
@@ -230,22 +231,22 @@ def _said(path: str, keys: tuple[str, ...], check: Callable[[Json], None], rejec
 
 
 def _renamed(record: Json) -> Json:
-    """A record of any form under the names that are read here."""
+    """Returns a record of any form with the key names used here."""
     return {_NAMES.get(name, name): value for name, value in record.items()}
 
 
 class Answers(NamedTuple):
-    """Tasks of a release, and what people said of them."""
+    """The tasks of a release, with the annotators' answers."""
 
     manifest: ListingManifest  # of the release
     form: Form
     own: ListingManifest  # of the tasks
-    key: dict[str, Json]  # by task id what is not for those who judge
+    key: dict[str, Json]  # hidden part of the tasks, by task id
     tasks: dict[str, Task]
-    asked: dict[str, Json]  # by qid the questions to write anew
-    refused: frozenset[str]  # people whose word does not count
+    asked: dict[str, Json]  # questions to be paraphrased, by qid
+    refused: frozenset[str]  # excluded annotators
     judged: Judged
-    paraphrases: dict[str, Paraphrase]  # of everyone
+    paraphrases: dict[str, Paraphrase]  # of all annotators
 
 
 def read_answers(
@@ -258,10 +259,10 @@ def read_answers(
     workers: WorkerOptions | None,
     reject: Reject,
 ) -> Answers:
-    """Returns the tasks of a release with what people said of them; ``output`` is checked before anything is read.
+    """Returns the tasks of a release with the annotators' answers; ``output`` is checked before anything is read.
 
     Raises:
-        SetupError: an input is not what it should be, the tasks are of another release, or ``output`` is not empty.
+        SetupError: an input is invalid, the tasks are of another release, or ``output`` is not empty.
     """
     manifest, form = read_form(release)
     check_output(output)

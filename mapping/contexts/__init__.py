@@ -1,1 +1,2 @@
-"""What retrievers and readers of QAMPARI are trained on: questions with the passages that prove their answers."""
+"""Builds training data for retrievers and readers from QAMPARI: questions with the passages that prove their
+answers."""

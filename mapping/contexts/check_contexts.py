@@ -1,5 +1,8 @@
-"""The laws of questions with passages: every line is made again, of what stands in it or, where they are given, of the
-QAMPARI release and the corpus of passages that it was made from, and compared."""
+"""Checks questions with passages.
+
+Every line is rebuilt and compared. It is rebuilt from the QAMPARI release and the passage corpus if these are given,
+otherwise from the values in the line itself.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +40,16 @@ from mapping.write.kilt import kilt_line
 from mapping.write.kind import REPORT
 
 Sources = tuple[ReleaseQuestions, list[str]]
-"""What questions with passages were made from: those of the QAMPARI release, and paths of the table of the corpus."""
+"""Inputs of questions with passages: the questions of the QAMPARI release, and the paths of the corpus table."""
 
 
 def check_contexts(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    """Checks every law of questions with passages and says how much was checked; None where files do not allow it.
+    """Checks every invariant of questions with passages and returns how much was checked; None if the files are too
+    damaged.
 
     Raises:
-        SetupError: a folder that they are compared with is not what the manifest names, or not as it was written; or
-            they were made from published files.
+        SetupError: a given folder is not the one that the manifest names, or was changed after it was written, or the
+            questions were made from published files.
     """
     sources, facts = _sources(checking), checking.manifest.facts
     try:
@@ -76,7 +80,7 @@ def _sources(checking: Checking[ListingManifest]) -> Sources | None:
 
 
 class _ContextsChecks:
-    """Checks of one folder, whose files are what was written. Memory: a question, and the pids of unplaced proofs."""
+    """Checks of one folder whose files match its manifest. Memory: one question, and the pids of unplaced proofs."""
 
     def __init__(self, checking: Checking[ListingManifest], options: ContextsOptions) -> None:
         self._checking, self._found, self._options = checking, checking.found, options
@@ -87,7 +91,7 @@ class _ContextsChecks:
         self._again: dict[str, list[Remade]] = {}
 
     def run(self, sources: Sources | None, silent: tuple[int, int]) -> Mapping[str, int]:
-        """Checks every law; ``silent`` are the counts that the files do not tell."""
+        """Checks every invariant. ``silent`` holds the counts that cannot be derived from the files."""
         self._read_unplaced()
         reasons = Counter(self._unplaced.values())
         with ExitStack() as stack:
@@ -131,7 +135,7 @@ class _ContextsChecks:
             self._unplaced[pid] = reason
 
     def _check_line(self, split: str, raw: RawRecord, given: tuple[Json, GoldPassages] | None = None) -> None:
-        """Makes a line again out of the question and passages that are given, or of those that stand in it."""
+        """Rebuilds a line from the given question and passages, or from the values in the line itself."""
         file = contexts_path(split)
         try:
             context = raw.parse()
@@ -194,7 +198,7 @@ class _ContextsChecks:
         with Folder.of(join(path, REPORT)).open() as opened:
             if opened.read() != canonical_json(claimed):
                 self._found.add(REPORT, "counts", "not the counts of the manifest")
-        # Of a question without ranked passages the files do not say whether there was an empty line for it, or none.
+        # For a question without ranked passages, the files do not tell whether its ranked line was empty or missing.
         n_without, n_fewer = silent
         n_empty = tally.without_retrieved - n_without
         if n_without >= 0 and 0 <= n_fewer - tally.fewer_negatives <= n_empty:
@@ -207,10 +211,10 @@ class _ContextsChecks:
 
 
 def _positives_in(context: Json, record: Json) -> list[Positive]:
-    """The passages that hold proofs, as they stand in a line.
+    """Returns the passages that hold proofs, as they are in a line.
 
     Raises:
-        RecordError: they are not built as such, or not in the order of the proofs.
+        RecordError: they are malformed, or not in the order of the proofs.
     """
     positives = []
     for one in objects_at(context, "positive_ctxs"):

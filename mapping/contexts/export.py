@@ -1,18 +1,18 @@
-"""The files that retrievers and readers are trained on, out of a QAMPARI release and a corpus of passages.
+"""Writes training files for retrievers and readers from a QAMPARI release and a passage corpus.
 
 ::
 
     qampari_contexts/train_data_with_contexts.jsonl, dev_…, test_…    the questions with their passages, for retrievers
     qampari_fid/train_data.jsonl, dev_…, test_…                       the same for Fusion-in-Decoder
-    unplaced.jsonl                                                    proofs that no passage holds, and why
+    unplaced.jsonl                                                    proofs that no passage holds, with the reason
     rejected/rejected-00000-of-00001.parquet                          ranked lines that could not be used
     report.json                                                       counts
     manifest.json                                                     names release, corpus and ranked files
 
 Source: QAMPARI's released retriever files (``*_with_contexts``) and its files for Fusion-in-Decoder. Hard negatives are
-passages that rank high for a question and name none of its answers. Theirs name no answer within an edit distance of 3;
-taken literally that finds every short name in every text, so here a name is also at most a quarter of its characters
-away.
+passages that rank high for a question and mention none of its answers. In QAMPARI, a passage mentions an answer if an
+edit distance of at most 3 separates them. Taken literally, that finds every short name in every text. Here, the edit
+distance is also at most a quarter of the characters of the name.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ if TYPE_CHECKING:
 MOST_EDITS = 3
 _CHARS_AN_EDIT = 4
 _RUNS_AT_ONCE = 512
-"""So that a page that is one sentence is compared in as little memory as any other."""
+"""Runs of words compared at once; it bounds memory even for a page that is one single sentence."""
 
 
 def edits_allowed(form: str, most: int = MOST_EDITS) -> int:
-    """How many edits away a text still is the name with that form: one for four characters; none for numbers.
+    """Returns how many edits may separate a text from a normalised name: one per four characters; none for numbers.
 
     >>> [edits_allowed(one) for one in ("u2", "sorn", "lake miravel", "1901")]
     [0, 1, 3, 0]
@@ -81,13 +81,14 @@ def edits_allowed(form: str, most: int = MOST_EDITS) -> int:
 
 
 class NameFinder:
-    """Finds out whether a passage names any of some answers, but for a few edits.
+    """Tells whether a passage mentions any of the given answers, up to a few edits.
 
-    It does where ARECALL@K finds a name in its title or text, or where a run of whole words of either is so close to a
-    name, both in the form in which answers are compared (``answer_form``). Names without a form are found nowhere.
+    It does if ARECALL@K finds a name in its title or text, or if a run of whole words in either is close enough to a
+    name. Both are compared in the normalised form of answers (``answer_form``). Names whose normalised form is empty
+    are never found.
 
     Args:
-        most_edits: insertions, deletions and replacements of one character.
+        most_edits: maximum number of insertions, deletions and replacements of one character.
     """
 
     def __init__(self, names: Iterable[str], *, most_edits: int = MOST_EDITS) -> None:
@@ -100,7 +101,7 @@ class NameFinder:
                 self._near[form.count(" ") + 1, n_edits].append(form)
 
     def is_in(self, title: str, text: str) -> bool:
-        """Whether a passage names one of the answers."""
+        """Returns whether a passage mentions one of the answers."""
         if answer_ranks(self._answers, (RetrievedPassage("", title, text),)) != [None]:
             return True
         return any(
@@ -117,7 +118,7 @@ def _is_near(words: list[str], names: list[str], *, n_words: int, n_edits: int) 
 
     lengths = [len(name) for name in names]
     fits = range(min(lengths) - n_edits, max(lengths) + n_edits + 1)
-    # Every edit makes or removes one blank at most.
+    # One edit adds or removes at most one blank.
     lengths_of_runs = range(n_words - n_edits, n_words + n_edits + 1)
     runs = iter(dict.fromkeys(run for n in lengths_of_runs for run in _runs(words, n) if len(run) in fits))
     while some := list(islice(runs, _RUNS_AT_ONCE)):
@@ -134,13 +135,13 @@ def _runs(words: list[str], n_words: int) -> Iterator[str]:
 
 
 SEPARATOR = "#"
-"""Between the answers that a reader is to write."""
+"""Separator between the answers that a reader has to generate."""
 ADDED = ("question", "answers", "positive_ctxs", "hard_negative_ctxs", "ctxs")
-"""What a released question gets for retrievers."""
+"""Keys added to a released question for retrievers."""
 
 
 class Positive(NamedTuple):
-    """A passage that proves an answer, and which proof it holds."""
+    """A passage that proves an answer, and the id of the proof that it holds."""
 
     pid: str
     passage: GoldText
@@ -149,7 +150,7 @@ class Positive(NamedTuple):
 def hard_negatives(
     ranked: Sequence[RankedPassage], names: NameFinder, *, gold_ids: Collection[str], most: int
 ) -> list[RankedPassage]:
-    """The best passages that are not gold and name no answer in title or text; each once.
+    """Returns the best distinct passages that are not gold and mention no answer in title or text.
 
     Args:
         ranked: best first.
@@ -171,13 +172,13 @@ def contexts_record(
     negatives: Sequence[RankedPassage],
     ranked: Sequence[RankedPassage],
 ) -> dict[str, Any]:
-    """A released question with its passages.
+    """Returns a released question with its passages.
 
     Args:
-        positives: in the order of answers and proofs; a passage that holds two proofs comes twice. Their ``score`` is
-            the retriever's, 0 where it did not find the passage.
-        negatives: best first; their ``pid`` is the question's id.
-        ranked: what the retriever found, best first.
+        positives: in the order of answers and proofs. A passage that holds two proofs occurs twice. ``score`` is the
+            score of the retriever, or 0 if it did not find the passage.
+        negatives: best first; their ``pid`` is the id of the question.
+        ranked: passages that the retriever found, best first.
     """
     scores: dict[str, float] = {}
     for passage in ranked:
@@ -196,10 +197,10 @@ def contexts_record(
 
 
 def fid_record(record: dict[str, Any], ranked: Sequence[RankedPassage]) -> dict[str, Any]:
-    """A released question as Fusion-in-Decoder reads it.
+    """Returns a released question in the input format of Fusion-in-Decoder.
 
-    ``answers`` are the names of all answers, each once; ``ans_mappings`` has them by answer; ``target`` is what is to
-    be written: the answers with ``SEPARATOR`` between two of them.
+    ``answers`` are the distinct names of all answers. ``ans_mappings`` groups them by answer. ``target`` is the
+    expected output: the answers joined by ``SEPARATOR``.
     """
     mappings: dict[str, list[str]] = {}
     for answer in record["answer_list"]:
@@ -235,18 +236,18 @@ def _ranked_contexts(ranked: Sequence[RankedPassage]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class ContextsOptions(Checked):
-    """How passages are chosen."""
+    """Options of choosing passages."""
 
     most_ranked: Annotated[AtLeast1, Parameter("--top")] = 200
-    """Ranked passages of a question that are taken."""
+    """Maximum number of ranked passages used per question."""
     most_edits: Annotated[AtLeast0, Parameter("--alias-edits")] = MOST_EDITS
-    """Edits between a passage and the name of an answer that it still names; a quarter of the name's characters at
-    most."""
+    """Maximum number of edits at which a passage still mentions the name of an answer. A quarter of the characters of
+    the name is a further limit."""
 
 
 @dataclass(slots=True)
 class ContextCounts:
-    """What was written."""
+    """Counts of the written questions."""
 
     questions: Counter[str] = field(default_factory=Counter)
     proofs: int = 0
@@ -258,7 +259,7 @@ class ContextCounts:
     separator_in_answer: int = 0
 
     def see(self, split: str, context: Json, *, is_ranked: bool) -> None:
-        """Takes a question as retrievers are given it; ``is_ranked`` says whether there was a ranked line for it."""
+        """Counts a question in its form for retrievers. ``is_ranked`` tells whether it had a ranked line."""
         answers = context["answer_list"]
         n_positives, n_negatives = len(context["positive_ctxs"]), len(context["hard_negative_ctxs"])
         self.questions[split] += 1
@@ -272,7 +273,8 @@ class ContextCounts:
 
 
 def report_of(tally: ContextCounts, unplaced: Mapping[str, int], rejected: Mapping[str, int]) -> Json:
-    """The counts of what was written; proofs that no passage holds and ranked lines left out by reason."""
+    """Returns the counts of what was written, of proofs that no passage holds, and of ranked lines left out by
+    reason."""
     return {
         "questions": {
             **{split: tally.questions[split] for split in SPLITS},
@@ -292,23 +294,23 @@ def report_of(tally: ContextCounts, unplaced: Mapping[str, int], rejected: Mappi
 
 
 def pids_of(record: Json) -> Iterator[str]:
-    """The ids of the proofs of a released question, in their order."""
+    """Yields the ids of the proofs of a released question, in order."""
     return (proof["pid"] for answer in record["answer_list"] for proof in answer["proof"])
 
 
 def positives_of(record: Json, gold: GoldPassages) -> list[Positive]:
-    """The passages that hold the proofs of a released question, in the order of these."""
+    """Returns the passages that hold the proofs of a released question, in the order of the proofs."""
     return [Positive(pid, found) for pid in pids_of(record) if (found := gold.of_proof(pid)) is not None]
 
 
 def with_passages(
     record: Json, positives: Sequence[Positive], ranked: Sequence[RankedPassage], options: ContextsOptions
 ) -> tuple[Json, Json]:
-    """A released question as retrievers and as readers are given it.
+    """Returns a released question in its form for retrievers and in its form for readers.
 
     Args:
-        positives: in the order of its proofs.
-        ranked: what a retriever found, best first.
+        positives: in the order of the proofs of the question.
+        ranked: passages that a retriever found, best first.
     """
     answers = ((answer["answer_text"], *answer["aliases"]) for answer in record["answer_list"])
     names = NameFinder((name for answer in answers for name in answer), most_edits=options.most_edits)
@@ -325,7 +327,7 @@ def write_splits(
     *,
     output: str,
 ) -> tuple[list[FileEntry], ContextCounts]:
-    """Writes the files of the splits; gives the manifest's entries, and what was written."""
+    """Writes the files of the splits and returns the manifest entries and the counts."""
     tally = ContextCounts()
     with ExitStack() as stack:
         contexts, readers = (
@@ -343,22 +345,22 @@ def write_splits(
 
 
 def contexts_path(split: str) -> str:
-    """The path of a split's file for retrievers."""
+    """Returns the path of a split's file for retrievers."""
     return f"{OF_RETRIEVERS}/{split}_data_with_contexts.jsonl"
 
 
 def fid_path(split: str) -> str:
-    """The path of a split's file for Fusion-in-Decoder."""
+    """Returns the path of a split's file for Fusion-in-Decoder."""
     return f"{FID}/{split}_data.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class ContextsFiles:
-    """What is read."""
+    """Input paths of the export."""
 
-    qampari: str  # folder of a QAMPARI release, or of files as they are published
-    passages: str  # folder of a corpus of passages, made from the same knowledge source
-    retrieved: tuple[str, ...] = ()  # files of ranked passages; without any there are no hard negatives
+    qampari: str  # folder of a QAMPARI release, or of the published files
+    passages: str  # folder of a passage corpus that was built from the same knowledge source
+    retrieved: tuple[str, ...] = ()  # files of ranked passages; without files there are no hard negatives
 
 
 def export_contexts(
@@ -369,16 +371,16 @@ def export_contexts(
     finder: ReleaseProofs | None = None,
     note: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """Writes the questions of a release with their passages into an empty folder; gives the report.
+    """Writes the questions of a release with their passages into an empty folder and returns the report.
 
-    Memory: a question, a row group of passages, eight bytes for each page with a proof.
+    Memory: one question, one row group of passages, and 8 bytes per page with a proof.
 
     Args:
-        finder: finds the proofs of published files; None where these are not read.
+        finder: finds the proofs of published files; None if a release is read.
 
     Raises:
-        SetupError: an input is not what it should be, release and corpus are of different knowledge sources, or
-            ``output`` is not empty.
+        SetupError: an input is invalid, release and corpus have different knowledge sources, or ``output`` is not
+            empty.
     """
     with RejectedRows() as rejected:
         return _write_contexts(files, output, options, rejected, finder=finder, told=note or (lambda _: None))

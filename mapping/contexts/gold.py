@@ -1,7 +1,8 @@
-"""The passages that prove answers, each the one that holds all of a proof's sentence; and those a retriever ranked.
+"""Finds the passages that prove answers, and reads the passages that a retriever ranked.
 
-Ranked passages come in the files of ``kbsource evaluate qampari --retrieved``: ``qid`` and ``ctxs``, a list of ``{id,
-title, text}``, best first, each with a ``score`` if it has one.
+A passage proves an answer if it holds the whole sentence of a proof. Ranked passages come in the file format of
+``kbsource evaluate qampari --retrieved``: ``qid`` and ``ctxs``, a list of ``{id, title, text}``, best first, with an
+optional ``score``.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ UNPLACED_REASONS: dict[str, str] = {
     "other_text": "the passage has another text there: release and corpus are of different knowledge sources",
     "sentence_cut": "parts of the sentence stand in different passages",
 }
-"""Why no passage holds a proof: reason -> meaning."""
+"""Reasons why no passage holds a proof, with their meanings."""
 
 _MORE_PASSAGES = """
 INSERT INTO pages VALUES (?, ?) ON CONFLICT (page_id) DO UPDATE SET n_passages = n_passages + excluded.n_passages
 """
 _PLACE = "pid, qid, page_id, title, element, start, stop, sentence"
-# More digits make no number that a table holds.
+# A number with more digits does not fit into a table.
 _PASSAGE_ID = re.compile(r"(0|[1-9][0-9]{0,17})__(0|[1-9][0-9]{0,17})")
 _PAGE_ID = "page_id"
 
@@ -53,12 +54,12 @@ class ProofPlace(NamedTuple):
 
     pid: str
     qid: str
-    page_id: int | None  # of the page; of a published proof that stands nowhere no id, and its address
+    page_id: int | None  # of the page; for a published proof that was not found: no page id, and the URL as title
     title: str
-    element: int | None  # number of the element; None where it stands nowhere
-    start_char: int | None  # the sentence, half-open code points of the element's text; None where it stands nowhere
+    element: int | None  # number of the element; None if the sentence was not found
+    start_char: int | None  # the sentence: half-open code points of the element's text; None if it was not found
     end_char: int | None
-    sentence: str  # what stands there; of a published proof that stands nowhere all of its text
+    sentence: str  # text at that location; the whole text of a published proof that was not found
 
 
 class GoldText(NamedTuple):
@@ -70,7 +71,8 @@ class GoldText(NamedTuple):
 
 
 class GoldPassages(ScratchFile):
-    """Proofs and the passages that hold them, on disk: first ``add`` all proofs, then ``find``, then ask."""
+    """Proofs and the passages that hold them, on disk. First ``add`` all proofs, then ``find`` passages, then look them
+    up."""
 
     schema = """
     CREATE TABLE proofs (
@@ -83,17 +85,17 @@ class GoldPassages(ScratchFile):
     """
 
     def add(self, place: ProofPlace, *, reason: str = "no_passages") -> None:
-        """Takes a proof, with the reason why no passage holds it, which stays where none is found.
+        """Adds a proof with the reason why no passage holds it. The reason stays if no passage is found.
 
         Raises:
-            DataError: one with its id was given before.
+            DataError: a proof with this id was added before.
         """
         insert = f"INSERT OR IGNORE INTO proofs ({_PLACE}, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
         if not self._database.execute(insert, (*place, reason)).rowcount:
             raise DataError(f"Two proofs have the id {place.pid}; check the QAMPARI release with kbsource verify.")
 
     def find(self, paths: Sequence[str]) -> None:
-        """Looks through a corpus once, for all proofs. Memory: a row group, and eight bytes a page.
+        """Searches a corpus once for all proofs. Memory: one row group, and 8 bytes per page.
 
         Args:
             paths: files of the table of passages, in order.
@@ -106,7 +108,7 @@ class GoldPassages(ScratchFile):
             self._place(page_id, list(passages))
 
     def _passages_on(self, wanted: npt.NDArray[np.int64], paths: Sequence[str]) -> Iterator[Passage]:
-        """The passages of pages, in the order of the corpus; of other row groups only the page ids are read."""
+        """Yields the passages of pages in corpus order. From other row groups, only the page ids are read."""
         import numpy as np
 
         for path in paths:
@@ -138,7 +140,7 @@ class GoldPassages(ScratchFile):
             self._database.execute("UPDATE proofs SET passage_id = ? WHERE pid = ?", (holder.passage_id, pid))
 
     def of_proof(self, pid: str) -> GoldText | None:
-        """The passage that holds a proof; None where none does."""
+        """Returns the passage that holds a proof, or None."""
         select = """
             SELECT passages.passage_id, passages.title, passages.text
             FROM proofs JOIN passages USING (passage_id) WHERE proofs.pid = ?
@@ -146,12 +148,12 @@ class GoldPassages(ScratchFile):
         return _gold_text(self._database.execute(select, (pid,)).fetchone())
 
     def with_id(self, passage_id: str) -> GoldText | None:
-        """A passage that holds a proof of any question, by its id; None for every other passage."""
+        """Returns the passage with this id if it holds a proof of any question, otherwise None."""
         select = "SELECT passage_id, title, text FROM passages WHERE passage_id = ?"
         return _gold_text(self._database.execute(select, (passage_id,)).fetchone())
 
     def is_passage(self, passage_id: str) -> bool:
-        """Whether the corpus has a passage with that id."""
+        """Returns whether the corpus has a passage with that id."""
         found = _PASSAGE_ID.fullmatch(passage_id)
         if found is None:
             return False
@@ -159,14 +161,14 @@ class GoldPassages(ScratchFile):
         return row is not None and int(found[2]) < row[0]
 
     def unplaced(self) -> Iterator[tuple[ProofPlace, str]]:
-        """The proofs that no passage holds, with the reason, in the order in which they were added."""
+        """Yields the proofs that no passage holds, with the reason, in the order in which they were added."""
         select = f"SELECT {_PLACE}, reason FROM proofs WHERE passage_id IS NULL ORDER BY rowid"
         for *place, reason in self._database.execute(select):
             yield ProofPlace(*place), reason
 
 
 def unplaced_line(place: ProofPlace, reason: str) -> bytes:
-    """The line of a proof that no passage holds."""
+    """Returns the line of a proof that no passage holds."""
     return orjson.dumps({**place._asdict(), "reason": reason}) + b"\n"
 
 
@@ -176,13 +178,13 @@ def _gold_text(row: tuple[Any, ...] | None) -> GoldText | None:
 
 RANKED_REASONS: dict[str, str] = {
     **FAULTS,
-    "duplicate_passage": "a passage comes twice among those of a question",
-    "duplicate_question": "the qid was given before",
-    "other_text": "a passage that proves an answer has another text in the corpus: the corpus was cut in another way",
+    "duplicate_passage": "a question has the same passage twice",
+    "duplicate_question": "the qid occurred before",
+    "other_text": "a passage that proves an answer has another text in the corpus: it was cut with other options",
     "unknown_passage": "the corpus has no passage with the id: page id, two underscores, number",
     "unknown_question": "passages for a question that is not in the release",
 }
-"""Why a line is left out: reason -> meaning."""
+"""Reasons why a line is left out, with their meanings."""
 
 Reject = Callable[[BadRecord], None]
 
@@ -190,21 +192,21 @@ Reject = Callable[[BadRecord], None]
 class RankedPassage(NamedTuple):
     """A passage that a retriever found."""
 
-    passage_id: str  # as the retriever gave them
+    passage_id: str  # as the retriever wrote them
     title: str
     text: str
-    score: float  # of the retriever; without one, 1 over the rank
+    score: float  # score of the retriever; 1 / rank if there is none
 
 
 def read_ranked(paths: Sequence[str], joined: Joined, gold: GoldPassages, *, most: int, reject: Reject) -> None:
-    """Puts the passages of every line aside by question.
+    """Reads the passages of every line and stores them by question.
 
     Args:
-        joined: takes them; also those of questions that are not in the release.
-        reject: called with the place and reason of every line that cannot be used.
+        joined: stores the passages, also those of questions that are not in the release.
+        reject: called with the position and reason of every line that cannot be used.
 
     Raises:
-        SetupError: a file cannot be read, or its first lines are not what it should hold.
+        SetupError: a file cannot be read, or its first lines are not in the expected format.
     """
     for path in paths:
         check_shape(
@@ -224,7 +226,7 @@ def read_ranked(paths: Sequence[str], joined: Joined, gold: GoldPassages, *, mos
 
 
 def ranked_for(qid: str, joined: Joined) -> list[RankedPassage] | None:
-    """The passages of a question, best first; None where there was no line."""
+    """Returns the passages of a question, best first; None if there was no line."""
     content = joined.get("retrieved", qid)
     return None if content is None else [RankedPassage(*one) for one in orjson.loads(content)]
 
@@ -250,9 +252,9 @@ def _passage(record: Json, rank: int, gold: GoldPassages) -> RankedPassage:
 
 
 def _number(value: Any) -> float:
-    """A score, which some retrievers write as text."""
+    """Returns a score, which some retrievers write as text."""
     try:
-        is_odd = isinstance(value, bool) or (isinstance(value, str) and "_" in value)  # "1_0" would be ten
+        is_odd = isinstance(value, bool) or (isinstance(value, str) and "_" in value)  # "1_0" would be read as ten
         number = math.nan if is_odd else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan

@@ -1,4 +1,4 @@
-"""Published proofs found again in the pages of a release, word for word or where a page says the same sentence."""
+"""Finds published proofs in the pages of a release, either verbatim or where a page has a similar sentence."""
 
 from __future__ import annotations
 
@@ -16,33 +16,36 @@ from mapping.search.text import find_whole, fold_case
 
 _WIKI = "/wiki/"
 _MOST = 0.8
-"""Of a near match: what of it one sentence must hold to be all of it."""
+"""Minimum share of a near match that must lie in one sentence for the match to become that sentence."""
 _FEWEST_WORDS = 4
-"""Of a sentence that is looked for without those before it; fewer stand anywhere."""
+"""Minimum number of words of a sentence that is searched without its preceding sentences. Shorter sentences occur
+anywhere."""
 
 
 class ReleaseProofs(Locator):
     """Finds proofs in the pages of a release.
 
-    A proof is a sentence behind those that stand before it. It is where all of that stands in a paragraph or list item
-    without regard to case, since published proofs are in lower case; else where its last sentence does; else where that
-    has a near match (BLEU of at least 0.5), as evidence of other datasets is aligned. The last sentence alone, since a
-    page may have kept the ones before it and say the fact no longer.
+    A proof is a sentence, preceded by the sentences before it. It is searched in three steps. First, the whole proof is
+    searched in paragraphs and list items, ignoring case, because published proofs are in lower case. Then only its last
+    sentence is searched. Then a near match of the last sentence is searched (BLEU of at least 0.5), as for evidence of
+    other datasets. Only the last sentence is matched approximately, because a page may have kept the preceding
+    sentences but dropped the fact.
     """
 
     def facts(self) -> dict[str, Any]:
-        """What names the release, as manifests have it."""
+        """Returns what identifies the release in manifests."""
         return self.source.manifest.facts()
 
     def find(self, url: str, text: str) -> ProofSpot | str:
-        """Where a proof stands, or why it stands nowhere: ``no_page``, ``no_text`` or ``no_running_text``."""
-        # Published addresses are not percent-encoded: "?" and "#" may be parts of titles.
+        """Returns the location of a proof, or the reason why it was not found: ``no_page``, ``no_text`` or
+        ``no_running_text``."""
+        # Published URLs are not percent-encoded: "?" and "#" may be parts of titles.
         title = PageKey("title", url.partition(_WIKI)[2].replace("_", " "))
         found = self.resolver.resolve(title, fallback=PageKey("url", url))
         if found.page_id is None:
             return "no_page"
         searched = self.page(found.page_id)
-        # "İ" in lower case, as published proofs are, has two code points.
+        # Published proofs are in lower case; the lower case of "İ" has two code points.
         text = " ".join(text.split()).replace("i\u0307", "i")
         spans = sentence_spans(text)
         if not spans:
@@ -57,13 +60,13 @@ class ReleaseProofs(Locator):
 
 @lru_cache(maxsize=1)
 def _folded(searched: PageSearch) -> dict[int, str]:
-    """The running text of a page without regard to case, by element."""
+    """Returns the case-folded running text of a page, by element."""
     elements = enumerate(searched.page.elements)
     return {number: fold_case(element.text) for number, element in elements if element.kind not in TITLE_KINDS}
 
 
 def _word_for_word(wanted: str, searched: PageSearch) -> ProofSpot | None:
-    """The last sentence of the first place where a text stands in any case."""
+    """Returns the last sentence of the first place where a text occurs, ignoring case."""
     folded = fold_case(wanted)
     for number, text in _folded(searched).items():
         whole = searched.page.elements[number].text
@@ -84,7 +87,7 @@ def _near(wanted: str, searched: PageSearch) -> ProofSpot | str:
         return "no_running_text"
     text = searched.page.elements[span.start_element].text
     parts = [(max(a, span.start_char), min(b, span.end_char)) for a, b in sentence_spans(text)]
-    # A near match often takes in some words of the sentence beside it.
+    # A near match often includes some words of the neighbouring sentence.
     start, end = max(parts, key=lambda part: part[1] - part[0])
     if end - start < _MOST * (span.end_char - span.start_char):
         start, end = span.start_char, span.end_char

@@ -1,11 +1,13 @@
-"""The questions that are written with their passages, and where their proofs stand: those of a release of ours, or of
-QAMPARI's files as they are published, where a proof is a text and the address of a page, without its place.
+"""Reads the questions that are exported with their passages, and where their proofs stand.
+
+Questions come from a release of kbsource or from the files that QAMPARI publishes. In published files, a proof is a
+text and the URL of a page, without a location.
 
 ::
 
     train_data.jsonl, dev_data.jsonl, test_data.jsonl       in a folder, or in its folder qampari_data
 
-Each published file may be missing, and be compressed with gzip or bzip2.
+Each published file may be missing, and may be compressed with gzip or bzip2.
 """
 
 from __future__ import annotations
@@ -32,17 +34,17 @@ if TYPE_CHECKING:
 
 
 class AskedQuestion(NamedTuple):
-    """A question as the file of its split has it."""
+    """A question as written in the file of its split."""
 
     split: str
     record: Json
 
 
 class ReleaseQuestions:
-    """The questions of a QAMPARI release; they are read several times, always the same ones in the same order.
+    """The questions of a QAMPARI release. They can be read several times, always in the same order.
 
     Raises:
-        SetupError: the folder holds no finished release, or its manifest is not as it was written.
+        SetupError: the folder holds no finished release, or its manifest was changed after it was written.
     """
 
     def __init__(self, folder: str) -> None:
@@ -50,11 +52,12 @@ class ReleaseQuestions:
         self._manifest, self._form = read_form(folder)
 
     def facts(self) -> dict[str, Any]:
-        """What names them in a manifest."""
+        """Returns what identifies the questions in a manifest."""
         return {"manifest_sha256": self._manifest.sha256}
 
     def check(self, corpus: ListingManifest) -> None:
-        """Raises SetupError where files are not as they were written, or passages are of another knowledge source."""
+        """Raises SetupError if files were changed after they were written or passages are of another knowledge
+        source."""
         made_from, cut_from = self._manifest.made_from(), corpus.made_from()
         if made_from is not None and made_from != cut_from:
             raise SetupError(
@@ -64,20 +67,20 @@ class ReleaseQuestions:
         check_hashes(self._folder, self._manifest.entries())
 
     def add_places(self, gold: GoldPassages) -> None:
-        """Adds all proofs of all questions, with their places."""
+        """Adds all proofs of all questions, with their locations."""
         for drawn in read_questions(self._folder, self._manifest):
             for place in proof_places(drawn):
                 gold.add(place)
 
     def asked(self) -> Iterator[AskedQuestion]:
-        """The questions, those of each split in the order of its file."""
+        """Yields the questions; those of each split are in the order of its file."""
         for drawn in read_questions(self._folder, self._manifest):
             if drawn.qid is not None and drawn.split is not None:
                 yield AskedQuestion(drawn.split, released_record(drawn, self._form))
 
 
 def proof_places(drawn: Question) -> Iterator[ProofPlace]:
-    """Where the sentences of a question's proofs stand; none of one that was not drawn."""
+    """Yields where the sentences of a question's proofs stand; nothing for a question that was not drawn."""
     if drawn.qid is None:
         return
     for number, answer in enumerate(drawn.answers):
@@ -96,17 +99,17 @@ def proof_places(drawn: Question) -> Iterator[ProofPlace]:
 
 PUBLISHED_REASONS: dict[str, str] = {
     **FAULTS,
-    "duplicate_question": "the qid was given before",
-    "malformed_pid": "the pid of a proof does not begin with the qid, or was given before",
+    "duplicate_question": "the qid occurred before",
+    "malformed_pid": "the pid of a proof does not start with the qid, or occurred before",
     "no_answers": "a question without answers",
 }
-"""Why a published question is left out: reason -> meaning."""
+"""Reasons why a published question is left out, with their meanings."""
 
 _SUFFIXES = ("", ".gz", ".bz2")
 
 
 class ProofSpot(NamedTuple):
-    """Where the sentence of a published proof stands in a page of ours; as in ``ProofPlace``."""
+    """Where the sentence of a published proof stands in a page of the release, as in ``ProofPlace``."""
 
     page_id: int
     title: str
@@ -117,10 +120,10 @@ class ProofSpot(NamedTuple):
 
 
 class PublishedQuestions:
-    """The same of published files. Memory: some 60 bytes a question.
+    """The same interface for published files. Memory: about 60 bytes per question.
 
     Args:
-        reject: called with the place and reason of every question that cannot be used.
+        reject: called with the position and reason of every question that cannot be used.
 
     Raises:
         SetupError: the folder holds none of the files.
@@ -196,16 +199,16 @@ class _Proofs(ScratchFile):
     schema = "CREATE TABLE proofs (pid TEXT NOT NULL, qid TEXT NOT NULL, url TEXT NOT NULL, text TEXT NOT NULL);"
 
     def add(self, pid: str, qid: str, url: str, text: str) -> None:
-        """Takes a proof."""
+        """Adds a proof."""
         self._database.execute("INSERT INTO proofs VALUES (?, ?, ?, ?)", (pid, qid, url, text))
 
     def by_page(self) -> Iterator[tuple[str, str, str, str]]:
-        """The proofs, those with one address in a row, in the order in which they were taken."""
+        """Yields the proofs, grouped by URL, in the order in which they were added."""
         yield from self._database.execute("SELECT pid, qid, url, text FROM proofs ORDER BY url, rowid")
 
 
 def published_files(folder: str) -> dict[str, str]:
-    """The published file of each split that a folder has, in the order of the splits."""
+    """Returns the published file of each split in a folder, in the order of the splits."""
     names = {split: [f"{split}_data.jsonl{suffix}" for suffix in _SUFFIXES] for split in SPLITS}
     for place in (folder, join(folder, DATA)):
         found = {
@@ -217,7 +220,7 @@ def published_files(folder: str) -> dict[str, str]:
 
 
 def check_published(record: Json) -> None:
-    """Raises where a question has not what is needed of it.
+    """Checks that a question has everything that is needed from it.
 
     Raises:
         RecordError: with a reason of ``PUBLISHED_REASONS``.

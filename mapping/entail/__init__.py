@@ -1,1 +1,2 @@
-"""The second signal: what a model of natural-language inference says of a span, and what it is asked."""
+"""The second signal: a natural-language-inference model's judgement of a span, and the hypotheses and premises it is
+given."""

@@ -1,7 +1,8 @@
-"""A cross-encoder that judges pairs of texts by PyTorch or ONNX Runtime, from files that run no code; its ONNX export.
+"""A cross-encoder that judges pairs of texts with PyTorch or ONNX Runtime, from files that run no code; and its ONNX
+export.
 
-Pairs become batches of numbers: premises are cut where they must be, hypotheses never. torch, transformers and
-onnxruntime come with the extra ``nli`` and are imported when a model is opened.
+Pairs are converted to batches of numbers. Premises are truncated if necessary, hypotheses never. torch, transformers
+and onnxruntime are installed with the extra ``nli`` and imported when a model is opened.
 """
 
 from __future__ import annotations
@@ -47,22 +48,22 @@ Arrays = dict[str, npt.NDArray[np.int64]]
 
 _Tokens = dict[str, list[int]]
 _LEAST_FILLED = 0.9
-"""Length of a pair as a share of the longest in its batch: the rest of it would be padding, which costs as much."""
+"""Minimum length of a pair as a share of the longest in its batch. The rest is padding, which costs as much as text."""
 _LEAST_PREMISE = 1
-"""Tokens of the premise that must be left."""
+"""Minimum tokens of the premise that must remain."""
 
 
 class GraphForm(NamedTuple):
-    """What batches a graph takes: pairs and tokens of every one, None for any number."""
+    """The batches that a graph accepts: number of pairs and of tokens; None for any number."""
 
     n_pairs: int | None = None
     n_tokens: int | None = None
     is_quantised: bool = False
-    """As it runs, so that what comes out for a pair depends on the others in the batch."""
+    """Quantised at run time, so that the output for a pair depends on the other pairs in the batch."""
 
 
 _ANY = GraphForm()
-# They take the range of numbers from the whole batch.
+# These operators derive the number range from the whole batch.
 _DYNAMIC = (
     "DynamicQuantizeLinear",
     "DynamicQuantizeMatMul",
@@ -76,23 +77,23 @@ _ONNX_FAULTS = (
     *("NotImplemented", "RuntimeException", "EPFail"),
 )
 _OP_TYPE = b"\x22"
-"""Tag of a node's operator in onnx.proto; behind it come length and name."""
+"""Tag of a node's operator in onnx.proto, followed by length and name."""
 
 
 class Batch(NamedTuple):
-    """Pairs that go through a model at once."""
+    """Pairs that pass through a model together."""
 
-    places: tuple[int, ...]  # of the pairs in the list that they come from
+    places: tuple[int, ...]  # positions of the pairs in the list they come from
     arrays: Arrays
-    """Padded to the longest of them, or to what the model takes; rows behind those of the places are filled with the
-    last one."""
+    """Padded to the longest of them, or to the size that the model requires; additional rows are filled with the last
+    one."""
 
 
 class PairEncoder:
-    """Encodes pairs with a fast tokenizer of transformers, which tells where tokens stand in the text.
+    """Encodes pairs with a fast tokenizer of transformers, which reports the offsets of tokens in the text.
 
-    ``batch_tokens`` are the most in a batch, padding among them; a pair that has more is a batch of its own. NLI models
-    were trained with the premise first, those that rank with what it is judged by, the query.
+    ``batch_tokens`` is the maximum number of tokens in a batch, including padding; a pair with more is a batch of its
+    own. NLI models were trained with the premise first, ranking models with the query first.
     """
 
     def __init__(
@@ -116,14 +117,14 @@ class PairEncoder:
         self._n_marks = tokenizer.num_special_tokens_to_add(pair=True)
 
     def encode(self, pairs: Sequence[Pair]) -> tuple[list[Batch], dict[int, Refused]]:
-        """Batches of pairs of like length, and why pairs are in none, by place.
+        """Returns batches of pairs of similar length, and, by position, the reasons why pairs are in no batch.
 
-        The longest come first, of equal length in the order of the list, so that the batches depend on the list
-        alone; little of them is padding.
+        Pairs are sorted by descending length, then by position in the list. The batches therefore depend only on the
+        list, and contain little padding.
         """
         refused: dict[int, Refused] = {}
         encoded: dict[int, _Tokens] = {}
-        # A piece at a time: what a tokenizer gives takes much more memory than the numbers that are kept of it.
+        # In parts: the tokenizer's output takes much more memory than the numbers kept from it.
         for start in range(0, len(pairs), self._batch_pairs):
             for place, found in enumerate(self._encoded(pairs[start : start + self._batch_pairs]), start=start):
                 if isinstance(found, Refused):
@@ -135,7 +136,8 @@ class PairEncoder:
         return [Batch(tuple(group), self._padded([encoded[place] for place in group])) for group in groups], refused
 
     def _fits(self, length: int, n_pairs: int, longest: int) -> bool:
-        """Whether one more pair of that length goes into a batch of so many, the longest of which came first."""
+        """Returns whether another pair of that length fits into a batch with so many pairs, whose longest came
+        first."""
         n_after = n_pairs + 1
         return (
             n_after <= self._batch_pairs
@@ -156,7 +158,8 @@ class PairEncoder:
                 yield self._cut(pair)
 
     def _cut(self, pair: Pair) -> _Tokens | Refused:
-        """The tokens of a pair that is too long: what is farthest from the core of its premise goes first."""
+        """Returns the tokens of a pair that is too long, removing first what is farthest from the core of its
+        premise."""
         n_hypothesis = len(self._tokenizer(pair.hypothesis, add_special_tokens=False, verbose=False)["input_ids"])
         n_room = self._max_tokens - self._n_marks - n_hypothesis
         if n_room < _LEAST_PREMISE:
@@ -168,12 +171,12 @@ class PairEncoder:
         in_core = next((number for number, (_, stop) in enumerate(offsets) if stop > start), len(offsets) - 1)
         last = next((number for number, (begin, _) in enumerate(offsets) if begin >= end), len(offsets))
         first, last = _window(in_core, max(last, in_core + 1), n_room, len(offsets))
-        # A later piece of a word is no token by itself: alone it may come out as many.
+        # A segment inside a word is not a token by itself; encoded separately, it may become several tokens.
         words = found.word_ids()
         while 0 < first < in_core and words[first] == words[first - 1]:
             first += 1
         premise = pair.premise[offsets[first][0] : offsets[last - 1][1]]
-        # Away from its neighbours the text may come out a token longer: the tokenizer has the last word.
+        # Without its context the text may be a token longer, so the tokenizer truncates it once more.
         cut = "only_first" if self._is_premise_first else "only_second"
         return dict(self._tokens(premise, pair.hypothesis, truncation=cut, max_length=self._max_tokens))
 
@@ -190,10 +193,11 @@ class PairEncoder:
 
 
 def like_lengths(lengths: Mapping[int, int], fits: Callable[[int, int, int], bool]) -> list[list[int]]:
-    """Places by groups of like length, the longest first, of one length in their order.
+    """Returns positions in groups of similar length, the longest first; equal lengths keep their order.
 
     Args:
-        fits: whether one more of a length goes into a group of so many, the longest of which is so long.
+        fits: called with a length, the size of a group, and the group's longest length; returns whether another element
+            fits.
     """
     groups: list[list[int]] = []
     for place in sorted(lengths, key=lambda place: -lengths[place]):
@@ -205,7 +209,7 @@ def like_lengths(lengths: Mapping[int, int], fits: Callable[[int, int, int], boo
 
 
 def _window(first: int, last: int, n_room: int, n_all: int) -> tuple[int, int]:
-    """The tokens that stay: from the core on, else the core with as much on either side as there is.
+    """Returns the tokens to keep: the core with as many on either side as possible, or its beginning if it is too long.
 
     >>> _window(4, 6, 4, 10), _window(0, 2, 4, 10), _window(9, 10, 4, 10), _window(2, 9, 4, 10)
     ((3, 7), (0, 4), (6, 10), (2, 6))
@@ -220,24 +224,24 @@ def _window(first: int, last: int, n_room: int, n_all: int) -> tuple[int, int]:
 FIRST_TOKEN_MODELS = frozenset(
     ("bert", "camembert", "deberta", "deberta-v2", "electra", "ernie", "roberta", "xlm-roberta")
 )
-"""``model_type`` of those that classify by the first token of their last layer alone."""
+"""``model_type`` of models that classify by only the first token of their last layer."""
 
 
 def keep_first_token(model: Any) -> bool:
-    """Lets only the first token past the attention of the last layer, as nothing else is read behind it.
+    """Computes only the first token after the attention of the last layer, since no other is used.
 
-    Three quarters of that layer's work is left out: 12 % of that of a model of six layers, 6 % of one of twelve.
+    This saves three quarters of the work of that layer: 12 % for a model of six layers, 6 % for one of twelve.
 
     Returns:
-        Whether that can be done: not for a model of another make, or of a single layer, behind which DeBERTa may still
-        look at neighbours.
+        Whether this is possible. It is not for other architectures, or for a single layer, after which DeBERTa may
+            still attend to neighbours.
     """
     if model.config.model_type not in FIRST_TOKEN_MODELS:
         return False
     layers = model.base_model.encoder.layer
     if len(layers) < 2:
         return False
-    # What adds the attention's outcome to the layer's input: both are pairs × tokens × size.
+    # The module that adds the attention's output to the layer's input: both are pairs × tokens × size.
     layers[-1].attention.output.register_forward_pre_hook(_first_tokens)
     return True
 
@@ -250,23 +254,23 @@ Outputs = npt.NDArray[np.float32]
 
 
 class Computer(Protocol):
-    """A loaded model, the device that it runs on, and the batches that it takes."""
+    """A loaded model, its device, and the batches that it accepts."""
 
     device: str
     form: GraphForm
 
     def outputs(self, batches: Sequence[Arrays]) -> list[Outputs]:
-        """The outputs before softmax, pairs × labels, of each batch in their order.
+        """Returns the logits, pairs × labels, of each batch, in order.
 
-        On the CPU as many batches are computed at once as there are cores, each by one thread: threads that share a
-        batch wait for each other in every layer, and where something else has their core they wait long. So the
-        numbers do not depend on how many cores there are.
+        On the CPU, as many batches are computed at the same time as there are cores, each by one thread. Threads that
+        share a batch would wait for each other in every layer, and wait long if something else uses their core. With
+        one thread per batch, the numbers do not depend on the number of cores.
         """
         ...
 
 
 def check_whole(model: str, missing: Collection[str]) -> None:
-    """Raises SetupError: a model lacks weights, which PyTorch would draw at random."""
+    """Raises SetupError if a model lacks weights, which PyTorch would initialise at random."""
     if missing:
         raise SetupError(f"{model}: lacks {len(missing)} weights of its model, such as {min(missing)}; get it again.")
 
@@ -277,15 +281,15 @@ class TorchComputer:
     form = _ANY
 
     head = "ForSequenceClassification"
-    """What follows ``AutoModel`` in the name of the class that opens it."""
+    """Suffix after ``AutoModel`` in the name of the class that opens the model."""
     reads_first_token = True
-    """Whether the outputs depend on the last layer's first token alone."""
+    """Whether the outputs depend only on the first token of the last layer."""
 
     def __init__(self, folder: str, device: str, precision: Precision = "float32") -> None:
         self._n_threads = count_threads()
         self._torch = load_library("torch", purpose="--backend torch")
         transformers = load_library("transformers", purpose="--backend torch")
-        transformers.logging.set_verbosity_error()  # it tells of every weight that is not needed
+        transformers.logging.set_verbosity_error()  # it lists every weight that is not needed
         transformers.logging.disable_progress_bar()
         self.device = torch_device(self._torch, device)
         with opening(folder, "these are no weights that can be opened"):
@@ -308,18 +312,18 @@ class TorchComputer:
             raise SetupError("--precision bfloat16: this GPU has no instructions for it. Use --precision float32.")
 
     def _model_class(self, folder: str) -> str:
-        """The class of transformers that opens the model of a folder."""
+        """Returns the transformers class that opens the model of a folder."""
         return f"AutoModel{self.head}"
 
     def _needs(self, weight: str) -> bool:
-        """Whether the outputs depend on a weight."""
+        """Returns whether the outputs depend on a weight."""
         return True
 
     def outputs(self, batches: Sequence[Arrays]) -> list[Outputs]:
-        """The outputs before softmax, pairs × labels, of each batch in their order."""
+        """Returns the logits, pairs × labels, of each batch, in order."""
         if self.device != "cpu":
             return [self._computed(batch) for batch in batches]
-        # That holds for the threads of the pool and those that start later, not for the one that is here.
+        # The setting applies to the threads of the pool and to later ones, not to the current one.
         alone = partial(self._torch.set_num_threads, 1)
         return compute_at_once(self._computed, batches, n_threads=self._n_threads, prepare=alone)
 
@@ -388,12 +392,13 @@ def _is_quantised(path: str) -> bool:
 
 
 def count_threads() -> int:
-    """How many batches the CPU computes at once: ``OMP_NUM_THREADS``, else the cores that this process may use.
+    """Returns how many batches the CPU computes at the same time: ``OMP_NUM_THREADS``, or else the cores available to
+    this process.
 
     Raises:
-        SetupError: the variable is no number of threads.
+        SetupError: the variable is not a number of threads.
     """
-    # OpenMP's form is a list, a number for each level of nesting.
+    # OpenMP's format is a list with one number per level of nesting.
     asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if not asked:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -409,19 +414,19 @@ def compute_at_once(
     n_threads: int,
     prepare: Callable[[], None] | None = None,
 ) -> list[Outputs]:
-    """The outputs of each batch in their order, computed by so many threads, each of which is prepared first."""
-    # Threads last as long as the list: a process may be forked between two lists, and threads do not come along.
+    """Returns the outputs of each batch in order, computed by so many threads; each thread first calls ``prepare``."""
+    # Threads end with the list: a process may be forked between two lists, and forked processes have no threads.
     with ThreadPoolExecutor(n_threads, initializer=prepare) as pool:
         return list(pool.map(compute, batches))
 
 
 def torch_device(torch: Any, device: str) -> str:
-    """The device that is meant, made ready; raises SetupError: it is not here."""
+    """Returns the requested device, initialised; raises SetupError if it does not exist."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if not device.startswith("cuda"):
         return device
-    # cuDNN's attention makes a plan for every shape of a batch, which takes longer than the batch.
+    # cuDNN's attention plans every batch shape anew, which takes longer than the batch.
     torch.backends.cuda.enable_cudnn_sdp(False)
     number = int(device.partition(":")[2] or 0)
     if number >= torch.cuda.device_count():
@@ -439,18 +444,19 @@ def _onnx_device(runtime: Any, device: str) -> tuple[str, Any]:
             "--device cpu."
         )
     number = int(device.partition(":")[2] or 0)
-    # TF32 would cost three digits of the outputs.
+    # TF32 would lose three digits of the outputs.
     return f"cuda:{number}", ("CUDAExecutionProvider", {"device_id": number, "use_tf32": 0})
 
 
 _UNBOUNDED = 10**6
-"""Tokenizers without a limit say so with a huge one."""
+"""Tokenizers without a limit report a huge number."""
 CPU_BATCH_TOKENS = 512
-"""With more a core is no faster; short lists keep all cores busy to their end, and a layer takes little memory."""
+"""Larger batches do not make a core faster. Small batches keep all cores busy to the end, and need little memory per
+layer."""
 
 
 class PairModel:
-    """A Hugging Face cross-encoder; ``open_pair_model`` gives one."""
+    """A Hugging Face cross-encoder. Create it with ``open_pair_model``."""
 
     def __init__(self, encoder: PairEncoder, computer: Computer) -> None:
         self._encoder = encoder
@@ -458,13 +464,13 @@ class PairModel:
 
     @property
     def device(self) -> str:
-        """What it runs on."""
+        """The device it runs on."""
         return self._computer.device
 
     def outputs(self, pairs: Sequence[Pair]) -> tuple[Outputs, dict[int, Refused]]:
-        """What comes out before softmax, pairs × labels, and why nothing did, by place; such rows are 0.
+        """Returns the logits, pairs × labels, and, by position, why pairs have none; the rows of these are 0.
 
-        Pairs that come twice are judged once. Batches depend on the list alone, so the numbers do too.
+        Repeated pairs are judged once. Batches depend only on the list, and so do the numbers.
         """
         distinct = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
         batches, refused = self._encoder.encode(list(distinct))
@@ -479,7 +485,7 @@ class PairModel:
 
 
 def check_outputs(outputs: Outputs, n_named: int) -> None:
-    """Raises SetupError: a model has another number of outputs than its config names."""
+    """Raises SetupError if a model has another number of outputs than its config names."""
     if outputs.shape[1] != n_named:
         raise SetupError(
             f"The model has {outputs.shape[1]} outputs, and its config.json names {n_named}; get the model again."
@@ -487,14 +493,14 @@ def check_outputs(outputs: Outputs, n_named: int) -> None:
 
 
 class CrossEncoder(PairModel):
-    """One that judges, an ``EntailmentModel``; ``open_model`` gives one."""
+    """A cross-encoder that judges entailment (an ``EntailmentModel``). Create it with ``open_model``."""
 
     def __init__(self, encoder: PairEncoder, computer: Computer, labels: ModelLabels) -> None:
         super().__init__(encoder, computer)
         self._labels = labels
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
-        """One answer a pair, in their order, see ``outputs``."""
+        """Returns one answer per pair, in order, see ``outputs``."""
         outputs, refused = self.outputs(pairs)
         verdicts = self._verdicts(outputs) if len(refused) < len(pairs) else []
         return [refused[place] if place in refused else verdicts[place] for place in range(len(pairs))]
@@ -516,7 +522,7 @@ class CrossEncoder(PairModel):
 
 
 class ModelFiles(NamedTuple):
-    """A model's files, read but for its weights."""
+    """A model's files except for its weights."""
 
     folder: str
     config: Any
@@ -524,10 +530,10 @@ class ModelFiles(NamedTuple):
 
 
 def open_model(options: ModelOptions) -> CrossEncoder:
-    """Opens a cross-encoder that judges.
+    """Opens a cross-encoder that judges entailment.
 
     Raises:
-        SetupError: the model, its labels, the backend or the device is not there, or not what is needed.
+        SetupError: the model, its labels, the backend or the device is missing or unsuitable.
     """
     files = read_model_files(options)
     labels = _labels(options, files)
@@ -535,10 +541,11 @@ def open_model(options: ModelOptions) -> CrossEncoder:
 
 
 def open_pair_model(options: ModelOptions) -> tuple[PairModel, dict[int, str]]:
-    """Opens a cross-encoder that reads the hypothesis first, whatever its outputs mean, and what they are called.
+    """Opens a cross-encoder that reads the hypothesis first, regardless of the meaning of its outputs; also returns
+    their names.
 
     Raises:
-        SetupError: as ``open_model``, but for labels.
+        SetupError: as ``open_model``, except for labels.
     """
     files = read_model_files(options)
     return PairModel(*_opened(options, files, is_premise_first=False)), files.config.id2label
@@ -567,12 +574,13 @@ def _labels(options: ModelOptions, files: ModelFiles) -> ModelLabels:
 
 @lru_cache(maxsize=1)
 def model_facts(options: ModelOptions) -> dict[str, Any]:
-    """What a model's answers depend on, as JSON values for a manifest; safetensors are hashed, not opened.
+    """Returns everything that determines a model's answers, as JSON values for a manifest; safetensors are hashed, not
+    opened.
 
-    A large model takes seconds, so the last answer is kept.
+    A large model takes seconds, so the last result is cached.
 
     Raises:
-        SetupError: as ``open_model``, but for weights of PyTorch and the device.
+        SetupError: as ``open_model``, except for PyTorch weights and the device.
     """
     files = read_model_files(options)
     is_torch = options.backend == "torch"
@@ -594,13 +602,13 @@ def model_facts(options: ModelOptions) -> dict[str, Any]:
 
 
 def read_model_files(options: ModelOptions) -> ModelFiles:
-    """Reads a model's config and its tokenizer.
+    """Reads a model's config and tokenizer.
 
     Raises:
-        SetupError: they are missing or damaged, or the tokenizer is none of tokenizer.json.
+        SetupError: they are missing or damaged, or there is no tokenizer.json.
     """
     folder = model_folder(options)
-    # It would say that there is no PyTorch, which an exported model does without.
+    # Otherwise it reports that PyTorch is missing, which an exported model does not need.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     transformers = load_library("transformers", purpose="an NLI model")
     transformers.logging.set_verbosity_error()
@@ -623,19 +631,19 @@ def read_model_files(options: ModelOptions) -> ModelFiles:
 
 
 def _is_count(value: Any) -> bool:
-    """What a model says of a number of tokens is one, or nothing."""
+    """Returns whether a model's value for a number of tokens is a number, or missing."""
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
 
 
 def max_tokens_of(options: ModelOptions, files: ModelFiles, form: GraphForm = _ANY) -> int:
-    """Returns the tokens of a pair that a model takes, at most those of the options.
+    """Returns the number of tokens of a pair that a model accepts, at most that of the options.
 
     Raises:
-        SetupError: the options ask for more.
+        SetupError: the options request more.
     """
     config = files.config
     n_positions: int | None = getattr(config, "max_position_embeddings", None)
-    # RoBERTa and its like count positions from the one after that of padding.
+    # RoBERTa and similar models count positions from the one after the padding position.
     if n_positions is not None and "roberta" in (config.model_type or "") and config.pad_token_id is not None:
         n_positions -= config.pad_token_id + 1
     known = (files.tokenizer.model_max_length, n_positions, form.n_tokens)
@@ -647,7 +655,8 @@ def max_tokens_of(options: ModelOptions, files: ModelFiles, form: GraphForm = _A
 
 
 def export_onnx(options: ModelOptions, target: str) -> str:
-    """Writes a model as ONNX, with config and tokenizer, into a new or empty folder; gives the path of ``model.onnx``.
+    """Exports a model as ONNX, with config and tokenizer, into a new or empty folder; returns the path of
+    ``model.onnx``.
 
     Raises:
         SetupError: the folder is not empty, or a library is missing.

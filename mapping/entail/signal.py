@@ -1,6 +1,6 @@
-"""What every natural-language-inference model here speaks: pairs and verdicts, its options, its files and labels.
+"""The common interface of natural-language-inference models: pairs and verdicts, options, files and labels.
 
-Nothing is imported that a model needs; ``mapping.entail.model`` opens one.
+No model library is imported here; ``mapping.entail.model`` opens a model.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from mapping.options import Checked, File, Like, Name, Text, Words, check_option
 DEFAULT_MODEL = "ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"
 """Source: the released code of QAMPARI (2022), which validates with this cross-encoder."""
 MAX_TOKENS = 256
-"""Tokens of premise, hypothesis and the marks around them. Source: as above."""
+"""Tokens of premise, hypothesis and special tokens. Source: as above."""
 MAX_PAIR_TOKENS = 512
-"""The same of models that rank, where they take as many."""
+"""The same for ranking models, if they accept as many."""
 BATCH_PAIRS = 32
 DECIMALS = 6
-"""Of stored probabilities: the last digits of a float32 move with the batch, the threads and the backend."""
+"""Decimals of stored probabilities: the last digits of a float32 depend on the batch, the threads and the backend."""
 
 Backend = Literal["torch", "onnx"]
 Precision = Literal["float32", "bfloat16"]
@@ -51,18 +51,19 @@ REFUSALS: dict[str, str] = {
 
 
 class Pair(NamedTuple):
-    """A question to a model: does the premise say what the hypothesis claims?"""
+    """A pair to be judged: does the premise entail the hypothesis?"""
 
-    premise: str  # text that is taken as true
-    hypothesis: str  # one declarative sentence; never cut
+    premise: str  # text assumed to be true
+    hypothesis: str  # one declarative sentence; never truncated
     core: tuple[int, int] | None = None
-    """Half-open code points of the premise that are cut last when it is too long; None: it is cut at its end."""
+    """Half-open code points of the premise that are removed last when it is too long. None: it is truncated at its
+    end."""
 
 
 class Verdict(NamedTuple):
-    """Probabilities, rounded to ``DECIMALS``; they add up to 1 for a model of three labels.
+    """Probabilities, rounded to ``DECIMALS``; for a model with three labels they add up to 1.
 
-    ``neutral`` and ``contradiction`` are None for a model that does not tell them apart.
+    ``neutral`` and ``contradiction`` are None for a model that does not distinguish them.
     """
 
     entailment: float
@@ -71,8 +72,8 @@ class Verdict(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The likeliest: ``entailment``, ``neutral``, ``contradiction``, or ``not_entailment`` where a model knows no
-        more. Of equal ones the first in this order."""
+        """The most probable label: ``entailment``, ``neutral``, ``contradiction``, or ``not_entailment`` for a model
+        that does not distinguish the last two. Ties go to the first in this order."""
         if self.neutral is None and self.contradiction is None:
             return "entailment" if self.entailment >= 0.5 else "not_entailment"
         known = [(name, value) for name, value in zip(self._fields, self, strict=True) if value is not None]
@@ -83,58 +84,58 @@ class Refused(NamedTuple):
     """A pair that no model can judge."""
 
     reason: str  # a key of ``REFUSALS``
-    detail: str  # what was seen
+    detail: str  # what was found
 
 
 def answer_values(answer: Verdict | Refused) -> dict[str, Any]:
-    """An answer as JSON values: ``label`` and the probabilities, or ``refusal`` and ``detail``."""
+    """Returns an answer as JSON values: ``label`` and the probabilities, or ``refusal`` and ``detail``."""
     if isinstance(answer, Refused):
         return {"refusal": answer.reason, "detail": answer.detail}
     return {"label": answer.label, **answer._asdict()}
 
 
 class EntailmentModel(Protocol):
-    """Anything that judges pairs."""
+    """Any model that judges pairs."""
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
-        """One answer a pair, in their order; the same list of pairs gives the same answers."""
+        """Returns one answer per pair, in order; equal lists of pairs have equal answers."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedModel(Checked):
-    """Which model, and what the machines have that run it."""
+    """A model, and the requirements for the machines that run it."""
 
     model: Annotated[File, Parameter(metavar="MODEL")]
     _: KW_ONLY
     device: Device = "auto"
-    """auto, a GPU where there is one; cpu, cuda or cuda:N."""
+    """auto (a GPU if there is one), cpu, cuda or cuda:N."""
     accelerator: Accelerator | None = None
-    """What the machines that run the model are to have, as a resource hint of Beam; Dataflow heeds it."""
+    """Accelerator of the machines that run the model, as a Beam resource hint; Dataflow honours it."""
     ram: Ram | None = None
-    """Least memory of these machines, likewise."""
+    """Minimum memory of these machines, as a Beam resource hint."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions(PlacedModel):
-    """Which model, and how it is run."""
+    """A model, and how it is run."""
 
     model: Annotated[File, Parameter(metavar="MODEL")]
-    """Ask an NLI model: folder of a Hugging Face cross-encoder with safetensors weights, here or in a store, or its
-    name on the hub."""
+    """Judge with an NLI model: folder of a Hugging Face cross-encoder with safetensors weights, local or in a store, or
+    its name on the hub."""
     _: KW_ONLY
     revision: Name | None = None
     """Branch, tag or commit of a model on the hub."""
     backend: Backend = "torch"
-    """What runs the model; onnx wants the model.onnx that kbsource nli --export-onnx makes."""
+    """Backend that runs the model; onnx needs the model.onnx that kbsource nli --export-onnx makes."""
     precision: Precision = "float32"
-    """Of the model's products; bfloat16 is faster where the processor has it, and moves the answers in the second
-    digit; torch alone has it."""
+    """Precision of the model's products; bfloat16 is faster on processors that support it, and changes the second digit
+    of the answers; only with torch."""
     labels: Annotated[Words | None, Parameter("--label-names")] = None
-    """What the model's outputs mean, in their order, where its config does not say: entailment, neutral, contradiction
-    or not_entailment."""
+    """Meaning of the model's outputs, in order, if its config does not say: entailment, neutral, contradiction or
+    not_entailment."""
     max_tokens: Annotated[int, Parameter(parse=False)] = MAX_TOKENS  # of a pair
-    batch_pairs: Annotated[int, Parameter(parse=False)] = BATCH_PAIRS  # that go through the model at once
+    batch_pairs: Annotated[int, Parameter(parse=False)] = BATCH_PAIRS  # pairs per batch
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``, and for values out of range."""
@@ -149,10 +150,10 @@ class ModelOptions(PlacedModel):
 
 @dataclass(frozen=True, slots=True)
 class UsualModelOptions(ModelOptions):
-    """The same where there is a model in any case."""
+    """The same options with a default model."""
 
     model: Annotated[File, Parameter(metavar="MODEL")] = DEFAULT_MODEL
-    """NLI model: folder of a Hugging Face cross-encoder with safetensors weights, here or in a store, or its name on
+    """NLI model: folder of a Hugging Face cross-encoder with safetensors weights, local or in a store, or its name on
     the hub."""
 
 
@@ -166,20 +167,21 @@ _MEANINGS = {name: meaning for meaning, names in _NAMES.items() for name in name
 
 
 class ModelLabels(NamedTuple):
-    """Places of the model's outputs."""
+    """Positions of the labels among a model's outputs."""
 
-    entailment: int  # of what the premise says
-    # of the others; None where the model does not tell them apart
+    entailment: int  # that the premise entails the hypothesis
+    # of the others; None if the model does not distinguish them
     neutral: int | None
     contradiction: int | None
-    n_outputs: int  # all of them
+    n_outputs: int  # number of outputs
 
 
 def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, model: str) -> ModelLabels:
-    """The places of the labels that the model's config names, or of ``given`` names, in the order of the outputs.
+    """Returns the positions of the labels named by the model's config, or by ``given``, in the order of the outputs.
 
     Raises:
-        SetupError: the names do not say which output is entailment, say it twice, or are not as many as outputs.
+        SetupError: the names do not identify the output for entailment, identify it twice, or their number differs from
+            that of the outputs.
 
     >>> read_labels({0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}, None, model="m")
     ModelLabels(entailment=2, neutral=1, contradiction=0, n_outputs=3)
@@ -221,11 +223,11 @@ _WEIGHTS: dict[Backend, tuple[str, ...]] = {
 _LONGEST_FAULT = 300
 
 ONNX_FILES = ("model.onnx", os.path.join("onnx", "model.onnx"))
-"""Where an exported model lies in its folder, the first that is there."""
+"""Possible paths of an exported model in its folder; the first existing one is used."""
 
 
 def load_library(name: str, *, purpose: str) -> Any:
-    """Imports a library of the extra ``nli``; raises SetupError: it is not installed."""
+    """Imports a library of the extra ``nli``; raises SetupError if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -234,16 +236,16 @@ def load_library(name: str, *, purpose: str) -> Any:
 
 @contextmanager
 def opening(model: str, what: str) -> Iterator[None]:
-    """Tells in one line what a library cannot open of a model that is damaged or of another kind.
+    """Reports in one line what a library cannot open in a model that is damaged or of another kind.
 
-    Libraries check little of what they read and raise whatever they come to, a bare ``Exception`` of Rust among it.
+    Libraries check little of what they read and raise any kind of error, including a bare ``Exception`` from Rust.
 
     Args:
-        model: as it was named.
-        what: is wrong then, as a clause.
+        model: as named by the user.
+        what: the problem, as a clause.
 
     Raises:
-        SetupError: in place of what the library raises.
+        SetupError: in place of the library's error.
     """
     try:
         yield
@@ -258,11 +260,11 @@ def opening(model: str, what: str) -> Iterator[None]:
 
 
 def model_folder(options: ModelOptions) -> str:
-    """A local folder with the model's files; those of the hub are fetched into its own cache, those in a bucket copied,
-    once for all processes of a machine.
+    """Returns a local folder with the model's files. Files on the hub are downloaded into its cache; files in a bucket
+    are copied, once for all processes of a machine.
 
     Raises:
-        SetupError: there is no such model, or it has no weights that this backend reads without running code.
+        SetupError: the model does not exist, or has no weights that this backend can read without running code.
     """
     if is_local(options.model):
         folder = options.model if os.path.isdir(options.model) else _fetched(options)
@@ -279,16 +281,16 @@ def model_folder(options: ModelOptions) -> str:
 
 
 def weight_files(folder: str, backend: Backend) -> list[str]:
-    """The paths of a model's weights, sorted."""
+    """Returns the paths of a model's weights, sorted."""
     if backend == "torch":
         return sorted(str(path) for path in Path(folder).glob("*.safetensors"))
     path = onnx_path(folder)
-    # Beside a large model lies a file with its tensors.
+    # A large model has a separate file with its tensors.
     return [] if path is None else sorted(str(file) for file in Path(path).parent.glob("model.onnx*"))
 
 
 def digest_of(paths: Sequence[str]) -> str:
-    """One sha256 for some files, in their order."""
+    """Returns one sha256 for several files, in order."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(Folder.of(path).sha256().encode())
@@ -296,7 +298,7 @@ def digest_of(paths: Sequence[str]) -> str:
 
 
 def model_sha256(folder: str, backend: Backend) -> str:
-    """One sha256 for what decides a model's answers; its weights are hashed, not opened."""
+    """Returns one sha256 for everything that determines a model's answers; weights are hashed, not opened."""
     named = [os.path.join(folder, name) for name in ("config.json", "tokenizer.json")]
     return digest_of([*filter(os.path.isfile, named), *weight_files(folder, backend)])
 
@@ -327,6 +329,6 @@ def _fetched(options: ModelOptions) -> str:
 
 
 def onnx_path(folder: str) -> str | None:
-    """The path of the exported model in a folder; None for no such file."""
+    """Returns the path of the exported model in a folder; None if there is none."""
     paths = (os.path.join(folder, name) for name in ONNX_FILES)
     return next((path for path in paths if os.path.isfile(path)), None)

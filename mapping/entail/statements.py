@@ -1,12 +1,13 @@
-"""A question and its answer, or a triple of Wikidata, as one declarative sentence, for a model that judges sentences.
+"""Converts a question with its answer, or a triple of Wikidata, to one declarative sentence, for a model that judges
+sentences.
 
-Rules without a parser: what they cannot turn for certain is quoted. *Who wrote Hamlet?* and *Shakespeare* give
-*Shakespeare wrote Hamlet.*; *When did the war end?* and *1945* give *The answer to the question "When did the war
-end?" is 1945.* A question word that is the subject (who wrote Hamlet, what is the capital of France) gives its place to
-the answer, and the words stay in their order; of what could be one of two things neither is.
+The rules work without a parser, and quote whatever they cannot convert with certainty. *Who wrote Hamlet?* and
+*Shakespeare* become *Shakespeare wrote Hamlet.*; *When did the war end?* and *1945* become *The answer to the question
+"When did the war end?" is 1945.* If the question word is the subject (who wrote Hamlet, what is the capital of France),
+the answer replaces it and the other words keep their order. If a question is ambiguous, it is quoted.
 
-Relations go by their English labels. Of one that has no sentence of its own it is said that it *is* something, where
-its label is a noun for all that can be seen; else the label is quoted.
+Relations are identified by their English labels. If a relation has no sentence of its own, the sentence is *The … of …
+is …* if its label looks like a noun; otherwise the label is quoted.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ Number = Literal["singular", "plural"]
 
 
 class Clause(NamedTuple):
-    """What is said of the answer."""
+    """The predicate that a question applies to its answer."""
 
-    words: str  # behind it, the verb first
-    number: Number | None  # that the verb wants; None where it takes both
-    is_name_for: bool  # the verb puts the answer and a noun on one level: *is the capital of France*
+    words: str  # following the answer, beginning with the verb
+    number: Number | None  # required by the verb; None if it accepts both
+    is_name_for: bool  # the verb equates the answer with a noun: *is the capital of France*
 
 
 def subject_clause(question: str) -> Clause | None:
-    """What a question says of its answer; None where the question word is not its subject for certain.
+    """Returns the predicate of a question; None unless the question word is certainly its subject.
 
     >>> subject_clause("who wrote Hamlet")
     Clause(words='wrote Hamlet', number=None, is_name_for=False)
@@ -54,7 +55,7 @@ def subject_clause(question: str) -> Clause | None:
 
 
 def _is_odd(question: str, wh: str, rest: str) -> bool:
-    """Whether the question is more than one, or its gap may be elsewhere."""
+    """Returns whether the text is more than one question, or its gap may be elsewhere."""
     lower = question.lower()
     return (
         (wh.isupper() and not question.isupper())  # the WHO
@@ -81,11 +82,11 @@ def _after_be(wh: str, verb: str, rest: str) -> Clause | None:
 
 
 def _is_noun(wh: str, first: str, rest: str) -> bool:
-    """Whether a noun and nothing else follows for certain, one that the answer is another name of."""
+    """Returns whether only a noun follows, certainly, which is another name for the answer."""
     if first == "the":
         return wh == "who" or _RELATES.search(rest) is not None
     if first in ("a", "an"):
-        return wh != "what"  # a thing is said to be of a kind, a kind is explained
+        return wh != "what"  # for "what", a noun with "a" asks for an explanation, not for an instance
     if _POSSESSED.match(rest):
         return wh != "which"
     return wh == "who" and _OFFICE.match(rest) is not None
@@ -118,7 +119,7 @@ def _after_other(verb: str, rest: str) -> Clause | None:
 
 
 def _words_of(rest: str) -> tuple[str, str, str]:
-    """The first word behind an adverb, in lower case where it is, the blank and what follows."""
+    """Returns the first word after adverbs (in lower case where it is), the space and the rest."""
     first, blank, others = rest.partition(" ")
     return _words_of(others) if first in _ADVERBS and others else (first, blank, others)
 
@@ -136,7 +137,8 @@ def _is_ing(word: str) -> bool:
 
 
 def _has_second_verb(rest: str) -> bool:
-    """Whether a verb may follow that belongs to the question: *is the song named*, *is the king meeting*."""
+    """Returns whether another verb may follow that belongs to the question: *is the song named*, *is the king
+    meeting*."""
     words = re.findall(r"\w+", rest.lower())
     until = next((place for place, word in enumerate(words) if word in _RELATIVES), len(words))
     return any(_is_participle(word) or word in _ALSO_PAST or _is_ing(word) for word in (*words[:until], words[-1]))
@@ -158,7 +160,7 @@ _ADVERBS = _words(
 )
 
 _QUESTION_WORD = re.compile(r"(?:who|whom|whose|what|which|when|where|why|how)\b")
-# Another question word that begins no relative clause, a choice, a mark that ends a question, a list.
+# Another question word that does not begin a relative clause, an alternative, a mark that ends a question, a list.
 _SEVERAL = re.compile(
     r"\b(?:what|whom|why|which|or)\b|(?:\band|,)\s+(?:who|whose|when|where|how)\b|[?？؟;]"
     r"|\b(?:who|whose|when|where|how)(?:\s+and\b|$)"
@@ -211,7 +213,7 @@ _PARTICIPLES = _words(
     "spent spoken stolen struck stuck sung sunk sworn taken taught thrown told torn understood withdrawn woken won "
     "worn woven written"
 )
-# Past forms that are nouns and base forms too.
+# Past forms that are also nouns or base forms.
 _ALSO_PAST = _words(
     "beat become bound bred broadcast cast come cost cut fed fit had hit hung hurt led let lit put quit read rung run "
     "set shut sat slept split spread stood sung swum"
@@ -219,7 +221,7 @@ _ALSO_PAST = _words(
 
 
 _LONGEST_SUBJECT = 12
-"""Words of an answer that takes the place of a question word; longer ones mostly are sentences."""
+"""Maximum number of words of an answer that replaces a question word; longer ones are usually sentences."""
 
 _MARKS = "?？؟"
 _ASKS = re.compile(
@@ -233,7 +235,7 @@ _ENDED = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
 _ABBREVIATED = re.compile(
     r"(?:(?:\w\.)+\w|\b[A-Z]|\b(?:jr|sr|inc|ltd|co|corp|bros|st|dr|mt|etc|no|vs))\.$", re.IGNORECASE
 )
-# Such an answer says how or when, or is no name of anything.
+# Such an answer says how or when, or is not a name.
 _NO_SUBJECT = re.compile(
     r"(?:about|after|as|at|because|before|between|by|during|for|from|if|in|near|of|on|over|since|that|through|to|under"
     r"|until|when|where|while|with)(?:\s|$)|(?:yes|no|none|true|false|unknown)$",
@@ -244,7 +246,7 @@ _LIST = re.compile(r"[^,]+(?:, [^,]+)*,? (?:and|&) [^,]+")
 
 
 def state_answer(question: str, answer: str) -> str:
-    """A sentence that says that the answer answers the question.
+    """Returns a sentence stating that the answer answers the question.
 
     >>> state_answer("who got the first nobel prize in physics", "Wilhelm Röntgen")
     'Wilhelm Röntgen got the first nobel prize in physics.'
@@ -257,12 +259,12 @@ def state_answer(question: str, answer: str) -> str:
     clause = subject_clause(without_stop(question.rstrip(f"{_MARKS} ")))
     if clause is None or not _takes(clause, answer):
         return ended(f'The answer to the question "{_asked(question)}" is {answer}')
-    subject = answer[0].upper() + answer[1:] if answer.split()[0].islower() else answer  # bTV stays as it is
+    subject = answer[0].upper() + answer[1:] if answer.split()[0].islower() else answer  # bTV is unchanged
     return ended(f"{subject} {clause.words}")
 
 
 def ended(text: str) -> str:
-    """A sentence with its full stop, unless it has an end already.
+    """Returns a sentence with a full stop, unless it already has an end.
 
     >>> ended("He lives in Washington, D.C."), ended("It is")
     ('He lives in Washington, D.C.', 'It is.')
@@ -271,7 +273,7 @@ def ended(text: str) -> str:
 
 
 def without_stop(text: str) -> str:
-    """A phrase without the full stop behind it; that of an abbreviation stays.
+    """Returns a phrase without its final full stop, unless that belongs to an abbreviation.
 
     >>> without_stop("Paris."), without_stop("Washington, D.C."), without_stop("Wait ...")
     ('Paris', 'Washington, D.C.', 'Wait ...')
@@ -282,7 +284,7 @@ def without_stop(text: str) -> str:
 
 
 def _asked(question: str) -> str:
-    """A question with its mark; what does not ask, such as an order or a title, stays as it is."""
+    """Returns a question with its question mark; other texts, such as a request or a title, are unchanged."""
     if question.rstrip(")\"'”’!")[-1:] in _MARKS or not _ASKS.search(question):
         return question
     if question.endswith("."):
@@ -292,7 +294,7 @@ def _asked(question: str) -> str:
 
 
 def _takes(clause: Clause, answer: str) -> bool:
-    """Whether an answer may be the subject of a clause."""
+    """Returns whether an answer can be the subject of a clause."""
     plain = _NUMBER_COMMA.sub("", answer)
     if (
         not plain
@@ -310,25 +312,26 @@ def _takes(clause: Clause, answer: str) -> bool:
 
 
 def _number(answer: str) -> Number | None:
-    """The number of an answer; None where it could be either."""
+    """Returns the grammatical number of an answer; None if it may be either."""
     if _LIST.fullmatch(answer):
         return "plural"
-    # A plural, or a name: the Steelers, Chris Evans.
+    # Either a plural or a name: the Steelers, Chris Evans.
     is_open = answer.endswith("s") and not answer.endswith(("ss", "us", "is"))
     return None if is_open and answer.split()[0].lower() not in ("a", "an") else "singular"
 
 
 SEPARATOR = " [SEP] "
-"""Parts subject and relation of a slot-filling query. Source: section 3 of the KILT paper."""
+"""Separates subject and relation of a slot-filling query. Source: section 3 of the KILT paper."""
 
 
 @cache
 def relation_sentences() -> dict[str, str]:
-    """English label of a Wikidata property -> sentence about subject and object, see ``relations.toml``."""
+    """Returns sentences about subject and object by the English label of a Wikidata property, see
+    ``relations.toml``."""
     return tomllib.loads(resources.files("mapping.entail").joinpath("relations.toml").read_text("utf-8"))
 
 
-# The watch is made by, the tree is native to, the bridge crosses: such labels are no nouns.
+# The watch is made by, the tree is native to, the bridge crosses: such labels are not nouns.
 _NO_NOUN = re.compile(
     r"(?:\w+ed|has|is|was|does|made|named|found|born|known|taken|given|held|shares|contains|connects|follows|said|kept)\b"
     r"|.*\s(?:about|after|as|at|before|by|for|from|in|into|of|on|to|under|with)$",
@@ -340,7 +343,7 @@ _TIME_STAMP = re.compile(r"(?P<sign>[+-]?)(?P<year>\d{1,9})-(?P<month>\d\d)-(?P<
 _DAY = re.compile(
     rf"(?:\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?)(?:,? .*)?|\d+-\d\d-\d\d"
 )
-# Spoken, not written: a university, a European, but an uninhabited island; an hour.
+# By sound, not by spelling: a university, a European, but an uninhabited island; an hour.
 _VOWEL = re.compile(
     r"(?!eu|ewe|(?:one|once)\b|uni(?![dmn])|us(?:e|ual|u?r)|utili|uto|uk|ur[au]|uga|u\.?[ksn]\.?(?![a-z]))[aeiou]"
     r"|h(?:our|eir|onest|onou?r)",
@@ -350,7 +353,7 @@ _WITH_ARTICLE = re.compile(r"(?:a|an|the|one of|some) ", re.IGNORECASE)
 
 
 class _Object(str):
-    """The object of a triple, which sentences may want with an article or a preposition."""
+    """The object of a triple, which sentences may require with an article or a preposition."""
 
     __slots__ = ()
 
@@ -363,7 +366,7 @@ class _Object(str):
 
 
 def state_triple(query: str, obj: str) -> str | None:
-    """A sentence for a slot-filling query, ``subject [SEP] relation``, and its object; None for another query.
+    """Returns a sentence for a slot-filling query, ``subject [SEP] relation``, and its object; None for other queries.
 
     >>> state_triple("Abraham Lincoln [SEP] place of birth", "Hodgenville")
     'Abraham Lincoln was born in Hodgenville.'
@@ -379,9 +382,9 @@ def state_triple(query: str, obj: str) -> str | None:
 
 
 def _readable_time(text: str) -> str:
-    """A time stamp of Wikidata as one says it, and any other text as it is.
+    """Returns a Wikidata time stamp in readable form, and any other text unchanged.
 
-    The first of January stands for all that is known to the year, so of it the year alone is given.
+    The first of January may mean that only the year is known, so for that date only the year is returned.
     """
     found = _TIME_STAMP.fullmatch(text)
     if found is None:
@@ -394,7 +397,7 @@ def _readable_time(text: str) -> str:
 
 
 def _template_of(relation: str) -> str:
-    """The sentence of a relation that has none of its own."""
+    """Returns the sentence for a relation that has none of its own."""
     if _NO_NOUN.match(relation):
         return 'The value of "{r}" for {s} is {o}.'
     is_plural = relation.endswith("s") and not relation.endswith(("ss", "us", "is", "series"))
@@ -402,7 +405,7 @@ def _template_of(relation: str) -> str:
 
 
 def with_article(noun: str) -> str:
-    """A noun with the indefinite article.
+    """Returns a noun with the indefinite article.
 
     >>> with_article("island"), with_article("university"), with_article("the moon")
     ('an island', 'a university', 'the moon')

@@ -1,7 +1,8 @@
-"""The second signal of an alignment: what a model is asked about a span, what it says, and how that and BLEU agree.
+"""The second signal of an alignment: the pairs that a model judges for a span, its verdicts, and their agreement with
+BLEU.
 
-An evidence is asked to entail the claim, the answered question, the triple, or its own old text; premises are its span
-with the sentences around it, and sentences of the page that may say it better.
+Evidence should entail the claim, the answered question, the triple, or its own old text. The premises are its span with
+the surrounding sentences, and other sentences of the page that may state it better.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from mapping.search.page_search import PageSearch
 
 _REFUTES = frozenset(("refutes", "refuted", "refute"))
-# Of such a claim the dataset says nothing.
+# For such a claim the dataset has no verdict.
 _OPEN = frozenset(("not enough info", "not_enough_info", "nei"))
 
 
@@ -34,16 +35,16 @@ class Hypothesis(NamedTuple):
     """A sentence to be judged."""
 
     text: str  # of the sentence
-    kind: HypothesisKind  # what it was made from, where the kind that was asked for cannot be had the evidence
+    kind: HypothesisKind  # what it was made from; "evidence" if the requested kind is not available
     expects: Literal["entailment", "contradiction"] = "entailment"
-    """What the dataset says of it: ``entailment``, or ``contradiction`` for a claim that is refuted."""
+    """The dataset's verdict: ``entailment``, or ``contradiction`` for a refuted claim."""
 
 
 def make_hypothesis(example: Example, key: EvidenceKey, evidence: Evidence, kind: HypothesisKind) -> Hypothesis | None:
-    """What an evidence should entail.
+    """Returns the hypothesis that a piece of evidence should entail.
 
-    Without the input, the answer or the separator that the kind takes (partial evidence has no answer of its own), the
-    evidence's own text stands in; None where that has none either.
+    If the input, the answer or the separator that the kind requires is missing (partial evidence has no answer of its
+    own), the evidence's own text is used; None if that is missing too.
     """
     answer = None if key[0] == PARTIAL else example.outputs[key[0]].answer
     made = _made(example.input, answer, kind)
@@ -68,8 +69,8 @@ def _made(given: str | None, answer: str | None, kind: HypothesisKind) -> Hypoth
 
 
 CONTEXT_SENTENCES = 2
-"""On either side of a span."""
-# Scripts that have no blanks between words: there a letter counts as a word.
+"""Number of sentences on either side of a span."""
+# Scripts without spaces between words: each letter counts as a word.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
@@ -77,7 +78,7 @@ _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 
 class Premise(NamedTuple):
-    """Text that is taken as true; ``core`` is the half-open place of what matters in it."""
+    """Text assumed to be true; ``core`` is the half-open span of its relevant part."""
 
     text: str
     core: tuple[int, int]
@@ -93,9 +94,10 @@ class PageSentence(NamedTuple):
 
 
 def span_premise(page: Page, span: Span, *, n_context: int = CONTEXT_SENTENCES) -> Premise:
-    """The sentences that a span lies in, with so many more on either side.
+    """Returns the sentences that contain a span, with so many more on either side.
 
-    Sentences before and after are of the span's own elements; a paragraph says little about the next one.
+    The sentences before and after are from the span's own elements, since a paragraph has little to do with the next
+    one.
     """
     texts = [element.text for element in page.elements[span.start_element : span.end_element + 1]]
     text = "\n".join(texts)
@@ -111,8 +113,8 @@ def span_premise(page: Page, span: Span, *, n_context: int = CONTEXT_SENTENCES) 
 
 
 def likely_sentences(page: Page, hypothesis: str, *, elements: Iterable[int], n_most: int) -> list[PageSentence]:
-    """The sentences of some elements of a page that share most of their words with a hypothesis, in the order of the
-    page; headings and the title say nothing."""
+    """Returns the sentences, in some elements of a page, that share most words with a hypothesis, in page order;
+    headings and the title are ignored."""
     wanted = _words(hypothesis)
     ranked = []
     for number in sorted(elements):
@@ -134,13 +136,13 @@ _TITLES = frozenset(("title", "heading"))
 
 
 RESCUED = "rescued"
-"""How the text of a span was matched that an NLI model chose."""
+"""``match`` of a span that an NLI model chose."""
 RESCUE_FLOOR = 0.5
-"""Lowest probability of what the dataset says at which a sentence is taken."""
+"""Minimum probability of the dataset's verdict for a sentence to be chosen."""
 LISTED = 50
-"""Disagreements that a report lists."""
+"""Maximum number of disagreements in a report."""
 SHOWN = 10
-"""Those of them that are shown for reading."""
+"""Number of disagreements printed as text."""
 
 VERDICTS = ("supported", "neutral", "contradicted", "not_supported", "not_judged")
 BANDS = ("1.00", "0.75", "0.50", "0.25", "0.00", "no span")
@@ -148,13 +150,13 @@ BANDS = ("1.00", "0.75", "0.50", "0.25", "0.00", "no span")
 
 
 def support(aligned: Alignment) -> float | None:
-    """Probability of what the dataset says of the hypothesis; None where nothing was judged, or a model does not tell
-    it."""
+    """Returns the probability of the dataset's verdict on the hypothesis; None if nothing was judged, or if the model
+    does not report it."""
     return aligned.contradiction if aligned.expects == "contradiction" else aligned.entailment
 
 
 def verdict_kind(aligned: Alignment) -> str:
-    """What a model says of the hypothesis: one of ``VERDICTS``."""
+    """Returns a model's verdict on the hypothesis: one of ``VERDICTS``."""
     if aligned.entailment is None:
         return "not_judged"
     label = Verdict(aligned.entailment, aligned.neutral, aligned.contradiction).label
@@ -166,10 +168,10 @@ def verdict_kind(aligned: Alignment) -> str:
 
 
 def signals(aligned: Alignment) -> dict[str, float | None]:
-    """The signals that a rule of ``mapping.acceptance`` looks at.
+    """Returns the signals that a rule of ``mapping.acceptance`` compares.
 
-    For a claim that the dataset calls refuted, entailment and contradiction change places: ``entailment`` is always
-    the probability of what the dataset says.
+    For a claim that the dataset calls refuted, entailment and contradiction are swapped: ``entailment`` is always the
+    probability of the dataset's verdict.
     """
     return {
         "bleu": aligned.score,
@@ -180,14 +182,15 @@ def signals(aligned: Alignment) -> dict[str, float | None]:
 
 
 def questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> Iterator[Question]:
-    """What a model is asked about one evidence: its span first, then the sentences that may take its place."""
+    """Yields the premises to be judged for a piece of evidence: its span first, then the sentences that may replace
+    it."""
     if aligned.span is not None:
         premise = span_premise(search.page, aligned.span)
         yield Question(premise.text, *premise.core)
     if n_sentences and aligned.hypothesis is not None:
         likely = likely_sentences(search.page, aligned.hypothesis, elements=search.elements, n_most=n_sentences)
         for number, start, end, text in likely:
-            # Alone, so that its neighbours are not taken for it; a page's pronouns mostly stand for its title.
+            # By itself, so that its neighbours are not judged; pronouns on a page usually refer to its title.
             head = f"{ended(search.page.title)} "
             span = Span(number, start, number, end, search.score(aligned.evidence_text or "", text), RESCUED)
             yield Question(head + text, len(head), len(head) + len(text), **search.standing(span))
@@ -196,13 +199,15 @@ def questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> It
 def with_verdict(
     aligned: Alignment, answers: Sequence[tuple[Question, Verdict | Refused]], rule: Rule | None = None
 ) -> Alignment:
-    """An evidence with the verdict on the text that stands for it: that of a better sentence, else that of the span.
+    """Returns a piece of evidence with the verdict on its text: that of a better sentence if there is one, else that of
+    the span.
 
-    A sentence takes the span's place where what the dataset says is at least ``RESCUE_FLOOR`` probable by it, and more
-    so than by the span. Of several the likeliest, of equal ones the first. The span, if there is one, stays where there
-    is neither. What the rule of --accept takes goes before what it does not, and gives way to nothing that it does not.
+    A sentence replaces the span if, given the sentence, the dataset's verdict is at least ``RESCUE_FLOOR`` probable,
+    and more probable than given the span. Among several the most probable one is chosen, then the first. Otherwise the
+    span, if any, is kept. Text that the rule of --accept accepts is preferred to text that it does not, and never
+    replaced by it.
 
-    The answer on the span comes first.
+    The answer about the span comes first.
     """
     best: Alignment | None = None
     of_span, highest = -1.0, (False, -1.0)
@@ -226,9 +231,10 @@ def _judged(aligned: Alignment, question: Question, answer: Verdict | Refused) -
 
 
 def verification_values(judged: Iterable[Alignment], *, threshold: float) -> dict[str, Any]:
-    """How the two signals of a dataset's evidences agree, as JSON values; from the threshold on BLEU speaks for a span.
+    """Returns how the two signals of a dataset's evidence agree, as JSON values. BLEU supports a span at or above the
+    threshold.
 
-    Of disagreements it has the strongest, at most ``LISTED``; contradictions first.
+    It contains the strongest disagreements, at most ``LISTED``; contradictions come first.
     """
     hypotheses, refusals, rescued = Counter[str](), Counter[str](), 0
     crossed = {name: dict.fromkeys(VERDICTS, 0) for name in BANDS}
@@ -281,7 +287,7 @@ def _strength(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def band(score: float | None) -> str:
-    """The band of a score.
+    """Returns the band of a score.
 
     >>> band(1.0), band(0.99), band(0.1), band(None)
     ('1.00', '0.75', '0.00', 'no span')
@@ -292,7 +298,7 @@ def band(score: float | None) -> str:
 
 
 def verification_text(value: Mapping[str, Any]) -> str:
-    """The counts of a report, as ``verification_values`` has them, for reading."""
+    """Returns the counts of a report from ``verification_values`` as text."""
     table = value["bleu_by_verdict"]
     shown = [name for name in VERDICTS if any(name in table[row] for row in BANDS)]
     lines = ["BLEU from" + "".join(f"{name:>15}" for name in shown)]

@@ -1,1 +1,1 @@
-"""Entity-linking data out of the hyperlinks of a release: mentions with their contexts, and the alias table."""
+"""Builds entity-linking data from the hyperlinks of a release: mentions with their contexts, and the alias table."""

@@ -1,7 +1,8 @@
-"""The alias table: what a mention means, counted over the links of a release, and how often it is a link at all; and
-the linker that it alone is: the longest mentions of a text, each with the page that it mostly means.
+"""The alias table, and entity linking with the table alone.
 
-The linker finds rows by the statistics of row groups; a few of these are in memory, however large the table is.
+The table lists the pages that a mention means. Its counts come from the links of a release. It also says how often the
+mention is a link at all. The linker finds the longest mentions of a text and returns the most frequent page of each. It
+finds rows by the statistics of row groups, and holds only a few row groups in memory.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.entity_linking.records import ALIASES, MENTION_ORDER, Alias, LinkerOptions
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
-"""Words, and other characters one by one: a mention begins and ends with one."""
+"""Words, and other characters one by one. A mention starts and ends with such a token."""
 _WORD = re.compile(r"\w+")
 _ASCII_WORD = re.compile(r"\w+", re.ASCII)
 _PREFIX_BYTES = 16
 _BETWEEN = " ___ "
-"""A word between texts, so that no mention runs over their ends."""
+"""A word between texts, which keeps a mention from crossing their borders."""
 
 
 def count_occurrences(texts: Iterable[str], mentions: Iterable[str]) -> Counter[str]:
-    """How often mentions stand in texts, as the same words whatever stands between them.
+    """Returns how often mentions occur in texts. Only the words are compared, not what stands between them.
 
     >>> sorted(count_occurrences(["The art of a party, the art!"], ["art", "the art", "art of"]).items())
     [('art', 2), ('art of', 1), ('the art', 1)]
@@ -61,7 +62,7 @@ def count_occurrences(texts: Iterable[str], mentions: Iterable[str]) -> Counter[
 
 
 def prefixes(mentions: Iterable[str]) -> npt.NDArray[np.int64]:
-    """The first 16 bytes of texts as two numbers each, which are in the order of the texts.
+    """Returns the first 16 bytes of texts as two numbers each, which sort like the texts.
 
     >>> prefixes(["a", "b", "é"])[:, 0].tolist() == sorted(prefixes(["a", "b", "é"])[:, 0].tolist())
     True
@@ -74,7 +75,7 @@ def prefixes(mentions: Iterable[str]) -> npt.NDArray[np.int64]:
 def mention_rows(
     counts: Mapping[tuple[str, int], int], titles: Mapping[int, str], occurrences: Mapping[str, int]
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of MENTIONS."""
+    """Yields rows of MENTIONS."""
     left = dict(occurrences)
     numbers = prefixes(mention for mention, _ in counts)
     for (prefix, more), ((mention, page_id), n_links) in zip(numbers.tolist(), counts.items(), strict=True):
@@ -82,7 +83,7 @@ def mention_rows(
 
 
 def mention_groups(batch: pa.RecordBatch, *, bounds: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """The group of each row of MENTIONS: groups are ranges of prefixes, which begin at the bounds."""
+    """Returns the group of each row of MENTIONS. Groups are ranges of prefixes that start at the bounds."""
     groups: npt.NDArray[np.int64] = np.searchsorted(
         np.array(bounds, np.int64), batch["prefix"].to_numpy(), side="right"
     ).astype(np.int64)
@@ -90,12 +91,12 @@ def mention_groups(batch: pa.RecordBatch, *, bounds: tuple[int, ...]) -> npt.NDA
 
 
 def alias_rows(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of ALIASES: by mention, the most frequent page first, then by page id.
+    """Yields rows of ALIASES by mention: the most frequent page first, ties by page id.
 
-    Memory: a batch, and what comes of mentions with the same first 16 bytes.
+    Memory: one batch, and the rows of mentions with the same first 16 bytes.
 
     Args:
-        rows: of MENTIONS, in ``MENTION_ORDER``.
+        rows: rows of MENTIONS, in ``MENTION_ORDER``.
     """
     for batch in whole_runs(rows, MENTION_ORDER[:2]):
         table = pa.Table.from_batches([batch]).sort_by([("mention", "ascending"), ("page_id", "ascending")])
@@ -132,10 +133,10 @@ class LinkedMention(NamedTuple):
 
 
 class AliasTable:
-    """Look-ups in the alias table of a release of entity-linking data.
+    """Looks up mentions in the alias table of a release of entity-linking data.
 
     Raises:
-        SetupError: there is no such release, or a file is missing or cut off.
+        SetupError: there is no such release, or a file is missing or truncated.
     """
 
     def __init__(self, path: str) -> None:
@@ -152,7 +153,7 @@ class AliasTable:
             file.close(force=True)
 
     def find(self, mention: str) -> tuple[Alias | None, bool]:
-        """The best row of a mention, None where there is none, and whether longer ones may begin with it."""
+        """Returns the best row of a mention, or None, and whether longer mentions may start with it."""
         group = bisect_left(self._last, mention)
         if group == len(self._groups):
             return None, False
@@ -162,7 +163,7 @@ class AliasTable:
         return found, behind == len(mentions) or mentions[behind].startswith(mention)
 
     def meanings(self, mention: str) -> Iterator[Alias]:
-        """All rows of a mention, the most frequent page first."""
+        """Yields all rows of a mention, the most frequent page first."""
         for group in range(bisect_left(self._last, mention), len(self._groups)):
             table, mentions = self._rows(group)
             first, behind = bisect_left(mentions, mention), bisect_right(mentions, mention)
@@ -181,13 +182,15 @@ def _last_mention(file: pq.ParquetFile, number: int) -> str:
     statistics = file.metadata.row_group(number).column(column).statistics
     if statistics is not None and statistics.has_min_max:
         return str(statistics.max)
-    return str(file.read_row_group(number, columns=["mention"], use_threads=False)["mention"][-1])  # too long for them
+    # The mention is too long for the statistics.
+    return str(file.read_row_group(number, columns=["mention"], use_threads=False)["mention"][-1])
 
 
 def rank_pages(text: str, table: AliasTable, options: LinkerOptions) -> list[tuple[Alias, float]]:
-    """The pages that the mentions of a text may mean, the likeliest first, each once; equal ones by page id.
+    """Returns the distinct pages that the mentions of a text may mean, the most probable first, ties by page id.
 
-    The likelihood of a page is that its mention is a link times that such a link leads there.
+    The score of a page is the probability that its mention is a link, times the probability that such a link leads to
+    it.
     """
     return rank_meanings([linked.alias.mention for linked in link_text(text, table, options)], table, options)
 
@@ -195,10 +198,10 @@ def rank_pages(text: str, table: AliasTable, options: LinkerOptions) -> list[tup
 def rank_meanings(
     mentions: Iterable[str], table: AliasTable, options: LinkerOptions, *, are_certain: bool = False
 ) -> list[tuple[Alias, float]]:
-    """Returns the pages that mentions may mean, as ``rank_pages``.
+    """Returns the pages that mentions may mean, ranked as in ``rank_pages``.
 
     Args:
-        are_certain: something else than the table found them, so it does not count how often they are links.
+        are_certain: the mentions were not found by the table, so it is ignored how often they are links.
     """
     if are_certain:
         options = replace(options, min_link_probability=0.0)
@@ -212,9 +215,10 @@ def rank_meanings(
 
 
 def link_text(text: str, table: AliasTable, options: LinkerOptions) -> Iterator[LinkedMention]:
-    """The mentions of a text from left to right: at each token the longest one that counts, then what follows it.
+    """Yields the mentions of a text from left to right: at each token the longest mention that meets the options, then
+    the text after it.
 
-    Mentions begin and end with whole tokens.
+    Mentions start and end with whole tokens.
     """
     spans = [found.span() for found in TOKEN.finditer(text)]
     at = 0

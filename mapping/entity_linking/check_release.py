@@ -1,5 +1,8 @@
-"""The laws of entity-linking data, checked in their files: the alias table is in order and its probabilities are those
-of its counts, records are built as such, splits are disjoint, and with the pages records say what these say."""
+"""Checks the files of entity-linking data.
+
+The alias table has to be in order, and its probabilities have to follow from its counts. Records have to be
+well-formed, and splits have to be disjoint. If the pages are given, records have to agree with them.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +36,9 @@ from mapping.entity_linking.records import (
 
 
 def check_linking(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    """Compares records with their links, and with the pages; None where the files do not allow it.
+    """Compares records with their links and with the pages; None if the files are too damaged.
 
-    Memory: a row group, and 8 bytes a record.
+    Memory: one row group, and 8 bytes per record.
     """
     if ENTITY_LINKING.count_faults(checking.manifest):
         return None
@@ -71,7 +74,8 @@ class _RecordChecks:
             self._found.add(shard_path("links", 0, 1), "duplicate_record", f"{n_twice} of {len(hashes)}", n_twice)
 
     def _records(self, lines: Mapping[str, Iterator[bytes]]) -> Iterator[tuple[StoredLink, Context]]:
-        """Links with what their records say, each compared with its line; those of which it cannot be are left out."""
+        """Yields links with the contexts from their records, after comparing each link with its line. Records that are
+        too damaged for this are left out."""
         for _, batch in self._checking.batches("links"):
             for link in rows_of(batch, StoredLink):
                 split = "dev" if link.record_id.startswith(record_id("dev", 0)[:-1]) else "train"
@@ -127,7 +131,7 @@ class _RecordChecks:
 
 
 class _Known:
-    """What some pages say: their links by row, element, start, end and target, and their texts."""
+    """Links of some pages by row, element, start, end and target, and the texts of these pages."""
 
     def __init__(self, links: PageLinks) -> None:
         columns: Any = (links.pages, links.elements, links.start, links.end, links.targets)

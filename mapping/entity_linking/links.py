@@ -1,6 +1,6 @@
-"""The links of some pages: which of them are taken, which become records, and what becomes of the chosen ones.
+"""Selects links of pages, chooses some of them as records, and writes these records.
 
-They are drawn by hashes of what the records say, and splits are apart by the pages that they stand in.
+Records are drawn by hashes of their content. Splits have no pages in common that their links stand in.
 """
 
 from __future__ import annotations
@@ -42,35 +42,35 @@ from mapping.sources.raw_records import RawRecord, iter_lines
 Numbers = npt.NDArray[Any]
 _HASH_BITS = 63
 N_BUCKETS = 1 << 10
-"""Pages are apart by these: a thousandth of them is the least that dev can have."""
+"""Buckets that pages are divided into. The dev split has at least one bucket, about a thousandth of the pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What decides which links become records of which split."""
+    """Rules by which links become records of a split."""
 
-    train: int  # records wanted
+    train: int  # number of records to draw
     dev: int
-    seed: str  # names what is drawn
-    context: ContextOptions  # cuts their texts
+    seed: str  # seed of the draw
+    context: ContextOptions  # cuts the contexts
 
     def bucket(self, page_id: int) -> int:
-        """The bucket of a page, a hash below ``N_BUCKETS``: those of dev are the first ones."""
+        """Returns the bucket of a page: a hash below ``N_BUCKETS``. The first buckets belong to dev."""
         return int(stable_sha256(self.seed, "page", str(page_id))[:8], 16) * N_BUCKETS >> 32
 
     def key(self, context: Context, target: int) -> bytes:
-        """The 16 bytes by which records are drawn, the least first; those of equal records are equal."""
+        """Returns the 16-byte key by which records are drawn, the smallest first. Equal records have equal keys."""
         return sha256("\x1f".join((self.seed, *context, str(target))).encode()).digest()[:16]
 
 
 def hash_groups(batch: pa.RecordBatch, *, n_groups: int) -> npt.NDArray[np.int64]:
-    """The group of each row of KEYS: groups are ranges of hashes, in their order."""
+    """Returns the group of each row of KEYS. Groups are ranges of hashes, in order."""
     groups: npt.NDArray[np.int64] = (batch["hash"].to_numpy() >> (_HASH_BITS - 32)) * n_groups >> 32
     return groups
 
 
 def distinct_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of KEYS, in ``KEY_ORDER``, without those that say what another link before them says."""
+    """Yields rows of KEYS, in ``KEY_ORDER``, without links whose record equals that of an earlier link."""
     last = np.full((1, 2), -1, np.int64)
     for batch in batches:
         hashes = np.concatenate([last, np.column_stack([batch["hash"], batch["more_hash"]])])
@@ -79,25 +79,25 @@ def distinct_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def rows_of(batch: pa.RecordBatch, split: str, n_dev_buckets: int) -> pa.RecordBatch:
-    """The rows of KEYS of one split."""
+    """Returns the rows of KEYS of one split."""
     is_dev = batch["bucket"].to_numpy() < n_dev_buckets
     return batch.filter(pa.array(is_dev if split == "dev" else ~is_dev))
 
 
 class Drawn(NamedTuple):
-    """What is drawn."""
+    """Result of the draw."""
 
     n_dev_buckets: int  # buckets of pages that belong to dev
     found: dict[str, int]  # distinct keys of each split
-    #: keys that each group gives to each split, the least hashes first, as many as are wanted
+    #: number of keys per group and split: the smallest hashes first, up to the requested number
     groups: list[dict[str, int]]
 
 
 def draw(groups: Sequence[Numbers], sampling: Sampling) -> Drawn:
-    """Draws, as many buckets for dev as give it its share of all records.
+    """Draws the records. Dev gets as many buckets as match its share of all records.
 
     Args:
-        groups: distinct keys of every bucket in each group.
+        groups: for each group, the number of distinct keys of every bucket.
 
     >>> few = Sampling(2, 1, "kilt", ContextOptions())
     >>> draw([np.array([0, 1, 2, 0]), np.array([1, 0, 1, 1])], few)
@@ -123,7 +123,7 @@ COLUMNS = (
     *(f"elements.list.element.{name}" for name in ("kind", "text")),
     *(f"anchors.list.element.{name}" for name in _OF_LINKS),
 )
-"""What of the table ``pages`` is needed."""
+"""Columns of the table ``pages`` that are read."""
 
 _TAKEN = len(SKIPPED)
 _REASONS = tuple(SKIPPED)
@@ -133,7 +133,7 @@ class Targets:
     """The pages of a release that links may lead to, looked up in their sorted ids.
 
     Args:
-        codes: of every page twice its id, and one more for a disambiguation page; ascending.
+        codes: for every page twice its id, plus one for a disambiguation page; ascending.
     """
 
     def __init__(self, codes: Numbers) -> None:
@@ -141,11 +141,11 @@ class Targets:
 
     @staticmethod
     def code(page_ids: Numbers, is_disambiguation: Numbers) -> Numbers:
-        """The codes of pages."""
+        """Returns the codes of pages."""
         return page_ids * 2 + is_disambiguation
 
     def find(self, page_ids: Numbers) -> tuple[Numbers, Numbers]:
-        """Whether the release has each page, and whether it is a disambiguation page."""
+        """Returns whether the release has each page, and whether the page is a disambiguation page."""
         if not len(self._codes):
             return (none := np.zeros(len(page_ids), np.bool_)), none
         found = self._codes[np.minimum(np.searchsorted(self._codes, page_ids * 2), len(self._codes) - 1)]
@@ -154,7 +154,7 @@ class Targets:
 
 
 class Scanned(NamedTuple):
-    """What becomes of the links of some pages: rows of KEYS, of MENTIONS, and counts."""
+    """Result of scanning the links of some pages: rows of KEYS, rows of MENTIONS, and counts."""
 
     keys: pa.RecordBatch
     mentions: pa.RecordBatch
@@ -181,7 +181,8 @@ class PageLinks:
         self.places = self.first_elements[self.pages] + self.elements
 
     def fates(self, targets: Targets) -> Numbers:
-        """The number of the reason why each link is not taken, as far as that hangs on no text."""
+        """Returns, for each link, the number of the reason why it is not selected, from reasons that do not depend on
+        text."""
         is_there, is_disambiguation = targets.find(self.targets)
         broken = (
             self._is_title.to_numpy(zero_copy_only=False)[self.places],
@@ -193,7 +194,7 @@ class PageLinks:
         return np.select(broken, range(len(broken)), _TAKEN)
 
     def running_texts(self) -> pa.Array:
-        """The texts of all elements, null for titles and headings."""
+        """Returns the texts of all elements, null for titles and headings."""
         return pc.if_else(self._is_title, None, self.texts)
 
 
@@ -205,12 +206,12 @@ def _starts(lists: pa.ListArray) -> Numbers:
 def scan_links(
     batch: pa.RecordBatch, place: int, *, sampling: Sampling, targets: Targets, excluded: Numbers
 ) -> Scanned:
-    """What links are sampled and counted by.
+    """Returns the rows by which links are sampled and counted.
 
     Args:
         batch: ``COLUMNS`` of pages.
         place: number of the batch in the order of the release.
-        excluded: ids of pages whose links are not taken.
+        excluded: ids of pages whose links are not selected.
     """
     is_out = np.isin(batch["page_id"].to_numpy(), excluded)
     counts = Counter(pages=len(batch), excluded_pages=int(is_out.sum()))
@@ -250,7 +251,7 @@ def scan_links(
 def _mention_rows(
     links: PageLinks, texts: Sequence[str | None], taken: Numbers, mentions: Sequence[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of MENTIONS: those of the links that are taken, whose texts are given."""
+    """Yields rows of MENTIONS for the selected links. ``texts`` are the texts of their elements."""
     pages, targets = links.pages[taken], links.targets[taken].tolist()
     titles = dict(zip(targets, links.titles.take(pa.array(taken)).to_pylist(), strict=True))
     occurrences: Counter[str] = Counter()
@@ -266,7 +267,7 @@ def _mention_rows(
 def chosen_lines(
     batch: pa.RecordBatch, chosen: Mapping[str, Numbers], starts: Mapping[str, int], context: ContextOptions
 ) -> pa.RecordBatch:
-    """The records of chosen links, rows of LINES, in the order of the release.
+    """Returns the records of chosen links, as rows of LINES, in the order of the release.
 
     Args:
         batch: ``COLUMNS`` of pages.
@@ -295,7 +296,7 @@ def chosen_lines(
 
 
 class Exclusion(NamedTuple):
-    """What a list excludes: ids of pages, each once, ascending; its number of lines; and lines that name no page."""
+    """Content of an exclusion list: distinct page ids, ascending; the number of lines; and lines that name no page."""
 
     page_ids: tuple[int, ...] = ()
     n_lines: int = 0
@@ -303,7 +304,7 @@ class Exclusion(NamedTuple):
 
 
 def read_exclusion(path: str, source: KnowledgeSource) -> Exclusion:
-    """Reads a list, a title or a page id a line; redirects are followed."""
+    """Reads an exclusion list with one title or page id per line. Redirects are followed."""
     found = [_page(raw, source) for raw in iter_lines(path)]
     page_ids = sorted({row for row in found if isinstance(row, int)})
     return Exclusion(tuple(page_ids), len(found), tuple(row for row in found if isinstance(row, BadRecord)))

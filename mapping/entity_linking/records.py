@@ -1,7 +1,7 @@
-"""A link in its text -> the record of entity-linking data, as KILT publishes BLINK's.
+"""Writes a link in its text as a record of entity-linking data, in the form in which KILT publishes BLINK's data.
 
-Source: KILT's ``blink-train-kilt.jsonl`` and ``blink-dev-kilt.jsonl``: keys in their order, ``json.dumps`` with its
-defaults, the mention in tags. BLINK keeps up to 128 tokens on either side; the input is cut to 256 as that of the other
+Source: KILT's ``blink-train-kilt.jsonl`` and ``blink-dev-kilt.jsonl``: order of keys, ``json.dumps`` with its defaults,
+the mention in tags. BLINK keeps up to 128 tokens on either side. The input is cut to 256 tokens, as in the other
 entity-linking datasets.
 """
 
@@ -24,29 +24,29 @@ from mapping.sources.mentions import END_TAG, START_TAG, window_sizes
 
 @dataclass(frozen=True, slots=True)
 class ContextOptions(Checked):
-    """How much of its text a mention keeps."""
+    """Options of the context of a mention."""
 
     context_tokens: AtLeast1 = 128
-    """Tokens of context on either side of a mention, at most."""
+    """Maximum number of context tokens on either side of a mention."""
     context_chars: AtLeast1 | None = None
-    """Characters of context on either side too, in whole tokens; 250 is the published size."""
+    """Additional limit of context characters on either side, in whole tokens. The published size is 250."""
     max_tokens: Tokens = 256
-    """Tokens of the input; the two tags alone are 2."""
+    """Maximum number of tokens of the input. The two tags alone take 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkerOptions(Checked):
-    """Which mentions count."""
+    """Options of entity linking with the alias table."""
 
     min_link_probability: Probability = 0.1
-    """Least P(link given mention) of a mention."""
+    """Minimum P(link given mention) of a mention."""
     min_prior: Probability = 0.0
-    """Least P(page given mention) of its page."""
+    """Minimum P(page given mention) of the page of a mention."""
     min_count: AtLeast1 = 1
-    """Least number of links from a mention to its page."""
+    """Minimum number of links from a mention to its page."""
 
     def counts(self, alias: Alias) -> bool:
-        """Whether a mention is linked to the page of a row."""
+        """Returns whether the mention of a row is linked to its page."""
         is_likely = alias.link_probability >= self.min_link_probability and alias.prior >= self.min_prior
         return is_likely and alias.count >= self.min_count
 
@@ -55,15 +55,15 @@ class Alias(Row):
     """One row per mention and page that links with this text lead to: by mention in code-point order, the most frequent
     page first, then by page id."""
 
-    mention: Annotated[str, "text of links as written, blanks normalised"]
-    page_id: Annotated[int, "page that they lead to"]
+    mention: Annotated[str, "text of links as written, with normalised blanks"]
+    page_id: Annotated[int, "page that these links lead to"]
     title: Annotated[str, "title of that page"]
-    count: Annotated[int, "links with this text to this page"]
-    prior: Annotated[float, "P(page given mention): its share of the links with this text"]
+    count: Annotated[int, "number of links with this text to this page"]
+    prior: Annotated[float, "P(page given mention): share of the links with this text that lead to this page"]
     link_probability: Annotated[
         float,
-        "P(link given mention), the same in every row of a mention: of the times that it stands in the running text of "
-        "pages that link it, the share that are links",
+        "P(link given mention), the same in every row of a mention: the share of its occurrences that are links, in "
+        "the running text of pages where it is a link",
     ]
 
 
@@ -71,23 +71,23 @@ class StoredLink(Row):
     """One row per record, in the order of the release: where its link stands."""
 
     record_id: Annotated[str, "id of the record: blink-train-0, blink-dev-0, …"]
-    page_id: Annotated[int, "page that the link stands in"]
-    element: Annotated[Int32, "number of the element of that page"]
+    page_id: Annotated[int, "page that contains the link"]
+    element: Annotated[Int32, "number of the element in that page"]
     start_char: Annotated[Int32, "first code point of the mention in that element's text"]
-    end_char: Annotated[Int32, "one past its last code point"]
+    end_char: Annotated[Int32, "one past the last code point of the mention"]
     target_page_id: Annotated[int, "page that the link leads to"]
 
 
 ALIASES, LINKS = schema_of(Alias), schema_of(StoredLink)
 TABLES = {"aliases": ALIASES, "links": LINKS}
-"""Every table that entity-linking data alone have, by folder name."""
+"""Every table that only entity-linking data have, by folder name."""
 ALL_TABLES = {**TABLES, "rejected": schema_of(BadRecord)}
 
 PLACE = ("place", "link")
 KEYS = pa.schema(
     {"hash": pa.int64(), "more_hash": pa.int64(), "place": pa.int64(), "link": pa.int32(), "bucket": pa.int16()}
 )
-"""A link as it is sampled: the hash of what its record says, where it stands, and the bucket of its page."""
+"""A link as it is sampled: the hash of its record, its location, and the bucket of its page."""
 KEY_ORDER = ("hash", "more_hash", *PLACE)
 CHOSEN = pa.schema([KEYS.field(name) for name in PLACE])
 MENTIONS = pa.schema(
@@ -101,8 +101,8 @@ MENTIONS = pa.schema(
         ("occurrences", pa.int64()),
     ]
 )
-"""Links with one text to one page. The prefix is the first bytes of the text as numbers in the same order; occurrences
-are of the text, and stand in one row of it."""
+"""Links with one text to one page. The prefix columns hold the first bytes of the text as numbers with the same order.
+Occurrences count the text and are stored in one row of it."""
 MENTION_ORDER = ("prefix", "more_prefix", "page_id")
 LINES = pa.schema([*LINKS, ("is_dev", pa.bool_()), ("line", pa.binary())])
 """Links with their records as lines."""
@@ -110,19 +110,19 @@ LINES = pa.schema([*LINKS, ("is_dev", pa.bool_()), ("line", pa.binary())])
 
 SPLITS = ("train", "dev")
 SKIPPED = {
-    "in_heading": "it stands in a heading or title",
-    "unresolved": "the dump has no page that it leads to, redirects followed",
-    "not_released": "the page that it leads to was rejected",
-    "disambiguation": "it leads to a disambiguation page",
-    "self_link": "it leads to the page that it stands in",
+    "in_heading": "the link is in a heading or title",
+    "unresolved": "the dump has no page that the link leads to, even after redirects",
+    "not_released": "the page that the link leads to was rejected",
+    "disambiguation": "the link leads to a disambiguation page",
+    "self_link": "the link leads to its own page",
     "empty_mention": "it has no text",
-    "tag_in_text": "its text has one of the tags that mark mentions",
+    "tag_in_text": "the text contains one of the tags that mark mentions",
 }
-"""Why a link is not taken, the first reason that holds."""
+"""Reasons why a link is not selected. The first that applies is counted."""
 
 
 class Context(NamedTuple):
-    """A mention with the text on both sides, single blanks between tokens."""
+    """A mention with the text on both sides, with single blanks between tokens."""
 
     left: str
     mention: str
@@ -130,7 +130,8 @@ class Context(NamedTuple):
 
 
 def cut_context(text: str, start: int, end: int, options: ContextOptions) -> Context:
-    """The mention at a span of a text and its nearest tokens; a token that the span cuts is cut.
+    """Returns the mention at a span of a text with its nearest tokens. A token that crosses the border of the span is
+    split.
 
     >>> cut_context("The Big Blue is a tributary of it.", 18, 27, ContextOptions(context_tokens=2))
     Context(left='is a', mention='tributary', right='of it.')
@@ -144,7 +145,7 @@ def cut_context(text: str, start: int, end: int, options: ContextOptions) -> Con
 
 
 class ContextCutter:
-    """``cut_context`` for many links, those of a text one after the other: what no limit cuts is not taken apart."""
+    """Does ``cut_context`` for many links, grouped by text. Text that no limit cuts is not split into tokens."""
 
     def __init__(self, options: ContextOptions) -> None:
         self._options = options
@@ -152,7 +153,7 @@ class ContextCutter:
         self._is_whole = False
 
     def cut(self, text: str, start: int, end: int) -> Context:
-        """What ``cut_context`` gives."""
+        """Returns the same as ``cut_context``."""
         if text is not self._text:
             tokens = text.split()
             is_short = self._options.context_chars is None and len(tokens) <= self._options.context_tokens
@@ -163,13 +164,14 @@ class ContextCutter:
 
 
 def _n_fitting(tokens: Iterable[str], n_chars: int) -> int:
-    """How many of the tokens, from the first on, have so many characters with the blanks between them."""
+    """Returns how many tokens, from the first one on, fit into a number of characters, including the blanks between
+    them."""
     ends = accumulate((len(token) + 1 for token in tokens), initial=-1)
     return sum(1 for _ in takewhile(lambda end: end <= n_chars, ends)) - 1
 
 
 def record_line(record_id: str, context: Context, *, page_id: int, title: str, max_tokens: int) -> bytes:
-    """The line of a record, with its end."""
+    """Returns the line of a record, with its newline."""
     left, right = context.left.split(), context.right.split()
     n_left, n_right = window_sizes(len(left), len(context.mention.split()), len(right), max_tokens=max_tokens)
     record = {
@@ -182,7 +184,7 @@ def record_line(record_id: str, context: Context, *, page_id: int, title: str, m
 
 
 def record_id(split: str, number: int) -> str:
-    """The id of a record.
+    """Returns the id of a record.
 
     >>> record_id("train", 0)
     'blink-train-0'
@@ -191,7 +193,7 @@ def record_id(split: str, number: int) -> str:
 
 
 def lines_path(split: str) -> str:
-    """The file of a split.
+    """Returns the file of a split.
 
     >>> lines_path("dev")
     'blink-dev-kilt.jsonl'

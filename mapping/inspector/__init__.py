@@ -1,4 +1,4 @@
-"""Releases as web pages that a person reads: local, read only, and usable without a network.
+"""Shows releases as web pages for people. The server is local, read-only, and works without a network.
 
-Each kind of release has its own ``Views``, which ``app`` puts below one address a release.
+Each kind of release has its own ``Views``. ``app`` serves those of each release under one URL.
 """

@@ -1,4 +1,4 @@
-"""What is said of a release of any kind out of its manifest: what it is, was made from and holds, how to open it."""
+"""Describes a release of any kind from its manifest: what it is, its inputs and contents, and how to open it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _SHOWN_APART = {"format", "files", "tables", "index", "inputs", "code", "release", "alignments", "manifest_sha256"}
 _FILES_OF_A_FOLDER = 20
-"""More of them are one line."""
+"""Maximum number of files that are listed one by one. More files of a folder become one line."""
 
 
 def release_name(kind: Kind[Any], values: Mapping[str, Any]) -> str:
-    """What a release is called in a heading: its kind, and what its manifest says that tells it from others."""
+    """Returns the name of a release in headings: its kind, and the manifest values that distinguish it from others."""
     wiki, date = snapshot_of(values)
     if old := values.get("old"):
         date = f"{old.get('dump_date') or 'unknown date'} to {date or 'unknown date'}"
@@ -32,7 +32,7 @@ def release_name(kind: Kind[Any], values: Mapping[str, Any]) -> str:
 
 
 def release_facts(kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Kind, wiki, date, languages, what made it, and by which names it is known."""
+    """Yields kind, wiki, date, languages, the code that built it, and the names that identify it."""
     values = manifest.to_json()
     dump, made_from, code = values.get("dump") or {}, values.get("release") or {}, values.get("code") or {}
     site, options = dump.get("site") or {}, values.get("options") or {}
@@ -62,7 +62,7 @@ def release_facts(kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[str, st
 
 
 def release_counts(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What a manifest counts, by name; of numbers that belong together, all in one text."""
+    """Yields the counts of a manifest by name. Related numbers are joined into one text."""
     for name, value in (values.get("totals") or values.get("counts") or {}).items():
         said = name.replace("_", " ")
         if isinstance(value, int | float):
@@ -132,16 +132,16 @@ def other_values(opened: Opened, apart: Iterable[str] = ()) -> Section:
 
 
 def report_of(opened: Opened) -> dict[str, Any]:
-    """The report that lies in a release.
+    """Returns the report stored in a release.
 
     Raises:
-        DataError: it is not what reports of its kind are.
+        DataError: it is not a valid report of its kind.
     """
     return opened.kind.read_document(opened.path, REPORT)
 
 
 def python_lines(path: str, kind: Kind[Any], manifest: Manifest) -> list[str]:
-    """How to open a release in Python."""
+    """Returns Python code that opens a release."""
     if kind is PAGES_RELEASE:
         return [
             "from kbsource.lookup import KnowledgeSource",
@@ -161,7 +161,7 @@ def python_lines(path: str, kind: Kind[Any], manifest: Manifest) -> list[str]:
 
 
 def next_commands(path: str, kind: Kind[Any]) -> Iterator[tuple[str, str]]:
-    """Commands, and what they show; the path is quoted."""
+    """Yields commands with what they show. The path is quoted for the shell."""
     if kind is PAGES_RELEASE:
         yield f"kbsource show {path} TITLE", "a page; or its id, URL or Wikidata item"
         yield f"kbsource templates {path}", "templates that lose most text"

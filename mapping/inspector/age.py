@@ -14,7 +14,7 @@ from mapping.inspector.marking import Span
 from mapping.inspector.opened import Opened
 
 _BY = {"dataset": "dataset", "infobox": "first infobox of the page", "size": "size of the page"}
-"""How evidence is grouped: by column of ``fates``."""
+"""Groups of evidence, by column of ``fates``."""
 
 
 def about_age(opened: Opened) -> Iterator[Section]:
@@ -49,12 +49,13 @@ def _groups(opened: Opened, name: str, groups: list[dict[str, Any]], dates: list
 
 
 def _value(name: str) -> str:
-    """What stands in an address for the name of a group."""
+    """Returns the value in URLs for the name of a group."""
     return "-" if name in ("none", "never there") else name
 
 
 def _to_page(opened: Opened, row: Row) -> str | None:
-    """The page in the release that the row is of, with the text marked, where that release is open."""
+    """Returns the URL of the page in the release of a row, with the text marked, or None if that release is not
+    open."""
     releases = opened.values["releases"]
     source = opened.sources.get(releases[row["release"]]["manifest_sha256"])
     if source is None or row["page_id"] is None:

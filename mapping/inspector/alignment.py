@@ -42,7 +42,7 @@ from mapping.sources.source import Averages, Policy
 from mapping.write.report import MEANINGS, PAPER_PAGES, PAPER_PAGES_SHARE, STAGES, report_rows
 
 KILT_DATE = "2019-08-01"
-"""Snapshot of KILT's knowledge source, which the evidence of its files stands in."""
+"""Snapshot of KILT's knowledge source, which the evidence in its files refers to."""
 _PLACE = itemgetter("output", "evidence")
 _CHARS = ("start_paragraph_id", "start_character", "end_paragraph_id", "end_character")
 _AVERAGES = ("spans a set", "sets a record", "pages a record", "answers a record")
@@ -62,7 +62,7 @@ def about_alignment(opened: Opened) -> Iterator[Section]:
 
 
 def about_alignments(opened: Opened) -> Iterator[Section]:
-    """What the report of a folder of alignments says, and beside it that of each of them."""
+    """Yields the sections from the report of a folder of alignments, with the report of each alignment."""
     overall, ages = _report(opened), []
     for part, folder in zip(opened.parts, opened.manifest.parts, strict=True):
         if part.sha256 != folder.manifest_sha256:
@@ -88,7 +88,7 @@ def measured_alignment(opened: Opened) -> Iterator[Section]:
 
 
 def changed_texts(old: str, new: str) -> tuple[Marked, Marked]:
-    """Two texts, the words marked that the other has not at their place."""
+    """Returns two texts, with the words marked that the other text does not have at the same place."""
     old_pieces, new_pieces = changed_words(old, new)
     return Marked(tuple(old_pieces)), Marked(tuple(new_pieces))
 
@@ -115,8 +115,8 @@ def _facts(opened: Opened, report: Mapping[str, Any]) -> Facts:
 
 
 def _became(opened: Opened, report: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    """What became of records and evidence: names set in below those that they are part of, each with its number, its
-    share, what it means, and as a link to the records."""
+    """Yields the outcomes of records and evidence. Names are indented below the total that they are part of. Each row
+    has its number, its share, its meaning, and a link to the records."""
     for row in report_rows(report):
         label = "\u2003" * row.depth + row.name
         said = Link(label, opened.url("tables/records", **row.query)) if row.query and row.n else label
@@ -196,8 +196,8 @@ def _paper_share(row: Mapping[str, Any]) -> Share | None:
 def threshold_shares(
     dataset: str, split: str, counts: Mapping[str, Any], report: Mapping[str, Any]
 ) -> tuple[Share | None, Share | None]:
-    """Share of its records that the threshold drops, as the KILT paper counts, where it drops some by rule; and that of
-    the paper, where it has one."""
+    """Returns two shares: the share of records that the threshold drops, counted as in the KILT paper, if the dataset
+    has a threshold; and the share in the paper, if it gives one."""
     policy = _policy(dataset, split)
     below = counts["dropped"].get("below_threshold", 0)
     has_threshold = policy is not None and policy.has_threshold and policy.needs_provenance
@@ -212,7 +212,8 @@ def _policy(dataset: object, split: Any) -> Policy | None:
 
 
 def _age(opened: Opened) -> tuple[str, float] | None:
-    """The date of the snapshot that evidence was taken from, and the years from it to that of the release."""
+    """Returns the date of the snapshot that the evidence was taken from, and the years between it and the date of the
+    release."""
     source = all_sources().get(str(opened.values.get("dataset")))
     old = KILT_DATE if opened.manifest.n_rows("crosswalk") else source.evidence_date if source is not None else None
     found = _DATE.fullmatch((opened.values.get("release") or {}).get("dump_date") or "")
@@ -231,10 +232,10 @@ def _found(evidences: Mapping[str, int]) -> Sequence[Share | None]:
 
 
 class KiltLines:
-    """Lines of a KILT file by number. Memory: eight bytes for each of them; the file is read once to find them.
+    """Reads lines of a KILT file by number. Memory: 8 bytes per line; the file is read once to find the lines.
 
     Raises:
-        DataError: the file is not as it was written.
+        DataError: the file was changed after it was written.
     """
 
     def __init__(self, folder: str, entry: FileEntry) -> None:
@@ -253,10 +254,10 @@ class KiltLines:
         self._starts = np.concatenate(found)
 
     def record(self, number: int) -> dict[str, Any] | None:
-        """The record of a line by its number from 0; None where the file has fewer lines.
+        """Returns the record in a line, by its number from 0; None if the file has fewer lines.
 
         Raises:
-            DataError: the line is no record.
+            DataError: the line is not a record.
         """
         if number + 1 >= len(self._starts):
             return None
@@ -273,14 +274,16 @@ class KiltLines:
 
 
 def _lines(part: Opened) -> KiltLines | None:
-    """The file of an alignment that says most of its records: with inputs, and with answers; None without any."""
+    """Returns the file of an alignment with the most information: with inputs and with answers; None if there is no
+    file."""
     files = [entry for entry in part.manifest.files if entry.file.endswith("-kilt.jsonl")]
     entry = min(files, key=lambda one: ("_id" in one.file, "_without_answers" in one.file), default=None)
     return None if entry is None else part.kept("lines", lambda: KiltLines(part.path, entry))
 
 
 def add_inputs(opened: Opened, rows: list[Row]) -> None:
-    """Adds to records ``kilt``, the record as its file has it, and ``input``, its question; None where it has none."""
+    """Adds to records ``kilt``, the record as written in its file, and ``input``, its question; None if there is
+    none."""
     written: dict[int, int] = opened.kept("written", lambda: dict(_written_before(opened)))
     files = ", ".join(sorted({str(row["_file_number"]) for row in rows if row["outcome"] == "written"}))
     places = {
@@ -298,7 +301,7 @@ def add_inputs(opened: Opened, rows: list[Row]) -> None:
 
 
 def _written_before(opened: Opened) -> Iterator[tuple[int, int]]:
-    """Each file of records with the number of records that are written in those of its alignment before it."""
+    """Yields each file of records with the number of written records in the earlier files of its alignment."""
     asked = "select _part, _file_number, count(*) filter (outcome = 'written') from records group by all order by 2"
     sums: dict[str, int] = {}
     for part, file, n in opened.db.execute(asked).fetchall():
@@ -307,7 +310,7 @@ def _written_before(opened: Opened) -> Iterator[tuple[int, int]]:
 
 
 class Place(NamedTuple):
-    """Where a text stands: page, section and paragraphs as KILT numbers them; None for what is not known."""
+    """Where a text stands: page, section and paragraphs in KILT's numbering. Unknown values are None."""
 
     page_id: str | None
     title: str | None
@@ -316,14 +319,14 @@ class Place(NamedTuple):
 
 
 class EvidenceShown(NamedTuple):
-    """Evidence that is the same in all but its place in the record, and what became of it."""
+    """Pieces of evidence that differ only in their position in the record, and their outcome."""
 
-    outputs: Sequence[tuple[str, str | None]]  #: of which outputs it is, with their answers where these are known
-    row: Mapping[str, Any]  #: of ``alignments`` or ``misses``, of the first of them
-    meaning: str  #: of its outcome
+    outputs: Sequence[tuple[str, str | None]]  #: outputs that they belong to, with the answers if known
+    row: Mapping[str, Any]  #: row of ``alignments`` or ``misses`` of the first piece
+    meaning: str  #: meaning of the outcome
     old: Place
     new: Place | None
-    old_text: Marked | None  #: marked where it differs; None where there is none
+    old_text: Marked | None  #: differences are marked; None if there is no text
     new_text: Marked | None
     place: InPage
 
@@ -336,7 +339,7 @@ def show_record(request: Request, opened: Opened, card: Card) -> Response:
     evidence = _evidence(card.table, row)
     pages = paging(request, len(evidence), n_rows=_EVIDENCE_A_PAGE)
     answers = [output.get("answer") for output in (kilt or {}).get("output", [])]
-    # Where some are left out, or put in another order, nothing says which answer is of which output.
+    # If answers were left out or reordered, it is unknown which answer belongs to which output.
     policy = _policy(part.values.get("dataset"), part.values.get("split"))
     is_in_order = len(answers) == row["n_outputs"] and policy is not None and not policy.found_first
     return render_card(
@@ -357,7 +360,7 @@ def show_record(request: Request, opened: Opened, card: Card) -> Response:
 
 
 def _details(part: Opened, row: Row) -> Iterator[str]:
-    """What is said of a record in ``rejected``."""
+    """Yields the details about a record in ``rejected``."""
     stage = STAGES.get(row["outcome"], "evidence")
     if stage and row["example_id"] is not None and "rejected" in part.tables:
         asked = "select reason, detail from rejected where key = ? and stage = ? order by _file_number, _row"
@@ -371,7 +374,7 @@ class _Evidence(NamedTuple):
 
 
 def _evidence(records: Rows, row: Row) -> list[_Evidence]:
-    """The evidence of a record in its order, what several outputs have in common once."""
+    """Returns the evidence of a record in order. Evidence that several outputs share is returned once."""
     if row["ordinal"] is None:
         return []
     tables = {
@@ -399,7 +402,7 @@ def _evidence(records: Rows, row: Row) -> list[_Evidence]:
 
 
 def _same(row: Row) -> dict[str, Any]:
-    """A row without its place, in the record and in the table."""
+    """Returns a row without its position in the record and in the table."""
     return {name: value for name, value in row.items() if name not in ("output", "evidence", "number", "_row")}
 
 
@@ -431,7 +434,7 @@ def _shown(evidence: _Evidence, part: Opened, answers: Sequence[Any]) -> Evidenc
 
 
 def _characters(row: Mapping[str, Any], prefix: str) -> str | None:
-    """Paragraphs and characters of a span for reading.
+    """Returns paragraphs and characters of a span as text.
 
     >>> _characters({"start_paragraph_id": 1, "start_character": 60, "end_paragraph_id": 2, "end_character": 9}, "")
     'paragraph 1, character 60, to paragraph 2, character 9'
@@ -456,7 +459,7 @@ def _in_page(row: Mapping[str, Any], opened: Opened) -> InPage:
 
 
 def output_name(output: int) -> str:
-    """What an output is called.
+    """Returns the name of an output.
 
     >>> output_name(0), output_name(-1)
     ('Output 1', 'Partial evidence')

@@ -26,11 +26,11 @@ class EntityShown(NamedTuple):
     """An entity of a set."""
 
     row: Mapping[str, Any]
-    views: int  #: of its page, out of the popularity
-    share: float  #: of the views of the most popular one
-    #: what tells it apart: rows of ``tuples``, each with what is around the span that says it
+    views: int  #: page views, derived from the popularity
+    share: float  #: share of the views of the most popular entity of the set
+    #: distinguishing facts: rows of ``tuples``, each with the text around its span
     tuples: list[tuple[Mapping[str, Any], InPage]]
-    queries: Mapping[str, list[Mapping[str, Any]]]  #: about it, by task
+    queries: Mapping[str, list[Mapping[str, Any]]]  #: its queries, by task
 
 
 def about_sets(opened: Opened) -> Iterator[Section]:
@@ -75,7 +75,7 @@ def _popularity_chart(views: Mapping[int, int]) -> Charts:
 
 
 def ranks(n: int) -> Iterator[int]:
-    """The ranks that are shown of so many.
+    """Yields the ranks that are shown for a number of entities.
 
     >>> list(ranks(30))
     [1, 2, 5, 10, 20, 30]
@@ -87,10 +87,10 @@ def ranks(n: int) -> Iterator[int]:
 
 
 def by_rank(n_with: Mapping[str, int]) -> dict[int, int]:
-    """The views of the entities of some ranks, down to a power of two.
+    """Returns the views of the entities at some ranks, rounded down to a power of two.
 
     Args:
-        n_with: how many entities have as many views, or more, by powers of two.
+        n_with: number of entities with at least so many views, by powers of two.
 
     >>> by_rank({"1": 4, "8": 2, "64": 1})
     {1: 64, 2: 8, 4: 1}
@@ -145,7 +145,7 @@ def _entities(opened: Opened, row: Mapping[str, Any]) -> list[EntityShown]:
 
 
 def _place(opened: Opened, entity: Mapping[str, Any], row: Mapping[str, Any]) -> InPage:
-    """What is around the span of a tuple, which stands in the page of the entity."""
+    """Returns the text around the span of a tuple in the page of its entity."""
     if row["start_element"] is None or not entity["wikipedia"]:
         return InPage()
     start, start_char, end, end_char = (row[name] for name in _SPAN)
@@ -154,7 +154,7 @@ def _place(opened: Opened, entity: Mapping[str, Any], row: Mapping[str, Any]) ->
 
 
 def _add_roles(_: Opened, rows: list[Row]) -> None:
-    """Adds head and tails of sets, each with its views."""
+    """Adds head and tails of sets, each with its page views."""
     for row in rows:
         for name, is_head in (("head", True), ("tails", False)):
             own = [entity for entity in _by_popularity(row) if entity["is_head"] == is_head]

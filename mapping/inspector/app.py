@@ -1,4 +1,5 @@
-"""The application: views of opened releases, each below its own address; the same of several as one document."""
+"""The web application: views of the opened releases, each under its own URL. The views are also combined into one
+document."""
 
 from __future__ import annotations
 
@@ -48,11 +49,11 @@ from mapping.retrieval.benchmark_kind import BENCHMARK
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS
 
 THREADS = 4
-"""Views that are made at once; each may hold a large page."""
+"""Views that are rendered at the same time. Each may hold a large page."""
 
 
 def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starlette:
-    """The application that shows releases."""
+    """Returns the application that shows releases."""
     sandbox = Sandbox([opened.path for opened in releases])
     routes: list[BaseRoute] = [
         Route("/", _home),
@@ -88,7 +89,7 @@ def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starle
         exception_handlers={HTTPException: _say_fault, SetupError: _say_damage, duckdb.Error: _say_damage},
     )
     app.state.releases = tuple(releases)
-    app.state.token = secrets.token_urlsafe(32)  # of the forms of its pages
+    app.state.token = secrets.token_urlsafe(32)  # token of the forms on its pages
     app.state.tabs = tabs
     app.state.searched = partial(_searched, next((opened for opened in releases if opened.source is not None), None))
     return app
@@ -102,7 +103,7 @@ async def _lifespan(_: Starlette, sandbox: Sandbox) -> AsyncIterator[None]:
 
 
 def _searched(first: Opened | None, opened: Opened | None) -> Opened | None:
-    """The release of pages whose titles the search in the head looks through; None without any."""
+    """Returns the release of pages that the search box searches; None if there is none."""
     if opened is None:
         return first
     return opened if opened.source is not None else opened.pages or first
@@ -138,7 +139,7 @@ _DETAILS = {
     "Not Found": "There is nothing at this address.",
     "Method Not Allowed": "This address cannot be asked in this way; open it in the browser.",
 }
-"""What Starlette says, for people."""
+"""Starlette's messages, reworded for people."""
 
 
 def _say_damage(request: Request, error: Exception) -> Response:
@@ -156,11 +157,11 @@ _OWN: dict[Kind[Any], KindViews] = {
     AGE: AGE_VIEWS,
     FACTS: FACTS_VIEWS,
 }
-"""The views of every kind that has its own."""
+"""Views of every kind that has its own views."""
 
 
 def views_of(kind: Kind[Any]) -> KindViews:
-    """The views of a kind of release; of one that has none of its own those that its tables give it."""
+    """Returns the views of a kind of release. A kind without its own views gets views of its tables."""
     return _OWN.get(kind) or KindViews(
         listings={name: Listing(label=name.replace("_", " ").capitalize()) for name in kind.tables}
     )
@@ -217,7 +218,7 @@ def _together(measured: Iterable[Section], others: Iterable[Section]) -> Iterato
 
 
 def show_overview(request: Request, opened: Opened) -> Response:
-    """Shows what a release is, was made from and counts, and how it is opened."""
+    """Shows what a release is, its inputs, its counts, and how to open it."""
     path = opened.path.rstrip("/")
     commands = [f"{command}  # {said}" for command, said in next_commands(path, opened.kind)]
     lines = [*python_lines(path, opened.kind, opened.manifest), "", *commands]
@@ -229,7 +230,7 @@ def show_overview(request: Request, opened: Opened) -> Response:
 
 
 def show_measures(request: Request, opened: Opened) -> Response:
-    """Shows what the rows of a release say."""
+    """Shows the measures of a release's rows."""
     return _show(request, opened, "Measures", "Measures", measures(opened))
 
 
@@ -245,7 +246,7 @@ def _show(request: Request, opened: Opened, heading: str, title: str, sections: 
 
 
 def report_on(releases: Sequence[Opened]) -> Document:
-    """What is said of releases, a section each where they are several."""
+    """Returns a report on releases, with one section per release if there are several."""
     reports = [
         Document(release_name(opened.kind, opened.values), (*about(opened), *measures(opened))) for opened in releases
     ]

@@ -1,4 +1,4 @@
-"""Two versions of a page side by side: which element stands beside which, with the words marked that changed."""
+"""Compares two versions of a page side by side: pairs of elements, with changed words marked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOGETHER = ("same", "part", "edited")
 
 
 class Version(NamedTuple):
-    """An element of one version, with what the other one does not have marked."""
+    """An element of one version. Text that the other version does not have is marked."""
 
     number: int
     element: Element
@@ -26,21 +26,21 @@ class Version(NamedTuple):
 
 
 class Line(NamedTuple):
-    """An element of the old page beside that of the new one; None where there is none."""
+    """An element of the old page and the matching element of the new page; None if there is no match."""
 
     outcome: str  #: of kbsource.diff.kind.SPAN_OUTCOMES, or "added"
     old: Version | None
     new: Version | None
-    leads_to: Mapping[str, Any] | None = None  #: the row of ``span_changes`` of an old element that stands elsewhere
-    comes_from: int | None = None  #: the old element that a new one was
+    leads_to: Mapping[str, Any] | None = None  #: row of ``span_changes`` of an old element that moved elsewhere
+    comes_from: int | None = None  #: old element that a new element comes from
 
 
 def lines_of(old: Page | None, new: Page | None, spans: Sequence[Mapping[str, Any]]) -> list[Line]:
-    """The elements of both versions in order, the old one first where two have no partner.
+    """Returns the elements of both versions in order. Of two elements without partners, the old one comes first.
 
     Args:
-        old, new: the page in either release; None where it is not.
-        spans: rows of ``span_changes`` of the old page; elements without a row stand where they stood.
+        old, new: the page in either release; None if the release does not have it.
+        spans: rows of ``span_changes`` of the old page. Elements without a row did not move.
     """
     by_element: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
     for span in spans:
@@ -75,7 +75,7 @@ def lines_of(old: Page | None, new: Page | None, spans: Sequence[Mapping[str, An
 def _partners(
     n_old: int, n_new: int, spans: Mapping[int, Sequence[Mapping[str, Any]]], page_id: int | None
 ) -> dict[int, int]:
-    """The new element that stands beside each old one: the longest run of both that is in order."""
+    """Returns the new element next to each old element: the longest sequence that is in order in both versions."""
     wanted: list[tuple[int, int]] = []
     for number in range(n_old):
         own = [span for span in spans[number] if span["outcome"] in _TOGETHER and span["new_page_id"] == page_id]
@@ -98,13 +98,13 @@ def _pair(number: int, old: Element, other: int, new: Element, spans: Sequence[M
 
 
 def _left(number: int, element: Element, spans: Sequence[Mapping[str, Any]], after: Sequence[Element]) -> Line:
-    """An old element without one beside it: marked is what stands nowhere any more."""
+    """Returns an old element without a partner. Text that occurs nowhere in the new release is marked."""
     elsewhere = [span for span in spans if span["outcome"] != "gone"]
     gone = [(span["old_start"], span["old_end"]) for span in spans if span["outcome"] == "gone"]
     if not spans:
         gone = [(0, len(element.text))]
     longest = max(elsewhere, key=lambda span: span["old_end"] - span["old_start"], default=None)
-    if longest is not None and longest["outcome"] == "edited" and after:  # without, of a page that was merged
+    if longest is not None and longest["outcome"] == "edited" and after:  # empty for a page that was merged
         pieces = changed_words(element.text, after[longest["new_element"]].text)[0]
     else:
         pieces = marked_pieces(element.text, gone)
@@ -112,11 +112,11 @@ def _left(number: int, element: Element, spans: Sequence[Mapping[str, Any]], aft
 
 
 NEAR = 1
-"""Unchanged elements that are shown before and behind each change."""
+"""Unchanged elements that are shown before and after each change."""
 
 
 def folded(lines: Sequence[Line], *, near: int = NEAR) -> Iterator[tuple[bool, list[Line]]]:
-    """Runs of lines, and whether each is one of unchanged elements that no change is near to."""
+    """Yields runs of lines, and whether each run consists of unchanged elements far from any change."""
     changed = [at for at, line in enumerate(lines) if line.outcome != "same"]
     kept = {at + step for at in changed for step in range(-near, near + 1)} | {0}
     for is_far, run in groupby(enumerate(lines), key=lambda numbered: numbered[0] not in kept):
@@ -124,7 +124,7 @@ def folded(lines: Sequence[Line], *, near: int = NEAR) -> Iterator[tuple[bool, l
 
 
 class CameAndWent(NamedTuple):
-    """What a version has beside its text that the other one has not."""
+    """Values other than text that only one version has."""
 
     name: str
     went: list[str]
@@ -134,8 +134,10 @@ class CameAndWent(NamedTuple):
 def came_and_went(
     old: Page | None, new: Page | None, sources: tuple[Iterable[Reference], Iterable[Reference]] = ((), ())
 ) -> list[CameAndWent]:
-    """Links, sources, categories, redirects and values of infoboxes that one version alone has; names in order, each
-    once. A source is known by its address, else by its text."""
+    """Returns links, sources, categories, redirects and infobox values that only one version has.
+
+    Values are distinct, under names in a fixed order. A source is identified by its URL, otherwise by its text.
+    """
     sides = [_beside_text(page, refs) for page, refs in zip((old, new), sources, strict=True)]
     found = []
     for name in sides[0]:

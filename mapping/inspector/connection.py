@@ -1,8 +1,8 @@
-"""Connections of the web servers: requests that are not sent to their end, and answers that are not read, are given up.
+"""Closes connections of the web servers whose requests are not sent completely or whose answers are not read.
 
-Uvicorn bounds how long a connection may idle between requests, but neither how long the head of a request takes nor its
-body, nor how long an answer waits for its reader. A client that sends or reads a byte now and then would hold its
-connection, and an answer in memory, for ever.
+Uvicorn limits how long a connection may idle between requests. It limits neither the time for the head and the body of
+a request nor the time an answer waits to be read. A client that sends or reads a byte now and then could keep its
+connection, and an answer in memory, forever.
 """
 
 from __future__ import annotations
@@ -16,19 +16,22 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 LONGEST_S = 10.0
-"""From the beginning of a head to its end, and from there to the end of the body."""
+"""Time limit from the start to the end of the head, and from there to the end of the body."""
 HEAD_BYTES = 64 * 1024
 LEAST_READ_BYTES = 128 * 1024
-"""What a client must read of a waiting answer within ``longest_s``, or all of it."""
+"""Bytes of a waiting answer that a client has to read within ``longest_s``, unless fewer are left."""
 
 
 class BoundedConnection(H11Protocol):
-    """A connection that is closed when the head or the body of a request takes longer than ``longest_s``, or when an
-    answer is read slower than ``LEAST_READ_BYTES`` in that time."""
+    """A connection that is closed if the client is too slow.
+
+    The client is too slow if the head or the body of a request takes longer than ``longest_s``, or if fewer than
+    ``LEAST_READ_BYTES`` of an answer are read in that time.
+    """
 
     longest_s = LONGEST_S
     _deadline: asyncio.TimerHandle | None = None
-    _part: Any = None  #: of a request that is awaited
+    _part: Any = None  #: part of a request that is awaited
     _reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -58,7 +61,7 @@ class BoundedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _watch(self) -> None:
-        """Starts the time of a part of a request when that part begins."""
+        """Starts the timer of a part of a request when the part begins."""
         state = self.conn.their_state
         part = state if state in (h11.IDLE, h11.SEND_BODY) else None
         if part != self._part:
@@ -68,7 +71,7 @@ class BoundedConnection(H11Protocol):
                 self._deadline = self.loop.call_later(self.longest_s, self.transport.close)
 
     def _watch_reading(self) -> None:
-        """Starts the time in which a client must read, where something waits for it."""
+        """Starts the timer for reading if an answer is waiting."""
         if self._reading is None and (waiting := self.transport.get_write_buffer_size()):
             self._reading = self.loop.call_later(self.longest_s, self._check_reading, waiting)
 
@@ -93,10 +96,11 @@ class BoundedConnection(H11Protocol):
 
 
 def server_config(app: ASGIApp, *, connection: type[BoundedConnection] = BoundedConnection) -> uvicorn.Config:
-    """Returns how an application is served: quietly, over bounded connections, without web sockets."""
+    """Returns the configuration that serves an application: without logging, over limited connections, without web
+    sockets."""
     return uvicorn.Config(
         app,
-        log_config=None,  # uvicorn's own closes every handler of the process, of whoever it is
+        log_config=None,  # the default configuration would close every log handler of the process
         http=connection,
         ws="none",
         log_level="error",

@@ -23,7 +23,7 @@ SIDES = ("old", "new")
 
 
 def show_change(request: Request, opened: Opened, card: Card) -> Response:
-    """Shows a page of a diff: what it was beside what it is, what moved where, what came and went beside it."""
+    """Shows a page of a diff: its old and new version, what moved where, and changes outside the text."""
     row = card.row
     pages = {side: _page(opened, side, row[f"{side}_page_id"]) for side in SIDES}
     merged = row["outcome"] == "merged"
@@ -33,7 +33,7 @@ def show_change(request: Request, opened: Opened, card: Card) -> Response:
     runs = list(folded(lines))
     shown = paging(request, len(runs), n_rows=_RUNS_A_PAGE)
     old, new = (_sources(opened, side, row[f"{side}_page_id"]) for side in SIDES)
-    # Sources that one release does not tell of have not gone.
+    # References that one release does not store have not been removed.
     sources = ((), ()) if old is None or new is None else (old, new)
     beside = came_and_went(pages["old"], pages["new"], sources) if is_open and not merged else []
     return render_card(
@@ -66,7 +66,7 @@ def _page(opened: Opened, side: str, page_id: int | None) -> Page | None:
 
 
 def _sources(opened: Opened, side: str, page_id: int | None) -> tuple[Reference, ...] | None:
-    """The references of a page; None where its release has none of any page."""
+    """Returns the references of a page; None if its release stores no references."""
     release = opened.sources.get(side)
     if release is None or release.source is None or "refs" not in release.tables:
         return None
@@ -80,18 +80,18 @@ def _page_url(opened: Opened, side: str, page_id: int | None, spans: Any = ()) -
 
 
 def _moved_to(opened: Opened, span: Mapping[str, Any]) -> str | None:
-    """The address of where a piece stands now, which is marked there."""
+    """Returns the URL of the new location of a piece, with the piece marked."""
     place = Span(span["new_element"], span["new_start"], span["new_element"], span["new_end"], span["outcome"])
     return _page_url(opened, "new", span["new_page_id"], [place])
 
 
 def _rows(opened: Opened, table: str, old_page_id: int | None) -> list[Row]:
-    """The rows of an old page, in their order."""
+    """Returns the rows of an old page, in order."""
     return [] if old_page_id is None else Rows.of(opened, table, {}).with_value(old_page_id=old_page_id)
 
 
 def _links(*, has_card: bool = False) -> dict[str, Any]:
-    """Where the ids of a table lead: to the page in the release that it is of."""
+    """Returns the link targets of the ids in a table: the pages in the release of each id."""
     sides = {
         f"{side}_page_id": lambda opened, row, side=side: _page_url(opened, side, row[f"{side}_page_id"])
         for side in SIDES

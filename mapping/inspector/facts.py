@@ -40,7 +40,7 @@ def about_facts(opened: Opened) -> Iterator[Section]:
 
 
 def show_fact(request: Request, opened: Opened, card: Card) -> Response:
-    """Shows a fact: what each release answers, with the proofs in their pages."""
+    """Shows a fact: the answers of each release, with the proofs in their pages."""
     row = card.row
     sides = [
         (

@@ -1,4 +1,4 @@
-"""The ways to a page of a release: what somebody typed, what links to it, and chance."""
+"""Finds pages of a release: by typed text, by links to a page, and at random."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kbsource.release.side_index import ORDER_MB, OnProgress, OrderedRows, SideI
 from kbsource.release.sql import connected
 
 _SHORTER, _MOST_COMPARED, _LIKE = 3, 200, 60
-"""Of titles that are like another: by how many letters their common beginning may be shorter than it could be, how many
-titles of each beginning are compared, and the similarity in per cent from which on one is proposed."""
+"""Limits for similar titles: by how many letters the common prefix may be shorter than possible, how many titles of
+each prefix are compared, and the minimum similarity in per cent."""
 
 
 def folded(text: str) -> str:
-    """A title as it is compared: letters alike but for case and accents are one.
+    """Returns a title in the form that is compared: case and accents are removed.
 
     >>> folded("Zürich") == folded("ZURICH") == "zurich"
     True
@@ -37,7 +37,8 @@ def folded(text: str) -> str:
 
 
 def write_title_order(index: TitleIndex, folder: str, on_progress: OnProgress) -> None:
-    """Writes the titles that lead to an article in the order of the alphabet; ``on_progress`` is told titles done."""
+    """Writes the titles that lead to an article in alphabetical order. ``on_progress`` is called with the titles
+    done."""
     n_titles, n_done = len(index), 0
     with connected(writes=[folder], memory_mb=ORDER_MB, threads=1, scratch=folder) as db:
         db.execute("create table titles (key varchar, number integer)")
@@ -52,7 +53,7 @@ def write_title_order(index: TitleIndex, folder: str, on_progress: OnProgress) -
 
 
 def titles_beginning_with(order: OrderedRows, text: str, n_titles: int) -> list[int]:
-    """Numbers of the titles that begin with a text, in the order of the alphabet, so many at most."""
+    """Returns the numbers of at most ``n_titles`` titles that start with a text, in alphabetical order."""
     asked = "select number from rows where key between $1 and $1 || chr(1114111) order by key, number limit $2"
     return order.column(asked, folded(text), n_titles) if text else []
 
@@ -60,13 +61,13 @@ def titles_beginning_with(order: OrderedRows, text: str, n_titles: int) -> list[
 class FoundTitle(NamedTuple):
     """A page that was found, and how."""
 
-    title: str  #: as it was found: of a redirect its own
+    title: str  #: title that was found; for a redirect the redirect's own title
     page_id: int
-    note: str = ""  #: what the page is called where that is another title, else how it was found, or empty
+    note: str = ""  #: title of the page if it differs, otherwise how the page was found, or empty
 
 
 class PageFinder:
-    """Lookups in a release of pages; side indexes are made when they are asked for first. Threads may share one."""
+    """Looks up pages in a release of pages. Side indexes are built at first use. Several threads may use it."""
 
     def __init__(self, path: str, manifest: PagesManifest, source: KnowledgeSource) -> None:
         self._source = source
@@ -77,16 +78,16 @@ class PageFinder:
         self.backlinks = inlinks_index(path, manifest)
 
     def close(self) -> None:
-        """Stops the work on side indexes, and closes them."""
+        """Stops building side indexes and closes them."""
         self.titles.close()
         self.backlinks.close()
 
     def title(self, page_id: int) -> str | None:
-        """The title of a page, None when the release has no such page."""
+        """Returns the title of a page, or None if the release does not have the page."""
         return None if self._locations.page(page_id) is None else self._index.article_title(page_id)
 
     def exact(self, asked: str) -> tuple[FoundTitle, ...]:
-        """The pages that something names by itself: an address, an item, a title, a number."""
+        """Returns the pages that a text identifies: by URL, Wikidata item, title or page id."""
         asked = asked.strip()
         found: list[FoundTitle] = []
         named = self._source.resolve(asked) if asked else None
@@ -103,8 +104,8 @@ class PageFinder:
         return tuple(found)
 
     def beginning_with(self, asked: str, n_titles: int) -> tuple[FoundTitle, ...]:
-        """Pages by the titles that begin with what was typed, redirects' among them; none before the index is
-        made."""
+        """Returns pages whose titles, or titles of redirects to them, start with the typed text; none before the index
+        is built."""
         order = self.titles.get()
         numbers = [] if order is None else titles_beginning_with(order, asked.strip().replace("_", " "), n_titles)
         return tuple(
@@ -114,14 +115,14 @@ class PageFinder:
         )
 
     def similar_to(self, title: str, n_titles: int) -> list[str]:
-        """Titles that are like one that no page has, the likest first; none before the index is made.
+        """Returns titles similar to an unknown title, the most similar first; none before the index is built.
 
-        They share its beginning: as much of it as any title has, at least two letters.
+        They share its prefix: the longest prefix that any title has, at least two letters.
         """
         order, asked = self.titles.get(), folded(title.strip().replace("_", " "))
         if order is None:
             return []
-        longest, shortest = len(asked), 2  # of beginnings that some title has; binary search
+        longest, shortest = len(asked), 2  # prefixes that some title has; found by binary search
         while shortest < longest:
             middle = (shortest + longest + 1) // 2
             if titles_beginning_with(order, asked[:middle], 1):
@@ -136,17 +137,17 @@ class PageFinder:
         return [title for title, _, _ in found]
 
     def chance(self) -> int | None:
-        """The id of any page, each as likely as the others; None where there is none."""
+        """Returns the id of a random page, uniformly drawn; None if there are no pages."""
         n_pages = self._locations.n_pages
         return self._locations.page_id(secrets.randbelow(n_pages)) if n_pages else None
 
     def n_linking(self, page_id: int) -> int | None:
-        """How many pages link to a page; None before that is counted."""
+        """Returns how many pages link to a page; None before the index is built."""
         made = self.backlinks.get()
         return None if made is None else count_linking(made, page_id)
 
     def linking(self, page_id: int, start: int, end: int) -> list[FoundTitle]:
-        """Pages that link to a page, by page id, from the ``start``th up to but not including the ``end``th."""
+        """Returns pages that link to a page, by page id, from ``start`` up to but not including ``end``."""
         made = self.backlinks.get()
         ids = [] if made is None else linking_ids(made, page_id, start, end)
         return [FoundTitle(self._index.article_title(own) or "", own) for own in ids]

@@ -1,4 +1,4 @@
-"""What views are made of: their addresses, the template that they fill in, lists by pages, and what guards answers."""
+"""Building blocks of views: their URLs, their template, paginated lists, and guards of requests."""
 
 from __future__ import annotations
 
@@ -37,19 +37,20 @@ HEADERS = {
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 READING, POSTING = ("GET", "HEAD"), ("GET", "HEAD", "POST")
 BODY_BYTES = 1 << 20
-"""Of a request."""
+"""Maximum size of a request's body."""
 _MOST_FIELDS = 20
 
 
 class View(NamedTuple):
-    """One view of a release: its path below it, as Starlette writes paths, and what answers, in a thread."""
+    """A view of a release: its path below the release, in Starlette's syntax, and the function that answers in a
+    thread."""
 
     path: str
     show: Callable[[Request, Opened], Response]
 
 
 class Tab(NamedTuple):
-    """A view that is named in the head of every view of a release: its label, and its path below the release."""
+    """A view that is linked at the top of every view of a release: its label, and its path below the release."""
 
     label: str
     path: str
@@ -57,7 +58,7 @@ class Tab(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindViews:
-    """What a kind of release has beside what any has."""
+    """Views of a kind of release, in addition to those of every kind."""
 
     about: Callable[[Opened], Iterable[Section]] = lambda _: ()
     """What its measures do not tell of one, without reading rows. A section with the title of one of theirs is put in
@@ -70,14 +71,14 @@ class KindViews:
 
 
 class Crumb(NamedTuple):
-    """A step of the way to a view: what it is called, and its address."""
+    """A step of the path to a view: its name and its URL."""
 
     label: str
     url: str
 
 
 class Paging(NamedTuple):
-    """Rows of a long list: number of the first one, from 0; how many a page of the list has; how many there are."""
+    """A part of a long list: number of its first row, from 0; rows per page of the list; number of rows in total."""
 
     start: int
     n_rows: int
@@ -85,25 +86,25 @@ class Paging(NamedTuple):
 
     @property
     def end(self) -> int:
-        """One past the last row."""
+        """Returns the end of the part, one past its last row."""
         return min(self.start + self.n_rows, self.total)
 
     @property
     def previous(self) -> int | None:
-        """First row of the page of the list before this one; None where there is none."""
+        """Returns the first row of the previous page of the list; None if there is none."""
         return max(self.start - self.n_rows, 0) if self.start else None
 
     @property
     def next(self) -> int | None:
-        """First row of the page of the list behind this one; None where there is none."""
+        """Returns the first row of the next page of the list; None if there is none."""
         return self.end if self.end < self.total else None
 
 
 def paging(request: Request, total: int, *, n_rows: int = ROWS_A_PAGE) -> Paging:
-    """The rows that a request asks for by ``?from=``, the number of the first one.
+    """Returns the rows that a request asks for with ``?from=``, the number of the first row.
 
     Raises:
-        HTTPException: that is no number of a row.
+        HTTPException: this is not the number of a row.
     """
     start = number_asked(request, "from") or 0
     if start and start >= total:
@@ -112,10 +113,10 @@ def paging(request: Request, total: int, *, n_rows: int = ROWS_A_PAGE) -> Paging
 
 
 def number_asked(request: Request, name: str) -> int | None:
-    """A number out of the query, None where it is not there.
+    """Returns a number from the query, or None if it is missing.
 
     Raises:
-        HTTPException: it is none, or a negative one.
+        HTTPException: it is not a number, or negative.
     """
     given = request.query_params.get(name)
     if given is None:
@@ -126,10 +127,10 @@ def number_asked(request: Request, name: str) -> int | None:
 
 
 def bound_asked(request: Request, name: str) -> float | None:
-    """A bound of numbers out of the query, None where it is not there or empty.
+    """Returns a numeric bound from the query, or None if it is missing or empty.
 
     Raises:
-        HTTPException: it is no number.
+        HTTPException: it is not a number.
     """
     text = request.query_params.get(name, "")
     try:
@@ -152,7 +153,7 @@ def render(
     headers: Mapping[str, str] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """A view: a template that extends ``base.html``, filled in."""
+    """Renders a view with a template that extends ``base.html``."""
     text = (
         environment()
         .get_template(template)
@@ -171,7 +172,7 @@ def render(
 
 
 class Refusal(NamedTuple):
-    """Why a request is not answered: a reason for programs, and what is wrong and what to do for people."""
+    """Why a request is rejected: a reason for programs, and a message for people with the problem and its solution."""
 
     status: int
     reason: str
@@ -185,13 +186,17 @@ _TWO_ENDS = Refusal(
 
 
 def page_refusal(refusal: Refusal) -> Response:
-    """Returns a refusal as text, for people."""
+    """Returns a rejection as text, for people."""
     return PlainTextResponse(refusal.detail, refusal.status)
 
 
 class GuardedAnswers:
-    """Answers only requests by some methods, under some names of this server, and not from pages of other sites. Every
-    answer gets ``HEADERS``, which keep a browser from running or loading anything that is not ours."""
+    """Answers only allowed requests.
+
+    The method has to be allowed, the host has to be a name of this server, and the request must not come from a page of
+    another site. Every answer has ``HEADERS``, which keep browsers from running or loading anything that is not from
+    this server.
+    """
 
     def __init__(
         self,
@@ -227,10 +232,10 @@ class GuardedAnswers:
                 await self._app(scope, receive, send_guarded)
                 return
         except ClientDisconnect:
-            return  # nobody is left to be told
+            return  # the client has left
         answer = self._refused(refusal)
         if has_two_ends:
-            answer.headers["Connection"] = "close"  # what follows may be the rest of its body
+            answer.headers["Connection"] = "close"  # the following bytes may be the rest of its body
         elif refusal.status == 405:
             answer.headers["Allow"] = ", ".join(methods)
         await answer(scope, receive, send_guarded)
@@ -253,9 +258,12 @@ class GuardedAnswers:
 
 
 async def _body_of(receive: Receive) -> bytes | None:
-    """Returns the body of a request, None where it is too large; raises ClientDisconnect: it does not come to its end.
+    """Returns the body of a request, or None if it is too large.
 
-    It is read here, before an application begins, so that no application meets half of one.
+    It is read here, before the application starts, so that no application gets an incomplete body.
+
+    Raises:
+        ClientDisconnect: the client left before the end of the body.
     """
     body, has_more = bytearray(), True
     while has_more:
@@ -270,7 +278,7 @@ async def _body_of(receive: Receive) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Returns what receives a body that was read, and then what follows it."""
+    """Returns a receiver that yields the body that was read, and then what follows it."""
     read = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:
@@ -280,7 +288,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 def host_name(host: str) -> str:
-    """Returns the name in a Host header, without its port; empty where it has another form.
+    """Returns the name in a Host header, without its port; empty if the header is malformed.
 
     >>> host_name("localhost:8765"), host_name("[::1]:8765"), host_name("a@b"), host_name("localhost:x")
     ('localhost', '::1', '', '')
@@ -293,7 +301,8 @@ _HOST = re.compile(r"(?:(?P<name>[\w.-]+)|\[(?P<address>[\da-fA-F:.]+)\])(?::\d{
 
 
 def _is_own_site(headers: Headers, host: str) -> bool:
-    """Whether no page of another site made a request: browsers say in headers which page did; programs send none."""
+    """Returns whether a request does not come from a page of another site. Browsers name the page in headers; other
+    programs do not send these headers."""
     if any(site not in ("same-origin", "none") for site in headers.getlist("sec-fetch-site")):
         return False
     origins = headers.getlist("origin")
@@ -306,17 +315,17 @@ def guards(
     methods: Callable[[str], Sequence[str]],
     refused: Callable[[Refusal], Response] = page_refusal,
 ) -> list[Middleware]:
-    """Returns what checks requests before an application, see ``GuardedAnswers``.
+    """Returns the middleware that checks requests before an application, see ``GuardedAnswers``.
 
     Args:
-        hosts: names that it answers under beside those of this machine.
-        methods: of a path.
+        hosts: names of the server, in addition to those of this machine.
+        methods: returns the allowed methods of a path.
     """
     return [Middleware(GuardedAnswers, methods=methods, hosts=hosts, refused=refused)]
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """Returns the fields of a form; of several with a name the last one.
+    """Returns the fields of a form. If a name occurs several times, its last value is returned.
 
     Raises:
         HTTPException: it cannot be read.
@@ -324,11 +333,11 @@ async def form_of(request: Request) -> dict[str, str]:
     try:
         text = (await request.body()).decode()
         return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS))
-    except ValueError as error:  # UnicodeDecodeError is one
+    except ValueError as error:  # includes UnicodeDecodeError
         raise HTTPException(400, f"The form cannot be read: {error}.") from error
 
 
 async def is_gone(request: Request) -> None:
-    """Waits until the client of a request, whose body was read, has left."""
+    """Waits until the client of a request has left. The body of the request has to be read before."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -1,7 +1,7 @@
-"""Any table of a release as a list and its rows as cards: which of them, in what order, and what leads where.
+"""Shows any table of a release as a list, and its rows as cards: selection, order and links.
 
-What is asked for stands in the address: ``?outcome=dropped`` (or ``-`` for null), ``?score.from=0.3&score.to=0.5``,
-``?q=`` for texts, ``?sort=-score``, ``?columns=``, ``?from=50``; ``?format=csv`` or ``parquet`` downloads all of it.
+The URL holds the request: ``?outcome=dropped`` (or ``-`` for null), ``?score.from=0.3&score.to=0.5``, ``?q=`` for
+texts, ``?sort=-score``, ``?columns=``, ``?from=50``. ``?format=csv`` or ``parquet`` downloads all selected rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Answer, S
 
 Row = dict[str, Any]
 NULL = "-"
-"""Stands in addresses for a value that is null."""
+"""Represents null in URLs."""
 _PLACE = ("_part", "_file", "_file_number", "_row")
 _ORDER = "_file_number, _row"
 _FACET_VALUES, _FACETS, _SAMPLED = 24, 5, 100_000
@@ -52,24 +52,24 @@ _SPANS = (("start_element", "start_char", "end_element", "end_char"), ("element"
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """How a table is listed. What is not said follows from its columns."""
+    """How a table is listed. Defaults follow from its columns."""
 
     label: str  #: of its tab
-    columns: Sequence[str] = ()  #: shown where no others are chosen
-    facets: Sequence[str] = ()  #: columns of few values
-    searched: Sequence[str] = ()  #: columns of texts
-    computed: Mapping[str, str] = field(default_factory=dict)  #: further columns, as SQL
-    led_by: str = ""  #: column that leads to the card of the row
+    columns: Sequence[str] = ()  #: columns shown by default
+    facets: Sequence[str] = ()  #: columns with few distinct values
+    searched: Sequence[str] = ()  #: text columns that are searched
+    computed: Mapping[str, str] = field(default_factory=dict)  #: additional columns, as SQL
+    led_by: str = ""  #: column that links to the card of the row
     prepare: Callable[[Opened, list[Row]], None] = lambda _, __: None  #: adds ``prepared`` to the rows that are shown
     prepared: Sequence[str] = ()  #: columns that no file has
     needs: Sequence[str] = ()  #: nested columns that ``prepare`` reads
-    notes: Callable[[Row], Mapping[str, str]] = lambda _: {}  #: what is said beside values, by column
-    links: Mapping[str, Callable[[Opened, Row], str | None]] = field(default_factory=dict)  #: where values lead
+    notes: Callable[[Row], Mapping[str, str]] = lambda _: {}  #: remarks on values, by column
+    links: Mapping[str, Callable[[Opened, Row], str | None]] = field(default_factory=dict)  #: link targets of values
     card: Callable[[Request, Opened, Card], Response] | None = None
 
 
 class Column(NamedTuple):
-    """A column: its name, its type in SQL, and what is done with it: text, flag, number, time or nested."""
+    """A column: its name, its type in SQL, and its form: text, flag, number, time or nested."""
 
     name: str
     type: str
@@ -77,7 +77,8 @@ class Column(NamedTuple):
 
 
 class Near(NamedTuple):
-    """Where a row stands among the chosen ones: its place from 0, or None; how many there are; the rows beside it."""
+    """Position of a row among the selected rows: its position from 0, or None; the number of selected rows; the
+    neighbouring rows."""
 
     at: int | None
     n_chosen: int
@@ -86,7 +87,7 @@ class Near(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A row as it is shown alone: its number in the table, and what leads to the rows beside it."""
+    """A row shown alone: its number in the table, and links to its neighbours."""
 
     table: Rows
     number: int
@@ -96,13 +97,13 @@ class Card(NamedTuple):
 
     @property
     def crumbs(self) -> list[Crumb]:
-        """The way to it."""
+        """Returns the path to it."""
         return [Crumb(self.table.label, self.table.url(**self.choice.query))]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which rows and in what order, as SQL and as it stands in an address."""
+    """Selection and order of rows, as SQL and as the query of a URL."""
 
     query: dict[str, Any]
     where: str
@@ -111,7 +112,7 @@ class Choice:
 
 
 class Rows:
-    """A table of an open release, to be asked for rows."""
+    """A table of an open release, which is queried for rows."""
 
     def __init__(self, opened: Opened, name: str, listing: Listing | None) -> None:
         self.opened, self.name = opened, name
@@ -123,7 +124,7 @@ class Rows:
         described = self._db.execute(f"describe from {self.relation}").fetchall() if self.files.files else []
         named = {own[0]: own[1] for own in described if own[0] not in _PLACE}
         self.columns = {column: Column(column, type_, _form(type_)) for column, type_ in named.items()}
-        # Times of day with a zone need pytz.
+        # DuckDB needs pytz to return times with a time zone.
         if zoned := [
             f"timezone('UTC', {identifier(name)}) as {identifier(name)}"
             for name, type_ in named.items()
@@ -133,14 +134,14 @@ class Rows:
 
     @classmethod
     def of(cls, opened: Opened, name: str, listings: Mapping[str, Listing]) -> Rows:
-        """The table of that name.
+        """Returns the table of that name.
 
         Raises:
-            HTTPException: there is none.
+            HTTPException: there is no such table.
         """
         if name not in opened.tables:
             raise HTTPException(404, f"{opened.path} has no table of that name.")
-        key = "rows", name, name in listings  # the view of SQL knows of no listings
+        key = "rows", name, name in listings  # the SQL view has no listings
         rows: Rows = opened.kept(key, lambda: cls(opened, name, listings.get(name)))
         return rows
 
@@ -149,18 +150,18 @@ class Rows:
         return self.opened.db
 
     def url(self, **query: object) -> str:
-        """The address of the list."""
+        """Returns the URL of the list."""
         return self.opened.url(f"tables/{self.name}", **query)
 
     def row_url(self, number: int, **query: object) -> str:
-        """The address of a row."""
+        """Returns the URL of a row."""
         return self.opened.url(f"tables/{self.name}/{number}", **query)
 
     def choice(self, request: Request) -> Choice:
-        """What an address asks for.
+        """Returns the selection that a URL asks for.
 
         Raises:
-            HTTPException: a number is none, or a column is not there.
+            HTTPException: a value is not a number, or a column does not exist.
         """
         asked = request.query_params
         query: dict[str, Any] = {}
@@ -201,24 +202,24 @@ class Rows:
 
     @property
     def choosable(self) -> list[str]:
-        """Columns that a list may show."""
+        """Returns the columns that a list may show."""
         return [*self.columns, *self.listing.prepared]
 
     @property
     def searched(self) -> Sequence[str]:
-        """Columns of texts that are looked through."""
+        """Returns the text columns that are searched."""
         return self.listing.searched or [column.name for column in self.columns.values() if column.form == "text"]
 
     @property
     def shown_columns(self) -> list[str]:
-        """Columns that are shown where none are chosen: of many, those that come first, flat ones before nested."""
+        """Returns the columns shown by default: the first columns, flat ones before nested ones."""
         if self.listing.columns:
             return list(self.listing.columns)
         kept = sorted(self.columns, key=lambda name: self.columns[name].form == "nested")[:_COLUMNS_SHOWN]
         return [name for name in self.columns if name in kept]
 
     def count(self, choice: Choice) -> int:
-        """How many rows are chosen."""
+        """Returns the number of selected rows."""
         if not choice.where:
             return self.files.n_rows
         asked = f"select count(*) from {self.relation} {choice.where}"
@@ -228,7 +229,7 @@ class Rows:
         return int(n_rows)
 
     def chosen(self, choice: Choice, start: int, end: int, columns: Sequence[str]) -> list[Row]:
-        """Chosen rows by their place: their flat columns, these, and ``number``."""
+        """Returns selected rows by position, with their flat columns, the given columns and ``number``."""
         wanted = [
             own.name
             for own in self.columns.values()
@@ -236,7 +237,7 @@ class Rows:
         ]
         if not choice.where and choice.order == _ORDER:
             return self._at(range(start, min(end, self.files.n_rows)), wanted)
-        # Places first: rows may be large, and all that are chosen are put in order.
+        # Locations first: rows may be large, and all selected rows are sorted.
         places = self._db.execute(
             f"select _file_number, _row from {self.relation} {choice.where} order by {choice.order} "
             f"limit {end - start} offset {start}",
@@ -247,14 +248,14 @@ class Rows:
         return [found[number] for number in numbers]
 
     def _at(self, numbers: Sequence[int], columns: Sequence[str]) -> list[Row]:
-        """Rows by their numbers, in the order of the table."""
+        """Returns rows by their numbers, in the order of the table."""
         by_file: dict[int, list[int]] = {}
         for number in numbers:
             file, row = self.files.place(number)
             by_file.setdefault(file, []).append(row)
         if not by_file:
             return []
-        # The first two conditions reach the files, and leave few rows for the third one.
+        # The first two conditions are pushed down to the files, which leaves few rows for the third.
         files = ", ".join(map(str, by_file))
         rows = ", ".join(sorted({str(row) for own in by_file.values() for row in own}))
         places = [f"(_file_number = {file} and _row in ({', '.join(map(str, own))}))" for file, own in by_file.items()]
@@ -265,22 +266,22 @@ class Rows:
         )
 
     def row(self, number: int) -> Row:
-        """A row by its number.
+        """Returns a row by its number.
 
         Raises:
-            HTTPException: there is none.
+            HTTPException: there is no such row.
         """
         if number >= self.files.n_rows:
             raise HTTPException(404, f"The table {self.name} has no row {number:,}; it has {self.files.n_rows:,}.")
         return self._at([number], list(self.columns))[0]
 
     def with_value(self, **values: Any) -> list[Row]:
-        """The rows that have these values, in order."""
+        """Returns the rows that have these values, in order."""
         where = " and ".join(f"{identifier(name)} = ?" for name in values)
         return self._rows(f"select * from {self.relation} where {where} order by {_ORDER}", tuple(values.values()))
 
     def near(self, choice: Choice, number: int) -> Near:
-        """Where a row stands among the chosen ones."""
+        """Returns the position of a row among the selected rows."""
         if not choice.where and choice.order == _ORDER:
             total = self.files.n_rows
             return Near(number, total, number - 1 if number else None, number + 1 if number + 1 < total else None)
@@ -297,7 +298,8 @@ class Rows:
         return Near(found[2], self.count(choice), before, behind)
 
     def facets(self) -> dict[str, list[tuple[str, int]]]:
-        """Values of columns of few values with the number of their rows, most frequent first."""
+        """Returns the values of columns with few distinct values, with the number of their rows, the most frequent
+        first."""
         found: dict[str, list[tuple[str, int]]] = self.opened.kept(("facets", self.name), self._facets)
         return found
 
@@ -315,7 +317,7 @@ class Rows:
         return {name: self._db.execute(f"select {value}, {counts}").fetchall() for name, value in values.items()}
 
     def download(self, choice: Choice, form: str) -> Response:
-        """The chosen rows as a file; in CSV what is nested is JSON."""
+        """Returns the selected rows as a file. In CSV, nested values are JSON."""
         chosen = [self.columns[name] for name in choice.query.get("columns", self.columns) if name in self.columns]
         columns = ", ".join(
             f"to_json({identifier(own.name)})::varchar as {identifier(own.name)}"
@@ -347,14 +349,14 @@ class Rows:
         return rows
 
     def cell(self, row: Row, name: str) -> ListedValue:
-        """A value of a row for a list."""
+        """Returns a value of a row for a list."""
         value, own = row.get(name), self.listing.links.get(name)
         url = value_url(self.opened, name, value, row) if own is None else own(self.opened, row)
         return ListedValue(name, value, brief(value), url, self.listing.notes(row).get(name, ""))
 
 
 class ListedValue(NamedTuple):
-    """A value in a list: as it is, cut for reading, where it leads, and what is said beside it."""
+    """A value in a list: as stored, shortened for reading, its link target, and a remark."""
 
     name: str
     value: Any
@@ -364,8 +366,11 @@ class ListedValue(NamedTuple):
 
 
 def value_url(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> str | None:
-    """Where a value leads: ids to pages, with the span that stands beside them marked, titles to their pages, items to
-    Wikidata, addresses to themselves; None where nothing is known."""
+    """Returns the link target of a value.
+
+    Ids link to pages, with the span in the same row marked. Titles link to their pages, items to Wikidata, URLs to
+    themselves. The target of any other value is None.
+    """
     if value is None or isinstance(value, (list, dict, float)):
         return None
     text = str(value)
@@ -417,7 +422,7 @@ def show_list(request: Request, opened: Opened, listings: Mapping[str, Listing])
 
 
 def show_card(request: Request, opened: Opened, listings: Mapping[str, Listing]) -> Response:
-    """Shows one row, whole."""
+    """Shows one row completely."""
     rows = Rows.of(opened, str(request.path_params["table"]), listings)
     number = int(request.path_params["row"])
     choice = rows.choice(request)
@@ -437,12 +442,12 @@ def show_card(request: Request, opened: Opened, listings: Mapping[str, Listing])
 
 
 def render_card(request: Request, opened: Opened, card: Card, template: str, *, title: str, **values: Any) -> Response:
-    """A row as it is shown alone, by a template of its kind; ``values`` beside those of the card."""
+    """Renders a card with a template. ``values`` are added to those of the card."""
     return render(request, opened, template, title=title, crumbs=card.crumbs, card=card, row=card.row, **values)
 
 
 def _value(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> Any:
-    """A value for a card: a link, a text, a list of these, or of structs their names and rows of them."""
+    """Returns a value for a card: a link, a text, or a list of these; for structs, their names and rows of values."""
     if isinstance(value, dict):
         return {
             "names": ["", ""],
@@ -463,14 +468,14 @@ def _value(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> Any
 
 
 def text_of(value: Any) -> str:
-    """A value of a table or a manifest for reading: nested ones as JSON."""
+    """Returns a value of a table or a manifest as text. Nested values become JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode()
 
 
 def brief(value: Any) -> str:
-    """The beginning of a value for a cell; of a list how long it is, and its first entry.
+    """Returns a short form of a value for a cell. A list becomes its length and its first entry.
 
     >>> brief([{"text": "one"}, {"text": "two"}]), brief(1234567), brief(0.123456789)
     ('2 entries: text: one', '1234567', '0.1235')
@@ -491,7 +496,8 @@ def _cut(text: str, n_chars: int) -> str:
 
 
 def show_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
-    """Shows a box for SQL. A query in the address is filled in, not run, since any page can make a browser open one."""
+    """Shows a form for SQL. A query in the URL is filled in but not run, because any web page can make a browser open a
+    URL."""
     return _render_sql(request, opened, sandbox, query=request.query_params.get("query", "").strip())
 
 
@@ -535,19 +541,19 @@ def _meanings(opened: Opened, table: str) -> dict[str, str]:
 
 
 async def stop_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
-    """Stops the query that the same page has started, and shows it again."""
+    """Stops the query that the same page started, and shows the page again."""
     form = await _own_form(request)
-    sandbox.stop(form.get("run", ""))  # unless the browser has left its request before
+    sandbox.stop(form.get("run", ""))  # unless the browser has already left its request
     said = "Stopped: no query of this page runs."
     query = form.get("query", "").strip()
     return await run_in_threadpool(_render_sql, request, opened, sandbox, query=query, found=Answer([], [], fault=said))
 
 
 async def _own_form(request: Request) -> dict[str, str]:
-    """The form of a page that this process made.
+    """Returns the form of a page that this process rendered.
 
     Raises:
-        HTTPException: it is another form.
+        HTTPException: it is from another process.
     """
     form = await form_of(request)
     if not hmac.compare_digest(form.get("token", "").encode(), request.app.state.token.encode()):

@@ -1,4 +1,4 @@
-"""Text as HTML, with links and marked spans, all escaped; and which words of a text another one has not."""
+"""Renders text as escaped HTML with links and marked spans, and compares the words of two texts."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from mapping.search.text import is_void, normal_form
 _SPAN = re.compile(r"([0-9]{1,9}):([0-9]{1,9})-([0-9]{1,9}):([0-9]{1,9})(?:,(.*))?", re.DOTALL)
 _UNSEEN = {number: 0x2400 + number for number in range(32) if chr(number) not in "\t\n"} | {127: 0x2421}
 MAX_SPANS = 200
-"""Spans that are marked on a page at most."""
+"""Maximum number of spans that are marked on a page."""
 
 
 class Span(NamedTuple):
-    """A place in a page, half-open in code points: from ``start`` of ``element`` up to ``end`` of ``end_element``."""
+    """A half-open range of code points in a page: from ``start`` of ``element`` to ``end`` of ``end_element``."""
 
     element: int
     start: int
     end_element: int
     end: int
-    label: str = ""  #: what it is, shown where the pointer rests on it
+    label: str = ""  #: tooltip
 
     def inside(self, element: int, n_chars: int) -> tuple[int, int] | None:
-        """The part of the span that is in an element of so many characters; None where there is none."""
+        """Returns the part of the span in an element with ``n_chars`` characters, or None."""
         if not self.element <= element <= self.end_element:
             return None
         start = self.start if element == self.element else 0
@@ -38,16 +38,16 @@ class Span(NamedTuple):
 
 
 class TextLink(NamedTuple):
-    """A link in a text: its place, where it leads, and what is said of it where the pointer rests on it."""
+    """A link in a text: its location, its target, and its tooltip."""
 
     start: int
     end: int
-    url: str | None  #: None for a link that leads nowhere
+    url: str | None  #: None for a link without target
     note: str
 
 
 class Mark(NamedTuple):
-    """A place in a text that is marked, and what it is."""
+    """A marked location in a text, and its meaning."""
 
     start: int
     end: int
@@ -55,16 +55,16 @@ class Mark(NamedTuple):
 
 
 class Note(NamedTuple):
-    """A mark that stands in a text without being of it: its place, what it shows and says, where it leads."""
+    """A marker within a text that is not part of the text: its location, label, tooltip and link target."""
 
     place: int
     label: str
     said: str
-    url: str | None  #: None for one that leads nowhere
+    url: str | None  #: None for a marker without target
 
 
 def spans_query(spans: Sequence[Span]) -> list[str]:
-    """Spans as values of ``hl`` in an address.
+    """Returns spans as values of ``hl`` in a URL.
 
     >>> spans_query([Span(3, 0, 3, 12, "answer")])
     ['3:0-3:12,answer']
@@ -76,7 +76,7 @@ def spans_query(spans: Sequence[Span]) -> list[str]:
 
 
 def read_spans(values: Iterable[str]) -> tuple[Span, ...]:
-    """Back the spans of ``spans_query``, in their order; what is no span is left out."""
+    """Parses the values of ``spans_query`` into spans, in order. Malformed values are left out."""
     found = [match for value in values if (match := _SPAN.fullmatch(value))]
     return tuple(
         Span(int(match[1]), int(match[2]), int(match[3]), int(match[4]), match[5] or "") for match in found[:MAX_SPANS]
@@ -84,7 +84,8 @@ def read_spans(values: Iterable[str]) -> tuple[Span, ...]:
 
 
 def shown(text: str) -> str:
-    """A text, code point for code point, with signs for the control characters that HTML cannot hold.
+    """Returns a text with symbols for the control characters that HTML cannot contain; the number of code points stays
+    the same.
 
     >>> shown("a\\x00b")
     'a␀b'
@@ -95,10 +96,11 @@ def shown(text: str) -> str:
 def mark_text(
     text: str, links: Sequence[TextLink] = (), marked: Sequence[Mark] = (), notes: Sequence[Note] = ()
 ) -> Markup:
-    """A text as HTML whose own text is the same, code point for code point: notes are shown by the style sheet alone.
+    """Renders a text as HTML that contains exactly the same text, code point for code point. Only the style sheet shows
+    notes.
 
-    Links are in order and do not overlap; marked places may overlap, and begin and end in links. Notes are in order;
-    one within a link stands behind it.
+    Links are in order and do not overlap. Marked locations may overlap, and may start and end within links. Notes are
+    in order; a note within a link is placed after the link.
     """
     parts: list[str] = []
     at = n_noted = 0
@@ -154,10 +156,10 @@ def _marked_part(text: str, start: int, end: int, marked: Sequence[Mark]) -> str
 
 
 MOST_WORDS = 10_000
-"""Words of either side that are compared, those that both begin or end with left out: 12 MB, and a tenth of a second.
-Of longer ones everything in between counts as changed."""
+"""Maximum number of compared words per side, without common words at the start and the end: 12 MB, and 0.1 s. In longer
+texts, everything between the common ends counts as changed."""
 
-# Scripts without spaces by the letter; elsewhere what stands between blanks, dashes and slashes.
+# Single characters in scripts without spaces; in other scripts the text between blanks, dashes and slashes.
 _UNSPACED = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\s/\u2012-\u2015{_UNSPACED}]+")
 
@@ -169,10 +171,9 @@ class _Word(NamedTuple):
 
 
 def changed_words(old: str, new: str) -> tuple[list[Piece], list[Piece]]:
-    """Two texts in pieces, with the words marked that the other one does not have at their place.
+    """Splits two texts into pieces, with the words marked that the other text does not have at the same place.
 
-    Words are compared as alignments compare them: case and punctuation do not count. The pieces of a text put together
-    are the text.
+    Words are compared as in alignments: case and punctuation are ignored. The pieces of a text, joined, are the text.
 
     >>> changed_words("The big lake.", "the lake")[0]
     [Piece(text='The ', is_marked=False), Piece(text='big', is_marked=True), Piece(text=' lake.', is_marked=False)]
@@ -200,7 +201,8 @@ def changed_words(old: str, new: str) -> tuple[list[Piece], list[Piece]]:
 
 
 def marked_pieces(text: str, spans: Sequence[tuple[int, int]]) -> list[Piece]:
-    """A text in pieces, with these spans marked; what of them lies outside of the text, or twice, is left out.
+    """Splits a text into pieces, with the given spans marked. Parts of spans that are outside the text, or repeated,
+    are ignored.
 
     >>> [piece.text for piece in marked_pieces("abcdef", [(1, 3), (2, 99)])]
     ['a', 'bc', 'def']

@@ -1,4 +1,4 @@
-"""Releases opened for reading, each under a name for addresses, with its tables in a database."""
+"""Opens releases for reading. Each has a name in URLs, and its tables are in a database."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ from mapping.inspector.marking import Span, spans_query
 from mapping.kinds import KINDS
 
 MEMORY_MB = 120
-"""What the database takes, at most."""
+"""Maximum memory of the database."""
 _SOURCES = ("release", "old", "new")
-"""What a manifest calls the releases of pages that something was made from."""
+"""Names in manifests of the releases of pages that a release was made from."""
 _BLANKS = re.compile(r"\s")
 _OTHERS = re.compile(r"[^a-z0-9]+")
 _ENTITY = re.compile(r"[QP][1-9]\d{0,17}")
 
 
 class Database:
-    """The tables of all open releases, one schema each; made when it is asked for first. Threads may share it.
+    """The tables of all open releases, one schema each. The database is created at first use. Several threads may share
+    it.
 
     Args:
         paths: folders of the releases.
@@ -51,7 +52,7 @@ class Database:
         self._known: set[str] = set()
 
     def of(self, opened: Opened) -> DuckDBPyConnection:
-        """A connection in which the tables of a release stand under their names."""
+        """Returns a connection in which the tables of a release are available by name."""
         with self._turn:
             if self._db is None:
                 self.downloads = self._stack.enter_context(TemporaryFolder())
@@ -66,66 +67,67 @@ class Database:
         return db
 
     def close(self) -> None:
-        """Forgets all of it."""
+        """Closes the database."""
         self._stack.close()
 
 
 class TableFiles(NamedTuple):
-    """The files of a table in the order of their paths, releases inside the release among them, and their rows."""
+    """The files of a table, including those of releases inside the release, sorted by path, and their rows."""
 
     files: list[str]
-    starts: list[int]  #: number of the first row of each file, and one past that of the last row
+    starts: list[int]  #: number of the first row of each file, then one past the last row
 
     @property
     def n_rows(self) -> int:
-        """Rows of all files."""
+        """Returns the number of rows of all files."""
         return self.starts[-1]
 
     def place(self, number: int) -> tuple[int, int]:
-        """Number of the file, and number in it, of a row by its number in the table."""
+        """Returns the number of the file, and the row in the file, of a row of the table."""
         at = bisect_right(self.starts, number) - 1
         return at, number - self.starts[at]
 
     def number(self, file: int, row: int) -> int:
-        """Number of a row by its place."""
+        """Returns the number of a row in the table, by file and row in the file."""
         return self.starts[file] + row
 
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A release that is open."""
+    """An open release."""
 
-    slug: str  #: its name in addresses
+    slug: str  #: name in URLs
     path: str
     kind: Kind[Any]
     manifest: Manifest
     database: Database
-    source: KnowledgeSource | None = None  #: of a release of pages, its pages
+    source: KnowledgeSource | None = None  #: its pages, for a release of pages
     parts: tuple[Opened, ...] = ()  #: releases in its folders
     sources: Mapping[str, Opened] = field(default_factory=dict)
-    """Opened releases of pages that it was made from, by what its manifest calls them; of many by their sha256."""
+    """Opened releases of pages that it was made from, by their names in its manifest; if it has many, by their
+    sha256."""
     items: Opened | None = None  #: an opened release of Wikidata
     _kept: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
     def sha256(self) -> str:
-        """Names the release, as ``Manifest.sha256`` does."""
+        """Returns the hash that identifies the release, as ``Manifest.sha256``."""
         return self.manifest.sha256
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """What its manifest says, as JSON values."""
+        """Returns the content of its manifest as JSON values."""
         return self.manifest.to_json()
 
     @cached_property
     def finder(self) -> PageFinder:
-        """The ways to its pages, where it is a release of pages."""
+        """Returns the finder of its pages, for a release of pages."""
         assert self.source is not None
         return PageFinder(self.path, self.source.manifest, self.source)
 
     @cached_property
     def tables(self) -> dict[str, TableFiles]:
-        """Its tables by name, those of releases in its folders put together."""
+        """Returns its tables by name, with the tables of releases in its folders merged."""
         found: dict[str, list[tuple[str, int]]] = {}
         folders = ["", *(part.folder for part in self.manifest.parts)]
         for folder, manifest in zip(folders, [self.manifest, *(part.manifest for part in self.parts)], strict=True):
@@ -138,29 +140,33 @@ class Opened:
 
     @property
     def db(self) -> DuckDBPyConnection:
-        """A connection to its tables, each with ``_part``, ``_file`` and ``_row``."""
+        """Returns a connection to its tables. Each table has ``_part``, ``_file`` and ``_row``."""
         return self.database.of(self)
 
     def kept(self, key: Any, make: Any) -> Any:
-        """What ``make`` gave for a key when it was asked for first; a release does not change."""
+        """Returns the cached value of a key. ``make`` computes it at first use; a release does not change."""
         if key not in self._kept:
             self._kept[key] = make()
         return self._kept[key]
 
     def part(self, folder: str) -> Opened:
-        """The release in one of its folders; itself where it has none."""
+        """Returns the release in one of its folders, or the release itself if it has no such folder."""
         folders = [part.folder for part in self.manifest.parts]
         return self.parts[folders.index(folder)] if folder in folders else self
 
     def url(self, path: str = "", **query: object) -> str:
-        """The address of one of its views; what is None is left out of the query, and parts of ``path`` that are data
-        must be quoted."""
+        """Returns the URL of one of its views.
+
+        Args:
+            path: the parts that are data have to be quoted.
+            query: values that are None are left out.
+        """
         given = urlencode({name: value for name, value in query.items() if value is not None}, doseq=True)
         return f"/r/{self.slug}/{path}" + (f"?{given}" if given else "")
 
     def page_url(self, page_id: int, spans: Sequence[Span] = (), *, section: str | None = None) -> str:
-        """The address of a page of ``pages``, which shows the spans marked and begins with the first of them, or with
-        a section."""
+        """Returns the URL of a page of ``pages``. The view marks the spans and starts at the first of them, or at a
+        section."""
         pages = self.pages
         assert pages is not None  # nothing links to pages that are not open
         if spans:
@@ -170,11 +176,11 @@ class Opened:
         return pages.url(f"page/{page_id}")
 
     def title_url(self, title: str) -> str | None:
-        """The address that leads to the page of a title; None where pages are not open."""
+        """Returns the URL that leads to the page with a title, or None if pages are not open."""
         return None if self.pages is None else self.pages.url("search", q=title)
 
     def entity_url(self, entity: str) -> str | None:
-        """The address of an item or property: of the opened release of Wikidata, else Wikidata's own."""
+        """Returns the URL of an item or property in the opened release of Wikidata, otherwise in Wikidata itself."""
         if _ENTITY.fullmatch(entity) is None:
             return None
         if (items := self if self.kind is WIKIDATA_RELEASE else self.items) is None:
@@ -185,17 +191,18 @@ class Opened:
 
     @property
     def made_from(self) -> Opened | None:
-        """The opened release of pages that it was made from, of a diff the newer one; None where that is not open."""
+        """Returns the opened release of pages that it was made from; for a diff, the newer one. None if it is not
+        open."""
         return self.sources.get("release") or self.sources.get("new")
 
     @property
     def pages(self) -> Opened | None:
-        """The opened release of pages that it is, or else was made from; None where that is not open."""
+        """Returns the opened release of pages that it is, or was made from. None if it is not open."""
         return self if self.source is not None else self.made_from
 
 
 def section_id(text: str) -> str:
-    """The name that a heading has in a view.
+    """Returns the id that a heading has in a view.
 
     >>> section_id("Early life")
     's-Early_life'
@@ -204,7 +211,8 @@ def section_id(text: str) -> str:
 
 
 def open_releases(paths: Sequence[str]) -> tuple[Opened, ...]:
-    """Opens releases of any kind, those in their folders too; each knows which opened pages it was made from.
+    """Opens releases of any kind, including those in their folders. Each release knows the opened pages that it was
+    made from.
 
     Raises:
         SetupError: a folder holds no finished release.
@@ -230,7 +238,7 @@ def close_releases(releases: Sequence[Opened]) -> None:
 
 
 def every_release(releases: Sequence[Opened]) -> Iterator[Opened]:
-    """Releases, each before those in its folders."""
+    """Yields releases, each before those in its folders."""
     for opened in releases:
         yield opened
         yield from every_release(opened.parts)
@@ -248,7 +256,7 @@ def _open(
     slug = _slug(name, taken)
     source = None
     if kind is PAGES_RELEASE:
-        # Not memory-mapped: what was read of the tables must not stay in this process.
+        # Not memory-mapped, so that pages of the tables do not stay in this process.
         unmapped = replace(Folder.of(path), is_mapped=False)
         source = stack.enter_context(KnowledgeSource.open(unmapped))
     parts = tuple(
@@ -269,7 +277,7 @@ def _related(opened: Opened, by_sha256: dict[str, Opened], items: Opened | None)
 
 
 def _slug(name: str, taken: set[str]) -> str:
-    """A name of letters, digits and hyphens that is not taken; takes it."""
+    """Returns an unused name of letters, digits and hyphens, and marks it as used."""
     plain = _OTHERS.sub("-", name.lower()).strip("-") or "release"
     number, slug = 1, plain
     while slug in taken:
@@ -280,12 +288,15 @@ def _slug(name: str, taken: set[str]) -> str:
 
 
 AROUND = 300
-"""Characters of an element that are shown on either side of a text."""
+"""Characters of an element that are shown before and after a text."""
 
 
 class InPage(NamedTuple):
-    """What is in front of a text in the element where it begins, behind it in that where it ends, and the address of
-    the page with it marked; nothing where the page is not open, or has another text there."""
+    """The context of a text in a page.
+
+    It consists of the text before it in the element where it starts, the text after it in the element where it ends,
+    and the URL of the page with the text marked. It is empty if the page is not open or has another text there.
+    """
 
     before: str = ""
     after: str = ""
@@ -293,7 +304,7 @@ class InPage(NamedTuple):
 
 
 def in_page(opened: Opened, page_id: int, span: Span, text: str) -> InPage:
-    """What is around a text that a release says to stand in a span of a page."""
+    """Returns the context of a text that a release locates at a span of a page."""
     if opened.pages is None or opened.pages.source is None:
         return InPage()
     url = opened.page_url(page_id, [span])
@@ -302,7 +313,7 @@ def in_page(opened: Opened, page_id: int, span: Span, text: str) -> InPage:
         return InPage(url=url)
     texts = [element.text for element in page.elements[span.element : span.end_element + 1]]
     before, after = texts[0][: span.start], texts[-1][span.end :]
-    if "\n".join(texts) != before + text + after:  # whoever verifies the release is told of it
+    if "\n".join(texts) != before + text + after:  # kbsource verify reports such a difference
         return InPage(url=url)
     return InPage(
         before if len(before) <= AROUND else f"…{before[-AROUND:]}",

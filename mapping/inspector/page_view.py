@@ -1,4 +1,4 @@
-"""A page of a release as a person reads it, and the views around it: long tables, what links to it, search."""
+"""Shows a page of a release for reading, and related views: long tables, linking pages, search."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from mapping.inspector.marking import Mark, Note, Span, TextLink, mark_text, rea
 from mapping.inspector.opened import Opened, section_id
 
 PART_CHARS = 200_000
-"""Size of a part, a quarter more at most: the characters of its texts, tables and infoboxes, and something for each."""
+"""Size of a part of a page, exceeded by at most a quarter: the characters of its texts, tables and infoboxes, plus an
+amount per element."""
 TABLE_ROWS = 100
-"""Rows of a table that stand in its page; the others have a view of their own."""
+"""Rows of a table that are shown in its page. The other rows have a view of their own."""
 _ELEMENT_CHARS, _LINK_CHARS = 100, 100
 
 
@@ -34,7 +35,7 @@ Part = tuple[ElementPiece, ...]
 
 
 def page_parts(page: Page) -> list[Part]:
-    """The parts of a page, at least one, whose pieces are all of its elements in order."""
+    """Returns the parts of a page, at least one. Their pieces are all elements in order."""
     weights = [_ELEMENT_CHARS] * len(page.elements)
     for anchor in page.anchors:
         weights[anchor.element] += _LINK_CHARS
@@ -60,7 +61,7 @@ def page_parts(page: Page) -> list[Part]:
 
 
 def part_with(parts: Sequence[Part], element: int, start: int = 0) -> int:
-    """The number of the part, from 0, that has a character of an element; the last one where none has."""
+    """Returns the number of the part, from 0, that contains a character of an element; the last part if none does."""
     for number, part in enumerate(parts):
         last = part[-1]
         if (element, start) < (last.element, max(last.end, last.start + 1)):
@@ -69,7 +70,7 @@ def part_with(parts: Sequence[Part], element: int, start: int = 0) -> int:
 
 
 class Document(HtmlPage):
-    """One page of a release, with places to be led to, marked spans, and links into the inspector."""
+    """One page of a release, with link targets, marked spans, and links into the inspector."""
 
     def __init__(
         self, opened: Opened, page: Page, spans: Sequence[Span] = (), references: PageReferences | None = None
@@ -83,7 +84,7 @@ class Document(HtmlPage):
         self._named: set[str] = set()
 
     def html(self, part: Part) -> Markup:
-        """A part of the page as HTML."""
+        """Returns a part of the page as HTML."""
         return Markup("\n".join(self.blocks(part)))
 
     def _heading(self, piece: ElementPiece) -> str:
@@ -134,7 +135,7 @@ class Document(HtmlPage):
         return self.rows_html(number, table, 0, TABLE_ROWS) + Markup(rest)
 
     def rows_html(self, number: int, table: Table, start: int, end: int) -> Markup:
-        """A table with its rows from ``start`` up to ``end``, behind its caption and header."""
+        """Returns the rows of a table from ``start`` to ``end``, after its caption and header."""
         if not (table.caption or any(table.header) or any(cell.text for row in table.rows for cell in row)):
             return Markup(f'<p class="more quiet" id="t{number}">A table without text.</p>')
         label = str(escape(shown(table.caption or f"Table {number + 1}")))
@@ -149,7 +150,7 @@ _SAID_CHARS = 300
 
 
 def _note(use: ReferenceUse, references: PageReferences) -> Note | None:
-    """The mark of a use in the text; None for one that shows none, or stands in no text."""
+    """Returns the marker of a reference's use in the text; None if it has no marker or is in no text."""
     if use.element is None or use.offset is None:
         return None
     if use.ref is None:
@@ -163,7 +164,7 @@ def _note(use: ReferenceUse, references: PageReferences) -> Note | None:
 
 
 def reference_label(reference: Reference) -> str:
-    """What the mark of a reference shows."""
+    """Returns the label of a reference's marker."""
     return f"{reference.group} {reference.number}".strip()
 
 
@@ -172,7 +173,7 @@ def _place(element: int, start: int, end: int) -> str:
 
 
 N_TYPED = 12
-"""Titles that are named while somebody types."""
+"""Number of titles that are suggested while a user types."""
 N_FOUND = 100
 _N_LINKING = 8
 _N_HEADINGS = 500
@@ -193,7 +194,7 @@ def show_page(request: Request, opened: Opened) -> Response:
     number = _part_asked(request, page, parts, spans)
     uses = sorted(page.templates, key=lambda use: (use.outcome, -use.uses))
     references = source.references(page.page_id) if "refs" in opened.tables else None
-    # Those that have a mark, by group and number.
+    # References with a marker, by group and number.
     marked = [one for one in references.refs if one.number is not None] if references is not None else []
     marked.sort(key=lambda one: (one.group, one.number or 0))
     return render(
@@ -264,17 +265,17 @@ def show_linking(request: Request, opened: Opened) -> Response:
 
 
 class _Found(NamedTuple):
-    """What one of the open releases of pages has for what was asked."""
+    """Search results of one open release of pages."""
 
     opened: Opened
-    exact: Sequence[FoundTitle]  #: what is named by itself
-    titles: Sequence[FoundTitle]  #: that and the titles that begin with it
+    exact: Sequence[FoundTitle]  #: pages identified by the text
+    titles: Sequence[FoundTitle]  #: these, and the titles that start with it
     is_full: bool  #: there may be more
-    is_sorted: bool  #: titles are found by their beginnings
+    is_sorted: bool  #: the index of title prefixes is available
 
 
 def _found(request: Request, opened: Opened, asked: str, n_titles: int) -> list[_Found]:
-    """What every open release of pages has, this one first."""
+    """Returns the results of every open release of pages, this one first."""
     releases: Sequence[Opened] = request.app.state.releases
     others = [other for other in releases if other.source is not None and other is not opened]
     found = []
@@ -289,8 +290,8 @@ def _found(request: Request, opened: Opened, asked: str, n_titles: int) -> list[
 
 
 def show_search(request: Request, opened: Opened) -> Response:
-    """Leads to the page that something names by itself, else shows the pages that begin with it, and those of the
-    other releases that are open."""
+    """Redirects to the page that a text identifies. Otherwise, shows pages whose titles start with it, including those
+    of the other open releases."""
     asked = request.query_params.get("q", "").strip()
     exact = opened.finder.exact(asked)
     if len(exact) == 1 and "all" not in request.query_params:
@@ -300,8 +301,8 @@ def show_search(request: Request, opened: Opened) -> Response:
 
 
 def tell_titles(request: Request, opened: Opened) -> Response:
-    """The pages that begin with what somebody has typed so far, as JSON; with the release where several are open, each
-    of which has its share."""
+    """Returns the pages whose titles start with the typed text, as JSON. If several releases are open, the results name
+    the release, and each release gets its share."""
     found = _found(request, opened, request.query_params.get("q", ""), N_TYPED)
     n_others = sum(min(len(own.titles), N_TYPED // len(found)) for own in found[1:])
     rows = []
@@ -314,7 +315,7 @@ def tell_titles(request: Request, opened: Opened) -> Response:
 
 
 def lead_anywhere(request: Request, opened: Opened) -> Response:
-    """Leads to any page."""
+    """Redirects to a random page."""
     _, finder = _of_pages(opened)
     page_id = finder.chance()
     if page_id is None:
@@ -323,7 +324,7 @@ def lead_anywhere(request: Request, opened: Opened) -> Response:
 
 
 def _of_pages(opened: Opened) -> tuple[KnowledgeSource, PageFinder]:
-    assert opened.source is not None  # its kind says so
+    assert opened.source is not None  # its kind guarantees it
     return opened.source, opened.finder
 
 
@@ -342,7 +343,7 @@ def _no_page(source: KnowledgeSource, page_id: int) -> HTTPException:
 
 
 def _part_asked(request: Request, page: Page, parts: Sequence[Part], spans: Sequence[Span]) -> int:
-    """The number, from 0, of the part with what a request asks for."""
+    """Returns the number, from 0, of the part that contains what a request asks for."""
     if (asked := number_asked(request, "part")) is not None:
         if not 1 <= asked <= len(parts):
             raise HTTPException(404, f"The page has {len(parts)} parts, and no part {asked}.")

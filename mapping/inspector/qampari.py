@@ -20,11 +20,12 @@ from mapping.write.kind import REPORT
 
 _ANSWERS_A_PAGE = 20
 _SAID = {"questions", "funnel", "types", "types_without_class"}
-"""Of the report that lies in the release, what is counted here or is long."""
+"""Values of the release's report that are left out, because they are counted here or are long."""
 
 
 class ProofShown(NamedTuple):
-    """A proof: its row, its sentences in front of the one that names answer or entity, that one, and what is around."""
+    """A proof: its row, the sentences before the one that names answer or entity, that sentence, and the context in the
+    page."""
 
     row: Mapping[str, Any]
     lead: str
@@ -61,7 +62,7 @@ def show_question(request: Request, opened: Opened, card: Card) -> Response:
 
 
 def proof_shown(proof: Mapping[str, Any], opened: Opened | None) -> ProofShown:
-    """A proof in its page, where pages are open."""
+    """Returns a proof in its page, if pages are open."""
     text, start, element = proof["text"], proof["start_char"], proof["element"]
     at = max(0, min(proof["sentence_char"] - start, len(text)))
     span = Span(element, start, element, proof["end_char"], "proof")

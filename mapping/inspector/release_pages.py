@@ -39,7 +39,7 @@ PAGES_VIEWS = KindViews(
             label="Redirects",
             facets=("status",),
             searched=("title", "final_title"),
-            links={"page_id": lambda opened, row: None},  # its own, which is none of an article
+            links={"page_id": lambda opened, row: None},  # the template's own page, which is not an article
         ),
         "templates": Listing(label="Templates", facets=("outcome",), searched=("name",)),
         "rejected": Listing(label="Rejected", facets=("stage", "reason")),

@@ -1,10 +1,10 @@
 """Runs queries that people type on the tables of releases: they read nothing else, write nothing, and end.
 
-Three layers keep a query from doing harm. ``kbsource.release.queries`` refuses it unless its plan only reads; the
-connection opens no file outside the release; and it runs in a process of its own, which can write nothing but its
-bounded spill (``kbsource.runtime.confinement``), whose memory the system bounds, and which is killed when it takes too
-long. DuckDB cannot promise the last two: what single functions allocate is not counted (``select
-len(range(500000000))`` took 16 GB under a limit of 200 MB), and ``interrupt`` waits for them to end (81 s).
+Three layers prevent harm. First, ``kbsource.release.queries`` rejects a query unless its plan only reads. Second, the
+connection opens no file outside the release. Third, the query runs in its own process. This process can write only to
+its bounded spill folder (``kbsource.runtime.confinement``), its memory is limited by the system, and it is killed after
+a time limit. DuckDB cannot guarantee the last two: allocations of single functions are not counted (``select
+len(range(500000000))`` took 16 GB under a limit of 200 MB), and ``interrupt`` waits until they end (81 s).
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from mapping.kinds import KINDS
 MOST_ROWS = 1_000
 LONGEST_S = 10.0
 MEMORY_MB, PROCESS_MB, SPILL_MB = 300, 1_200, 1_000
-"""What DuckDB takes by its own account, its process in all, and what it writes to the disk for a query."""
+"""Limits in MB: memory counted by DuckDB, memory of its process in total, and disk space for a query."""
 MOST_QUERIES = 4
-"""Queries that run or wait; one runs at a time."""
+"""Maximum number of running and waiting queries; one runs at a time."""
 _CELL_CHARS = 2_000
 
 
@@ -74,19 +74,19 @@ class Answer(NamedTuple):
 
 
 class Running(NamedTuple):
-    """A query that runs or waits."""
+    """A running or waiting query."""
 
     answer: Future[Answer]
     stopped: Event
 
     def stop(self) -> None:
-        """Takes it out of the queue, or ends its process."""
+        """Removes it from the queue, or ends its process."""
         self.stopped.set()
         self.answer.cancel()
 
 
 class Sandbox:
-    """A process that answers one query after the other; started with the first one.
+    """A process that answers queries one after another. The first query starts it.
 
     Args:
         paths: folders of the releases that are queried.
@@ -102,7 +102,7 @@ class Sandbox:
         has_network = any("://" in path for path in paths)
         self._confinement = Confinement(
             writes=(self._scratch.name,),
-            # Whoever reads from stores has credentials anywhere.
+            # Credentials of stores may be anywhere, so a process that reads from stores may read everything.
             reads=None if has_network else tuple(os.path.realpath(path) for path in paths),
             has_network=has_network,
             largest_file_bytes=None if limits.spill_mb is None else limits.spill_mb * 10**6,
@@ -110,12 +110,12 @@ class Sandbox:
 
     @property
     def scratch(self) -> str:
-        """The folder that the process writes to."""
+        """Returns the folder that the process writes to."""
         return self._scratch.name
 
     @property
     def missing(self) -> list[str]:
-        """What the kernel cannot keep the process from; the other layers hold nevertheless."""
+        """Returns the restrictions that the kernel cannot enforce. The other layers still apply."""
         return missing_restrictions(landlock_version())
 
     def submit(
@@ -128,7 +128,7 @@ class Sandbox:
             form: of a file with all rows; None for the first rows as values.
 
         Raises:
-            RecordError: ``busy``, as many queries wait as may.
+            RecordError: ``busy`` if the maximum number of queries is waiting.
         """
         whole = [one._replace(path=os.path.abspath(one.path) if "://" not in one.path else one.path) for one in sources]
         task = {
@@ -148,7 +148,7 @@ class Sandbox:
         return running
 
     def stop(self, name: str) -> None:
-        """Stops the query of a name where it runs or waits."""
+        """Stops the query with a name if it is running or waiting."""
         running = self._running.get(name)
         if running is not None:
             running.stop()
@@ -205,7 +205,7 @@ _TOO_MUCH_MEMORY = "Stopped: it took too much memory."
 
 
 def answer(task: Mapping[str, Any], beat: Beat) -> dict[str, Any]:
-    """Returns the result of a query as JSON values; runs in the process of its own."""
+    """Returns the result of a query as JSON values. Runs in the separate process."""
     import duckdb
 
     beat.enter(1)
@@ -247,7 +247,7 @@ def _fault(said: str) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; long texts are cut."""
+    """Returns a value as JSON; long texts are truncated."""
     if isinstance(value, list):
         return [_plain(inner) for inner in value[:100]]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Documents as HTML: what fills in templates, and a document saved as one file."""
+"""Renders templates, and saves a document as one HTML file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SCRIPTS = ("vendor/d3.min.js", "vendor/plot.min.js", "charts.js")
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """What fills in templates: everything is escaped, and a value that is missing is an error.
+    """Returns the template environment: everything is escaped, and a missing value is an error.
 
     Raises:
         SetupError: Jinja is not installed.
@@ -47,7 +47,8 @@ def environment() -> Environment:
 
 
 def saved_page(document: Document) -> str:
-    """A document as one HTML file that needs no other: its policy allows its own style and scripts, nothing else."""
+    """Returns a document as one self-contained HTML file. Its content security policy allows only its own style and
+    scripts."""
     from markupsafe import Markup
 
     template = environment().get_template("saved.html")

@@ -1,1 +1,1 @@
-"""Metrics of benchmarks: what a system answered or retrieved beside the gold answers."""
+"""Metrics of benchmarks: compares a system's answers or retrieval results with the gold answers."""

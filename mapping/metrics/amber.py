@@ -1,7 +1,7 @@
-"""The metrics of AmbER sets: queries whose name several entities share.
+"""The metrics of AmbER sets: queries with a name that several entities share.
 
 Source: Chen et al., Evaluating Entity Disambiguation and the Role of Popularity in Retrieval-Based NLP (2021), section
-4, and the released script, which ends where a prediction is missing; here such a query scores 0 and is counted.
+4, and the released script. That script aborts if a prediction is missing; here such a query scores 0 and is counted.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ PARTS = ("head", "tail")
 _KEYS = {GOLD: ("name", "qids"), "predictions": ("id", "output")}
 _RANK = re.compile(r"@(\d+)")
 BIN_PERCENT, N_BINS = 20, 5
-"""The last bin takes in every gap above 100 %."""
+"""The last bin includes every gap above 100 %."""
 _NO_RANK = 1 << 62
 
 
 class Query(NamedTuple):
-    """A query: ids of its gold pages and of the other entities' pages that are none of these, and what answers it, a
-    label where ``is_claim``."""
+    """A query: ids of its gold pages, ids of the other entities' pages except these, and its answers. ``answers`` is a
+    label if ``is_claim``."""
 
     query_id: str
     pages: frozenset[str]
@@ -42,7 +42,7 @@ class Query(NamedTuple):
 
 
 class Entity(NamedTuple):
-    """An entity of a set with its queries; ``popularity`` is the logarithm of its views to base 10."""
+    """An entity of a set with its queries; ``popularity`` is the decimal logarithm of its views."""
 
     is_head: bool
     popularity: float
@@ -50,7 +50,7 @@ class Entity(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What was predicted for a query: ids of pages, best first, each once, and an answer."""
+    """The prediction for a query: distinct page ids, best first, and an answer."""
 
     pages: tuple[str, ...]
     answer: str | None
@@ -60,16 +60,17 @@ class Prediction(NamedTuple):
 class AmberScores(Scores):
     """Scores of sets with queries; a query without a prediction scores 0.
 
-    Items are queries, and sets by their names. Columns are of all queries, and behind the metric's name those about
-    ``head`` and ``tail``: ``accuracy@1``, ``accuracy@1 head``, ``consistency@1``, ``entity_confusion``, ``answer_f1``.
+    Items are queries, and sets by name. Columns are over all queries; those about ``head`` or ``tail`` have the part
+    after the name of the metric: ``accuracy@1``, ``accuracy@1 head``, ``consistency@1``, ``entity_confusion``,
+    ``answer_f1``.
     """
 
     ks: tuple[int, ...] = (1,)
     sets: int = 0
     without_predictions: int = 0
-    #: By k and query: 1 where a gold page is among the first k, else 0.
+    #: By k and query: 1 if a gold page is among the first k, else 0.
     hits: defaultdict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
-    #: By gap in popularity of a head and a tail: the hits at 1 of the heads' queries, and of the tails'.
+    #: By gap in popularity between a head and a tail: hits at 1 of the heads' queries, and of the tails' queries.
     bins: tuple[tuple[list[int], list[int]], ...] = field(
         default_factory=lambda: tuple(([], []) for _ in range(N_BINS))
     )
@@ -77,14 +78,14 @@ class AmberScores(Scores):
     scale: ClassVar[int] = 100
 
     def metrics(self, k: int) -> dict[str, Any]:
-        """Accuracy and consistency in per cent, as the released script writes ``metrics@k.json``."""
+        """Returns accuracy and consistency as percentages, in the form of the released script's ``metrics@k.json``."""
         parts = self._percents(f"accuracy@{k}")
         accuracy = parts.pop("all", None)
         of_parts = {name: {"accuracy": value} for name, value in parts.items()}
         return {"accuracy": accuracy, **of_parts, "consistency": self._percents(f"consistency@{k}").get("all")}
 
     def to_json(self) -> dict[str, Any]:
-        """All scores, in per cent, to four decimals."""
+        """Returns all scores as percentages, to four decimals."""
         accuracy = self._percents("accuracy@1")
         others = dict.fromkeys(name.partition(" ")[0] for name in self.columns if "@" not in name)
         scores = {
@@ -110,27 +111,27 @@ class AmberScores(Scores):
         return rounded
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """Sets, queries, and those without a prediction."""
+        """Yields the numbers of sets, of queries, and of queries without a prediction."""
         yield "sets", self.sets
         yield "queries", len(self.hits[1])
         yield "without predictions", self.without_predictions
 
     def remarks(self) -> Iterator[str]:
-        """By how much heads are answered better than tails."""
+        """Yields how much better heads are answered than tails."""
         labels, rows = self.gap_chart().table.columns, self.gap_chart().table.rows
         shown = ((label, points) for label, points in rows if points is not None)
         yield from (f"{f'{labels[0]} {label}':<28}{points:>+8.2f} {labels[1]}" for label, points in shown)
 
     def groups(self) -> Iterator[Sequence[str]]:
-        """The metrics at the ranks that were asked for, each with its parts."""
+        """Yields the metrics at the requested ranks, each with its parts."""
         there = (name for name, column in self.columns.items() if column.n)
         shown = [name for name in there if "@" not in name or int(_RANK.findall(name)[0]) in self.ks]
         for _, names in groupby(shown, key=lambda name: name.partition(" ")[0].partition("@")[0]):
             yield tuple(names)
 
     def gap_chart(self) -> Chart:
-        """A column for each bin: by how many points the heads' queries have the higher accuracy; a line for all
-        sets."""
+        """Returns a chart with a column for each bin: the difference in accuracy between heads and tails, in points. A
+        line shows it for all sets."""
         gap = self.to_json()["popularity_gap"]
         ends = [f"{one['from']}–{one['from'] + BIN_PERCENT} %" for one in gap["bins"][:-1]]
         columns = ("gap in popularity", "points")
@@ -144,8 +145,8 @@ class AmberScores(Scores):
         )
 
     def _percents(self, metric: str) -> dict[str, float]:
-        """Means in per cent, rounded as the released script rounds: of parts it takes the sums a hundred times, of all
-        the means."""
+        """Returns means as percentages, rounded like the released script: for parts it multiplies the sum by 100, for
+        all queries the mean."""
         found = {} if (mean := self.mean(metric)) is None else {"all": 100 * mean}
         of_parts = {part: self.columns[name] for part in PARTS if (name := f"{metric} {part}") in self.columns}
         return found | {part: 100 * fsum(column.values) / column.n for part, column in of_parts.items() if column.n}
@@ -160,7 +161,7 @@ def _rounded(value: Any) -> Any:
 
 
 def evaluate_amber(files: AmberFiles, options: AmberEvaluation, *, reject: Reject) -> Evaluated[AmberScores]:
-    """The scores of a file of predictions, or of two beside each other.
+    """Returns the scores of a file of predictions, or of two compared with each other.
 
     Raises:
         SetupError: as ``evaluate``.
@@ -171,7 +172,7 @@ def evaluate_amber(files: AmberFiles, options: AmberEvaluation, *, reject: Rejec
 
 
 class AmberMetrics(Metrics[tuple[str, Sequence[Entity]], AmberScores]):
-    """Pages and answers for queries whose name several entities share."""
+    """Pages and answers for queries with a name that several entities share."""
 
     family = "amber"
 
@@ -230,7 +231,7 @@ class AmberMetrics(Metrics[tuple[str, Sequence[Entity]], AmberScores]):
 
 
 def parse_set(record: Json) -> tuple[Entity, ...]:
-    """The entities of a set as it is released; in its first form ``output`` is a list of one.
+    """Returns the entities of a released set. In the first release, ``output`` is a list with one element.
 
     Raises:
         RecordError: ``missing_field`` or ``wrong_type``.
@@ -257,7 +258,7 @@ def parse_set(record: Json) -> tuple[Entity, ...]:
 
 
 def parse_prediction(record: Json) -> Prediction:
-    """The pages and the answer of a prediction; raises RecordError: ``missing_field`` or ``wrong_type``."""
+    """Returns the pages and the answer of a prediction; raises RecordError: ``missing_field`` or ``wrong_type``."""
     outputs = _outputs(record)
     answers = [text_at(output, "answer") for output in outputs if "answer" in output]
     ranked = [page for output in outputs if "provenance" in output for page in _page_ids(output, "provenance")]
@@ -268,7 +269,7 @@ def parse_prediction(record: Json) -> Prediction:
 
 
 def _outputs(record: Json) -> list[Json]:
-    # Records of KILT have a list; an empty one says nothing.
+    # KILT records have a list; an empty one has no content.
     return objects_at(record, "output") if isinstance(record.get("output"), list) else [object_at(record, "output")]
 
 
@@ -277,7 +278,7 @@ def _page_ids(record: Json, key: str) -> list[str]:
 
 
 def _scored(query: Query, given: Prediction | None, ks: set[int], *, has_answers: bool) -> Iterator[tuple[str, float]]:
-    """The metrics that a query counts for, and its values."""
+    """Yields the metrics that a query counts for, with their values."""
     pages, answer = (given.pages, given.answer) if given else ((), None)
     gold, other = _rank(query.pages, pages), _rank(query.others, pages)
     for k in sorted(ks):
@@ -293,12 +294,12 @@ def _scored(query: Query, given: Prediction | None, ks: set[int], *, has_answers
 
 
 def _rank(sought: frozenset[str], pages: Sequence[str]) -> int:
-    """The place, from 0, of the first page that is sought."""
+    """Returns the rank, from 0, of the first page that is in a set."""
     return next((rank for rank, page in enumerate(pages) if page in sought), _NO_RANK)
 
 
 def answer_f1(answer: str, gold: str) -> float:
-    """The F1 of the words of two answers in their normal form; 0 where they share none.
+    """Returns the F1 over the words of two answers in normal form; 0 if they share none.
 
     >>> answer_f1("the Vietnam-War", "Vietnam War of 1955")
     0.6666666666666666
@@ -309,7 +310,7 @@ def answer_f1(answer: str, gold: str) -> float:
 
 
 def gap_bin(head: float, tail: float, *, on_views: bool) -> int:
-    """The bin of the gap between two popularities, (head - tail) / tail.
+    """Returns the bin of the gap between two popularities, (head - tail) / tail.
 
     >>> gap_bin(4.0, 4.0, on_views=False), gap_bin(3.2, 2.0, on_views=False), gap_bin(5.0, 4.5, on_views=True)
     (0, 3, 4)

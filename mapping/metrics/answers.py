@@ -1,4 +1,4 @@
-"""Predicted answers beside gold answers, one by one and in lists.
+"""Compares predicted answers with gold answers, singly and in lists.
 
 Source: QAMPARI (2022) for lists; Petroni et al., KILT (2021), and its released evaluation for single answers.
 """
@@ -21,18 +21,18 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _ROUGE_L = "rouge-l"
 
 NOT_RELEVANT = "not relevant"
-"""The form of what QAMPARI's passage-independent generator writes for a passage that holds no answer."""
+"""The normal form of the output of QAMPARI's passage-independent generator for a passage without an answer."""
 
 
 class GoldNames(NamedTuple):
-    """What a gold answer may be called."""
+    """The names of a gold answer."""
 
     text: str  # its display text
-    aliases: tuple[str, ...] = ()  # further names; may hold the display text again
+    aliases: tuple[str, ...] = ()  # further names; may repeat the display text
 
 
 class ListScore(NamedTuple):
-    """The counts of one question that all its scores come from."""
+    """The counts of one question from which all its scores are computed."""
 
     covered: int  # gold answers that a prediction covers
     predicted: int  # distinct predictions
@@ -40,27 +40,27 @@ class ListScore(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """Covered answers over distinct predictions; 0 without predictions."""
+        """Covered answers divided by distinct predictions; 0 without predictions."""
         return self.covered / self.predicted if self.predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """Covered answers over gold answers."""
+        """Covered answers divided by gold answers."""
         return self.covered / self.gold
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall; 0 where either is."""
+        """Harmonic mean of precision and recall; 0 if either is 0."""
         return 2 * self.covered / (self.predicted + self.gold)
 
     @property
     def has_half_f1(self) -> bool:
-        """F1 >= 0.5, decided in whole numbers."""
+        """F1 >= 0.5, computed with integers."""
         return 4 * self.covered >= self.predicted + self.gold
 
     @property
     def has_high_recall(self) -> bool:
-        """Recall >= 0.8, decided in whole numbers."""
+        """Recall >= 0.8, computed with integers."""
         return 5 * self.covered >= 4 * self.gold
 
 
@@ -71,11 +71,11 @@ READER_METRICS: Mapping[str, tuple[str, Callable[[ListScore], float]]] = {
     "f1_above": ("F1 >= 0.5", attrgetter("has_half_f1")),
     "rec_above": ("recall >= 0.8", attrgetter("has_high_recall")),
 }
-"""Metrics of a list of answers by their released names: how they are called for reading, and their value."""
+"""Metrics of a list of answers by their released names: a readable name, and a function for the value."""
 
 
 def answer_form(text: str) -> str:
-    """The form in which answers are compared: lower case, no ASCII punctuation, no articles, single spaces.
+    """Returns the form in which answers are compared: lower case, no ASCII punctuation, no articles, single spaces.
 
     Source: the evaluation script of SQuAD 1.1, which QAMPARI's follows.
 
@@ -94,16 +94,16 @@ def score_list(
     listed_names: bool = False,
     last_owner: bool = False,
 ) -> ListScore:
-    """The counts of one question.
+    """Returns the counts of one question.
 
-    A prediction covers a gold answer when its form is that of one of the answer's names. Each prediction covers one
-    answer at most and each answer counts once, so that a name which two answers share covers two only where both are
-    predicted under further names. Predictions of one form are one; a prediction without a form (punctuation,
-    articles) is none, and neither is "Not Relevant", unless an answer is called so. Answers are told apart by their
-    place, not by their text.
+    A prediction covers a gold answer if its normal form equals that of one of the answer's names. Each prediction
+    covers at most one answer, and each answer counts once. A name shared by two answers therefore covers both only if
+    another of their names is predicted too. Predictions with the same form count once. A prediction without a form
+    (punctuation, articles) is ignored, and so is "Not Relevant", unless an answer has this name. Answers are identified
+    by position, not by text.
 
-    ``matching`` says which answer a prediction covers where several have its name; with ``last_owner`` it has nothing
-    to decide. What the other flags mean stands in ``QAMPARI_QUIRKS``.
+    ``matching`` determines which answer a prediction covers if several have its name; it has no effect with
+    ``last_owner``. ``QAMPARI_QUIRKS`` describes the other flags.
 
     Source: QAMPARI (2022), section 5; its released evaluation script for the flags.
     """
@@ -123,12 +123,13 @@ def score_list(
 
 
 def is_exact(predictions: Sequence[str], answer: GoldNames) -> bool:
-    """Whether a single answer is what was predicted: all predictions are of one form, that of one of its names.
+    """Returns whether a single answer was predicted: all predictions have the same form, which is that of one of its
+    names.
 
-    Whoever predicts two answers where there is one has not answered. What ``score_list`` counts as no prediction is
-    none here either.
+    Predicting two answers where there is one does not count. Predictions that ``score_list`` ignores are ignored here
+    too.
 
-    Source: the exact match of the evaluation script of SQuAD 1.1, as QAMPARI (2022) has it for Natural Questions.
+    Source: the exact match of the evaluation script of SQuAD 1.1, as QAMPARI (2022) uses it for Natural Questions.
 
     >>> is_exact(["The Beatles!"], GoldNames("Beatles")), is_exact(["Beatles", "Kinks"], GoldNames("Beatles"))
     (True, False)
@@ -138,7 +139,7 @@ def is_exact(predictions: Sequence[str], answer: GoldNames) -> bool:
 
 
 def _predicted(predictions: Iterable[str], answers: Iterable[GoldNames]) -> dict[str, None]:
-    """The distinct forms of what was predicted, in order."""
+    """Returns the distinct forms of predictions, in order."""
     forms = dict.fromkeys(form for text in predictions if (form := answer_form(text)))
     if NOT_RELEVANT in forms and not any(_named(answer, NOT_RELEVANT) for answer in answers):
         del forms[NOT_RELEVANT]
@@ -150,10 +151,10 @@ def _named(answer: GoldNames, form: str) -> bool:
 
 
 def _sole_owners(named: Sequence[tuple[str, Sequence[str]]]) -> dict[str, str]:
-    """The display text that each form belongs to in the released script.
+    """Returns the display text that each form belongs to in the released script.
 
-    Of answers with one display text it knows the names of the last. A name, as it is written, belongs to the last
-    answer that has it; of names that have one form the one that was met first is found.
+    If answers have the same display text, the script knows only the names of the last one. A name, as written, belongs
+    to the last answer that has it. If several names have the same form, the first one is found.
     """
     by_text = dict(named)
     by_name = {name: text for text, names in by_text.items() for name in names}
@@ -173,7 +174,8 @@ def _covered_in_order(choices: Sequence[Sequence[int]]) -> int:
 
 
 def _most_covered(choices: Sequence[Sequence[int]]) -> int:
-    """The size of a maximum matching, found by augmenting paths (breadth first, so that no path is too deep)."""
+    """Returns the size of a maximum matching, found with augmenting paths (breadth-first, so long paths cause no deep
+    recursion)."""
     held: dict[int, int] = {}  # prediction -> answer
     holder: dict[int, int] = {}  # answer -> prediction
     for start in range(len(choices)):
@@ -200,7 +202,7 @@ def _reassign(end: int, reached_from: dict[int, int], held: dict[int, int], hold
 
 
 class AnswerScores(NamedTuple):
-    """Values from 0 to 1, each the highest over the gold answers."""
+    """Values from 0 to 1, each the maximum over the gold answers."""
 
     accuracy: float
     em: float
@@ -212,7 +214,7 @@ NOTHING = AnswerScores(0.0, 0.0, 0.0, 0.0)
 
 
 def score_answer(answer: str, gold: Sequence[str]) -> AnswerScores:
-    """The scores of an answer; of an empty one, or without gold answers, they are 0."""
+    """Returns the scores of an answer; all are 0 for an empty answer or without gold answers."""
     answer = answer.strip()
     if not answer or not gold:
         return NOTHING
@@ -226,7 +228,7 @@ def score_answer(answer: str, gold: Sequence[str]) -> AnswerScores:
 
 
 def token_f1(form: str, gold_form: str) -> float:
-    """F1 over the tokens of two texts in the form of answers; 0 where none is common.
+    """Returns the F1 over the tokens of two normalised answers; 0 if they share none.
 
     >>> token_f1("river ullane", "ullane")
     0.6666666666666666
@@ -240,17 +242,17 @@ def token_f1(form: str, gold_form: str) -> float:
 
 
 def rouge_l(answer: str, gold: str) -> float:
-    """ROUGE-L (F) as the ``rouge`` package computes it, whose numbers are the published ones.
+    """Returns ROUGE-L (F) as computed by the ``rouge`` package, which produced the published numbers.
 
-    It is taken on the summary level, over distinct words, sentences being cut at full stops, and of texts as they are.
-    0 for a text of nothing but full stops.
+    It is computed at summary level over distinct words, with sentences split at full stops, on unnormalised texts. It
+    is 0 for a text that consists only of full stops.
 
     >>> rouge_l("Ullane", "Ullane")
     0.999999995
     """
-    # The package steps back through the longest common subsequence by recursion, a call a word.
+    # The package traverses the longest common subsequence by recursion, one call per word.
     limit = sys.getrecursionlimit()
-    from rouge import Rouge  # the options of commands are read without it
+    from rouge import Rouge  # command options are read without it
 
     sys.setrecursionlimit(limit + len(answer) + len(gold))
     try:
@@ -262,5 +264,5 @@ def rouge_l(answer: str, gold: str) -> float:
 
 
 def stripped(texts: Iterable[str | None]) -> tuple[str, ...]:
-    """The texts that hold something, without blanks around them, each once in their order."""
+    """Returns the distinct non-empty texts, stripped, in order."""
     return tuple(dict.fromkeys(text.strip() for text in texts if text and text.strip()))

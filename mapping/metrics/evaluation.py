@@ -1,4 +1,4 @@
-"""What can be evaluated, and how: files and options of each benchmark, and what released scripts do otherwise."""
+"""Files and options for evaluating each benchmark, and the ways in which released scripts differ."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QAMPARI_KS = (10, 25, 50, 100, 200)
 KILT_KS = (1, 5, 10, 20)
 """Source: the released retrieval tool."""
 PAGE = ("wikipedia_id",)
-"""What tells pages apart: the key that official scores rank by."""
+"""Keys that identify a page; official scores rank by them."""
 
 QAMPARI_QUIRKS: Mapping[str, str] = {
     "raw_predictions": "predictions are told apart before they are normalised, and empty ones count",
@@ -44,14 +44,14 @@ QAMPARI_QUIRKS: Mapping[str, str] = {
     "evidence_mean": "ERECALL@K is a mean over the pieces of evidence of a question, not over its answers, and a "
     "passage given twice is two",
 }
-"""What the released script does otherwise: name -> meaning."""
+"""Differences of the released script: name -> meaning."""
 KILT_QUIRKS: Mapping[str, str] = {
     "empty_sets": "a gold output with an empty provenance is an evidence set that nothing completes",
     "partial_ids": "a gold span that lacks a key is part of its evidence set, under the keys that it has",
     "null_ids": "a key that is null is the text None",
     "empty_answers": "a gold answer or title that is nothing but articles and punctuation is in every context",
 }
-"""What the released scripts do otherwise: name -> meaning."""
+"""Differences of the released scripts: name -> meaning."""
 
 
 def _quirks(known: Mapping[str, str]) -> Parameter:
@@ -71,7 +71,7 @@ def _check_quirks(quirks: frozenset[str], known: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class QampariFiles:
-    """Paths of what is evaluated; at least one of predictions and retrieved."""
+    """Paths of the evaluated files; at least one of predictions and retrieved is required."""
 
     gold: File
     """Questions with answer_list, as released, or with answers, the names of a single answer."""
@@ -81,32 +81,32 @@ class QampariFiles:
     retrieved: File | None = None
     """qid and ctxs, a list of passages with title and text, best first."""
     extended: File | None = None
-    """qid and answer_list, the further answers of some questions, as in the paper's ExtendedSet: adds their scores with
-    the gold answers alone and with all."""
+    """qid and answer_list with further answers to some questions, as in the paper's ExtendedSet: adds the scores of
+    these questions with only the gold answers, and with all answers."""
     compare: File | None = None
-    """What a second system gives, qid with predictions, ctxs or both: adds the difference and a paired test."""
+    """Output of a second system, qid with predictions, ctxs or both: adds the difference and a paired test."""
     items: NewFile | None = None
-    """Where the values of every question are written, JSON Lines."""
+    """Output file for the values of every question, JSON Lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class QampariEvaluation:
-    """How it is evaluated."""
+    """Options of the evaluation."""
 
     ks: Ranks = QAMPARI_KS
-    """Numbers of passages that count as retrieved."""
+    """Ranks: numbers of passages that count as retrieved."""
     evidence_match: EvidenceMatch = "text"
-    """What gold evidence is found by: text: title and most of the text, for a corpus that was cut in another way; id:
-    id of the passage, for evidence that was aligned to the same corpus."""
+    """How gold evidence is matched: text: by title and most of the text, for a corpus with different passages; id: by
+    passage id, for evidence that was aligned to the same corpus."""
     matching: Matching = "greedy"
-    """greedy: in the order of the predictions, each covers the first answer of its name that is still open; maximum: as
-    many answers are covered as the names allow."""
+    """greedy: in the order of the predictions, each covers the first uncovered answer with its name; maximum: covers as
+    many answers as the names allow."""
     resamples: Resamples = 0
     """Resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
     quirks: Annotated[frozenset[str], _quirks(QAMPARI_QUIRKS)] = frozenset()
 
     def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``, and for what does not go together."""
+        """Raises SetupError, as ``check_options``, and for options that exclude each other."""
         check_options(self)
         if not self.ks or list(self.ks) != sorted(set(self.ks)):
             raise SetupError(f"--k is {','.join(map(str, self.ks))}; give ascending numbers from 1, such as 10,100.")
@@ -119,7 +119,7 @@ class QampariEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class AmberFiles:
-    """Paths of what is evaluated, and of what is written."""
+    """Paths of the evaluated files, and of output files."""
 
     gold: File
     """amber_sets.jsonl of a task, as released."""
@@ -127,65 +127,65 @@ class AmberFiles:
     """id and output for each query: provenance, a list of objects with wikipedia_id, best first, or answer."""
     _: KW_ONLY
     metrics: NewFolder | None = None
-    """Takes metrics@K.json and raw_metrics@K.json, as the released tool's."""
+    """Output folder for metrics@K.json and raw_metrics@K.json, in the form of the released tool."""
     plot: NewFile | None = None
-    """Takes the plot of accuracy by gap in popularity, as an HTML page."""
+    """Output file for the plot of accuracy by gap in popularity, as an HTML page."""
     compare: File | None = None
     """Predictions of a second system: adds the difference and a paired test."""
     items: NewFile | None = None
-    """Where the values of every query, and of every set, are written, JSON Lines."""
+    """Output file for the values of every query and of every set, JSON Lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class AmberEvaluation(Checked):
-    """How they are evaluated."""
+    """Options of the evaluation."""
 
     ks: Ranks = (1,)
-    """Numbers of pages that count as retrieved."""
+    """Ranks: numbers of pages that count as retrieved."""
     gap_on: Literal["log10", "views"] = "log10"
-    """Popularity that the gap between head and tail is taken of."""
+    """Popularity from which the gap between head and tail is computed."""
     resamples: Resamples = 0
     """Resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class KiltFiles:
-    """Paths of what is evaluated: files, or with ``all_tasks`` folders."""
+    """Paths of the evaluated files; of folders with ``all_tasks``."""
 
     gold: File
     """Records of a task with their outputs; with --all a folder of them."""
     predictions: File
-    """id and output, a list with one object, for each record; with --all a folder of them, each file under the name of
-    its gold file."""
+    """id and output, a list with one object, for each record; with --all a folder of files, each named like its gold
+    file."""
     _: KW_ONLY
     all_tasks: Annotated[bool, Parameter("--all")] = False
     """Evaluate every file of the folders: prints the leaderboard's table."""
     compare: File | None = None
     """Predictions of a second system: adds the difference and a paired test."""
     crosswalk: FolderPath | None = None
-    """Alignment of the gold file that kbsource map kilt wrote: predictions made on the old snapshot are moved to the
-    new one before they are scored."""
+    """Alignment of the gold file, made by kbsource map kilt: predictions made on the old snapshot are moved to the new
+    one before they are scored."""
     accept_redirects: Release | None = None
-    """Release in which an answer that is the title of a redirect counts as the article's."""
+    """Release whose redirects are accepted: an answer that is the title of a redirect counts as the article's title."""
     items: NewFile | None = None
-    """Where the values of every record are written, JSON Lines."""
+    """Output file for the values of every record, JSON Lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class KiltEvaluation:
-    """How it is evaluated."""
+    """Options of the evaluation."""
 
     ks: Ranks = KILT_KS
-    """Ranks at which places are looked at."""
+    """Ranks at which retrieved places are evaluated."""
     rank_keys: Annotated[Words, Parameter(metavar="KEY,…")] = PAGE
-    """Keys of a span that tell places apart, such as wikipedia_id,section or
-    wikipedia_id,start_paragraph_id,end_paragraph_id; KILT scores always go by page."""
+    """Keys of a span that identify a place, such as wikipedia_id,section or
+    wikipedia_id,start_paragraph_id,end_paragraph_id; KILT scores always use the page."""
     resamples: Resamples = 0
     """Resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
     quirks: Annotated[frozenset[str], _quirks(KILT_QUIRKS)] = frozenset()
 
     def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``, and for what does not go together."""
+        """Raises SetupError, as ``check_options``, and for options that exclude each other."""
         check_options(self)
         if not self.rank_keys:
             raise SetupError("--rank-keys names no key; give wikipedia_id, or several with commas.")

@@ -1,7 +1,7 @@
-"""The metrics of KILT: answers and their provenance, one system or two, a task or all of them.
+"""The metrics of KILT: answers and their provenance, for one system or two, for one task or all of them.
 
-Source: Petroni et al., KILT (2021), section 4. Where the released scripts go wrong, their behaviour has a name in
-``KILT_QUIRKS`` and is off.
+Source: Petroni et al., KILT (2021), section 4. Errors of the released scripts are named in ``KILT_QUIRKS`` and are off
+by default.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ REASONS: dict[str, str] = {
     "several_provenances": "a prediction with provenance in several outputs: no place is taken from it",
     "unknown_id": "a prediction for a record that is not among the gold ones",
 }
-"""Why a line, or a part of it, is left out: reason -> meaning."""
+"""Reasons for ignoring a line, or a part of it: reason -> meaning."""
 
 DOWNSTREAM = AnswerScores._fields
 KILT = tuple(f"KILT-{name}" for name in DOWNSTREAM)
@@ -51,26 +51,26 @@ _CHARACTERS = ("start_character", "end_character")
 
 
 class GoldRecord(NamedTuple):
-    """What a record is evaluated by."""
+    """The parts of a gold record that are used for evaluation."""
 
-    text: str  # its input; empty where it has none
-    answers: tuple[str, ...]  # stripped, none empty, each once
+    text: str  # its input; empty if it has none
+    answers: tuple[str, ...]  # stripped, non-empty, distinct
     titles: tuple[str, ...]  # of its provenance, likewise
     outputs: tuple[Provenance, ...]  # provenance of each output that has one
 
 
 class Prediction(NamedTuple):
-    """What a system gives for a record."""
+    """A system's prediction for a record."""
 
-    answer: str | None  # of its only output; None where that has none, or there are several
-    provenance: Provenance | None  # places, best first; None where several outputs have some
+    answer: str | None  # of its only output; None if that has none, or if there are several
+    provenance: Provenance | None  # places, best first; None if several outputs have some
 
 
 NO_PREDICTION = Prediction("", ())
 
 
 def id_of(record: Json) -> str:
-    """The id as ids are compared: as text, without blanks around it.
+    """Returns an id in the form in which ids are compared: as text, stripped.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``.
@@ -81,7 +81,7 @@ def id_of(record: Json) -> str:
 
 
 def parse_gold(record: Json) -> GoldRecord:
-    """What a gold record is evaluated by; raises RecordError: ``missing_field``, ``wrong_type``, ``no_output``."""
+    """Parses a gold record; raises RecordError: ``missing_field``, ``wrong_type``, ``no_output``."""
     outputs = objects_at(record, "output")
     if not outputs:
         raise RecordError("no_output", "output is empty")
@@ -98,7 +98,7 @@ def parse_gold(record: Json) -> GoldRecord:
 
 
 def parse_prediction(record: Json) -> Prediction:
-    """The answer and the places that a line predicts; a retriever may add the gold answers.
+    """Returns the answer and the places that a line predicts. A retriever's line may also contain the gold answers.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``.
@@ -110,7 +110,7 @@ def parse_prediction(record: Json) -> Prediction:
 
 
 def _answer(output: Json) -> str | None:
-    """The answer of an output as text, as the released script reads it; None where there is none."""
+    """Returns the answer of an output as text, as the released script reads it; None if there is none."""
     answer = output.get("answer")
     if isinstance(answer, list | dict):
         raise RecordError("wrong_type", f"'answer': expected a string, found {repr(answer)[:80]}")
@@ -118,7 +118,7 @@ def _answer(output: Json) -> str | None:
 
 
 def metric_of(name: str) -> str | None:
-    """The metric that is reported for a file.
+    """Returns the metric that KILT reports for a file.
 
     >>> metric_of("nq-dev-kilt.jsonl"), metric_of("quiz.jsonl")
     ('em', None)
@@ -128,7 +128,7 @@ def metric_of(name: str) -> str | None:
 
 
 def grouped(names: Iterable[str]) -> dict[str, list[str]]:
-    """The metrics by the part of the published result that they stand in."""
+    """Groups metrics by the part of the published result that contains them."""
     groups: dict[str, list[str]] = {}
     for name in names:
         group = "kilt" if name in KILT else "downstream" if name in DOWNSTREAM else "retrieval"
@@ -143,10 +143,10 @@ class KiltScores(Scores):
     has_pages: list[bool] = field(default_factory=list)  # whether a record has a gold page
     without_prediction: int = 0
     without_answers: int = 0
-    moved: Counter[str] = field(default_factory=Counter)  # predicted places by what became of them, with a crosswalk
+    moved: Counter[str] = field(default_factory=Counter)  # predicted places by outcome, with a crosswalk
 
     def to_json(self) -> dict[str, Any]:
-        """The means in the published form, and what they leave out."""
+        """Returns the means in the published form, and the counts of what they leave out."""
         result: dict[str, Any] = {"records": len(self.ids)}
         for group, names in grouped(self.columns).items():
             result[group] = {name: self.mean(name) for name in names}
@@ -157,7 +157,7 @@ class KiltScores(Scores):
         return result
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """Records, and those that predictions or gold leave out."""
+        """Yields the number of records, and of those without prediction or gold answers."""
         yield "records", len(self.ids)
         if self.without_prediction:
             yield "without prediction", self.without_prediction
@@ -166,17 +166,17 @@ class KiltScores(Scores):
         yield from ((f"places {outcome.replace('_', ' ')}", n) for outcome, n in sorted(self.moved.items()))
 
     def remarks(self) -> Iterator[str]:
-        """That nothing was answered, where that is so."""
+        """Yields a remark if nothing was answered."""
         if self.ids and "accuracy" not in self.columns:
             yield "no prediction has an answer: provenance alone is evaluated"
 
     def groups(self) -> Iterator[Sequence[str]]:
-        """The metrics as the published result has them together."""
+        """Yields the metrics grouped as in the published result."""
         yield from grouped(self.columns).values()
 
 
 def leaderboard_text(rows: Mapping[str, Evaluated[KiltScores]]) -> str:
-    """The leaderboard's table: for each gold file the metric of its task, alone and with provenance."""
+    """Returns the leaderboard's table: for each gold file the metric of its task, without and with provenance."""
     width = max(map(len, rows), default=0)
     lines = [f"{'':<{width}}  {'records':>9}  {'metric':<8}{'score':>8}{'KILT':>8}{'Rprec':>8}{'rec@5':>8}"]
     for name, scores in rows.items():
@@ -187,20 +187,20 @@ def leaderboard_text(rows: Mapping[str, Evaluated[KiltScores]]) -> str:
 
 
 class Crosswalk:
-    """Where the places of published records went.
+    """Maps places of published records to the new snapshot.
 
-    A page goes where evidence in it went, whatever record that was of; a page that no record has evidence in keeps
-    its id, which Wikipedia does not give twice. Paragraphs, or a section where it alone is asked for, go where evidence
-    in exactly these went, that of the same record before others. What cannot be moved keeps its rank and is right
-    nowhere.
+    A page is mapped to the page where its evidence was found, for any record. A page without evidence keeps its id,
+    since Wikipedia never reuses ids. Paragraphs (or a section, if only that is evaluated) are mapped to where evidence
+    in exactly these was found, preferably evidence of the same record. A place that cannot be mapped keeps its rank and
+    never counts as correct.
     """
 
     def __init__(self, release: str) -> None:
-        """Reads the crosswalk of an alignment; raises SetupError: there is none."""
+        """Reads the crosswalk of an alignment; raises SetupError if it has none."""
         manifest = ALIGNMENT.read(release)
         if "crosswalk" not in manifest.tables:
             raise SetupError(f"{release} has no crosswalk; name what kbsource map kilt made of the gold file.")
-        #: Spans by what became of them: ``moved``, ``page_kept``, ``page_gone``, ``place_unknown``.
+        #: Spans by outcome: ``moved``, ``page_kept``, ``page_gone``, ``place_unknown``.
         self.moved: Counter[str] = Counter()
         self._pages: dict[str, str | None] = {}
         self._places: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -220,7 +220,7 @@ class Crosswalk:
                     self._places.setdefault((*known, row["example_id"]), moved)
 
     def move(self, record_id: str, provenance: Provenance, keys: Sequence[str]) -> list[Span]:
-        """The places in the new snapshot."""
+        """Returns the places in the new snapshot."""
         return [self._moved(record_id, span, keys) for span in provenance]
 
     def _moved(self, record_id: str, span: Span, keys: Sequence[str]) -> Span:
@@ -246,14 +246,14 @@ class Crosswalk:
 
 
 def _section(value: Any) -> str:
-    """The value of a key as text; a section of a KILT file without its newline."""
+    """Returns the value of a key as text; for a section of a KILT file, without its newline."""
     return str(value).rstrip("\n")
 
 
 def evaluate_kilt(files: KiltFiles, options: KiltEvaluation, *, reject: Reject) -> Evaluated[KiltScores]:
-    """The scores of a file of predictions, or of two beside each other.
+    """Returns the scores of a file of predictions, or of two compared with each other.
 
-    Every gold record counts, also one that has no prediction.
+    Every gold record counts, including those without a prediction.
 
     Raises:
         SetupError: as ``evaluate``.
@@ -268,7 +268,7 @@ def evaluate_kilt(files: KiltFiles, options: KiltEvaluation, *, reject: Reject) 
 
 
 class KiltMetrics(Metrics[GoldRecord, KiltScores]):
-    """Answers and their provenance."""
+    """Evaluates answers and their provenance."""
 
     family = "kilt"
     duplicate, unknown = "duplicate_id", "unknown_id"
@@ -276,9 +276,10 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
     def __init__(
         self, files: KiltFiles, options: KiltEvaluation, articles: KnowledgeSource | None, predictions: str
     ) -> None:
-        """
+        """Initialises the metrics.
+
         Args:
-            articles: knows which titles are redirects, where these are accepted.
+            articles: resolves redirects, if these are accepted.
             predictions: those of ``files``, or those of a second system.
         """
         super().__init__(files.gold, {"predictions": predictions}, KiltScores(predictions))
@@ -329,7 +330,8 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
             self.scores.columns[name].add(item, value)
 
     def _answer(self, prediction: Prediction) -> str:
-        """The predicted answer; of the title of a redirect, where that counts, the article's."""
+        """Returns the predicted answer. If redirects are accepted and it is the title of one, returns the article's
+        title."""
         answer = prediction.answer or ""
         if self._articles is None:
             return answer
@@ -337,7 +339,7 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
         return found.title if found.by == "title" and found.hops and found.title is not None else answer
 
     def _values(self, record_id: str, gold: GoldRecord, prediction: Prediction) -> dict[str, float]:
-        """The values of a record by metric, in the order in which they are shown."""
+        """Returns the values of a record by metric, in display order."""
         quirks, ks, keys = self._options.quirks, self._options.ks, self._options.rank_keys
         null_ids = "null_ids" in quirks
         provenance = prediction.provenance or ()
@@ -365,12 +367,13 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
 def evaluate_tasks(
     files: KiltFiles, options: KiltEvaluation, *, reject: Reject
 ) -> tuple[dict[str, Evaluated[KiltScores]], list[str]]:
-    """The scores of every task by gold file, in the leaderboard's order, and gold files without predictions.
+    """Returns the scores of every task by gold file, in the leaderboard's order, and the gold files without
+    predictions.
 
-    A file of predictions has the name of its gold file. Tasks that KILT does not have come last, without a metric.
+    A file of predictions is named like its gold file. Tasks that are not part of KILT come last, without a metric.
 
     Raises:
-        SetupError: as ``evaluate_kilt``; there is no gold file, or no predictions for any.
+        SetupError: as ``evaluate_kilt``; there is no gold file, or there are no predictions for any.
     """
     folder = files.predictions
     order = {name: number for number, name in enumerate(all_sources())}

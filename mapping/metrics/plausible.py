@@ -1,6 +1,6 @@
-"""Evaluations that cannot be: refused before, or after, they give a table of zeros that looks like a result.
+"""Rejects evaluations that cannot be meant, before they return a table of zeros that looks like a result.
 
-Gold that says nothing, predictions that say nothing, files that were swapped, and files that have no id in common.
+These are gold files without answers, predictions without content, swapped files, and files without a common id.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from mapping.sources.raw_records import Json, readable_records
 
 Family = Literal["kilt", "qampari", "amber"]
 _MOST_LOOKED_AT = 1_000
-"""Records that tell gold from predictions."""
+"""Number of records read to distinguish gold from predictions."""
 
 
 class _Form(NamedTuple):
-    """What records of a family are known by."""
+    """How to recognise the records of a family."""
 
-    has_gold: Callable[[Json], bool]  # it says what is right
-    has_prediction: Callable[[Json], bool]  # it predicts something
-    is_gold: Callable[[Json], bool]  # only gold has this
-    is_prediction: Callable[[Json], bool]  # only predictions have this
-    gold: str  # what gold has that says what is right
-    prediction: str  # what predictions have
+    has_gold: Callable[[Json], bool]  # it contains gold answers
+    has_prediction: Callable[[Json], bool]  # it contains a prediction
+    is_gold: Callable[[Json], bool]  # it has a property of gold records only
+    is_prediction: Callable[[Json], bool]  # it has a property of predictions only
+    gold: str  # the gold part of a gold record, for messages
+    prediction: str  # the predicted part of a prediction, for messages
 
 
 def check_plausible(family: Family, gold: str, predictions: str) -> None:
     """Checks that a gold file and a file of predictions can be compared.
 
     Raises:
-        SetupError: the gold file says nothing, or is input of ``kbsource map jsonl``; the predictions say nothing; or
-            each is the other.
+        SetupError: the gold file has no answers, or is input for ``kbsource map jsonl``; the predictions are empty; or
+            the two are swapped.
     """
     form = _FORMS[family]
     if _are_swapped(form, gold, predictions):
@@ -40,7 +40,7 @@ def check_plausible(family: Family, gold: str, predictions: str) -> None:
             f"{gold} has predictions, and {predictions} gold records: name the gold file first, then the predictions."
         )
     if not any(record.keys() & {"output", "answers", "answer_list", "qids"} for record in readable_records(gold)):
-        return  # what it should be is said where it is read
+        return  # the reader reports what the file should be
     if not any(form.has_gold(record) for record in readable_records(gold)):
         if any(_is_own_form(record) for record in readable_records(gold)):
             raise SetupError(
@@ -52,15 +52,15 @@ def check_plausible(family: Family, gold: str, predictions: str) -> None:
 
 
 def check_ids(gold: str, predictions: str, *, n_common: int, gold_ids: Iterator[str], unknown: Iterator[str]) -> None:
-    """Checks that some predictions are of gold records.
+    """Checks that some predictions are for gold records.
 
     Args:
-        n_common: records that both have.
+        n_common: number of records in both.
         gold_ids: ids of gold records.
-        unknown: ids of predictions for none of them.
+        unknown: ids of predictions for other records.
 
     Raises:
-        SetupError: no id is common.
+        SetupError: there is no common id.
     """
     if n_common:
         return
@@ -99,13 +99,14 @@ def _is_own_form(record: Json) -> bool:
 
 
 def _predicts(record: Json) -> bool:
-    """An answer, or a list of provenance: an empty one is what a search that finds nothing writes."""
+    """Returns whether a record has an answer, or a list of provenance. A search without results writes an empty
+    list."""
     outputs = _outputs(record)
     return any(one.get("answer") not in (None, "") or isinstance(one.get("provenance"), list) for one in outputs)
 
 
 def _answers_or_found(record: Json) -> bool:
-    """Answers, or a list of passages: an empty one is what a search that finds nothing writes."""
+    """Returns whether a record has answers, or a list of passages. A search without results writes an empty list."""
     return _has_any(record, "predictions", "prediction") or isinstance(record.get("ctxs"), list)
 
 

@@ -1,26 +1,22 @@
 """The metrics of QAMPARI: questions with many answers, each stated somewhere in Wikipedia.
 
-The files are JSON Lines or one JSON array, plain, gzip or bzip2, joined by ``qid``, or where a record has none by
-``id`` (string or integer); other keys are passed over, so that released files are read as they are.
+The files are JSON Lines or one JSON array, plain, gzip or bzip2. They are joined by ``qid``, or by ``id`` (string or
+integer) if a record has no ``qid``. Other keys are ignored, so released files can be read unchanged.
 
-gold
-    ``answer_list``: at least one ``{answer_text, aliases, aid, proof}``. ``aliases`` and ``aid`` may be absent.
-    ``proof``, which only ERECALL@K reads: list of ``{proof_text, found_in_url}``; may be absent. Where the record has
-    ``positive_ctxs`` (list of ``{pid, chunk_id, title, text}``), these are the evidence in place of the proofs; a
-    ``pid`` is the ``aid`` of its answer, two underscores and a number. A question with one answer, as in Natural
-    Questions, has in place of ``answer_list`` its ``answers``: at least one string, all of them names of that answer.
-predictions
-    ``predictions``: list of strings, or ``prediction``: the only one. A gold file with this key will do.
-retrieved
-    ``ctxs``: list of ``{id, title, text}``, best first; only ``--evidence-match id`` reads the ids.
-extended
-    ``answer_list``: list of ``{answer_text, aliases}``, further answers, as in the paper's ExtendedSet, with or without
-    those of the gold file.
+gold ``answer_list``: at least one ``{answer_text, aliases, aid, proof}``. ``aliases`` and ``aid`` are optional.
+``proof``, which only ERECALL@K reads, is an optional list of ``{proof_text, found_in_url}``. If the record has
+``positive_ctxs`` (list of ``{pid, chunk_id, title, text}``), these are the evidence instead of the proofs; a ``pid`` is
+the ``aid`` of its answer, two underscores and a number. A question with one answer, as in Natural Questions, has
+``answers`` instead of ``answer_list``: at least one string, all of them names of that answer. predictions
+``predictions``: list of strings, or ``prediction``: the only one. A gold file with this key is accepted. retrieved
+``ctxs``: list of ``{id, title, text}``, best first; only ``--evidence-match id`` reads the ids. extended
+``answer_list``: list of ``{answer_text, aliases}``, further answers, as in the paper's ExtendedSet, with or without
+those of the gold file.
 
-The kind of a question stands in the middle of its ``qid``.
+The kind of a question is the middle part of its ``qid``.
 
-Source: Amouyal et al., QAMPARI (2022), section 5. Where the released script differs from the paper or goes wrong, its
-behaviour has a name in ``QAMPARI_QUIRKS`` and is off.
+Source: Amouyal et al., QAMPARI (2022), section 5. Where the released script differs from the paper or has errors, its
+behaviour is named in ``QAMPARI_QUIRKS`` and is off by default.
 """
 
 from __future__ import annotations
@@ -52,7 +48,7 @@ from mapping.sources.raw_records import (
 
 EXACT = "exact match"
 EXTENDED = ("extended, gold", "extended, all")
-"""Questions with further answers, without them and with them."""
+"""The questions with further answers, evaluated without and with these."""
 _MOST_LOOKED_AT = 1_000
 KEYS: dict[str, tuple[str, ...]] = {
     "gold": ("answer_list", "answers"),
@@ -60,7 +56,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "retrieved": ("ctxs",),
     "extended": ("answer_list",),
 }
-"""What a line of each file has beside its id: one of these."""
+"""Keys of the lines of each file besides the id: one of these is required."""
 
 REASONS: dict[str, str] = {
     **FAULTS,
@@ -70,45 +66,45 @@ REASONS: dict[str, str] = {
     "unknown_answer": "a piece of evidence whose pid belongs to none of the answers",
     "unknown_question": "predictions, passages or answers for a question that is not among the gold ones",
 }
-"""Why a line is left out: reason -> meaning."""
+"""Reasons for ignoring a line: reason -> meaning."""
 
 
 class GoldEvidence(NamedTuple):
-    """A passage that says that some of the answers are right."""
+    """A passage stating that some of the answers are correct."""
 
-    passage: RetrievedPassage  # what it says, and where
-    answers: tuple[int, ...]  # places in the list of answers, ascending
+    passage: RetrievedPassage  # its text, title and id
+    answers: tuple[int, ...]  # positions in the list of answers, ascending
 
 
 @dataclass(frozen=True, slots=True)
 class GoldQuestion:
-    """A question with what it should be answered by."""
+    """A question with its expected answers."""
 
     answers: tuple[GoldNames, ...]  # at least one
-    #: Each passage once, in the order of the answers; empty where it was not asked for.
+    #: Distinct passages, in the order of the answers; empty if evidence is not needed.
     evidence: tuple[GoldEvidence, ...]
-    is_single: bool = False  # it is asked for one answer and not for a list
+    is_single: bool = False  # it asks for one answer, not for a list
 
 
 def qid_of(record: Json) -> str:
-    """The question's id; raises ``missing_field`` or ``wrong_type``."""
+    """Returns the question's id; raises ``missing_field`` or ``wrong_type``."""
     return digits_or_text(record, "id" if "id" in record and "qid" not in record else "qid")
 
 
 def is_line_of(record: Json, role: str) -> bool:
-    """Whether a record has the keys that a line of such a file needs."""
+    """Returns whether a record has the keys required in such a file."""
     return ("qid" in record or "id" in record) and any(key in record for key in KEYS[role])
 
 
 def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = False) -> GoldQuestion:
-    """The question of a gold record; its evidence only where something is to ``match`` it by.
+    """Parses a gold record; its evidence is read only if ``match`` is given.
 
-    With ``repeats``, as released, a passage that is given several times is several.
+    With ``repeats``, as in the released script, a passage that is listed several times counts several times.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``, ``no_answers``, ``duplicate_answer``, ``unknown_answer``.
     """
-    # Where there are mappings, the answers are the names of many answers, as readers are given them.
+    # In records with mappings, "answers" contains the names of several answers, as used for training readers.
     if "answers" in record and "answer_list" not in record and "ans_mappings" not in record:
         if not (names := strings_at(record, "answers")):
             raise RecordError("no_answers", "answers is empty")
@@ -124,7 +120,7 @@ def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = Fal
             raise RecordError("duplicate_answer", aid)
     if match is None:
         return GoldQuestion(answers, ())
-    # An empty list says of passages with ids that there are none; for the text there may still be proofs.
+    # If matched by id, an empty list means that there is no evidence; if matched by text, there may still be proofs.
     has_contexts = "positive_ctxs" in record if match == "id" else bool(record.get("positive_ctxs"))
     found = _contexts(record, owners, match) if has_contexts else _proofs(listed, match)
     if repeats:
@@ -136,7 +132,7 @@ def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = Fal
 
 
 def gold_names(listed: list[Json]) -> tuple[GoldNames, ...]:
-    """What each answer of an ``answer_list`` is called; raises as ``strings_at``."""
+    """Returns the names of each answer in an ``answer_list``; raises as ``strings_at``."""
     return tuple(
         GoldNames(text_at(answer, "answer_text"), strings_at(answer, "aliases") if "aliases" in answer else ())
         for answer in listed
@@ -144,7 +140,7 @@ def gold_names(listed: list[Json]) -> tuple[GoldNames, ...]:
 
 
 def kind_of(qid: str) -> str | None:
-    """The kind of question that a qid names; None where it names none.
+    """Returns the kind of question that a qid names; None if it names none.
 
     >>> kind_of("7__wikidata_comp__dev"), kind_of("nq_7")
     ('wikidata_comp', None)
@@ -154,7 +150,7 @@ def kind_of(qid: str) -> str | None:
 
 
 def extended(question: GoldQuestion, further: Sequence[GoldNames]) -> GoldQuestion:
-    """A question with further answers; one that has a name of an answer before it is that answer."""
+    """Returns a question with further answers added, except those that share a name with an earlier answer."""
     answers = list(question.answers)
     known = {form for answer in answers for form in _forms(answer)}
     for answer in further:
@@ -192,14 +188,14 @@ def _proofs(listed: list[Json], match: EvidenceMatch) -> Iterator[tuple[int, Ret
 
 
 def kept_predictions(record: Json) -> Sequence[str]:
-    """The predictions of a record; raises as ``strings_at``."""
+    """Returns the predictions of a record; raises as ``strings_at``."""
     if "prediction" in record and "predictions" not in record:
         return (text_at(record, "prediction"),)
     return strings_at(record, "predictions")
 
 
 def kept_passages(record: Json, n_kept: int, *, with_ids: bool) -> Sequence[tuple[str, str, str]]:
-    """The best passages of a record: id, title and text.
+    """Returns id, title and text of the best passages of a record.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``.
@@ -212,7 +208,8 @@ def kept_passages(record: Json, n_kept: int, *, with_ids: bool) -> Sequence[tupl
 
 
 def strings_at(record: Json, key: str) -> tuple[str, ...]:
-    """A list of strings; numbers stand for their digits. Raises RecordError: ``missing_field``, ``wrong_type``."""
+    """Returns a list of strings; integers are converted to their digits. Raises RecordError: ``missing_field``,
+    ``wrong_type``."""
     values = []
     for value in list_at(record, key):
         if not (isinstance(value, str) or is_integer(value)):
@@ -223,42 +220,42 @@ def strings_at(record: Json, key: str) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class QampariScores(Scores):
-    """The scores of all gold questions, of those of each kind, and of those with further answers; what was not given
+    """Scores over all gold questions, over those of each kind, and over those with further answers. Missing output
     scores 0.
 
-    Columns are called as for reading, and for a part of the questions have its name behind: ``F1``, ``ARECALL@10``,
+    Columns have readable names, followed by the name of the part for a part of the questions: ``F1``, ``ARECALL@10``,
     ``F1 wikidata_comp``, ``F1 extended, all``.
     """
 
     has_predictions: bool = False
-    ks: tuple[int, ...] = ()  # of passages; empty without retrieved ones
-    n_questions: Counter[str] = field(default_factory=Counter)  # by part; "" are all
-    n_single: int = 0  # that are asked for one answer
-    n_added: list[int] = field(default_factory=list)  # further answers of each question that may have some
+    ks: tuple[int, ...] = ()  # ranks for passages; empty without retrieved passages
+    n_questions: Counter[str] = field(default_factory=Counter)  # by part; "" is all questions
+    n_single: int = 0  # questions that ask for one answer
+    n_added: list[int] = field(default_factory=list)  # number of further answers of each question that may have some
     without_predictions: int = 0
     without_passages: int = 0
     without_evidence: int = 0
 
     @property
     def has_lists(self) -> bool:
-        """Whether a question has a list of answers; also where there is no question at all."""
+        """Whether any question has a list of answers; also true if there are no questions."""
         return self.n_questions[""] != self.n_single or not self.n_questions[""]
 
     def parts(self) -> list[str]:
-        """The parts of the questions that there are: kinds, and those with further answers."""
+        """Returns the parts of the questions: kinds, and those with further answers."""
         return [
             *sorted(part for part in self.n_questions if part not in ("", *EXTENDED)),
             *(EXTENDED if self.n_added else ()),
         ]
 
     def labels(self) -> Iterator[str]:
-        """What the means over questions with lists of answers, and over passages, are called."""
+        """Yields the names of the means over questions with lists of answers, and over passages."""
         if self.has_predictions:
             yield from (label for label, _ in READER_METRICS.values())
         yield from (f"{name}@{k}" for name in ("ARECALL", "ERECALL") for k in self.ks)
 
     def to_json(self) -> dict[str, Any]:
-        """The scores as JSON, means alone."""
+        """Returns the scores as JSON, only means."""
         value = self._part_json("")
         if self.has_predictions:
             if not self.has_lists:
@@ -285,7 +282,7 @@ class QampariScores(Scores):
         return value
 
     def _part_json(self, part: str) -> dict[str, Any]:
-        """The means over a part of the questions, under the names that the released script gives them."""
+        """Returns the means over a part of the questions, under the names used by the released script."""
         value: dict[str, Any] = {"questions": self.n_questions[part]}
         if self.has_predictions:
             value["reader"] = {name: self._rounded(label, part) for name, (label, _) in READER_METRICS.items()}
@@ -298,7 +295,7 @@ class QampariScores(Scores):
         return None if column is None else column.rounded
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """Questions, and those of which files say nothing."""
+        """Yields the number of questions, and of those missing in each file."""
         yield "questions", self.n_questions[""]
         if self.has_predictions:
             yield "without predictions", self.without_predictions
@@ -309,14 +306,14 @@ class QampariScores(Scores):
             yield "without evidence", self.without_evidence
 
     def groups(self) -> Iterator[Sequence[str]]:
-        """The metrics over all questions."""
+        """Yields the metrics over all questions."""
         if self.has_predictions:
             yield [label for label, _ in READER_METRICS.values() if self.has_lists] + [EXACT] * bool(self.n_single)
         if self.ks:
             yield [label for label in self.labels() if "RECALL@" in label]
 
     def table(self) -> Iterator[str]:
-        """The parts of the questions."""
+        """Yields a table of the parts of the questions."""
         labels = [*self.labels()]
         if parts := self.parts():
             yield f"{'kind':<21}{'questions':>10}" + "".join(f"{label:>15}" for label in labels)
@@ -326,7 +323,7 @@ class QampariScores(Scores):
 
 
 def _name(label: str, part: str) -> str:
-    """The name of a column.
+    """Returns the name of a column.
 
     >>> _name("F1", ""), _name("F1", "wikidata_comp")
     ('F1', 'F1 wikidata_comp')
@@ -335,9 +332,9 @@ def _name(label: str, part: str) -> str:
 
 
 def evaluate_qampari(files: QampariFiles, options: QampariEvaluation, *, reject: Reject) -> Evaluated[QampariScores]:
-    """The scores of a file of predictions, of retrieved passages, or both; or those of two systems beside each other.
+    """Returns the scores of a file of predictions, of retrieved passages, or both; or those of two systems compared.
 
-    Every gold question counts, also one that the other files do not have.
+    Every gold question counts, including those missing in the other files.
 
     Raises:
         SetupError: as ``evaluate``; nothing to evaluate.
@@ -357,22 +354,23 @@ def evaluate_qampari(files: QampariFiles, options: QampariEvaluation, *, reject:
 
 
 def _roles_of(path: str) -> dict[str, str]:
-    """What a file gives by the keys of its first records: predictions, retrieved passages, or both."""
+    """Returns the roles of a file, by the keys of its first records: predictions, retrieved passages, or both."""
     keys = {key for record in islice(readable_records(path), _MOST_LOOKED_AT) for key in record}
     found = {role: path for role in ("predictions", "retrieved") if keys & {*KEYS[role]}}
     return found or {"predictions": path}
 
 
 class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
-    """Lists of answers, and passages that hold them."""
+    """Evaluates lists of answers, and passages that contain them."""
 
     family = "qampari"
 
     def __init__(self, files: QampariFiles, options: QampariEvaluation, given: Mapping[str, str], path: str) -> None:
-        """
+        """Initialises the metrics.
+
         Args:
-            given: what a system gives: ``predictions``, ``retrieved`` or both, by path.
-            path: what the system is called by.
+            given: a system's output by role, ``predictions``, ``retrieved`` or both, as paths.
+            path: the name of the system in messages.
         """
         ks = tuple(options.ks) if "retrieved" in given else ()
         scores = QampariScores(path, has_predictions="predictions" in given, ks=ks)
@@ -429,7 +427,7 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
             scores.without_evidence += not question.evidence
 
     def _add(self, item: int, question: GoldQuestion, predictions: Any, passages: Any, parts: Sequence[str]) -> None:
-        """Adds the scores of a question to parts of the questions; what was not given for it is None."""
+        """Adds the scores of a question to parts of the questions; missing output is None."""
         scores = self.scores
         scores.n_questions.update(parts)
         values: list[tuple[str, float]] = []
@@ -459,7 +457,8 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
         return ((label, float(value_of(score))) for label, value_of in READER_METRICS.values())
 
     def _evidence_ranks(self, question: GoldQuestion, passages: Sequence[RetrievedPassage]) -> list[list[int | None]]:
-        """The ranks of the evidence of each answer that has some; under the quirk of all evidence together."""
+        """Returns the ranks of the evidence of each answer that has some; with the quirk, those of all evidence in one
+        list."""
         evidence = [piece.passage for piece in question.evidence]
         if self._options.evidence_match == "id":
             ranks = ranks_by_id(evidence, passages)
@@ -475,5 +474,5 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
 
 
 def share_within(ranks: Sequence[int | None], k: int) -> float:
-    """The share of ranks, at least one, that are among the first ``k``; None is no rank."""
+    """Returns the share of ranks, at least one, that are among the first ``k``; None means not retrieved."""
     return sum(rank is not None and rank <= k for rank in ranks) / len(ranks)

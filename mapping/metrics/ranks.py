@@ -1,4 +1,4 @@
-"""Ranked passages and places beside gold answers, gold evidence and gold provenance: what comes at which rank.
+"""Ranks at which gold answers, gold evidence and gold provenance occur among ranked passages and places.
 
 Source: the released evaluation script of QAMPARI; Petroni et al., KILT (2021), section 4, and the released retrieval
 tool.
@@ -20,7 +20,7 @@ Provenance = Sequence[Span]
 class RetrievedPassage(NamedTuple):
     """A retrieved passage, or a passage that is evidence for an answer."""
 
-    passage_id: str  # names it within its corpus; empty where it has no id
+    passage_id: str  # identifies it within its corpus; empty if it has no id
     title: str  # of its page
     text: str  # the passage
 
@@ -28,11 +28,11 @@ class RetrievedPassage(NamedTuple):
 def answer_ranks(
     answers: Sequence[GoldNames], passages: Sequence[RetrievedPassage], *, substring: bool = False
 ) -> list[int | None]:
-    """For each answer the 1-based rank of the first passage with one of its names in title or text.
+    """Returns, for each answer, the 1-based rank of the first passage with one of its names in title or text.
 
-    Names are found as whole words in any case: as they are written (Halvane in "Halvane's"), or where both are in the
-    form of answers (U.S. in "the US"). A name without such a form is found nowhere. ``substring``, as released: a name
-    is found wherever its lower-cased characters stand, inside words too.
+    Names are matched as whole words, regardless of case: as written (Halvane in "Halvane's"), or both in normal form
+    (U.S. in "the US"). A name without a normal form is never found. With ``substring``, as in the released script, a
+    name is found wherever its lower-cased characters occur, even inside words.
     """
     searched = [_searched(passage, substring=substring) for passage in passages]
     ranks = []
@@ -44,7 +44,8 @@ def answer_ranks(
 
 
 def _searched(passage: RetrievedPassage, *, substring: bool) -> str:
-    """Title and text in the forms in which names are found, a line each: no name runs from one into another."""
+    """Returns title and text in the forms in which names are searched, one per line, so that no name matches across
+    them."""
     if substring:
         return f"{passage.title}\n{passage.text}".lower()
     both = (passage.title, passage.text)
@@ -67,7 +68,7 @@ def _has_any(names: Iterable[str], text: str, *, inside_words: bool) -> bool:
 
 
 def ranks_by_id(evidence: Sequence[RetrievedPassage], passages: Sequence[RetrievedPassage]) -> list[int | None]:
-    """For each evidence passage the 1-based rank of the passage with its id."""
+    """Returns, for each evidence passage, the 1-based rank of the passage with its id."""
     first: dict[str, int] = {}
     for rank, passage in enumerate(passages, start=1):
         first.setdefault(passage.passage_id, rank)
@@ -77,11 +78,11 @@ def ranks_by_id(evidence: Sequence[RetrievedPassage], passages: Sequence[Retriev
 def ranks_by_text(
     evidence: Sequence[RetrievedPassage], passages: Sequence[RetrievedPassage], *, partial_runs: bool = False
 ) -> list[int | None]:
-    """For each evidence passage the 1-based rank of the passage that holds most of it.
+    """Returns, for each evidence passage, the 1-based rank of the passage that contains most of it.
 
-    For passages cut in other ways than the evidence. Two passages fit when their titles are equal but for case and
-    they share a run of characters longer than 0.7 times the shorter text, but for case. Each retrieved passage, best
-    first, is matched with the first piece of evidence that fits and is still open, and with no further one.
+    Use this for passages that were cut differently from the evidence. Two passages match if, ignoring case, their
+    titles are equal and they share a run of characters longer than 0.7 times the shorter text. Each retrieved passage,
+    best first, is matched with the first unmatched piece of evidence that fits, and with no other.
 
     Source: the released evaluation script of QAMPARI.
     """
@@ -99,29 +100,29 @@ def ranks_by_text(
 
 
 def title_form(title: str) -> str:
-    """A title, or the title in the address of a page, in the form in which titles are compared.
+    """Returns a title, or the title in a page URL, in the form in which titles are compared.
 
     >>> title_form("https://en.wikipedia.org/wiki/River_Ullane"), title_form("River ullane")
     ('river ullane', 'river ullane')
     """
     _, is_address, path = title.partition("/wiki/")
-    # No title has a number sign: what follows one is a place in the page.
+    # Titles contain no number sign: the part after it is a position in the page.
     name = urllib.parse.unquote(path.partition("#")[0]) if is_address else title
     return " ".join(name.replace("_", " ").lower().split())
 
 
 def shares_most(one: str, other: str, *, partial_runs: bool = False) -> bool:
-    """Whether two texts share a run of characters longer than 0.7 times the shorter of them.
+    """Returns whether two texts share a run of characters longer than 0.7 times the shorter of them.
 
-    ``partial_runs``, as released, where the second half of the search has its two indexes the wrong way round: runs are
-    seen only where ``_is_seen`` says so.
+    ``partial_runs`` reproduces the released script, which swaps two indexes in the second half of its search: it
+    detects only runs for which ``_is_seen`` is true.
     """
     shorter, longer = sorted((one, other), key=len)
     if not shorter:
         return False
     n_needed = 7 * len(shorter) // 10 + 1
     n_spare = len(shorter) - n_needed
-    # Every run of that length holds the same middle, since it is more than half of the text.
+    # A run of that length is more than half of the text, so it always contains the same middle.
     middle = shorter[n_spare:n_needed]
     at = longer.find(middle)
     while at != -1:
@@ -138,7 +139,7 @@ def shares_most(one: str, other: str, *, partial_runs: bool = False) -> bool:
 
 
 def _is_seen(in_one: int, in_other: int, n_one: int, n_other: int) -> bool:
-    """Whether the released script sees a run that begins there in evidence and passage of these lengths."""
+    """Returns whether the released script detects a run that starts there, in evidence and passage of these lengths."""
     ahead = in_other - in_one
     return ahead <= n_other - n_one or (ahead <= n_one - n_other and in_one < n_other)
 
@@ -149,7 +150,8 @@ def _shared_start(one: str, other: str) -> int:
 
 
 def place_ids(provenance: Provenance, keys: Sequence[str], *, null_ids: bool = False) -> list[str]:
-    """The places of spans, each once, in order, but of those that lack a key, or have null there unless ``null_ids``.
+    """Returns the distinct places of spans, in order. Spans without a key, or with a null key unless ``null_ids``, are
+    left out.
 
     >>> place_ids([{"wikipedia_id": 7, "section": "Lead"}, {"wikipedia_id": "7"}], ["wikipedia_id", "section"])
     ['7+Lead']
@@ -170,7 +172,7 @@ def _joined(span: Span, keys: Iterable[str]) -> str:
 def evidence_sets(
     outputs: Iterable[Provenance], keys: Sequence[str], quirks: Collection[str] = ()
 ) -> list[frozenset[str]]:
-    """The distinct sets of places that each hold all evidence for an answer; none is empty."""
+    """Returns the distinct sets of places that each contain all evidence for an answer; none is empty."""
     null_ids = "null_ids" in quirks
     found: dict[frozenset[str], None] = {}
     for provenance in outputs:
@@ -185,7 +187,8 @@ def evidence_sets(
 
 
 def r_precision(predicted: Sequence[str], gold: Iterable[Collection[str]]) -> float:
-    """R-precision: of as many places as a gold output has, the share that is among them; the best output counts.
+    """Returns the R-precision: among as many places as a gold output has, the share of correct ones; the best output
+    counts.
 
     >>> r_precision(["x", "a", "b"], [{"a", "b"}, {"c"}])
     0.5
@@ -196,17 +199,17 @@ def r_precision(predicted: Sequence[str], gold: Iterable[Collection[str]]) -> fl
 
 
 def complete_sets(predicted: Iterable[str], sets: Iterable[frozenset[str]]) -> list[bool]:
-    """The rank in which every evidence set stands once, where the last of its places was predicted.
+    """Returns a ranking that contains every evidence set once, at the position where its last place was predicted.
 
     Returns:
-        For each entry whether a set is complete there; False is a place of no set, or a set that is not complete yet
-        and stands where its latest place was. One place may complete several sets, each an entry.
+        For each entry, whether a set is complete there. False means a place of no set, or an incomplete set, listed at
+            its latest place. One place may complete several sets, which are separate entries.
 
     >>> complete_sets(["x", "a", "b"], [frozenset("ab"), frozenset("c")])
     [False, True]
     """
     missing = [set(places) for places in sets]
-    # A number is the set that is incomplete there.
+    # A number is the set that is incomplete at this position.
     rank: list[int | None] = []
     complete: list[bool] = []
     for place in predicted:
@@ -225,7 +228,7 @@ def complete_sets(predicted: Iterable[str], sets: Iterable[frozenset[str]]) -> l
 
 
 def rank_scores(predicted: Sequence[str], sets: Sequence[frozenset[str]], ks: Iterable[int]) -> dict[str, float]:
-    """Precision@k, and for k above 1 recall@k and success_rate@k; 0 without places or sets."""
+    """Returns precision@k, and for k above 1 also recall@k and success_rate@k; 0 without places or sets."""
     rank = complete_sets(predicted, sets)
     scores = {}
     for k in ks:
@@ -240,9 +243,11 @@ def rank_scores(predicted: Sequence[str], sets: Sequence[frozenset[str]], ks: It
 def context_scores(
     provenance: Provenance, answers: Iterable[str], titles: Iterable[str], ks: Iterable[int], *, empty: bool = False
 ) -> dict[str, float]:
-    """Whether answers and titles stand in the texts of the first k spans, as characters in the form of answers.
+    """Returns whether answers and titles occur in the texts of the first k spans, as characters of the normalised
+    answers.
 
-    A span without ``text`` takes its place and holds nothing. ``empty``, as released: what has no form is in each text.
+    A span without ``text`` occupies its rank and contains nothing. With ``empty``, as in the released scripts, a text
+    without a normal form occurs everywhere.
     """
     answer_forms, title_forms = _forms(answers, empty), _forms(titles, empty)
     best: dict[str, int] = {}
@@ -262,7 +267,7 @@ def context_scores(
 
 
 def is_in_input(titles: Iterable[str], text: str, *, empty: bool = False) -> bool:
-    """Whether a title of the gold provenance stands in the input, as characters in the form of answers."""
+    """Returns whether a title of the gold provenance occurs in the input, as characters of the normalised answer."""
     form = answer_form(text)
     return any(title in form for title in _forms(titles, empty))
 

@@ -1,8 +1,8 @@
-"""How sure a mean is, and whether two systems differ: the bootstrap, and a paired test.
+"""Confidence intervals of means, and tests whether two systems differ: the bootstrap, and a paired test.
 
 Sources: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13, for intervals; Noreen,
-Computer-Intensive Methods for Testing Hypotheses (1989), for the test. All draws come from fixed seeds, so that the
-same values have the same interval and the same p.
+Computer-Intensive Methods for Testing Hypotheses (1989), for the test. All draws use fixed seeds, so equal values have
+equal intervals and p-values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Values = NDArray[np.float64]
-    """A row an item, a column a metric, 0 to 1."""
+    """One row per item, one column per metric, 0 to 1."""
 _AT_ONCE = 64
 _TOLERANCE = 1e-12
 
@@ -33,8 +33,8 @@ class Difference(NamedTuple):
 
     mean: float
     interval: Interval  # of the mean, by the bootstrap
-    #: Two-sided, of a randomisation test: how often the difference is as large when the systems' values of each
-    #: item are exchanged at random; the observed exchange counts too.
+    #: Two-sided p-value of a randomisation test: how often the difference is as large when the two systems' values of
+    #: each item are swapped at random; the observed assignment is included.
     p: float
 
 
@@ -55,7 +55,7 @@ def intervals(values: Values, resamples: int) -> list[Interval]:
 
 
 def differences(first: Values, second: Values, resamples: int) -> list[Difference]:
-    """Returns for each column what the second system is better by; both have the same items in the same order."""
+    """Returns for each column how much better the second system is; both have the same items in the same order."""
     import numpy as np
 
     delta = second - first

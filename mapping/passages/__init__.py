@@ -1,1 +1,1 @@
-"""The corpus of passages: what retrievers index, cut out of the pages of a release with exact places."""
+"""Cuts the pages of a release into passages, which retrievers index, and records where each passage stands."""

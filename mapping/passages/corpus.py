@@ -1,10 +1,10 @@
-"""The folder of a corpus of passages: how it is written and read, file by file.
+"""Writes and reads the folder of a passage corpus.
 
 ::
 
-    passages/passages-00000-of-00012.parquet    the passages of the pages file with that number, in its order
-    pyserini/passages-00000-of-00012.jsonl      the same as lines, where asked for
-    dpr/passages.tsv                            the same in one file, where asked for; so kilt/, beir/, colbert/
+    passages/passages-00000-of-00012.parquet    passages of the pages file with the same number, in its order
+    pyserini/passages-00000-of-00012.jsonl      the same passages as lines, if requested
+    dpr/passages.tsv                            the same passages in one file, if requested; also kilt/, beir/, colbert/
     manifest.json                               written last
 """
 
@@ -37,23 +37,23 @@ from mapping.passages.forms import KiltPages, LineForm, line_forms
 
 TABLE, PASSAGES = "passages", schema_of(Passage)
 COUNTS = ("pages", "pages_without_text", "passages", "words", "long_passages")
-"""What a corpus counts; a long passage is a sentence of more than ``max_words``."""
+"""Counts of a corpus. A long passage is a single sentence of more than ``max_words``."""
 GROUP_ROWS = 2048
-"""Passages in a row group: about a megabyte and a half."""
+"""Passages per row group, about 1.5 MB."""
 
 PAGE_COLUMNS = (
     "page_id",
     "title",
     *(f"elements.list.element.{name}" for name in ("kind", "marker", "section", "text")),
 )
-"""What of the table ``pages`` is needed."""
+"""Columns of the table ``pages`` that are read."""
 CHUNK_WEIGHT = 4 << 20
-"""Bytes of pages that are cut together, at least."""
+"""Minimum bytes of pages that are cut together."""
 Base: TypeAlias = Mapping[str, tuple[str, tuple[str, ...]]]
-"""An earlier corpus and the release that it is of: of ``pages`` and ``passages`` the folder, and the files in it."""
+"""An earlier corpus and its release: for ``pages`` and for ``passages``, the folder and the files in it."""
 _DECLARED = {"pages": PAGES_RELEASE.schemas("pages"), TABLE: [PASSAGES]}
 _MEMORY_MB = 250
-"""Of the database in which passages that are known already are looked up."""
+"""Memory of the database that looks up passages of the earlier corpus."""
 _SAME = """select page_id from batch join pages using (page_id, title)
     where page_id between ? and ? and batch.elements = list_transform(pages.elements,
         lambda one: {kind: one.kind, marker: one.marker, section: one.section, text: one.text})"""
@@ -61,7 +61,7 @@ _KNOWN = "select * from passages where page_id between ? and ? and page_id in (f
 
 
 def read_page_chunks(file: str | Folder) -> Iterator[pa.RecordBatch]:
-    """``PAGE_COLUMNS`` of the pages of a file of a release, in its order, ``CHUNK_WEIGHT`` at a time."""
+    """Yields ``PAGE_COLUMNS`` of a pages file, in its order, ``CHUNK_WEIGHT`` bytes at a time."""
     held: list[pa.Table] = []
     for group in row_groups(file, PAGE_COLUMNS):
         held.append(group)
@@ -73,13 +73,13 @@ def read_page_chunks(file: str | Folder) -> Iterator[pa.RecordBatch]:
 
 
 def read_page_texts(file: str | Folder, options: CutOptions) -> Iterator[PageText]:
-    """What of the pages of a file of a release is cut, in its order."""
+    """Yields the text to cut for each page of a pages file, in its order."""
     for batch in read_page_chunks(file):
         yield from _page_texts(batch, options)
 
 
 def read_pages(file: str | Folder) -> Iterator[Page]:
-    """The pages of a file of a release, in its order."""
+    """Yields the pages of a pages file, in its order."""
     for group in row_groups(file):
         for batch in group.to_batches():
             yield from pages_of(batch)
@@ -105,16 +105,16 @@ def _page_texts(batch: pa.RecordBatch, options: CutOptions) -> Iterator[PageText
 
 
 def read_passages(path: str) -> Iterator[Passage]:
-    """The passages of a file in order. Memory: one row group."""
+    """Yields the passages of a file in order. Memory: one row group."""
     for group in row_groups(path):
         yield from rows_of(group, Passage)
 
 
 def checked_pages(kb: str, entry: FileEntry) -> Folder:
-    """A file of pages, which is read as what the manifest of its release says; all of it is read.
+    """Returns a pages file after reading all of it and comparing it with the manifest of its release.
 
     Raises:
-        DataError: it has another content.
+        DataError: the content differs from the manifest.
     """
     path = join(kb, entry.file)
     hashed = hash_file(path)
@@ -126,7 +126,10 @@ def checked_pages(kb: str, entry: FileEntry) -> Folder:
 
 
 class PassageChunks:
-    """Cuts pages; a chunk function from ``PAGE_COLUMNS`` to ``PASSAGES`` that counts what ``COUNTS`` names."""
+    """Cuts pages.
+
+    A chunk function from ``PAGE_COLUMNS`` to ``PASSAGES``. It counts what ``COUNTS`` names.
+    """
 
     schema = PASSAGES
 
@@ -140,10 +143,10 @@ class PassageChunks:
                 add_tables(self._base, _DECLARED, {table: files}, folder)
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        """A batch for each one.
+        """Yields one batch of passages per batch of pages.
 
         Raises:
-            SetupError: a page breaks a law of ``check_passages``.
+            SetupError: a page violates an invariant of ``check_passages``.
         """
         counts = work.report.counts
         counts.update(dict.fromkeys(COUNTS, 0))
@@ -159,11 +162,12 @@ class PassageChunks:
             yield passages
 
     def _passages(self, batch: pa.RecordBatch, work: Work) -> tuple[pa.RecordBatch, int]:
-        """The passages of pages, and of how many pages they were taken over."""
+        """Returns the passages of the pages, and the number of pages whose passages were copied from the earlier
+        corpus."""
         if self._base is None:
             return batch_of(self._cut(batch, work), Passage), 0
         page_ids = batch["page_id"]
-        least, most = (one.as_py() for one in pc.min_max(page_ids).values())  # other row groups are not read
+        least, most = (one.as_py() for one in pc.min_max(page_ids).values())  # limits which row groups are read
         self._base.register("batch", pa.Table.from_batches([batch]))
         same = self._base.sql(_SAME, params=[least, most]).to_arrow_table()["page_id"].combine_chunks()
         work.beat.done(pages=len(same), amount=len(same))
@@ -200,14 +204,16 @@ def write_shard(
     formats: Sequence[str],
     pages: KiltPages,
 ) -> list[FileEntry]:
-    """Writes the passages of one file of pages, and gives the entries of the files: of the table, and of lines in the
-    order of ``line_forms``. Memory: a chunk.
+    """Writes the passages of one pages file.
+
+    Returns the manifest entries: the entry of the table, then those of the line files in the order of ``line_forms``.
+    Memory: one chunk.
 
     Args:
-        chunks: of schema ``PASSAGES``, in order.
-        number, n_shards: number of the file among all of the release.
+        chunks: chunks with schema ``PASSAGES``, in order.
+        number, n_shards: number of the pages file, and how many the release has.
         formats: keys of ``FORMS``.
-        pages: of the file of pages, for forms that need them.
+        pages: pages of the pages file, for formats that need them.
     """
     with ExitStack() as stack:
         lines = [
@@ -229,7 +235,7 @@ def write_shard(
 
 
 def line_path(form: LineForm, number: int, n_shards: int) -> str:
-    """The path of a form's file in the corpus."""
+    """Returns the path of a format's file in the corpus."""
     name = form.name if form.is_joined else f"{form.name}-{number:05d}-of-{n_shards:05d}"
     return f"{form.folder}/{name}.{form.suffix}"
 
@@ -241,7 +247,7 @@ def _line_place(form: LineForm, number: int, n_shards: int, output: str, parts: 
 
 
 def join_lines(form: LineForm, entries: Sequence[FileEntry], *, output: str, parts: str) -> FileEntry:
-    """Writes the one file of a form out of its parts, in order, and gives the manifest's entry."""
+    """Joins the parts of a format, in order, into its one file and returns the manifest entry."""
 
     def lines() -> Iterator[bytes]:
         for entry in entries:

@@ -1,10 +1,10 @@
-"""Page -> passages of consecutive whole sentences, each with its exact place.
+"""Cuts a page into passages of consecutive whole sentences and records exactly where each passage stands.
 
-What counts is running text: paragraphs and list items, of whatever marker. The title goes beside each passage and is no
-part of it; headings are left out, since they are no sentences; cells of tables and infoboxes are no running text.
+Running text is paragraphs and list items, with any marker. The title is stored with each passage but is not part of it.
+Headings are left out because they are not sentences. Cells of tables and infoboxes are not running text.
 
-Sources: QAMPARI (2022): consecutive sentences, at most 100 words. Its released code loses the rest of a page from the
-first sentence on that is longer than that; nothing is lost here. DPR (2020) and section 3 of KILT (2021): 100 words
+Sources: QAMPARI (2022): consecutive sentences, at most 100 words. Its released code drops the rest of a page from the
+first sentence that is longer than that. No text is dropped here. DPR (2020) and section 3 of KILT (2021): 100 words
 each, without lists. KILT's ``create_kilt_data_paragraphs``: sentences of one section, fewer than 100 tokens.
 """
 
@@ -28,11 +28,11 @@ from mapping.search.tokens import Tokeniser
 
 MAX_WORDS = 100
 TITLE_KINDS = frozenset(("title", "heading"))
-"""Kinds of elements that are no running text."""
+"""Kinds of elements that are not running text."""
 
-# Ideographs, kana and their punctuation: without blanks between words, each counts as a word.
+# Ideographs, kana and their punctuation. These scripts put no blanks between words, so each character counts as a word.
 _WIDE = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uffef\U00020000-\U0003ffff"
-# Thai, Lao, Tibetan, Burmese and Khmer: without blanks between words too, which have some four letters.
+# Thai, Lao, Tibetan, Burmese and Khmer. These scripts also put no blanks between words; a word has about four letters.
 _RUN_ON = "\u0e00-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"
 _MARKS = "".join(
     mark
@@ -51,41 +51,43 @@ _STOPS = (*".!?…。！？:;,：；，、", *"\u061f\u061b\u060c\u06d4\u0964\u0
 
 
 class PageText(NamedTuple):
-    """What of a page is cut into passages."""
+    """The part of a page that is cut into passages."""
 
     page_id: int
     title: str
     elements: tuple[tuple[int, str], ...]  # number and text of its paragraphs and list items, in order
-    #: headings that each of them stands under, outermost first; nothing where there are no headings
+    #: headings above each element, outermost first; empty if there are no headings
     sections: tuple[tuple[str, ...], ...] = ()
 
 
 class PassageSpan(Row):
-    """A piece of an element, half-open in code points of its text."""
+    """Part of an element: a half-open range of code points of its text."""
 
-    element: Annotated[Int32, "number of the element of the page"]
+    element: Annotated[Int32, "number of the element in the page"]
     start_char: Annotated[Int32, "first code point in that element's text"]
     end_char: Annotated[Int32, "one past the last code point in that element's text"]
 
 
 class Passage(Row):
-    """One row per passage, in the order of the release that they are cut from."""
+    """One row per passage, in the order of the release that it is cut from."""
 
     passage_id: Annotated[str, "page id, two underscores, number; unique"]
-    page_id: Annotated[int, "page of the knowledge source that it is cut from"]
+    page_id: Annotated[int, "page of the knowledge source that the passage is cut from"]
     title: Annotated[str, "title of that page"]
-    number: Annotated[Int32, "place among the passages of its page, from 0"]
-    n_words: Annotated[Int32, "words in it; with `--unit tokens-N` tokens"]
-    text: Annotated[str, "the pieces that `spans` names, joined; see docs/passages.md"]
-    spans: Annotated[tuple[PassageSpan, ...], "where it stands in the page, in order; of each element one span at most"]
-    section: Annotated[tuple[str, ...], "headings that its beginning stands under, outermost first"] = ()
+    number: Annotated[Int32, "position among the passages of its page, from 0"]
+    n_words: Annotated[Int32, "number of words in the passage; number of tokens with `--unit tokens-N`"]
+    text: Annotated[str, "the pieces in `spans`, joined; see docs/passages.md"]
+    spans: Annotated[
+        tuple[PassageSpan, ...], "where the passage stands in the page, in order; at most one span per element"
+    ]
+    section: Annotated[tuple[str, ...], "headings above the start of the passage, outermost first"] = ()
 
     def holds(self, element: int, start_char: int, end_char: int) -> bool:
-        """Whether all of a piece of an element is in it."""
+        """Returns whether the passage contains the whole of a piece of an element."""
         return self.piece(element, start_char, end_char) is not None
 
     def piece(self, element: int, start_char: int, end_char: int) -> str | None:
-        """The text of a piece of an element; None where not all of it is in it."""
+        """Returns the text of a piece of an element, or None if the passage does not contain the whole of it."""
         at = 0
         for span in self.spans:
             if span.element == element and span.start_char <= start_char and end_char <= span.end_char:
@@ -97,12 +99,12 @@ class Passage(Row):
 
 @dataclass(frozen=True, slots=True)
 class CutOptions:
-    """How pages are cut; stands in the manifest under ``options``."""
+    """Options of cutting pages. The manifest stores them under ``options``."""
 
     max_words: AtLeast1 = MAX_WORDS
-    """Most words of a passage."""
+    """Maximum number of words in a passage."""
     split_long: Annotated[bool, Parameter("--split-long-sentences")] = False
-    """Cut a sentence of more words behind each N of them; else it is a passage by itself."""
+    """Cut a sentence of more than N words after every N words. By default, such a sentence is a passage of its own."""
     unit: Annotated[
         str,
         Parameter(
@@ -110,11 +112,11 @@ class CutOptions:
             validator=Like(r"sentences|(words|tokens)-[1-9]\d{0,5}", "sentences, words-100 or tokens-100"),
         ),
     ] = "sentences"
-    """What passages are made of: sentences; words-N: N words each, as DPR and KILT's passages, without lists; tokens-N:
-    sentences of one section with fewer than N tokens, as KILT's chunks."""
+    """Unit of passages: sentences; words-N (N words each, without lists, as in DPR and in KILT's passages); tokens-N
+    (sentences of one section with fewer than N tokens, as in KILT's chunks)."""
 
     def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options`` and for options that the unit leaves nothing to say."""
+        """Raises SetupError as ``check_options`` does, and for options that have no effect with the unit."""
         check_options(self)
         if not self.is_by_sentence and (self.max_words != MAX_WORDS or self.split_long):
             raise SetupError(
@@ -123,25 +125,26 @@ class CutOptions:
 
     @property
     def is_by_sentence(self) -> bool:
-        """Whether whole sentences of all running text are packed."""
+        """Returns whether passages are built from whole sentences of all running text."""
         return self.unit == "sentences"
 
     @property
     def has_lists(self) -> bool:
-        """Whether list items count as running text."""
+        """Returns whether list items count as running text."""
         return not self.unit.startswith("words")
 
     def join(self, pieces: Sequence[str]) -> str:
-        """The text of a passage out of its pieces; those of words and tokens have blanks, as in DPR and KILT."""
+        """Returns the text of a passage from its pieces. With words and tokens as units, pieces are joined by blanks,
+        as in DPR and KILT."""
         return join_pieces(pieces) if self.is_by_sentence else _BLANK.join(pieces)
 
     @property
     def limit(self) -> int:
-        """Most words, or tokens, of a passage."""
+        """Returns the maximum number of words, or tokens, in a passage."""
         return self.max_words if self.is_by_sentence else int(self.unit.partition("-")[2])
 
     def cutter(self, lang: str) -> Callable[[PageText], list[Passage]]:
-        """The function from a page of a wiki in that language to its passages."""
+        """Returns the function that cuts a page of a wiki in that language into passages."""
         if self.is_by_sentence:
             return partial(cut_page, max_words=self.max_words, split_long=self.split_long)
         if self.has_lists:
@@ -155,7 +158,7 @@ class _Sentence(NamedTuple):
 
 
 def passage_id(page_id: int, number: int) -> str:
-    """The id of the passage with that number in its page.
+    """Returns the id of the passage with that number in its page.
 
     >>> passage_id(12, 0)
     '12__0'
@@ -164,8 +167,10 @@ def passage_id(page_id: int, number: int) -> str:
 
 
 def count_words(text: str) -> int:
-    """The number of words: runs without white space; each ideograph and each kana is one by itself, and four
-    letters are one where words have some but no blanks between them (Thai, Lao, Tibetan, Burmese, Khmer).
+    """Returns the number of words in a text.
+
+    A word is a run of characters without white space. Each ideograph and each kana counts as one word. In scripts
+    without blanks between words (Thai, Lao, Tibetan, Burmese, Khmer), four letters count as one word.
 
     >>> count_words("It rises here, in 1901."), count_words("北京是首都。")
     (5, 6)
@@ -176,8 +181,10 @@ def count_words(text: str) -> int:
 
 
 def join_pieces(pieces: Sequence[str]) -> str:
-    """The text of pieces of elements: a blank behind one that ends in a mark of punctuation, else a semicolon too, so
-    that items of a list do not run into one another.
+    """Joins pieces of elements into one text.
+
+    A blank follows a piece that ends in punctuation. A semicolon and a blank follow any other piece, so that list items
+    stay apart.
 
     >>> join_pieces(["They are:", "Norda", "Fenneka (small)", "Both are dry."])
     'They are: Norda; Fenneka (small); Both are dry.'
@@ -187,41 +194,42 @@ def join_pieces(pieces: Sequence[str]) -> str:
 
 
 def cut_page(page: PageText, *, max_words: int = MAX_WORDS, split_long: bool = False) -> list[Passage]:
-    """The passages of a page, in order: as many whole sentences at a time as ``max_words`` takes.
+    """Returns the passages of a page, in order. Each has as many whole sentences as fit into ``max_words``.
 
     Args:
-        split_long: a sentence with more words is cut behind each ``max_words`` of them; else it is a passage by itself.
+        split_long: cut a sentence with more words after every ``max_words`` words; otherwise it is a passage of its
+            own.
     """
     return _passages(page, _groups(_sentences(page, max_words, split_long), max_words), join_pieces)
 
 
 def cut_words(page: PageText, *, n_words: int) -> list[Passage]:
-    """The passages of a page, in order: each has ``n_words`` words, the last one what is left."""
+    """Returns the passages of a page, in order. Each has ``n_words`` words; the last has the remaining words."""
     return _passages(page, _groups(_word_runs(page, n_words), n_words))
 
 
 def cut_chunks(page: PageText, *, n_tokens: int, count: Callable[[str], int]) -> list[Passage]:
-    """The passages of a page, in order, as KILT chunks it: whole sentences of one section.
+    """Returns the passages of a page, in order, cut as KILT does: whole sentences of one section.
 
-    A paragraph or item is filled up sentence by sentence to fewer than ``n_tokens``; what is left at its end goes into
-    the passage before it, where both stand in one section and have fewer together. A longer sentence is a passage by
-    itself.
+    A paragraph or list item is filled sentence by sentence up to fewer than ``n_tokens``. Its remainder is added to the
+    passage before it if both are in one section and together have fewer than ``n_tokens``. A longer sentence is a
+    passage of its own.
 
     Args:
-        n_tokens: a passage has fewer.
+        n_tokens: passages have fewer tokens than this.
     """
     return _passages(page, _chunks(page, n_tokens, count))
 
 
 def check_passages(page: PageText, passages: Sequence[Passage], join: Join) -> None:
-    """Raises where passages do not hold what they claim, or not all of the page.
+    """Checks that passages hold exactly the text of the page at the recorded locations.
 
-    Every text is what stands at its spans, joined; spans are in order and do not overlap; between them, before and
-    behind them there is nothing but white space.
+    The text of each passage is the text at its spans, joined. Spans are in order and do not overlap. Before, between
+    and after them there is only white space.
 
     Raises:
-        RecordError: ``passage_law`` for a passage that is not built as such, ``offset_law`` for a text or place that is
-            not that of the page, ``lost_text`` for text of the page that is in no passage.
+        RecordError: ``passage_law`` for a passage with a wrong id, title or number; ``offset_law`` for a text or
+            location that differs from the page; ``lost_text`` for text of the page that is in no passage.
     """
     texts = dict(page.elements)
     ends = dict.fromkeys(texts, 0)
@@ -265,7 +273,7 @@ def _sentences(page: PageText, max_words: int, split_long: bool) -> Iterator[_Se
 
 
 def _word_runs(page: PageText, n_words: int) -> Iterator[_Sentence]:
-    """Runs of words that fill one passage of ``n_words`` after the other, each run in one element."""
+    """Yields runs of words that fill passages of ``n_words`` one after another. Each run is in one element."""
     room = n_words
     for element, text in page.elements:
         words = [found.span() for found in _WORD.finditer(text)]

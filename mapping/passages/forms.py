@@ -1,9 +1,9 @@
-"""A passage as a line of what retrievers read.
+"""Writes passages as lines in the input formats of retrievers.
 
-Sources: Pyserini's JsonCollection (``id``, ``contents``; its encoders part ``contents`` at the newline into title and
-text); DPR's ``psgs_w100.tsv`` (columns ``id``, ``text``, ``title``, as Python's csv reads them with a tab); KILT's
-``create_kilt_data_paragraphs`` (a number, a tab, a JSON object); BEIR's ``corpus.jsonl`` (``_id``, ``title``, ``text``,
-``metadata``); ColBERT's collection (``pid``, text, title; the pid is the number of the line, from 0).
+Sources: Pyserini's JsonCollection (``id``, ``contents``; its encoders split ``contents`` at the newline into title and
+text); DPR's ``psgs_w100.tsv`` (columns ``id``, ``text``, ``title``, read by Python's csv module with tab as delimiter);
+KILT's ``create_kilt_data_paragraphs`` (a number, a tab, a JSON object); BEIR's ``corpus.jsonl`` (``_id``, ``title``,
+``text``, ``metadata``); ColBERT's collection (``pid``, text, title; the pid is the line number, from 0).
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ _BREAKS = re.compile(r"[\t\r\n]")
 
 
 class KiltPage(NamedTuple):
-    """A page as KILT has it: its record, and paragraph and characters before the text of each element."""
+    """A page in KILT's form: its record, and for each element its paragraph and the number of characters before its
+    text."""
 
     record: dict[str, Any]
     places: Mapping[int, tuple[int, int]]
 
 
 class KiltPages:
-    """The pages of a file in KILT's form, asked for in their order. Memory: one page.
+    """The pages of a file in KILT's form, requested in their order. Memory: one page.
 
     Args:
-        pages: of the file; read once one is asked for.
+        pages: pages of the file; they are read only when the first one is requested.
     """
 
     def __init__(self, pages: Iterable[Page], path: str) -> None:
@@ -44,10 +45,10 @@ class KiltPages:
         self._page_id, self._page = -1, KiltPage({}, {})
 
     def page(self, page_id: int) -> KiltPage:
-        """A page.
+        """Returns a page.
 
         Raises:
-            DataError: the file does not have it, or not behind the one that was asked for last.
+            DataError: the file has no such page after the page that was requested last.
         """
         while self._page_id != page_id:
             page = next(self._pages, None)
@@ -64,29 +65,29 @@ Line = Callable[[Passage, KiltPages], bytes]
 
 @dataclass(frozen=True, slots=True)
 class LineForm:
-    """A file of lines of a form."""
+    """A line file of a format."""
 
     folder: str
     suffix: str
-    line: Line  # gives a passage's line, with its newline; nothing for a passage that has none
-    name: str = "passages"  # of the file; with a number where there are as many as the table has
-    is_joined: bool = True  # all lines stand in one file, since its readers take one
-    head: bytes = b""  # what a joined file begins and ends with
+    line: Line  # returns the line of a passage, with its newline; empty bytes if the passage has no line
+    name: str = "passages"  # of the file; a number is added if there is one file per file of the table
+    is_joined: bool = True  # all lines are in one file, because its readers take one file
+    head: bytes = b""  # start and end of a joined file
     tail: bytes = b""
-    #: gives the line of a joined file for its number, from 0, and the line by itself; None leaves it
+    #: returns the line of a joined file, given its number from 0 and the line; None if lines stay as they are
     numbered: Callable[[int, bytes], bytes] | None = None
-    needs_pages: bool = False  # lines say more than the table does
+    needs_pages: bool = False  # lines contain more than the table has
 
 
 class PassageForm(NamedTuple):
-    """A form: what reads it, and its files."""
+    """A format: the tools that read it, and its files."""
 
     meaning: str
     files: Sequence[LineForm]
 
 
 def section_text(section: Sequence[str]) -> str:
-    """The headings that a passage stands under as one text.
+    """Returns the headings above a passage as one text.
 
     >>> section_text(["Course", "Mouth"])
     'Course > Mouth'
@@ -95,49 +96,49 @@ def section_text(section: Sequence[str]) -> str:
 
 
 def json_line(value: Mapping[str, Any]) -> bytes:
-    """An object as a line."""
+    """Returns a JSON object as a line."""
     return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def pyserini_line(passage: Passage, _: KiltPages) -> bytes:
-    """``id``, ``contents`` (the title, a newline, the text) and ``section``."""
+    """Returns a line with ``id``, ``contents`` (the title, a newline, the text) and ``section``."""
     contents = f"{passage.title}\n{passage.text}"
     return json_line({"id": passage.passage_id, "contents": contents, "section": section_text(passage.section)})
 
 
 def beir_line(passage: Passage, _: KiltPages) -> bytes:
-    """``_id``, ``title``, ``text``, and page and section as ``metadata``."""
+    """Returns a line with ``_id``, ``title``, ``text``, and the page and section in ``metadata``."""
     metadata = {"wikipedia_id": str(passage.page_id), "section": section_text(passage.section)}
     return json_line({"_id": passage.passage_id, "title": passage.title, "text": passage.text, "metadata": metadata})
 
 
 def dpr_line(passage: Passage, _: KiltPages) -> bytes:
-    """Id, text and title with tabs between; in quotes what has quotes or tabs in it."""
+    """Returns id, text and title separated by tabs. Values with quotes or tabs are quoted."""
     return tsv_line(passage.passage_id, passage.text, passage.title)
 
 
 def title_line(passage: Passage, _: KiltPages) -> bytes:
-    """Title and page id as a member of a JSON object, for the first passage of a page."""
+    """Returns title and page id as a member of a JSON object, for the first passage of a page."""
     return orjson.dumps(passage.title) + b": %d\n" % passage.page_id if passage.number == 0 else b""
 
 
 def colbert_line(passage: Passage, _: KiltPages) -> bytes:
-    """Text and title with a tab between; ColBERT knows no quotes, so what breaks lines is a blank."""
+    """Returns text and title separated by a tab. ColBERT has no quoting, so tabs and line breaks become blanks."""
     return "\t".join(_BREAKS.sub(" ", one) for one in (passage.text, passage.title)).encode() + b"\n"
 
 
 def id_line(passage: Passage, _: KiltPages) -> bytes:
-    """The id."""
+    """Returns a line with the id."""
     return passage.passage_id.encode() + b"\n"
 
 
 def kilt_line(passage: Passage, pages: KiltPages, *, is_released: bool = False) -> bytes:
-    """KILT's JSON of a chunk: text, sources and anchors of one passage.
+    """Returns KILT's JSON of a chunk: text, sources and anchors of one passage.
 
     Args:
-        passage: whose elements all have a paragraph in KILT.
-        is_released: as the released code writes it: texts are one character too long before white space at their ends
-            goes, the lead is called ``Section::::Abstract``, and there is no ``chunk_id``.
+        passage: a passage whose elements all have a paragraph in KILT.
+        is_released: write what the released code writes: texts are cut one character too late before white space at
+            their ends is stripped, the lead section is called ``Section::::Abstract``, and there is no ``chunk_id``.
     """
     record, places = pages.page(passage.page_id)
     texts, sources, anchors = [], [], []
@@ -169,8 +170,10 @@ def kilt_line(passage: Passage, pages: KiltPages, *, is_released: bool = False) 
 
 
 def tsv_line(*values: str) -> bytes:
-    """Values as a line of a table with tabs, as the csv module reads it: in quotes what has quotes, tabs or line
-    ends in it (which of them that module itself sees to is not the same in each of its versions).
+    """Returns values as a line of a table with tabs that the csv module reads.
+
+    Values with quotes, tabs or line breaks are quoted here, because the quoting of the csv module differs between its
+    versions.
 
     >>> tsv_line("1", 'the "Sorn"', "A")
     b'1\\t"the ""Sorn\"""\\tA\\n'
@@ -225,9 +228,9 @@ FORMS: Mapping[str, PassageForm] = {
         ],
     ),
 }
-"""Forms by name."""
+"""Formats by name."""
 
 
 def line_forms(formats: Iterable[str]) -> list[LineForm]:
-    """The files of forms, by their names."""
+    """Returns the line files of the named formats."""
     return [form for name in formats for form in FORMS[name].files]

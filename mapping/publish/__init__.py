@@ -1,1 +1,1 @@
-"""A release as a folder to upload: what describes it to people, to a dataset hub, to catalogues and to the law."""
+"""Writes a release as a folder to upload, with a dataset card, catalogue metadata and licence files."""

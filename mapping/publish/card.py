@@ -1,4 +1,4 @@
-"""What a person reads of a release: what tables and columns mean, and the dataset card with metadata for a hub."""
+"""Describes a release for people: meanings of tables and columns, and the dataset card with metadata for a hub."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
 
 
 def cell(text: str) -> str:
-    """Text that somebody else wrote as a table of Markdown takes it."""
+    """Escapes text of others for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
 
 
@@ -42,7 +42,7 @@ def _place(part: Part) -> str:
 
 
 def size_category(n_rows: int) -> str:
-    """The hub's name of a size.
+    """Returns the hub's name of a size.
 
     >>> size_category(66), size_category(10_000), size_category(7_000_000), size_category(2_000_000_000)
     ('n<1K', '10K<n<100K', '1M<n<10M', 'n>1B')
@@ -54,7 +54,7 @@ def size_category(n_rows: int) -> str:
 
 
 def card_text(subject: Subject, configs: Sequence[Config], rights: tuple[Right, ...]) -> str:
-    """The file ``README.md``."""
+    """Returns the content of ``README.md``."""
     metadata = yaml.safe_dump(_metadata(subject, configs, rights), sort_keys=False, allow_unicode=True, width=1000)
     known: Known = {}
     limits = [*subject.about.limits]
@@ -174,7 +174,7 @@ def _tables(configs: Sequence[Config], known: Known) -> Iterator[str]:
 
 
 def _counts(subject: Subject) -> Iterator[str]:
-    """What was read and what became of it, by release."""
+    """Yields what was read and its outcomes, by release."""
     laws = [(_place(part), prose(law)) for part in subject.parts if (law := law_of(part))]
     if laws:
         yield "Everything that was read is accounted for:\n\n" + markdown_table(("part", "law"), laws)
@@ -198,13 +198,14 @@ def _flat(counts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]
 
 
 def law_of(part: Part) -> str:
-    """What was read as the sum of what became of it: ``103 pages read = 66 articles + …``; empty without one."""
+    """Returns the records read as the sum of their outcomes: ``103 pages read = 66 articles + …``; empty if there is no
+    such sum."""
     counts = part.values.get("totals") or part.values.get("records")
     if not isinstance(counts, Mapping):
         return ""
     numbers = {}
     for name, n in counts.items():
-        with suppress(msgspec.ValidationError):  # a manifest may say more there than was counted
+        with suppress(msgspec.ValidationError):  # a manifest may contain more counts than the invariant uses
             one = msgspec.convert(n, Count | dict[str, Count])
             numbers[name] = sum(one.values()) if isinstance(one, dict) else one
     read = next((name for name in numbers if name == "read" or name.endswith("_read")), None)

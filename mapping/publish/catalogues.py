@@ -1,4 +1,4 @@
-"""A published release for programs: Croissant, PROV-JSON, and the form in which it is cited."""
+"""Describes a published release for programs: Croissant, PROV-JSON, and the citation file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _FORMATS = {
 
 
 def croissant_of(subject: Subject, configs: Sequence[Config], rights: tuple[Right, ...]) -> dict[str, Any]:
-    """``croissant.json`` as JSON values."""
+    """Returns the content of ``croissant.json`` as JSON values."""
     entries = [entry for part in subject.parts for entry in part.entries()]
     values: dict[str, Any] = {
         "@context": _CONTEXT,
@@ -72,7 +72,7 @@ def croissant_of(subject: Subject, configs: Sequence[Config], rights: tuple[Righ
     if subject.day is not None:
         values["datePublished"] = subject.day
     sets = [files for config in configs for files in _file_sets(config)]
-    # Those that are no part of the release.
+    # Files that are not part of the release.
     hub_files = (entry for config in configs if config.table is None for own in config.splits.values() for entry in own)
     values["distribution"] = [*map(_file_object, (*entries, *hub_files)), *sets]
     values["recordSet"] = [records for config in configs for records in _record_sets(config)]
@@ -92,12 +92,12 @@ def _file_object(entry: FileEntry) -> dict[str, Any]:
 
 
 def record_name(config: Config, split: str) -> str:
-    """The name of the record set of a split."""
+    """Returns the name of the record set of a split."""
     return config.name if len(config.splits) == 1 else f"{config.name}-{split}"
 
 
 def _file_sets(config: Config) -> Iterator[dict[str, Any]]:
-    """The files of each split that has several, as a set: fields are taken out of it."""
+    """Yields, for each split with several files, the file set that its fields are extracted from."""
     for split, entries in config.splits.items():
         if len(entries) > 1:
             yield {
@@ -125,10 +125,11 @@ def _record_sets(config: Config) -> Iterator[dict[str, Any]]:
 
 
 def _field(column: pa.Field, record_set: str, source: Mapping[str, Any]) -> dict[str, Any]:
-    """A column. Of a list of structs the fields are listed, and of these those that are lists of values.
+    """Returns the description of a column.
 
-    What is nested deeper is named in the description alone: no path of Croissant leads there. Without any field that
-    can be listed the column cannot be read.
+    For a list of structs, the fields are listed, including fields that are lists of values. Deeper levels are named
+    only in the description, because no Croissant path can address them. If no field can be listed, the column cannot be
+    read.
     """
     name, inner, depth = f"{record_set}/{column.name}", column.type, 0
     while pa.types.is_list(inner):
@@ -183,11 +184,12 @@ PREFIXES = {
     "code": "urn:kbsource:code:",
     "kbsource": "urn:kbsource:fact:",
 }
-"""Of the names: ``sha256`` of files by their content, ``release`` by the sha256 that a manifest has of itself."""
+"""Prefixes of names. ``sha256`` identifies files by content; ``release`` identifies a release by the sha256 that its
+manifest has of itself."""
 
 
 def prov_of(subject: Subject) -> dict[str, Any]:
-    """``prov.json`` as JSON values."""
+    """Returns the content of ``prov.json`` as JSON values."""
     prov: dict[str, dict[str, Any]] = defaultdict(dict)
     for part in subject.parts:
         _add_part(prov, part)
@@ -229,9 +231,9 @@ def _relate(prov: dict[str, dict[str, Any]], relation: str, role: str, left: str
 
 
 def citation_text(subject: Subject, rights: tuple[Right, ...]) -> str:
-    """The file ``CITATION.cff``."""
+    """Returns the content of ``CITATION.cff``."""
     cited = _cited(subject)
-    owners = {owned.holder for owned in cited}  # of benchmarks, which are cited by themselves
+    owners = {owned.holder for owned in cited}  # of benchmarks, which have citations of their own
     values: dict[str, Any] = {
         "cff-version": "1.2.0",
         "message": "If you use this data set, please cite it and what it was made from.",
@@ -249,7 +251,7 @@ def citation_text(subject: Subject, rights: tuple[Right, ...]) -> str:
         ],
         "keywords": [*subject.about.tags, "kbsource"],
     }
-    # Several licences would mean a choice between them.
+    # Several licences would mean that users may choose one of them.
     if len(licences := {right.licence for right in rights}) == 1 and (licence := licences.pop()) is not None:
         values["license"] = licence
     if subject.url is not None:
@@ -266,6 +268,6 @@ def citation_text(subject: Subject, rights: tuple[Right, ...]) -> str:
 
 
 def _cited(subject: Subject) -> list[Ownership]:
-    """The benchmarks that it is made from."""
+    """Returns the benchmarks that the release was made from."""
     sources = (all_sources().get(name) for name in subject.datasets)
     return [source.ownership for source in sources if source is not None and source.ownership is not None]

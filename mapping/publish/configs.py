@@ -1,4 +1,5 @@
-"""What of a release is loaded together: each table, and each group of files of lines, which become Parquet too."""
+"""Determines what is loaded together from a release: each table, and each group of line files, which are converted to
+Parquet."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from kbsource.release.writer import write_batches
 from mapping.publish.subject import Part, Subject
 
 JSON_TEXT = {"description": "JSON text"}
-"""Metadata of fields that are."""
+"""Metadata of fields with JSON text."""
 _JSON = "json"
 _SCALARS = {bool: "bool", int: "int", float: "float", str: "string"}
 _TYPES = {"bool": pa.bool_(), "int": pa.int64(), "float": pa.float64(), "string": pa.string(), _JSON: pa.string()}
@@ -31,15 +32,15 @@ _DATA_KEY = re.compile(r"[PQL]?\d+")
 _MOST_KEYS = 48
 _MOST_LEVELS = 16
 _MOST_WRITTEN = 250
-"""Levels that are written as JSON text: ``orjson`` writes no more than 254."""
+"""Maximum nesting levels that are written as JSON text: ``orjson`` writes at most 254."""
 _BATCH_ROWS = 1000
 
 Shape = str | list[Any] | dict[str, Any] | None
-"""A name in ``_TYPES``, a list of one shape, fields by name, or None for what is always null."""
+"""A name in ``_TYPES``, a list of one shape, fields by name, or None for a value that is always null."""
 
 
 def records(paths: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """The records of files of lines: JSON objects, or the rows of tables with a head as texts."""
+    """Yields the records of line files: JSON objects, or the rows of tables with a header, with texts as values."""
     for path in paths:
         with Folder.of(path).open() as file:
             if path.endswith(".jsonl"):
@@ -56,7 +57,7 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
         raise DataError(f"{where}: not JSON ({error}); {DAMAGED_FILE}") from error
     if not isinstance(record, dict):
         raise DataError(f"{where}: not a JSON object; {DAMAGED_FILE}")
-    if line.count(b"[") + line.count(b"{") > _MOST_WRITTEN:  # only then may it be nested as deeply
+    if line.count(b"[") + line.count(b"{") > _MOST_WRITTEN:  # otherwise it cannot be nested that deeply
         try:
             orjson.dumps(record)
         except orjson.JSONEncodeError as error:
@@ -67,8 +68,10 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
 def write_as_parquet(
     files: Mapping[str, list[FileEntry]], name: str, *, folder: str, output: str
 ) -> tuple[pa.Schema, dict[str, list[FileEntry]]]:
-    """Writes the splits of a group of files to ``hub/NAME/SPLIT.parquet``, and gives their columns and files. Memory:
-    some thousand records."""
+    """Writes the splits of a group of files to ``hub/NAME/SPLIT.parquet`` and returns their columns and files.
+
+    Memory: a few thousand records.
+    """
     paths = {split: [join(folder, entry.file) for entry in entries] for split, entries in files.items()}
     every = (record for split in paths for record in records(paths[split]))
     none: Shape = {}
@@ -90,7 +93,7 @@ def _batches(rows: Iterable[dict[str, Any]], fields: dict[str, Any], schema: pa.
 
 
 def _shape(value: Any, n_levels: int = _MOST_LEVELS) -> Shape:
-    """The shape of a value; what is nested in it by more than ``n_levels`` is JSON text."""
+    """Returns the shape of a value. Values nested by more than ``n_levels`` become JSON text."""
     if not n_levels and isinstance(value, (list, dict)):
         return _JSON
     if isinstance(value, list):
@@ -107,7 +110,8 @@ def _checked(fields: dict[str, Any]) -> Shape:
 
 
 def _merged(left: Shape, right: Shape) -> Shape:
-    """
+    """Returns the shape that fits values of two shapes.
+
     >>> _merged({"a": "int", "b": None}, {"a": "float", "c": ["string"]})
     {'a': 'float', 'b': None, 'c': ['string']}
     >>> _merged(["int"], ["string"]), _merged("string", ["string"])
@@ -138,7 +142,7 @@ def _type(shape: Shape) -> pa.DataType:
 
 
 def _fitted(value: Any, shape: Shape) -> Any:
-    """A value as a column of that shape takes it."""
+    """Returns a value converted to a shape."""
     if value is None:
         return None
     if shape in (_JSON, {}):
@@ -152,35 +156,35 @@ def _fitted(value: Any, shape: Shape) -> Any:
 
 _ODD = re.compile(r"[^\w.+,() -]")
 WHOLE = "train"
-"""Split of what has none: tools expect one of that name."""
+"""Split name for data without splits, because tools expect a split with this name."""
 _SPLITS = {"train": "train", "dev": "validation", "validation": "validation", "test": "test"}
 _SPLIT = re.compile(r"(?:^|(?<=[-_/]))(train|dev|validation|test)(_without_\w+?)?(?:$|(?=[-_/]))")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _LINES = (".jsonl", ".csv", ".tsv")
 _HEADS = frozenset({b"id\ttext\ttitle", b"query-id\tcorpus-id\tscore"})
-"""First lines of the tables with tabs that name their columns; KILT's, ColBERT's and maps of titles do not."""
+"""Header lines of tables with tabs. The tables of KILT and ColBERT and the title maps have no header."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What is loaded together."""
+    """A set of files that are loaded together."""
 
-    name: str  #: as it is loaded by
-    table: str | None  #: its name; None for files of lines
-    schema: pa.Schema | None  #: as it is stored; None for files of lines
+    name: str  #: name that loads it
+    table: str | None  #: name of the table; None for line files
+    schema: pa.Schema | None  #: schema as stored; None for line files
     splits: dict[str, list[FileEntry]] = field(default_factory=dict)  #: files in order, by their path in the release
 
     def n_rows(self, split: str) -> int:
-        """The rows or lines of a split."""
+        """Returns the number of rows or lines of a split."""
         return sum(entry.rows or 0 for entry in self.splits[split])
 
     @property
     def total(self) -> int:
-        """Rows or lines of all splits."""
+        """Returns the number of rows or lines of all splits."""
         return sum(map(self.n_rows, self.splits))
 
     def paths(self, split: str) -> str | list[str]:
-        """What finds the files of a split: a path, or a pattern where shards of a table are several."""
+        """Returns the paths of a split's files: a path, a pattern for several shards of a table, or a list."""
         files = [entry.file for entry in self.splits[split]]
         folder = {str(PurePosixPath(file).parent) for file in files}
         if len(files) == 1:
@@ -189,15 +193,15 @@ class Config:
 
 
 def configs_of(subject: Subject, path: str) -> list[Config]:
-    """Everything that can be loaded, what is loaded where nothing is named first.
+    """Returns everything that can be loaded. The configuration that is loaded by default comes first.
 
-    Files of lines without a line, and tables with tabs that do not name their columns, are left out: nothing tells
-    what is in them.
+    Line files without lines, and tables with tabs but without a header, are left out, because nothing describes their
+    content.
     """
     found: dict[str, Config] = {}
     for part in subject.parts:
         for config, split, entries in (*_tables(part, path), *_lines(part, path)):
-            # With a model one split has columns that another lacks.
+            # With a model, one split has columns that another lacks.
             name = config.name if found.get(config.name, config).schema == config.schema else f"{config.name}-{split}"
             own = found.setdefault(name, replace(config, name=name))
             own.splits.setdefault(split, []).extend(entries)
@@ -238,7 +242,7 @@ def _lines(part: Part, path: str) -> Iterator[tuple[Config, str, list[FileEntry]
 
 
 def _has_columns(path: str) -> bool:
-    """Whether a file of lines tells what its columns are."""
+    """Returns whether a line file names its columns."""
     if not path.endswith(".tsv"):
         return True
     with Folder.of(path).open() as file:
@@ -246,7 +250,7 @@ def _has_columns(path: str) -> bool:
 
 
 def named_lines(file: str) -> tuple[str, str | None]:
-    """The name of the group that a file of lines is in, and its split; None for a file that names none.
+    """Returns the name of a line file's group, and its split; None if the file name has no split.
 
     >>> named_lines("qampari_data/dev_data.jsonl"), named_lines("fever-test_without_answers-kilt.jsonl")
     (('qampari_data-data', 'validation'), ('fever-kilt', 'test_without_answers'))
@@ -268,10 +272,10 @@ def named_lines(file: str) -> tuple[str, str | None]:
 
 
 def hub_values(configs: Sequence[Config]) -> list[Mapping[str, object]]:
-    """Them as the metadata of a dataset card has them.
+    """Returns the configurations in the form of a dataset card's metadata.
 
-    A split without rows is left out where another one has some: ``datasets`` loads no table without rows, and would
-    load none of the others either.
+    A split without rows is left out if another split has rows: ``datasets`` cannot load tables without rows, and would
+    then load none of the splits.
     """
     result: list[Mapping[str, object]] = []
     for config in configs:

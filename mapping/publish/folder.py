@@ -1,4 +1,4 @@
-"""Writes the folder that is uploaded: the files of a release as they are, and what describes them."""
+"""Writes the folder to upload: the files of a release unchanged, and files that describe it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mapping.publish.configs import Config, configs_of, write_as_parquet
 from mapping.publish.subject import Subject, attribution_text, licence_text, read_parts, rights_of
 
 Way = Literal["auto", "link", "copy"]
-"""How files get there: by hard links, which take no room, as copies, or by links where that is possible."""
+"""How files get into the folder: as hard links, which take no space; as copies; or as links if possible."""
 
 
 def publish(
@@ -37,13 +37,13 @@ def publish(
     day: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Subject:
-    """Writes a release with what describes it to a folder, and gives what was published. The release stays as it is.
+    """Writes a release and its descriptions to a folder and returns what was published. The release stays unchanged.
 
-    Same release and options give the same bytes; ``on_progress`` is told the bytes done and to do.
+    The same release and options produce the same bytes. ``on_progress`` is called with the bytes done and the total.
 
     Raises:
-        SetupError: there is no such release, a file of it is missing or cut off, its licence is not known, links are
-            asked for and cannot be made, or ``output`` is not empty.
+        SetupError: there is no such release, a file of it is missing or truncated, its licence is unknown, hard links
+            are requested but impossible, or ``output`` is not empty.
     """
     subject = Subject(parts=read_parts(path, kinds), licence=licence, repo_id=repo_id, day=day)
     whole, folders = subject.whole, [part.folder for part in subject.parts[1:]]
@@ -54,18 +54,18 @@ def publish(
             add_release(db, PAGES_RELEASE, path)
             asked = "select strftime(make_timestamp(epoch_us(max(timestamp))), '%Y%m%d') from pages"
             subject = replace(subject, newest=db.execute(asked).fetchall()[0][0])
-    rights_of(subject)  # before anything is written
+    rights_of(subject)  # fails before anything is written
     configs = configs_of(subject, path)
     done, total = 0, sum(entry.bytes for entry in entries)
     with ReleaseFolder(output, kind=whole.kind, further=(*EXTRA, *folders)):
         for entry in entries:
-            if entry.file != MANIFEST:  # written last, by commit
+            if entry.file != MANIFEST:  # commit writes it last
                 _bring(join(path, entry.file), join(output, entry.file), way)
             done += entry.bytes
             if on_progress is not None:
                 on_progress(done, total)
         for number, config in enumerate(configs):
-            if config.table is None:  # files of lines, which become one
+            if config.table is None:  # line files, which are converted into one file
                 schema, splits = write_as_parquet(config.splits, config.name, folder=path, output=output)
                 configs[number] = replace(config, schema=schema, splits=splits)
         for name, content in _texts(subject, configs).items():
@@ -76,7 +76,7 @@ def publish(
 
 
 def _texts(subject: Subject, configs: Sequence[Config]) -> dict[str, bytes]:
-    """The files that describe a release, by name."""
+    """Returns the files that describe a release, by name."""
     rights = rights_of(subject)
     return {
         "README.md": card_text(subject, configs, rights).encode(),
@@ -89,7 +89,7 @@ def _texts(subject: Subject, configs: Sequence[Config]) -> dict[str, bytes]:
 
 
 def _bring(source: str, target: str, way: Way) -> None:
-    """Links a file, or copies it."""
+    """Links or copies a file."""
     if way != "copy":
         try:
             if not (is_local(source) and is_local(target)):

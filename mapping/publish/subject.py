@@ -1,4 +1,5 @@
-"""What is published: a release with those in its folders, what is known of it in words, and whose work it is."""
+"""The subject of a publication: a release with the releases in its folders, their description, and the owners of the
+content."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _MARKUP = re.compile(r"[^\w.:/?&=%,()+@~-]+")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What ``kinds.toml`` says of a kind; the meanings stand there."""
+    """Text of ``kinds.toml`` about a kind of release. The fields are explained there."""
 
     title: str
     summary: str
@@ -38,12 +39,12 @@ class About:
 
 @cache
 def toml_facts(name: str) -> dict[str, Any]:
-    """A TOML file of this package."""
+    """Returns the content of a TOML file of this package."""
     return tomllib.loads(resources.files("mapping.publish").joinpath(name).read_text("utf-8"))
 
 
 def about(kind: Kind[Any], values: Mapping[str, Any]) -> About:
-    """What is said of a kind in words, and of a release by what its manifest says."""
+    """Returns the description of a kind, adapted to a release by the values of its manifest."""
     facts = dict(toml_facts("kinds.toml")[kind.format.rpartition("-")[0]])
     if (ways := facts.pop("templates", None)) is not None:
         has_definitions = (values.get("findings") or {}).get("template_definitions")
@@ -54,40 +55,40 @@ def about(kind: Kind[Any], values: Mapping[str, Any]) -> About:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A release that is published: the whole, or one in a folder of it."""
+    """A published release: the whole, or a release in one of its folders."""
 
-    folder: str  #: in the whole; empty for the whole itself
+    folder: str  #: folder within the whole; empty for the whole itself
     kind: Kind[Any]
     manifest: Manifest
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """What its manifest says, as JSON values."""
+        """Returns the content of its manifest as JSON values."""
         return self.manifest.to_json()
 
     @cached_property
     def manifest_entry(self) -> FileEntry:
-        """Its manifest as a file."""
+        """Returns the file entry of its manifest."""
         content = self.manifest.to_bytes()
         path = join(self.folder, MANIFEST)
         return FileEntry(path, None, len(content), hashlib.sha256(content).hexdigest())
 
     def entries(self) -> Iterator[FileEntry]:
-        """Its files and its manifest, by their path in the whole."""
+        """Yields its files and its manifest, by their path in the whole."""
         for entry in self.manifest.entries():
             yield self.located(entry)
         yield self.manifest_entry
 
     def located(self, entry: FileEntry) -> FileEntry:
-        """An entry of its manifest by the file's path in the whole."""
+        """Returns an entry of its manifest with the file's path in the whole."""
         return FileEntry(join(self.folder, entry.file), entry.rows, entry.bytes, entry.sha256)
 
     def inputs(self) -> list[InputFile]:
-        """The files that it was made from."""
+        """Returns the files that it was made from."""
         return [file for _, file in input_files_of(self.values.get("inputs"))]
 
     def sources(self) -> dict[str, str]:
-        """The releases that it was made from, by what they are: the sha256 that each manifest has of itself."""
+        """Returns the releases that it was made from, by role, as the sha256 that each manifest has of itself."""
         return sources_of(self.values)
 
 
@@ -95,11 +96,13 @@ class Part:
 class Subject:
     """What is published."""
 
-    parts: tuple[Part, ...]  #: the release, then those in its folders
-    licence: str | None = None  #: SPDX identifier of what it holds, where that is not known; None to look it up
-    repo_id: str | None = None  #: where on the hub it will lie, as ``owner/name``; None where that is not said
-    newest: str | None = None  #: day of the newest revision in it, as ``20240102``; None where it was not looked for
-    day: str | None = None  #: of publication, as ``2026-12-01``; None where that is not said
+    parts: tuple[Part, ...]  #: the release, then the releases in its folders
+    licence: str | None = (
+        None  #: SPDX identifier of the content's licence, for content whose licence is unknown; None to look it up
+    )
+    repo_id: str | None = None  #: future location on the hub, as ``owner/name``; None if unknown
+    newest: str | None = None  #: day of the newest revision in it, as ``20240102``; None if not determined
+    day: str | None = None  #: day of publication, as ``2026-12-01``; None if not given
     about: About = field(init=False)
 
     def __post_init__(self) -> None:
@@ -107,80 +110,81 @@ class Subject:
 
     @property
     def whole(self) -> Part:
-        """The release."""
+        """Returns the whole release."""
         return self.parts[0]
 
     @cached_property
     def wiki(self) -> str | None:
-        """Database name of the wiki, like ``enwiki``; None where no manifest has it."""
+        """Returns the database name of the wiki, like ``enwiki``; None if no manifest has it."""
         return next(filter(None, (_without_markup(snapshot_of(part.values)[0]) for part in self.parts)), None)
 
     @cached_property
     def host(self) -> str | None:
-        """Address of the wiki, where the manifest has it."""
+        """Returns the URL of the wiki, if a manifest has it."""
         return next(filter(None, map(web_address, map(with_scheme, self._at("dump", "site", "base_url")))), None)
 
     @cached_property
     def snapshot(self) -> str | None:
-        """Date of the dump, as ``20260101``; None where no manifest has it."""
+        """Returns the date of the dump, as ``20260101``; None if no manifest has it."""
         said = next(filter(None, (snapshot_of(part.values)[1] for part in self.parts)), "")
         return said if re.fullmatch("[0-9]{8}", said) else None
 
     @property
     def snapshot_day(self) -> str | None:
-        """Date of the dump, as ``2026-01-01``."""
+        """Returns the date of the dump, as ``2026-01-01``."""
         return None if self.snapshot is None else "-".join((self.snapshot[:4], self.snapshot[4:6], self.snapshot[6:8]))
 
     @property
     def version(self) -> str:
-        """Version of what is published: the date of the dump, ``2026.1.1``; ``1.0.0`` without one."""
+        """Returns the version of the publication: the date of the dump, as ``2026.1.1``; ``1.0.0`` if there is none."""
         return "1.0.0" if self.snapshot_day is None else ".".join(str(int(n)) for n in self.snapshot_day.split("-"))
 
     @property
     def project(self) -> str | None:
-        """What the name of the wiki's database ends in, like ``wiktionary``; None where no language goes before."""
+        """Returns the end of the wiki's database name, like ``wiktionary``; None if it does not start with a language
+        code."""
         found = re.fullmatch(r"([a-z_]+?)(wik[a-z]+)", self.wiki or "")
         return found[2] if found and edition_code(found[1]) in language_codes() else None
 
     @property
     def wikipedia_edition(self) -> str | None:
-        """Code of the Wikipedia that the wiki is; None for another wiki, and for none."""
+        """Returns the language code of a Wikipedia; None for another wiki, or if there is no wiki."""
         return edition_code((self.wiki or "").removesuffix("wiki")) if self.project == "wiki" else None
 
     @cached_property
     def languages(self) -> list[str]:
-        """Codes of the languages of its texts, as far as the manifests say."""
+        """Returns the language codes of its texts, as far as the manifests give them."""
         said = self._first("dump", "site", "lang") or self._first("lang") or self.wikipedia_edition
         several = self.whole.values.get("options", {}).get("languages") or []
         return [code for code in (several if said is None else [said]) if code.isalpha() and len(code) in (2, 3)]
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """Returns the title of the publication."""
         of = ", ".join(text for text in (self.wiki, self.snapshot_day) if text is not None)
         return f"{self.about.title} ({of})" if of else self.about.title
 
     @property
     def url(self) -> str | None:
-        """Where on the hub it will lie."""
+        """Returns its future URL on the hub."""
         return None if self.repo_id is None else f"https://huggingface.co/datasets/{self.repo_id}"
 
     @property
     def datasets(self) -> list[str]:
-        """Names of the benchmarks that its parts are of, each once."""
+        """Returns the distinct names of the benchmarks of its parts."""
         named = (part.values.get("dataset") for part in self.parts)
         return list(dict.fromkeys(name for name in named if isinstance(name, str)))
 
     def licence_of(self, held: str) -> str | None:
-        """The licence that was given for what it holds first; None for the rest."""
+        """Returns the given licence for the first kind of content; None for other content."""
         return self.licence if self.about.holds[0] == held else None
 
     def _first(self, *path: str) -> str | None:
-        """The text at a path in the first manifest that has one there, without markup."""
+        """Returns the text at a path in the first manifest that has one there, without markup."""
         return next(filter(None, map(_without_markup, self._at(*path))), None)
 
     def _at(self, *path: str) -> Iterator[Any]:
-        """What each manifest has at a path, None for nothing."""
+        """Yields the value of each manifest at a path, or None."""
         for part in self.parts:
             value: Any = part.values
             for name in path:
@@ -193,10 +197,10 @@ def _without_markup(value: Any) -> str:
 
 
 def read_parts(path: str, kinds: Sequence[Kind[Any]]) -> tuple[Part, ...]:
-    """A release and those in its folders.
+    """Returns a release and the releases in its folders.
 
     Raises:
-        SetupError: there is none, or it is of none of these kinds; a DataError for a damaged one.
+        SetupError: there is no release, or it is of none of these kinds; a DataError if it is damaged.
     """
     kind = kind_of(read_content(path), join(path, MANIFEST), kinds)
     parts = [Part("", kind, kind.read(path))]
@@ -207,32 +211,32 @@ def read_parts(path: str, kinds: Sequence[Kind[Any]]) -> tuple[Part, ...]:
 
 
 TERMS_OF_4 = "20230607"
-"""Dumps of this day and later are under version 4.0, see ``licences.toml``."""
+"""First dump date under version 4.0 of the licence, see ``licences.toml``."""
 LICENCES: dict[str, dict[str, str]] = toml_facts("licences.toml")["licences"]
-"""Licences that may be named, by SPDX identifier, with the hub's name and the address of their text."""
+"""Licences that may be given, by SPDX identifier, with the name on the hub and the URL of their text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A licence, or that none is known."""
+    """A licence, or the statement that none is known."""
 
-    what: str  #: is under it
-    holder: str  #: whom to name
-    licence: str | None  #: SPDX identifier; None where the owners name none
-    source: str  #: address where that is said
-    note: str = ""  #: what else to know
+    what: str  #: content under this licence
+    holder: str  #: whom to credit
+    licence: str | None  #: SPDX identifier; None if the owners name no licence
+    source: str  #: URL of the statement of the licence
+    note: str = ""  #: further remarks
 
     @property
     def shown(self) -> str:
-        """The licence for reading."""
+        """Returns the licence as text."""
         return "none named; ask its owners" if self.licence is None else self.licence
 
 
 def rights_of(subject: Subject) -> tuple[Right, ...]:
-    """Whose work is in a release.
+    """Returns the licences and owners of a release's content.
 
     Raises:
-        SetupError: it is from a wiki whose licence is not known, and none is given.
+        SetupError: the release is from a wiki whose licence is unknown, and none is given.
     """
     return tuple(_rights(subject))
 
@@ -255,7 +259,7 @@ def _rights(subject: Subject) -> Iterator[Right]:
 
 
 def _of_wiki(subject: Subject) -> tuple[str, str, str, str]:
-    """Licence, holder and source of a wiki's text, and what else to know."""
+    """Returns licence, holder and source of a wiki's text, and further remarks."""
     known = toml_facts("licences.toml")
     if (own := known.get(f"{subject.wiki}@{subject.snapshot}")) is not None:
         return subject.licence or own["licence"], own["holder"], own["source"] or subject.host or "", ""
@@ -269,7 +273,9 @@ def _of_wiki(subject: Subject) -> tuple[str, str, str, str]:
         return given, f"contributors of {subject.wiki or 'the wiki'}", subject.host or "", ""
     if given is not None:
         return given, holder, facts["source"], ""
-    is_new = (subject.snapshot or subject.newest or "") >= TERMS_OF_4  # an older revision says nothing of its dump
+    is_new = (
+        subject.snapshot or subject.newest or ""
+    ) >= TERMS_OF_4  # an older revision does not tell the date of its dump
     note = "" if is_new or subject.snapshot else facts["undated"]
     return facts["from_20230607" if is_new or note else "before"], holder, facts["source"], note
 
@@ -282,19 +288,19 @@ def _of_dataset(name: str) -> Right:
 
 
 def hub_licences(rights: tuple[Right, ...]) -> list[str]:
-    """The hub's names of the licences, each once; ``other`` where one is not known."""
+    """Returns the distinct names of the licences on the hub; ``other`` if one is unknown."""
     if any(right.licence is None for right in rights):
         return ["other"]
     return list(dict.fromkeys(LICENCES[right.licence]["hub"] for right in rights if right.licence is not None))
 
 
 def holders(rights: tuple[Right, ...]) -> list[str]:
-    """Whom to name, each once."""
+    """Returns the distinct holders to credit."""
     return list(dict.fromkeys(right.holder for right in rights))
 
 
 def licence_text(subject: Subject, rights: tuple[Right, ...]) -> str:
-    """The file ``LICENSE``: what is under which licence, and where its text is."""
+    """Returns the content of ``LICENSE``: which licence covers what, and where its text is."""
     parts = [f"{subject.title}\n\nEach part is under the licence that is named here; ATTRIBUTION.md says whom to name."]
     for right in rights:
         lines = [f"{right.what}: {right.shown}"]
@@ -307,7 +313,7 @@ def licence_text(subject: Subject, rights: tuple[Right, ...]) -> str:
 
 
 def attribution_text(subject: Subject, rights: tuple[Right, ...]) -> str:
-    """The file ``ATTRIBUTION.md``: whose work it is, where it is, and that it was changed."""
+    """Returns the content of ``ATTRIBUTION.md``: the owners, the sources, and that the work was changed."""
     parts = [f"# Attribution\n\n{subject.title}. Snapshot: {subject.snapshot_day or 'see what it was made from'}."]
     for right in rights:
         said = f" See <{right.source}>." if right.source else ""

@@ -1,1 +1,1 @@
-"""The construction of QAMPARI: questions with many answers out of Wikidata and Wikipedia."""
+"""Builds QAMPARI: questions with many answers, from Wikidata and Wikipedia."""

@@ -1,4 +1,4 @@
-"""The classes that answers are told apart by, sets of items, and which of several types is the most specific."""
+"""The classes by which answers are typed, sets of items, and the choice of the most specific of several types."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _INSTANCE_OF, _SUBCLASS_OF = "P31", "P279"
 _BITS = 64
 N_WORDS = 2
 N_TYPES = N_WORDS * _BITS
-"""Most types that can be told apart; the relations of QAMPARI have 105."""
+"""Maximum number of distinct types; the relations of QAMPARI have 105."""
 
 
 def required(*names: str, of: pa.DataType | None = None) -> list[pa.Field]:
-    """Columns without nulls, of whole numbers where no type is given."""
+    """Returns columns without nulls, of integers if no type is given."""
     return [pa.field(name, of or pa.int64(), nullable=False) for name in names]
 
 
 def labelled_items(batch: pa.RecordBatch, labels: Sequence[str]) -> list[tuple[str, str]]:
-    """The items that have one of some labels in English, or where they have none with it in ``mul``.
+    """Returns the items that have one of some labels in English, or in ``mul`` if they have no English label.
 
     Args:
         batch: rows of a release's items, with ``item_id`` and ``labels``.
@@ -48,7 +48,7 @@ def labelled_items(batch: pa.RecordBatch, labels: Sequence[str]) -> list[tuple[s
 
 
 def class_uses(batch: pa.RecordBatch, items: Collection[str]) -> dict[str, int]:
-    """Which items are the value of P31 or P279, and how often each is that of P31.
+    """Returns the items that are a value of P31 or P279, each with the number of times it is a value of P31.
 
     Args:
         batch: statements, with ``property_id``, ``rank``, ``value_type`` and ``value``.
@@ -66,15 +66,16 @@ def choose_classes(
     *,
     given: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The class that each label means, without the labels that no class has.
+    """Returns the class that each label means; labels of no class are left out.
 
-    It is the item with exactly this English label, or where it has none with this one in ``mul``, that is a class: the
-    value of P31 or P279 somewhere; of several the one with most instances, then the one with the lower number.
+    The class is an item with exactly this English label (or this ``mul`` label, if it has no English one) that is used
+    as a class, which means that it is a value of P31 or P279 in some statement. If there are several, the one with most
+    instances is chosen, then the one with the lower number.
 
     Args:
-        named: the items that have each label, of ``labelled_items``.
-        uses: of these items, of ``class_uses`` over all statements.
-        given: the classes of some labels, which are taken as they are.
+        named: the items that have each label, from ``labelled_items``.
+        uses: uses of these items, from ``class_uses`` over all statements.
+        given: the classes of some labels, which are used unchanged.
     """
     known, found = given or {}, {}
     for label in labels:
@@ -92,14 +93,14 @@ def _counts(batch: pa.RecordBatch) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class ClassTypes:
-    """The types that every class falls under, 24 bytes a class."""
+    """The types of every class; 24 bytes per class."""
 
-    labels: tuple[str, ...]  # of the types; a type is named by its place
-    numbers: Numbers  # of the classes that fall under a type, ascending
-    masks: Masks  # two words of bits a class: bit i of word w stands for type 64 w + i
+    labels: tuple[str, ...]  # of the types; a type is identified by its position
+    numbers: Numbers  # of the classes that have a type, ascending
+    masks: Masks  # two words of bits per class: bit i of word w stands for type 64 w + i
 
     def of_classes(self, numbers: Numbers) -> Masks:
-        """The types of classes, one row each; a class that falls under none has no bit."""
+        """Returns the types of classes, one row each; a class without a type has no bit set."""
         found = np.zeros((len(numbers), self.masks.shape[1]), np.uint64)
         if len(self.numbers):
             at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
@@ -108,22 +109,22 @@ class ClassTypes:
         return found
 
     def has_type(self, masks: Masks, label: str) -> npt.NDArray[np.bool_]:
-        """Which rows of masks have a type."""
+        """Returns which rows of masks have a type."""
         word, bit = divmod(self.labels.index(label), _BITS)
         found: npt.NDArray[np.bool_] = (masks[:, word] >> np.uint64(bit)) & np.uint64(1) != 0
         return found
 
 
 CLASS_PAIRS = pa.schema([*required("class"), *required("above", of=pa.int32())])
-"""Classes under those of types; ``above`` is the place of a type's class among these classes."""
+"""Subclasses of the types' classes; ``above`` is the position of a type's class among these classes."""
 
 
 def pairs_of_classes(batch: pa.RecordBatch, classes: Mapping[str, str]) -> pa.RecordBatch:
-    """Which classes fall under those of types, as rows of CLASS_PAIRS.
+    """Returns the classes that are below those of types, as rows of CLASS_PAIRS.
 
     Args:
         batch: rows of the class closure, with ``class_id`` and ``superclass_id``.
-        classes: label -> item, as ``choose_classes`` gives them; two labels may mean one item.
+        classes: label -> item, from ``choose_classes``; two labels may mean the same item.
     """
     found = pc.index_in(batch["superclass_id"], pa.array(dict.fromkeys(classes.values()), pa.string()))
     under = batch.filter(pc.is_valid(found))
@@ -132,11 +133,11 @@ def pairs_of_classes(batch: pa.RecordBatch, classes: Mapping[str, str]) -> pa.Re
 
 
 def class_types(pairs: Iterable[pa.RecordBatch], classes: Mapping[str, str]) -> ClassTypes:
-    """The types of all classes.
+    """Returns the types of all classes.
 
     Args:
         pairs: rows of CLASS_PAIRS, in any order.
-        classes: as they were given to ``pairs_of_classes``.
+        classes: as passed to ``pairs_of_classes``.
 
     Raises:
         SetupError: there are more types than masks have bits.
@@ -152,7 +153,7 @@ def class_types(pairs: Iterable[pa.RecordBatch], classes: Mapping[str, str]) -> 
 
 
 def _masks(pairs: Iterable[tuple[Numbers, npt.NDArray[np.int32]]], types_of: list[list[int]]) -> tuple[Numbers, Masks]:
-    """The classes, ascending, and their masks, from classes and places in a list of the types of each place."""
+    """Returns the classes, ascending, and their masks. ``types_of`` lists the types of each position in ``above``."""
     words = np.zeros((len(types_of), N_WORDS), np.uint64)
     for place, types in enumerate(types_of):
         for one in types:
@@ -167,19 +168,19 @@ def _masks(pairs: Iterable[tuple[Numbers, npt.NDArray[np.int32]]], types_of: lis
 
 
 def item_numbers(ids: pa.Array) -> Numbers:
-    """The numbers of items or properties: 42 for Q42."""
+    """Returns the numbers of items or properties: 42 for Q42."""
     numbers: Numbers = pc.cast(pc.utf8_slice_codeunits(ids, 1), pa.int64()).to_numpy(zero_copy_only=False)
     return numbers
 
 
 class ItemSet:
-    """Numbers of items. Memory: a bit for each number up to the largest, 16 MB for all of Wikidata."""
+    """A set of item numbers. Memory: a bit for each number up to the largest, 16 MB for all of Wikidata."""
 
     def __init__(self, bits: npt.NDArray[np.uint8] | None = None) -> None:
         self.bits = np.zeros(1, np.uint8) if bits is None else bits
 
     def add(self, numbers: Numbers) -> None:
-        """Takes numbers."""
+        """Adds numbers."""
         if len(numbers):
             n_bytes = int(numbers.max() >> 3) + 1
             if n_bytes > len(self.bits):
@@ -187,7 +188,7 @@ class ItemSet:
             np.bitwise_or.at(self.bits, numbers >> 3, np.uint8(1) << (numbers & 7).astype(np.uint8))
 
     def has(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
-        """Which numbers are in it."""
+        """Returns which numbers are in the set."""
         places = numbers >> 3
         is_near = places < len(self.bits)
         found = np.zeros(len(numbers), np.bool_)
@@ -197,24 +198,24 @@ class ItemSet:
 
 
 def type_breadths(types: ClassTypes) -> dict[str, int]:
-    """How many classes fall under each type, by its label.
+    """Returns the number of classes below each type, by label.
 
-    A type that is below another, and not above it too, has fewer: all of its classes are the other's, and the other's
-    own class is none of them.
+    A type that is below another one, but not above it, has fewer: all of its classes also belong to the other type,
+    whose own class is not among them.
     """
     return {label: int(types.has_type(types.masks, label).sum()) for label in types.labels}
 
 
 def wider_twins(queries: Sequence[tuple[str, Numbers]], breadths: Mapping[str, int]) -> list[bool]:
-    """Which queries have the same answers as another one of a more specific type.
+    """Returns which queries have the same answers as another query with a more specific type.
 
-    Of several with the same answers the one whose type has fewest classes stays: it is below every other that it can be
-    compared with. Where two have as many, as types have that are neither above nor below one another or of which each
-    is above the other, it is the one whose label comes first by code points.
+    Among queries with the same answers, the one whose type has the fewest classes is kept: it is below every other type
+    that it can be compared with. Two types may have equally many classes, if they are unrelated or each is above the
+    other. Then the one whose label comes first by code points is kept.
 
     Args:
-        queries: typed ones of one property and value: label of the type, and numbers of the answers, ascending.
-        breadths: of ``type_breadths``, for each of their types.
+        queries: typed queries of one property and value: label of the type, and numbers of the answers, ascending.
+        breadths: from ``type_breadths``, for each of their types.
     """
     narrowest: dict[bytes, str] = {}
     for label, answers in queries:

@@ -1,6 +1,6 @@
-"""Sentences of pages that may say a fact, and the first of them that an entailment model accepts: the proof.
+"""Finds sentences of pages that may state a fact; the first that an entailment model accepts is the proof.
 
-Source: QAMPARI (2022), section 3.1, and the released code for what is named as released.
+Source: QAMPARI (2022), section 3.1, and the released code where "released" is mentioned.
 """
 
 from __future__ import annotations
@@ -20,47 +20,48 @@ from mapping.entail.signal import EntailmentModel, Pair, Refused
 from mapping.search.text import find_whole, fold_case
 
 LEAST_ALIAS_CHARS = 4
-"""Shorter aliases are found everywhere. Source: the released code, which drops short labels too."""
+"""Shorter aliases occur everywhere. Source: the released code, which also drops short labels."""
 N_BEFORE = 2
-"""Sentences before the one that names something. Source: the paper; the released code has one."""
+"""Number of sentences before the one that names something. Source: the paper; the released code has one."""
 
 _BLANKS = re.compile(r"[ \t\r\n\u00a0]+")
 _TITLES = frozenset(("title", "heading"))
 _LEAST_DIGITS = 3
-_MOST_DIGITS = 127  # of a number in Wikibase; none is written out that would be longer
+_MOST_DIGITS = 127  # maximum of a number in Wikibase; longer numbers are not written out
 _GOES_ON = re.compile(r"\d[.,]\d")
-_WENT_BEFORE = re.compile(r"\d,\d")  # no point: 12.5.1954
+_WENT_BEFORE = re.compile(r"\d,\d")  # not for a point: 12.5.1954
 
 
 class Sought(NamedTuple):
-    """A thing that is looked for in a page."""
+    """A thing that is searched for in a page."""
 
-    names: tuple[str, ...]  # best first, each once; none empty or with white space around it
-    page_id: int | None = None  # of its own page, which links lead to; None where it has none
+    names: tuple[str, ...]  # best first, distinct; none is empty or has white space around it
+    page_id: int | None = None  # its own page, which links point to; None if it has none
 
 
 class Candidate(NamedTuple):
-    """A sentence that names a thing, behind the sentences before it."""
+    """A sentence that names a thing, together with the sentences before it."""
 
-    page_id: int  # page that it stands in
+    page_id: int  # page that contains it
     element: int  # number of the element
-    start_char: int  # where the first sentence begins, in code points of the element
-    sentence_char: int  # where the sentence begins that names the thing
+    start_char: int  # where the first sentence starts, in code points of the element
+    sentence_char: int  # where the sentence that names the thing starts
     end_char: int  # where that sentence ends
     text: str  # from ``start_char`` to ``end_char``
-    found: str  # the name as it stands there
-    title: str  # of the page
+    found: str  # the name as written there
+    title: str  # title of the page
 
 
 def item_names(label: str | None, aliases: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """What an item is called in English: its label, then its aliases, each once.
+    """Returns the English names of an item: its label, then its aliases, without repeats.
 
     Args:
-        label: kept however short.
-        aliases: (language, text); those in ``en`` and its variants (``en-gb``) of at least ``LEAST_ALIAS_CHARS``.
+        label: kept even if it is short.
+        aliases: (language, text); used if the language is ``en`` or a variant (``en-gb``) and the text has at least
+            ``LEAST_ALIAS_CHARS``.
 
     Returns:
-        Names as pages have them (``plain_text``).
+        Names as written in pages (``plain_text``).
     """
     names = [plain_text(label or "")]
     for language, text in aliases:
@@ -70,7 +71,7 @@ def item_names(label: str | None, aliases: Iterable[tuple[str, str]]) -> tuple[s
 
 
 def plain_text(text: str) -> str:
-    """A text with the white space that texts of a knowledge source have: single blanks, none around it.
+    """Returns a text with white space as in a release: single spaces, none at the ends.
 
     >>> plain_text(" No\u00a0break ")
     'No break'
@@ -79,9 +80,10 @@ def plain_text(text: str) -> str:
 
 
 def number_names(amount: str) -> tuple[str, ...]:
-    """How a page may write a number: as it is, without zeros at its end, with commas between thousands.
+    """Returns the ways in which a page may write a number: unchanged, without trailing zeros, with commas between
+    thousands.
 
-    What has fewer than three digits is no name, since pages are full of it.
+    Numbers with fewer than three digits have no names, since pages are full of them.
 
     >>> number_names("61390"), number_names("1250.50"), number_names("10.0"), number_names("12")
     (('61390', '61,390'), ('1250.50', '1250.5', '1,250.5'), ('10.0',), ())
@@ -98,18 +100,19 @@ def number_names(amount: str) -> tuple[str, ...]:
 
 
 def plain_number(number: Decimal) -> str:
-    """A number without an exponent or zeros at its end, so that equal numbers have one text."""
+    """Returns a number without exponent and trailing zeros, so that equal numbers have the same text."""
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def year_names(year: int) -> tuple[str, ...]:
-    """How a page may write a year: four digits; none for years that have fewer, or are before our era."""
+    """Returns the ways in which a page may write a year: four digits. Years with fewer digits, or before our era, have
+    none."""
     return (str(year),) if 1000 <= year <= 9999 else ()
 
 
 def text_names(text: str) -> tuple[str, ...]:
-    """How a page may write a text: as it is; one of digits alone needs three of them."""
+    """Returns the ways in which a page may write a text: unchanged. A text of only digits needs at least three."""
     text = plain_text(text)
     if not text or (text.isdecimal() and len(text) < _LEAST_DIGITS):
         return ()
@@ -117,31 +120,31 @@ def text_names(text: str) -> tuple[str, ...]:
 
 
 class PageSentences:
-    """The sentences of a page's paragraphs and list items, to look for things in.
+    """Searches the sentences of a page's paragraphs and list items.
 
     Args:
-        page: the page; of it elements and anchors are needed.
-        n_before: most sentences before the one that names something; of the same element.
+        page: the page, with its elements and anchors.
+        n_before: maximum number of sentences, in the same element, before the one that names something.
     """
 
     def __init__(self, page: Page, *, n_before: int = N_BEFORE) -> None:
         self.page = page
         self.n_before = n_before
-        #: numbers of the elements that are looked into
+        #: numbers of the elements that are searched
         self.running = [number for number, one in enumerate(page.elements) if one.kind not in _TITLES]
         texts = [page.elements[number].text for number in self.running]
-        # One text for all: to search each element by itself costs more than the search.
+        # One text for all elements: a separate search of each element costs more than the search itself.
         self._text = "\n".join(texts)
         self._folded = fold_case(self._text)
         self._starts = list(accumulate((len(text) + 1 for text in texts), initial=0))[:-1]
         self._spans: dict[int, list[tuple[int, int]]] = {}
 
     def find(self, sought: Sought) -> list[Candidate]:
-        """The sentences that name a thing or link to its page.
+        """Returns the sentences that name a thing or link to its page.
 
-        Names are found without regard to case where no letter, digit or underscore stands before or behind them, and
-        numbers where they are no part of a longer one (1,250). A name that runs over the end of a sentence makes one
-        of the two. Each sentence comes once: by order of the names, by link last, then in the order of the page.
+        Names are matched regardless of case, but only if no letter, digit or underscore is next to them. Numbers are
+        not matched inside a longer number (1,250). If a name crosses the end of a sentence, the two sentences count as
+        one. Each sentence is returned once, in the order of the names (links come last), then in page order.
         """
         places: dict[tuple[int, int, int], Candidate] = {}
         for element, start, end in self._mentions(sought):
@@ -150,7 +153,8 @@ class PageSentences:
         return list(places.values())
 
     def candidate(self, element: int, start: int, end: int) -> Candidate:
-        """The sentence of an element that a place in it is in, or sentences, behind those before."""
+        """Returns the sentence of an element that contains a span in it (or the sentences), with the sentences before
+        it."""
         text, spans = self.page.elements[element].text, self.spans(element)
         starts = [first for first, _ in spans]
         first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
@@ -159,15 +163,15 @@ class PageSentences:
         return Candidate(*place, text[begin:stop], text[start:end], self.page.title)
 
     def spans(self, element: int) -> list[tuple[int, int]]:
-        """The sentences of an element, as half-open spans."""
+        """Returns the sentences of an element, as half-open spans."""
         if element not in self._spans:
             self._spans[element] = sentence_spans(self.page.elements[element].text)
         return self._spans[element]
 
     def _mentions(self, sought: Sought) -> Iterator[tuple[int, int, int]]:
-        """Element and half-open place, in the order of names, then links."""
+        """Yields element and half-open span of each mention, in the order of names; links come last."""
         for name in sought.names:
-            if "\n" in name:  # no element has one
+            if "\n" in name:  # no element contains a newline
                 continue
             for found in find_whole(fold_case(name), self._text, self._folded):
                 if _is_in_number(self._text, found, found + len(name)):
@@ -191,13 +195,13 @@ class PageSentences:
 
 
 def _is_in_number(text: str, start: int, end: int) -> bool:
-    """Whether digits at an edge of a place are a part of a longer number."""
+    """Returns whether digits at an edge of a span are part of a longer number."""
     goes_on = _GOES_ON.match(text, end - 1) is not None
     return goes_on or (start > 1 and _WENT_BEFORE.match(text, start - 2) is not None)
 
 
 def released_case(text: str) -> str:
-    """A text as released proofs are written: each sentence in lower case but for its first letter.
+    """Returns a text in the case of released proofs: each sentence in lower case, except for its first letter.
 
     >>> released_case("The River Ullane rises here. It is Long.")
     'The river ullane rises here. It is long.'
@@ -206,31 +210,31 @@ def released_case(text: str) -> str:
 
 
 LEAST_ENTAILMENT = 0.0019540872
-"""A candidate whose probability of entailment is above this is accepted.
+"""A candidate is accepted if its entailment probability is above this.
 
-Source: the released code of QAMPARI, for its default model (``mapping.entail.signal.DEFAULT_MODEL``). There answer and
-entity stand in each other's place in the hypothesis, and the paper says that the threshold drops 70 % of the wrong
-candidates and 7.5 % of the right ones: choose it anew, on judged candidates, where that matters.
+Source: the released code of QAMPARI, for its default model (``mapping.entail.signal.DEFAULT_MODEL``). That code swaps
+answer and entity in the hypothesis. According to the paper the threshold drops 70 % of the wrong candidates and 7.5 %
+of the correct ones. If that matters to you, choose a new threshold on judged candidates.
 """
 FACTS_AT_ONCE = 4096
 
 
 class Fact(NamedTuple):
-    """What is to be proved."""
+    """A fact to be proved."""
 
     number: int
-    hypothesis: str  # the fact as a sentence; empty where no model is asked
+    hypothesis: str  # the fact as a sentence; empty if no model is used
     candidates: tuple[Candidate, ...]  # in the order in which they are tried
 
 
 class Proof(NamedTuple):
-    """The outcome of a fact."""
+    """The outcome for a fact."""
 
-    fact: Fact  # what was to be proved
-    candidate: Candidate | None  # the first that was accepted; None where none was
-    entailment: float | None  # its probability; None where no candidate was accepted
-    n_judged: int  # candidates that the model was asked about; those behind the accepted one are not
-    n_refused: int  # those of them that no model can judge, such as for their length
+    fact: Fact  # the fact to be proved
+    candidate: Candidate | None  # the first that was accepted; None if there is none
+    entailment: float | None  # its probability; None if no candidate was accepted
+    n_judged: int  # candidates given to the model, up to and including the accepted one
+    n_refused: int  # judged candidates that no model can judge, such as overlong ones
 
 
 def prove_facts(
@@ -240,14 +244,14 @@ def prove_facts(
     least: float = LEAST_ENTAILMENT,
     n_at_once: int = FACTS_AT_ONCE,
 ) -> Iterator[Proof]:
-    """The outcome of each fact, in their order.
+    """Yields the outcome of each fact, in order.
 
     Args:
-        facts: in any order; memory holds ``n_at_once`` of them.
-        model: judges the candidates; the sentence that names the answer or entity is cut last. None: the first
+        facts: in any order; ``n_at_once`` of them are held in memory.
+        model: judges the candidates; the sentence that names the answer or entity is truncated last. None: the first
             candidate is accepted.
-        least: probability of entailment that an accepted candidate is above.
-        n_at_once: facts that are worked on together; candidates are judged in rounds over these.
+        least: an accepted candidate has an entailment probability above this.
+        n_at_once: number of facts processed together; their candidates are judged in rounds.
     """
     waiting = iter(facts)
     if model is None:

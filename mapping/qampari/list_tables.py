@@ -1,10 +1,11 @@
-"""Tables of "List of …" pages -> lists of things with what the table says of each.
+"""Converts the tables of "List of …" pages to lists of things, with the values that the table has for each.
 
-Rowspans and colspans are expanded, tables of a page with one header are put together, and the column is found that
-names what is listed.
+Rowspans and colspans are expanded, tables of a page with the same header are joined, and the column that names the
+listed things is determined.
 
 Source: QAMPARI (2022), section 3.3, and its released code for the rules on titles, sections and columns. The paper's
-classifier of key columns (Talmor et al., 2021) was not released: its answers can be given, and a rule stands in.
+classifier of key columns (Talmor et al., 2021) was not released. You can supply its answers; otherwise a rule replaces
+it.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from kbsource.release.manifest import Count
 from mapping.sources.raw_records import iter_lines
 
 LEAST_ROWS = 5
-"""Rows that a table needs."""
+"""Minimum number of rows of a table."""
 LEAST_LINKED = 0.8
-"""Share of the cells of a key column that have exactly one link to an article."""
+"""Minimum share of the cells of a key column that have exactly one link to an article."""
 KeyRule = Literal["any", "not-last"]
 """Columns that may be the key: any, or all but the last, as in the released code."""
 
@@ -38,7 +39,7 @@ REASONS: dict[str, str] = {
     "too_few_rows": "it has too few rows, those of tables with the same header included",
     "wider_than_header": "a row has more columns than the header has cells, so that it is not known what these are of",
 }
-"""Why a table of a list page is not used, and what it means."""
+"""Reasons for not using a table of a list page, with their meanings."""
 
 _PREFIX = "list of "
 _RANGE = re.compile(r"–.{1,2}$|-.$")
@@ -48,13 +49,13 @@ _EMPTY = Cell("", False, 1, 1, ())
 
 
 class LinkedText(NamedTuple):
-    """What stands in a cell."""
+    """The contents of a cell."""
 
-    #: without line breaks; of a key without a text the title of its page, of a value empty where the cell has neither
+    #: without line breaks. A key without text has the title of its page; a value is empty if the cell has neither
     #: letter nor digit
     text: str
-    #: of the article that it links to, never the list itself; of a value the first such link, of a key the only one.
-    #: None without
+    #: the article that it links to, never the list itself; for a value the first such link, for a key the only one.
+    #: None if there is none
     page_id: int | None
     title: str | None
 
@@ -62,25 +63,25 @@ class LinkedText(NamedTuple):
 class ListRow(NamedTuple):
     """A row of a list."""
 
-    key: LinkedText  # what the row is about
-    values: tuple[LinkedText, ...]  # one for each column of the table, that of the key included
+    key: LinkedText  # the thing that the row is about
+    values: tuple[LinkedText, ...]  # one for each column of the table, including the key
 
 
 class ListTable(NamedTuple):
-    """Tables of a list page that have the same header, as one."""
+    """The tables of a list page that have the same header, joined into one."""
 
     page_id: int  # of the list page
     title: str  # of the list page
-    name: str  # what is listed: the title behind "List of"
-    numbers: tuple[int, ...]  # places of the tables among those of the page, from 0 on; the first one names the table
+    name: str  # what is listed: the title after "List of"
+    numbers: tuple[int, ...]  # positions of the joined tables in the page, from 0; the first identifies the table
     columns: tuple[str, ...]  # names, as in the header
-    key_column: int  # number of the column that names what is listed
-    value_columns: tuple[int, ...]  # numbers of those that can be asked about
-    rows: tuple[ListRow, ...]  # in the order of the page; without rows of header cells and rows that are one cell
+    key_column: int  # number of the column that names the listed things
+    value_columns: tuple[int, ...]  # numbers of the columns that can be asked about
+    rows: tuple[ListRow, ...]  # in page order; without rows of header cells and rows that consist of one cell
 
     @property
     def number(self) -> int:
-        """Names the table among those of its page."""
+        """Identifies the table among those of its page."""
         return self.numbers[0]
 
 
@@ -92,7 +93,7 @@ class _Grid(NamedTuple):
 
 
 def list_name(title: str) -> str | None:
-    """What a list page lists: its title behind "List of"; None for other pages.
+    """Returns what a list page lists: its title after "List of"; None for other pages.
 
     >>> list_name("List of lakes of Sweden"), list_name("Lakes of Sweden")
     ('lakes of Sweden', None)
@@ -101,7 +102,7 @@ def list_name(title: str) -> str | None:
 
 
 def has_list_title(title: str) -> bool:
-    """Whether a list's title has no sign of being a part of a list: a colon, a bracket or range at its end.
+    """Returns whether a title shows no sign of being a partial list: a colon, or a bracket or range at its end.
 
     >>> [has_list_title(f"List of ships {one}") for one in ("of Peru", "(A)", "A–C", "1914–18", "A-C", ": A")]
     [True, False, False, False, False, False]
@@ -117,18 +118,19 @@ def list_tables(
     least_linked: float = LEAST_LINKED,
     key_rule: KeyRule = "any",
 ) -> tuple[list[ListTable], Counter[str]]:
-    """The lists of a page, in its order, and how many of its other tables are left out for each of REASONS.
+    """Returns the lists of a page, in page order, and the number of its other tables that are skipped for each of
+    REASONS.
 
-    Every table of a list page is in one of the two; a page that is no list has neither. Tables with the same header
-    (compared in lower case), and the same given key column, are one. The key column is the given one, else the
-    left-most in which enough of the cells have exactly one link to an article and no two rows of a table have the same
-    text or lead to the same article. Columns called rank, score or notes are ignored; columns without a name and those
-    that share theirs are not asked about.
+    Every table of a list page is in one of the two; for other pages both are empty. Tables with the same header
+    (ignoring case) and the same given key column are joined. The key column is the given one, or else the left-most
+    column that meets two conditions: enough of its cells have exactly one link to an article, and no two rows of a
+    table have the same text or link to the same article in it. Columns called rank, score or notes are ignored. Columns
+    without a name, or with the same name as another, are not asked about.
 
     Args:
-        key_columns: by title of the page and number of the table, such as a classifier gives; need not have all.
-        least_rows: that a table needs, once those with the same header are one.
-        key_rule: which columns may be the key where none is given.
+        key_columns: by title of the page and number of the table, for example from a classifier; may be incomplete.
+        least_rows: minimum number of rows, after tables with the same header are joined.
+        key_rule: which columns may be the key if none is given.
 
     Raises:
         SetupError: a table does not have the column that ``key_columns`` names.
@@ -158,10 +160,11 @@ def list_tables(
 
 
 def expand_rows(rows: Iterable[Sequence[Cell]], width: int) -> list[tuple[Cell, ...]] | None:
-    """Rows of equal width: a cell stands in each place that it spans; None where a row has no room for its cells.
+    """Returns rows of equal width, in which a cell is repeated in each position that it spans; None if a row has too
+    many cells.
 
-    Cells that span more columns than there are end with the row; a place without a cell gets an empty one. Where two
-    cells claim a place the one from the row above has it. Rows without a cell are left out.
+    Cells that span more columns than exist are cut off; a position without a cell gets an empty one. Where two cells
+    claim a position, the one from the row above wins. Rows without cells are left out.
 
     Args:
         rows: as written, below the header.
@@ -189,7 +192,8 @@ def expand_rows(rows: Iterable[Sequence[Cell]], width: int) -> list[tuple[Cell, 
 def _same_headers(
     page: Page, key_columns: Mapping[tuple[str, int], int], left_out: Counter[str]
 ) -> list[tuple[tuple[str, ...], int | None, list[_Grid]]]:
-    """Header, given key column and rows of the tables that have them, by their first; counts the others."""
+    """Returns header, given key column and rows of tables with the same header, ordered by the first; counts the
+    others."""
     headers: dict[tuple[tuple[str, ...], int | None], tuple[str, ...]] = {}
     groups: defaultdict[tuple[tuple[str, ...], int | None], list[_Grid]] = defaultdict(list)
     for number, table in enumerate(page.tables):
@@ -218,12 +222,12 @@ def _same_headers(
 
 
 def _is_in_title(section: str, title: str) -> bool:
-    """Whether a section may hold the list; single characters are the letters of a list in parts."""
+    """Returns whether a section may contain the list. Single characters are the letters of a list in parts."""
     return len(section) <= 1 or section.lower() in title.lower()
 
 
 def _is_divider(cells: tuple[Cell, ...]) -> bool:
-    """Whether a row is the header again, or one cell that divides the table."""
+    """Returns whether a row repeats the header, or is one cell that divides the table."""
     return len(cells) > 1 and (all(cell.is_header for cell in cells) or all(other is cells[0] for other in cells))
 
 
@@ -294,13 +298,13 @@ _KEY_REMEDY = "write title, table and column as JSON, both numbers from 0 on"
 
 
 def read_key_columns(path: str) -> tuple[tuple[str, int, int], ...]:
-    """Title of the page, number of the table and number of its key column, for each line of a file.
+    """Reads title of the page, number of the table and number of its key column from each line of a file.
 
     Args:
-        path: JSON Lines of ``{"title", "table", "column"}``, both numbers from 0 on.
+        path: JSON Lines of ``{"title", "table", "column"}``, both numbers from 0.
 
     Raises:
-        SetupError: a line is not of this form, or names a table again; names file and line.
+        SetupError: a line has another form, or names a table again; the message names file and line.
     """
     found: dict[tuple[str, int], int] = {}
     for raw in iter_lines(path):

@@ -1,4 +1,4 @@
-"""What items and the values of compositions are called, and where the pages of items lie."""
+"""The names of items and of the values of compositions, and the positions of the items' pages."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _TERMS = ("labels", "aliases")
 _LABEL_LANGUAGES = ("en", "mul")
 TERM_COLUMNS = ("item_id", *_TERMS)
 TERMS = pa.schema([*required("item"), *(schema_of(Item).field(name) for name in _TERMS)])
-"""What Wikidata calls items."""
+"""Labels and aliases of items in Wikidata."""
 
 
 class Name(Row):
-    """What an item or a value is called."""
+    """The names of an item or a value."""
 
     item: int | None  # number of the item; None for values of other kinds
-    #: best first; none for an item without label, page and alias, and for a value that pages are full of, such as a
+    #: best first; empty for an item without label, page and alias, and for a value that occurs everywhere, such as a
     #: number of two digits
     names: tuple[str, ...]
-    page_id: int | None = None  # of its page; None without one
+    page_id: int | None = None  # its page; None if it has none
     title: str | None = None
 
     @property
     def item_id(self) -> str | None:
-        """The item as Wikidata names it."""
+        """The id of the item in Wikidata."""
         return None if self.item is None else f"Q{self.item}"
 
 
@@ -50,7 +50,7 @@ NAMES = schema_of(Name)
 
 
 class ItemPages:
-    """The pages that items have. Memory: 16 bytes a page, and 16 a page that has an item."""
+    """The pages of items. Memory: 16 bytes per page, and another 16 per page with an item."""
 
     def __init__(self, folder: str, manifest: PagesManifest) -> None:
         index = index_folder(folder, manifest)
@@ -63,16 +63,16 @@ class ItemPages:
 
     @property
     def n_items(self) -> int:
-        """How many pages have an item."""
+        """The number of pages with an item."""
         return len(self._items)
 
     def positions(self, page_ids: Numbers) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-        """The places, among all pages of the release, of those pages that it has, and which these are."""
+        """Returns the positions, among all pages of the release, of those pages that it has, and a mask of these."""
         places, is_there = _places(self._page_ids, page_ids)
         return self._positions[places], is_there
 
     def page(self, item: int) -> tuple[int, str] | None:
-        """The page of an item, as its id and title; None where it has none."""
+        """Returns the id and title of an item's page; None if it has none."""
         at = int(np.searchsorted(self._items, item))
         if at == len(self._items) or self._items[at] != item:
             return None
@@ -80,24 +80,24 @@ class ItemPages:
         return page_id, self.title(page_id)
 
     def title(self, page_id: int) -> str:
-        """The title of a page of the release."""
+        """Returns the title of a page of the release."""
         title = self._titles.article_title(page_id)
-        assert title is not None  # the index is of pages of the release
+        assert title is not None  # the index contains only pages of the release
         return title
 
     def page_ids(self, items: Numbers) -> Numbers:
-        """The pages of items, -1 for those without one."""
+        """Returns the pages of items; -1 for items without a page."""
         places, is_there = _places(self._items, items)
         found = np.full(len(items), -1, np.int64)
         found[is_there] = self._pages_of_items[places]
         return found
 
     def items(self) -> Numbers:
-        """The items that have a page, ascending."""
+        """Returns the items that have a page, ascending."""
         return self._items
 
     def items_of(self, page_ids: Numbers) -> Numbers:
-        """The items of pages, -1 for those without one; of several the first."""
+        """Returns the items of pages, -1 for pages without an item; of several items the first."""
         order, ordered = self._by_page
         places, is_there = _places(ordered, page_ids)
         found = np.full(len(page_ids), -1, np.int64)
@@ -106,16 +106,16 @@ class ItemPages:
 
     @cached_property
     def _by_page(self) -> tuple[Numbers, Numbers]:
-        """The order of the pages that have items, and these in it."""
+        """The order of the pages with items, and these pages in that order."""
         order = np.argsort(self._pages_of_items, kind="stable")
         return order, self._pages_of_items[order]
 
     def resolve(self, title: str) -> int | None:
-        """The page that a title leads to, over redirects too; None where it leads to none."""
+        """Returns the page that a title resolves to, following redirects; None if there is none."""
         return self._titles.resolve(title).page_id
 
     def redirects_to(self, page_id: int) -> tuple[str, ...]:
-        """The titles that lead to a page, sorted."""
+        """Returns the titles that redirect to a page, sorted."""
         return self._titles.redirects_to(page_id)
 
 
@@ -124,14 +124,14 @@ def _column(batches: Iterator[pa.RecordBatch], name: str) -> Numbers:
 
 
 def name_items(items: Numbers, terms: pa.Table, pages: ItemPages) -> Iterator[pa.RecordBatch]:
-    """What items are called, rows of NAMES in the order of ``items``.
+    """Yields the names of items, as rows of NAMES in the order of ``items``.
 
-    An item is called by its label in English, or in ``mul``, or in a variant of English; where it has none of these by
-    the title of its page; and by its aliases.
+    The first name of an item is its label in English, in ``mul`` or in a variant of English, or else the title of its
+    page. Its aliases follow.
 
     Args:
-        items: numbers of the items that are needed, ascending, each once.
-        terms: rows of TERMS, in any order, of those of them that Wikidata has.
+        items: numbers of the required items, ascending, without repeats.
+        terms: rows of TERMS, in any order, for those that are in Wikidata.
     """
     terms = terms.sort_by("item").combine_chunks()
     known = terms["item"].to_numpy()
@@ -143,7 +143,7 @@ def name_items(items: Numbers, terms: pa.Table, pages: ItemPages) -> Iterator[pa
 
 
 def item_terms(batch: pa.RecordBatch, needed: ItemSet) -> pa.RecordBatch:
-    """What Wikidata calls those items that are needed, as rows of TERMS.
+    """Returns the terms of the required items, as rows of TERMS.
 
     Args:
         batch: rows of a release's items, with ``TERM_COLUMNS``.
@@ -156,7 +156,7 @@ def item_terms(batch: pa.RecordBatch, needed: ItemSet) -> pa.RecordBatch:
 
 
 def _places(items: Numbers, numbers: Numbers) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-    """The places in ``items`` of the numbers that are there, and which these are."""
+    """Returns the positions in ``items`` of the numbers that it contains, and a mask of these."""
     at = np.searchsorted(items, numbers)
     is_there = at < len(items)
     is_there[is_there] = items[at[is_there]] == numbers[is_there]
@@ -177,17 +177,17 @@ def _label(labels: list[dict[str, str]]) -> str | None:
 
 
 class ItemNames:
-    """Looks items up.
+    """Looks up the names of items.
 
     Args:
-        take: gives a row of NAMES for each item, in their order.
+        take: returns a row of NAMES for each item, in order.
     """
 
     def __init__(self, take: Callable[[Numbers], pa.RecordBatch]) -> None:
         self._take = take
 
     def rows(self, items: Numbers) -> dict[int, Name]:
-        """The rows of items by their numbers, all at once; memory holds those given."""
+        """Returns the rows of items by number, in one look-up; all of them are held in memory."""
         wanted = np.unique(items)
         if not len(wanted):
             return {}
@@ -203,15 +203,15 @@ _TYPES: dict[ValueKind, tuple[str, ...]] = {
     "number": ("quantity",),
     "text": ("string", "monolingualtext"),
 }
-"""Types of the values of a kind."""
+"""Value types of each kind."""
 
 
 _DIGITS = 127
-"""Most digits of a number in Wikibase."""
+"""Maximum number of digits of a number in Wikibase."""
 
 
 def answer_key(kind: ValueKind, value: str) -> str:
-    """What values of a kind are told apart by: numbers as such, however they are written, others as they are.
+    """Returns the key by which values of a kind are compared: numbers by their value, others by their text.
 
     >>> answer_key("number", "1250.0") == answer_key("number", "1.25E+3"), answer_key("text", "1250.0")
     (True, '1250.0')
@@ -223,19 +223,19 @@ def answer_key(kind: ValueKind, value: str) -> str:
 
 
 class Values:
-    """What values are called."""
+    """Looks up the names of values."""
 
     def __init__(self, names: ItemNames, kinds: Mapping[str, ValueKind]) -> None:
         self._names = names
         self._kinds = kinds
 
     def keys(self, property_id: str, values: Sequence[str]) -> list[str]:
-        """The ``answer_key`` of each value of a property."""
+        """Returns the ``answer_key`` of each value of a property."""
         kind = self._kinds.get(property_id, "text")
         return [answer_key(kind, value) for value in values]
 
     def take(self, values: Sequence[tuple[str, str]]) -> list[Name]:
-        """What values are called, each given with its property; in their order."""
+        """Returns the names of values, each given with its property, in order."""
         kinds = [self._kinds.get(property_id, "text") for property_id, _ in values]
         items = [int(value[1:]) for kind, (_, value) in zip(kinds, values, strict=True) if kind == "item"]
         named = self._names.rows(np.array(items, np.int64))
@@ -251,7 +251,7 @@ class Values:
 
 
 def property_kinds(tables: WikidataTables) -> dict[str, ValueKind]:
-    """The kind of the values of the properties that a release has, by their datatype."""
+    """Returns the kind of values of each property of a release, by the property's datatype."""
     kinds: dict[str, ValueKind] = {}
     for batch in tables.batches("properties", ("property_id", "datatype")):
         for property_id, datatype in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -260,13 +260,13 @@ def property_kinds(tables: WikidataTables) -> dict[str, ValueKind]:
 
 
 def kinds_of_types(types: Mapping[str, str]) -> dict[str, ValueKind]:
-    """The kind of the values of properties, by the type of one of them."""
+    """Returns the kind of values of each property, by the type of one value."""
     return {property_id: _KINDS.get(type_, "text") for property_id, type_ in types.items()}
 
 
 def types_of_values(kinds: Mapping[str, ValueKind], property_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """The types that the values of properties have, of those whose kind is known.
+    """Returns the value types of those properties whose kind is known.
 
-    A dump can hold others, such as what is left of a property's former datatype.
+    A dump can contain values of other types, such as remains of a property's former datatype.
     """
     return {name: _TYPES[kinds[name]] for name in property_ids if name in kinds}

@@ -1,11 +1,10 @@
-"""The relations that questions are made of, queries over facts, and their questions in English of a fixed form.
+"""The relations behind the questions, queries over facts, and English questions generated from templates.
 
-A query is worked out over triples (subject, property, value). A simple one asks for subjects, an intersection for the
-subjects of two simple ones, a composition for the values that the subjects of a simple one have.
+A query is evaluated over triples (subject, property, value). A simple query asks for subjects, an intersection for the
+subjects of two simple queries, and a composition for the values of the subjects of a simple query.
 
-Source: QAMPARI (2022), section 3. For compositions the paper's formula has subjects as answers; its examples and the
-released code have values, and so it is here.
-
+Source: QAMPARI (2022), section 3. In the paper's formula for compositions the answers are subjects; in its examples and
+in the released code they are values, and so they are here.
 """
 
 from __future__ import annotations
@@ -32,74 +31,73 @@ _OWN = "mapping/qampari/relations.toml"
 
 @dataclass(frozen=True, slots=True)
 class SimpleRelation:
-    """A relation that is asked for the subjects of: "which subjects have this property with that value?" """
+    """A relation whose subjects are asked for: "which subjects have this property with that value?" """
 
     property_id: str
-    label: str  # what the relation is called; not unique
-    ask: str  # the question's first words: Who, Which, What, …
-    noun: str | None  # what the answers are, such as ``books``; None for persons and for types
-    plural: str | None  # what the answers are in a question about something of theirs; None for types
+    label: str  # the name of the relation; not unique
+    ask: str  # the first words of the question: Who, Which, What, …
+    noun: str | None  # noun for the answers, such as ``books``; None for persons and for types
+    plural: str | None  # noun for the answers in a question about their values; None for types
     predicate: str  # the rest of the question, with ``{entity}``
-    claim: str  # predicate of the hypothesis, whose subject is the answer, with ``{entity}``
-    #: labels of the classes that answers are told apart by, each of which makes a question of its own, in the order in
-    #: which they are tried; empty where they are not
+    claim: str  # predicate of the hypothesis, with ``{entity}``; its subject is the answer
+    #: labels of the classes by which answers are typed, in the order in which they are tried; each makes a separate
+    #: question. Empty for untyped relations
     types: tuple[str, ...] = ()
-    is_enabled: bool = True  # whether questions are made of it
-    #: the predicate for several answers, with ``{entity}``; None where it changes by is, was or has at its beginning
-    #: alone
+    is_enabled: bool = True  # whether questions are made from it
+    #: the predicate for several answers, with ``{entity}``; None if it only differs in is, was or has at its beginning
     of_many: str | None = None
 
     def hypothesis(self, answer: str, entity: str) -> str:
-        """The sentence that says that an answer is right."""
+        """Returns the sentence stating that an answer is correct."""
         return f"{answer} {self.claim.replace('{entity}', entity)}."
 
 
 @dataclass(frozen=True, slots=True)
 class CompositionRelation:
-    """A relation that is asked for the values of, for subjects that a simple question gives."""
+    """A relation whose values are asked for, for the subjects that answer a simple question."""
 
     property_id: str
-    noun: str  # what the values are, such as ``dates of birth``
+    noun: str  # noun for the values, such as ``dates of birth``
     ask: str  # Who or What
-    link: str  # what joins the noun to the subjects, such as ``of``
+    link: str  # the word between noun and subjects, such as ``of``
     sentence: str  # the hypothesis, with ``{entity}`` for the subject and ``{value}``
-    is_enabled: bool = True  # whether questions are made of it
+    is_enabled: bool = True  # whether questions are made from it
 
     def hypothesis(self, value: str, entity: str) -> str:
-        """The sentence that says that an entity has this value."""
+        """Returns the sentence stating that an entity has this value."""
         names = {"value": value, "entity": entity}
         return _PLACEHOLDER.sub(lambda found: names[found[1]], self.sentence)
 
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """All relations, by property and in the order of the file."""
+    """All relations, by property and in file order."""
 
     simple: Mapping[str, SimpleRelation]  # relations whose subjects are asked for
     composition: Mapping[str, CompositionRelation]  # relations whose values are asked for
-    wanted_types: tuple[str, ...]  # labels of the classes that answers may be told apart by
-    #: what a question calls a class, where that is not its label
+    wanted_types: tuple[str, ...]  # labels of the classes by which answers may be typed
+    #: the word for a class in questions, if it is not its label
     type_words: Mapping[str, str] = field(default_factory=dict)
-    #: the Wikidata item of a class, where it is not left to be found by the label
+    #: the Wikidata item of a class, if it is not to be found by its label
     classes: Mapping[str, str] = field(default_factory=dict)
 
     def word_for(self, label: str) -> str:
-        """What a question calls the answers of a type."""
+        """Returns the word in questions for answers of a type."""
         return self.type_words.get(label, label)
 
 
 RelationList = Literal["corrected", "paper", "released"]
 NOT_IN_PAPER = frozenset({"P54", "P61", "P306"})
-"""Simple relations of the released code that the table of the paper's appendix does not have."""
+"""Simple relations of the released code that are not in the table of the paper's appendix."""
 
 
 def listed_relations(relations: Relations, wanted: RelationList) -> Relations:
-    """The relations that are asked for.
+    """Returns the relations of a list.
 
     Args:
-        relations: of the package.
-        wanted: ``corrected`` leaves out what is not enabled in the file; ``released`` takes all, as the released code;
-            ``paper`` all but the simple ones that are not in its table.
+        relations: those of the package.
+        wanted: ``corrected`` leaves out those that are disabled in the file; ``released`` uses all, like the released
+            code; ``paper`` uses all except the simple ones that are not in its table.
     """
     if wanted == "corrected":
         return relations
@@ -114,11 +112,11 @@ def listed_relations(relations: Relations, wanted: RelationList) -> Relations:
 
 
 def load_relations(path: str | None = None) -> Relations:
-    """The relations of a TOML file; None for those that come with the package.
+    """Reads relations from a TOML file; None for those that come with the package.
 
     Raises:
-        SetupError: the file cannot be read, or an entry is not what the head of the package's file says; the message
-            names file, entry, and what was expected.
+        SetupError: the file cannot be read, or an entry does not follow the rules at the beginning of the package's
+            file; the message names file, entry, and what was expected.
     """
     if path is not None:
         return _Reader(path).relations(read_toml(path, remedy=f"compare it with {_OWN}"))
@@ -127,7 +125,7 @@ def load_relations(path: str | None = None) -> Relations:
 
 
 class _Reader:
-    """Checks every value, so that a slip in a file of relations does not end as an odd question."""
+    """Checks every value, so that a mistake in a file of relations does not result in an odd question."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -237,9 +235,9 @@ class _Reader:
 SIMPLE, COMPOSITION, INTERSECTION = "wikidata_simple", "wikidata_comp", "wikidata_intersection"
 TABLE_SIMPLE, TABLE_COMPOSITION = "wikitables_simple", "wikitables_composition"
 SUBSETS = (SIMPLE, COMPOSITION, INTERSECTION, TABLE_SIMPLE, TABLE_COMPOSITION)
-"""Kinds of questions, by the names that released ones have."""
+"""Kinds of questions, named as in the released ones."""
 
-# What the released code changes.
+# Verbs that the released code puts in the plural.
 _PLURAL = {"is": "are", "was": "were", "has": "have"}
 
 
@@ -252,46 +250,46 @@ class SimpleQuery(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Names the query among all."""
+        """Identifies the query among all."""
         return "__".join(part for part in self if part is not None)
 
     @property
     def property_ids(self) -> tuple[str, ...]:
-        """The relations that an answer rests on."""
+        """The relations on which an answer depends."""
         return (self.property_id,)
 
 
 class IntersectionQuery(NamedTuple):
     """Which subjects answer both?"""
 
-    first: SimpleQuery  # comes before ``second`` by number of property, then of entity, then type
+    first: SimpleQuery  # sorts before ``second`` by number of property, then of entity, then type
     second: SimpleQuery  # not the same property with the same value
 
     @property
     def key(self) -> str:
-        """Names the query among all."""
+        """Identifies the query among all."""
         return f"{self.first.key}__{self.second.key}"
 
     @property
     def property_ids(self) -> tuple[str, ...]:
-        """The relations that an answer rests on."""
+        """The relations on which an answer depends."""
         return (self.first.property_id, self.second.property_id)
 
 
 class CompositionQuery(NamedTuple):
     """Which values do the answers of a simple query have?"""
 
-    property_id: str  # a composition relation, other than that of the base
-    base: SimpleQuery  # gives the subjects
+    property_id: str  # a composition relation that differs from the relation of the base
+    base: SimpleQuery  # selects the subjects
 
     @property
     def key(self) -> str:
-        """Names the query among all."""
+        """Identifies the query among all."""
         return f"{self.property_id}__{self.base.key}"
 
     @property
     def property_ids(self) -> tuple[str, ...]:
-        """The relations that an answer rests on, that of the base first."""
+        """The relations on which an answer depends, beginning with that of the base."""
         return (self.base.property_id, self.property_id)
 
 
@@ -300,10 +298,11 @@ _SUBSETS = {SimpleQuery: SIMPLE, CompositionQuery: COMPOSITION, IntersectionQuer
 
 
 def query_row(query: Query, counts: tuple[int, int | None, int | None, int | None], outcome: str) -> QueryRow:
-    """What became of a query.
+    """Returns the row for a query.
 
     Args:
-        counts: answers, those with a page, those with a sentence that may prove them, and validated ones.
+        counts: number of answers, of those with a page, of those with a sentence that may prove them, and of validated
+            ones.
     """
     bases = _bases(query)
     entity_ids = tuple(base.entity_id for base in bases)
@@ -320,7 +319,7 @@ def question_of(
     n_answers: int,
     n_validated: int,
 ) -> Question:
-    """The question of a query, as it is before it is drawn."""
+    """Returns the question for a query, before the draw."""
     about = (_SUBSETS[type(query)], query.key, text, None, query.property_ids, _bases(query)[0].type_label)
     return Question(*about, entities, answers, n_answers, n_validated)
 
@@ -332,12 +331,12 @@ def _bases(query: Query) -> tuple[SimpleQuery, ...]:
 
 
 FAMILY_BITS = 8
-"""Of a query's number: those of its type."""
+"""Number of bits in a query's number for its type."""
 _ENTITY_BITS = 35
 
 
 class QueryNumbers:
-    """Numbers of simple queries, which are in the order of property, entity, type."""
+    """Numbers of simple queries, ordered by property, entity and type."""
 
     def __init__(self, labels: Iterable[str]) -> None:
         self._labels = (None, *sorted(set(labels)))
@@ -346,28 +345,29 @@ class QueryNumbers:
             raise SetupError(f"{len(self._labels) - 1} types of answers: give at most {(1 << FAMILY_BITS) - 1}.")
 
     def number(self, query: SimpleQuery) -> int:
-        """The number of a query."""
+        """Returns the number of a query."""
         property_, entity = int(query.property_id[1:]), int(query.entity_id[1:])
         return (property_ << _ENTITY_BITS | entity) << FAMILY_BITS | self._places[query.type_label]
 
     def query(self, number: int) -> SimpleQuery:
-        """The query of a number."""
+        """Returns the query with a number."""
         pair, place = number >> FAMILY_BITS, number % (1 << FAMILY_BITS)
         entity = pair % (1 << _ENTITY_BITS)
         return SimpleQuery(f"P{pair >> _ENTITY_BITS}", f"Q{entity}", self._labels[place])
 
 
 def simple_question(relations: Relations, query: SimpleQuery, entity: str) -> str:
-    """The question of a simple query.
+    """Returns the question for a simple query.
 
     Args:
-        query: what is asked; with a type exactly where the relation is typed.
+        query: the query; it has a type if and only if the relation is typed.
     """
     return f"{_head(relations, query)} {_predicate(relations, query, entity)}?"
 
 
 def intersection_question(relations: Relations, query: IntersectionQuery, first: str, second: str) -> str:
-    """The question of an intersection: that of the first query, and the second's predicate."""
+    """Returns the question for an intersection: the question for the first query, joined with the predicate of the
+    second."""
     predicates = _predicate(relations, query.first, first), _predicate(relations, query.second, second)
     return f"{_head(relations, query.first)} {' and '.join(predicates)}?"
 
@@ -375,18 +375,18 @@ def intersection_question(relations: Relations, query: IntersectionQuery, first:
 def composition_question(
     relations: Relations, query: CompositionQuery, entity: str, *, as_released: bool = False
 ) -> str:
-    """The question of a composition, the verb behind "that" in the plural.
+    """Returns the question for a composition, with the verb after "that" in the plural.
 
     Args:
-        entity: what the value of the base query is called.
-        as_released: of the verbs only is, was and has are put in the plural ("persons that works for X").
+        entity: the name of the value of the base query.
+        as_released: puts only the verbs is, was and has in the plural ("persons that works for X").
     """
     asked = relations.composition[query.property_id]
     relation = relations.simple[query.base.property_id]
     subjects = relation.plural if query.base.type_label is None else relations.word_for(query.base.type_label)
     predicate = relation.of_many
     if predicate is None or as_released:
-        # Before the name is filled in, so that nothing of a name is taken for the verb.
+        # Before the name is inserted, so that no part of a name is mistaken for the verb.
         verb, space, rest = relation.predicate.partition(" ")
         predicate = f"{_PLURAL.get(verb, verb)}{space}{rest}"
     said = predicate.replace("{entity}", entity)

@@ -1,13 +1,15 @@
-"""A QAMPARI release but its manifest: the files of the splits as QAMPARI has them, tables, and counts of answers.
+"""Writes a QAMPARI release except for its manifest: the files of the splits in QAMPARI's form, tables, and counts of
+answers.
 
 ::
 
-    qampari_data/train_data.jsonl, dev_data.jsonl, test_data.jsonl      as QAMPARI's files are
+    qampari_data/train_data.jsonl, dev_data.jsonl, test_data.jsonl      in the form of QAMPARI's files
     questions/questions-00000-of-00001.parquet                          every question that passed the filter
     queries/queries-00000-of-00001.parquet                              every query that was considered
     manifest.json                                                       written last
 
-Source: QAMPARI's released files ``qampari_data/{train,dev,test}_data.jsonl``; ``meta`` is our own and left out there.
+Source: QAMPARI's released files ``qampari_data/{train,dev,test}_data.jsonl``; ``meta`` is ours and does not occur
+there.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _QID = re.compile(rf"(0|[1-9][0-9]*)__({'|'.join(SUBSETS)})__({'|'.join(SPLITS)}
 
 
 class QuestionId(NamedTuple):
-    """What a qid is made of: number within the file of the split, subset, split."""
+    """The parts of a qid: number within the file of the split, subset, split."""
 
     n: int
     subset: str
@@ -46,7 +48,7 @@ class QuestionId(NamedTuple):
 
 
 def qid_of(n: int, subset: str, split: str) -> str:
-    """A question's id.
+    """Returns a question's id.
 
     >>> qid_of(799, "wikidata_simple", "dev")
     '799__wikidata_simple__dev'
@@ -55,7 +57,7 @@ def qid_of(n: int, subset: str, split: str) -> str:
 
 
 def parse_qid(qid: str) -> QuestionId:
-    """The parts of a question's id.
+    """Returns the parts of a question's id.
 
     Raises:
         RecordError: ``malformed_qid``.
@@ -67,12 +69,12 @@ def parse_qid(qid: str) -> QuestionId:
 
 
 def part_id(whole: str, number: int) -> str:
-    """The id of the answer with that number in a question, or of the proof with that number of an answer."""
+    """Returns the id of the answer with that number in a question, or of the proof with that number of an answer."""
     return f"{whole}__{number}"
 
 
 def page_url(host: str, title: str) -> str:
-    """A page's address as released ones are: nothing in it is percent-encoded.
+    """Returns a page's URL in the style of released ones: without percent-encoding.
 
     >>> page_url("en.wikipedia.org", "Who's Who? (book)")
     "https://en.wikipedia.org/wiki/Who's_Who?_(book)"
@@ -81,16 +83,16 @@ def page_url(host: str, title: str) -> str:
 
 
 class Form(NamedTuple):
-    """How a release is written; stands in its manifest under ``form``."""
+    """The form in which a release is written; recorded in its manifest under ``form``."""
 
-    host: str  # of the wiki, for the addresses of pages
+    host: str  # of the wiki, for page URLs
     with_meta: bool  # records have ``meta``
-    is_released_case: bool  # proofs are written as ``evidence.released_case`` does
+    is_released_case: bool  # proofs are written in ``evidence.released_case``
     seed: str
 
 
 def released_record(question: Question, form: Form) -> dict[str, Any]:
-    """A question that has a qid as the files have it, keys in their order."""
+    """Returns a question with a qid in the form of the files, with ordered keys."""
     qid, url_of = question.qid or "", partial(page_url, form.host)
     cased = released_case if form.is_released_case else str
     record: dict[str, Any] = {
@@ -151,7 +153,7 @@ PUBLISHED: dict[str, tuple[float, float]] = {
     TABLE_SIMPLE: (23.84, 17),
     TABLE_COMPOSITION: (11.51, 7),
 }
-"""Mean and median number of answers in the published sets; of a subset in development and test set together.
+"""Mean and median number of answers in the published sets; for a subset, over development and test set.
 
 Source: QAMPARI (2022), table 2.
 """
@@ -164,16 +166,16 @@ PUBLISHED_WORDS: dict[str, float] = {
     TABLE_SIMPLE: 8.61,
     TABLE_COMPOSITION: 10.99,
 }
-"""Mean length of the published questions, likewise. Source: QAMPARI (2022), table 2."""
+"""Mean length of the published questions in words, for the same sets. Source: QAMPARI (2022), table 2."""
 ANSWER_BINS = {"< 5": 4, "5": 5, "6-7": 7, "8-15": 15, "16-50": 50, "51-100": 100, "> 100": 1 << 62}
-"""Numbers of answers that are counted together: the last of each. Fewer than five remain where people rejected some.
+"""Bins for the number of answers: the last number of each. Fewer than five remain where people rejected some.
 
 Source: QAMPARI (2022), figure 3.
 """
 
 
 class AnswerStatistics:
-    """Counts questions, their words and their answers. Memory: a number for each number of answers that occurs."""
+    """Counts questions, their words and their answers. Memory: one number for each distinct number of answers."""
 
     def __init__(self) -> None:
         self._kept: Counter[str] = Counter()
@@ -181,7 +183,7 @@ class AnswerStatistics:
         self._words: Counter[tuple[str, str]] = Counter()
 
     def seen(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yields questions as they come, and counts them."""
+        """Yields questions unchanged, and counts them."""
         for question in questions:
             self.add(question.subset, question.split, len(question.answers), question.released_text)
             yield question
@@ -194,7 +196,8 @@ class AnswerStatistics:
             self._words[split, subset] += len(text.split())
 
     def values(self) -> dict[str, Any]:
-        """The counts as JSON values: questions kept and drawn by subset and split, and answers of these."""
+        """Returns the counts as JSON values: questions kept and drawn by subset and split, and the answers of the drawn
+        ones."""
         drawn = {
             split: {subset: self._drawn[split, subset].total() for subset in SUBSETS if self._drawn[split, subset]}
             for split in SPLITS
@@ -224,7 +227,7 @@ class AnswerStatistics:
 
 
 def _binned(numbers: Iterable[int]) -> dict[str, int]:
-    """How many questions have so many answers.
+    """Returns the number of questions in each bin.
 
     >>> _binned([5, 6, 7, 8, 101, 4])
     {'< 5': 1, '5': 1, '6-7': 2, '8-15': 1, '16-50': 0, '51-100': 0, '> 100': 1}
@@ -237,16 +240,16 @@ def _binned(numbers: Iterable[int]) -> dict[str, int]:
 
 DATA = "qampari_data"
 GROUP_ROWS = 512
-"""Questions in a row group: with all their proofs some 20 KB each."""
+"""Questions per row group; with all its proofs a question has about 20 KB."""
 
 
 def data_path(split: str) -> str:
-    """The path of a split's file in the release."""
+    """Returns the path of a split's file in the release."""
     return f"{DATA}/{split}_data.jsonl"
 
 
 def release_paths() -> set[str]:
-    """The paths of the files that every release has."""
+    """Returns the paths of the files that every release has."""
     return {*map(data_path, SPLITS), shard_path("questions", 0, 1), shard_path("queries", 0, 1)}
 
 
@@ -257,13 +260,13 @@ def write_release_files(
     form: Form,
     output: str,
 ) -> list[FileEntry]:
-    """Writes the tables and the files of the splits, and gives the manifest's entries.
+    """Writes the tables and the files of the splits; returns the entries for the manifest.
 
     Memory: ``GROUP_ROWS`` questions.
 
     Args:
         questions: every one that passed the filter, with side, split and qid, in the order of the files.
-        form: of the records; the table has proofs as they stand.
+        form: of the records; the table has proofs as written in the pages.
     """
     with ExitStack() as stack:
         files = {split: stack.enter_context(LinesFile(output, data_path(split))) for split in SPLITS}
@@ -281,7 +284,7 @@ def write_release_files(
 
 
 def read_rows(release: str, manifest: ListingManifest, table: str, row: type[R]) -> Iterator[R]:
-    """The questions, or queries, of a release in the order of the table.
+    """Yields the questions, or queries, of a release in table order.
 
     Raises:
         DataError: a file has other columns.
@@ -294,12 +297,12 @@ def read_rows(release: str, manifest: ListingManifest, table: str, row: type[R])
 
 
 def read_questions(release: str, manifest: ListingManifest) -> Iterator[Question]:
-    """The questions of a release in the order of the table."""
+    """Yields the questions of a release in table order."""
     return read_rows(release, manifest, "questions", Question)
 
 
 def form_of(manifest: ListingManifest) -> Form | None:
-    """How a release is written, by its manifest; None where that does not say so."""
+    """Returns the form in which a release is written, from its manifest; None if the manifest does not contain it."""
     try:
         return Form(**manifest.facts["form"])
     except (KeyError, TypeError):

@@ -1,6 +1,6 @@
-"""Which questions are kept, which side of the split they are on, and which are drawn.
+"""Decides which questions are kept, which side of the split they are on, and which are drawn.
 
-Every draw goes by the sha256 of a seed and the query's key, so that it hangs neither on order nor on machine.
+Every draw orders by the sha256 of a seed and the query's key, so it depends neither on input order nor on the machine.
 
 Source: QAMPARI (2022), sections 3.4 and 3.5 and appendix.
 """
@@ -37,11 +37,11 @@ OUTCOMES: dict[str, str] = {
     "share_too_low": "too small a share of its answers is validated",
     "wider_type": "a query with a more specific type has the same validated answers (by option)",
 }
-"""What becomes of queries: outcome -> meaning. The first that holds, in this order, is the one."""
+"""Outcomes of queries: outcome -> meaning. The first that applies, in this order, is assigned."""
 
 Side = Literal["train", "test"]
 CompositionBase = Literal["kept", "all"]
-"""Simple queries that compositions are made of: those that are questions, or all with enough answers."""
+"""Simple queries from which compositions are made: those that are questions, or all with enough answers."""
 QAMPARI_CHOICES: Choices = {
     "paper": {
         "relation_list": "paper",
@@ -76,23 +76,23 @@ QAMPARI_CHOICES: Choices = {
         "is_released_wording": True,
     },
 }
-"""What questions are made by: as section 3 of the paper says, or as the code at 30bed95 does."""
+"""Settings for making questions: as in section 3 of the paper, or as in the code at 30bed95."""
 Mixed = Literal["train", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerFilter:
-    """Which questions have enough answers, and enough of them with evidence."""
+    """Selects questions that have enough answers, and enough of them with evidence."""
 
     least: Annotated[AtLeast1, Parameter("--least-answers")] = 5
-    """Validated answers that a question needs."""
+    """Minimum number of validated answers of a question."""
     most: Annotated[AtLeast1, Parameter("--most-answers")] = 200
-    """Validated answers that it may have."""
+    """Maximum number of validated answers."""
     share: Annotated[Share, Parameter("--least-share")] = 0.8
-    """Share of all answers that must be validated."""
+    """Minimum share of all answers that must be validated."""
 
     def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``, and for numbers of answers that nothing has."""
+        """Raises SetupError, as ``check_options``, and if the minimum exceeds the maximum."""
         check_options(self)
         if self.least > self.most:
             raise SetupError(
@@ -101,20 +101,22 @@ class AnswerFilter:
             )
 
     def may_keep(self, n_answers: int) -> bool:
-        """Whether a question with so many answers could be kept if all that is needed were validated."""
+        """Returns whether a question with so many answers could be kept if as many as necessary were validated."""
         return n_answers >= self.least and self.keeps(min(n_answers, self.most), n_answers)
 
     def keeps(self, n_validated: int, n_answers: int) -> bool:
-        """Whether a question is kept, of whose answers, at least one, so many are validated."""
+        """Returns whether a question is kept, given its numbers of validated and of all answers; the latter is at least
+        one."""
         return self.outcome(n_validated, n_answers) == KEPT
 
     def outcome(self, n_validated: int, n_answers: int, *, n_pairs: tuple[int, int] | None = None) -> str:
-        """What becomes of a question, a key of ``OUTCOMES``.
+        """Returns the outcome of a question, a key of ``OUTCOMES``.
 
         Args:
-            n_validated: distinct answers that are validated.
-            n_answers: all, at least one.
-            n_pairs: for compositions validated pairs of subject and value, and all of them: the share is theirs.
+            n_validated: number of distinct validated answers.
+            n_answers: number of all answers, at least one.
+            n_pairs: for compositions, the numbers of validated and of all pairs of subject and value; the share is
+                computed from these.
         """
         if n_validated < self.least:
             return "too_few_validated"
@@ -131,20 +133,20 @@ POOL_SIZES: Mapping[str, int] = {
     TABLE_SIMPLE: 170,
     TABLE_COMPOSITION: 200,
 }
-"""Questions of development and test set together, by subset, as published."""
+"""Published number of questions in development and test set together, by subset."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleSizes:
-    """How many questions are drawn."""
+    """The numbers of questions that are drawn."""
 
     pool: Annotated[Mapping[str, int], Parameter(parse=False)] = field(default_factory=lambda: dict(POOL_SIZES))
-    """Questions of development and test set together, by subset."""
+    """Number of questions in development and test set together, by subset."""
     train_per_relation: AtLeast0 = 1000
-    """Most training questions that rest on one relation."""
+    """Maximum number of training questions that depend on one relation."""
 
     def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``, and for a pool that is none."""
+        """Raises SetupError, as ``check_options``, and for an invalid pool."""
         check_options(self)
         if self.pool.keys() != set(SUBSETS) or min(self.pool.values()) < 0:
             raise SetupError(
@@ -158,12 +160,12 @@ class PoolQuestion(NamedTuple):
 
     key: str  # of its query; unique within the subset
     subset: str  # one of ``SUBSETS``
-    property_ids: tuple[str, ...] = ()  # the relations that it rests on; none for tables
-    place: int = 0  # where it stands among all questions, for those who draw to find it again
+    property_ids: tuple[str, ...] = ()  # the relations that it depends on; empty for tables
+    place: int = 0  # its position among all questions, by which the caller finds it again
 
 
 def split_relations(property_ids: Iterable[str], seed: str) -> dict[str, Side]:
-    """The side of each simple relation: two halves, drawn; an odd one is for training."""
+    """Returns the side of each simple relation: two random halves; an odd one is for training."""
     drawn = sorted(
         set(property_ids), key=lambda property_id: (stable_sha256(seed, "relation", property_id), property_id)
     )
@@ -172,16 +174,17 @@ def split_relations(property_ids: Iterable[str], seed: str) -> dict[str, Side]:
 
 
 def side_of(candidate: PoolQuestion, sides: Mapping[str, Side], *, mixed: Mixed = "train") -> Side | None:
-    """The side of a question, None for one that is dropped.
+    """Returns the side of a question; None if it is dropped.
 
-    A simple question is on the side of its relation. A composition is on the test side when one of its two relations
-    is; a relation that is no simple one has no side. An intersection is when both are. Questions about tables have no
-    relations and no side of their own: the test pool is drawn from them first, and the rest is for training.
+    A simple question is on the side of its relation. A composition is on the test side if at least one of its two
+    relations is; a relation that is not a simple one has no side. An intersection is on the test side if both relations
+    are. Questions about tables have no relations and no side of their own: the test pool is drawn from them first, and
+    the rest is for training.
 
     Args:
-        sides: of ``split_relations``.
-        mixed: intersections of a training with a test relation: ``train`` as in the paper, although they show a test
-            relation in training; or ``drop``.
+        sides: from ``split_relations``.
+        mixed: how to treat intersections of a training and a test relation: ``train`` as in the paper, although this
+            exposes a test relation in training; or ``drop``.
     """
     found = {sides.get(property_id, "train") for property_id in candidate.property_ids}
     if candidate.subset == INTERSECTION:
@@ -194,18 +197,19 @@ def side_of(candidate: PoolQuestion, sides: Mapping[str, Side], *, mixed: Mixed 
 
 
 def draw_key(candidate: PoolQuestion, seed: str, purpose: str) -> tuple[str, str]:
-    """What candidates of a subset are ordered by to be drawn; anew for each purpose."""
+    """Returns the sort key by which candidates of a subset are drawn; it differs for each purpose."""
     return stable_sha256(seed, purpose, candidate.subset, candidate.key), candidate.key
 
 
 def draw_pool(candidates: Iterable[PoolQuestion], sizes: SampleSizes, seed: str) -> list[PoolQuestion]:
-    """The questions of development and test set together, in the order of the subsets and then as drawn.
+    """Returns the questions of development and test set together, ordered by subset and then as drawn.
 
-    Simple questions are dealt by relation in turn (by number of the property), so that the relations have as many each
-    as can be; the others are drawn alike. A subset that has too few gives all.
+    Simple questions are dealt in rounds over the relations (by property number), so that their numbers are as equal as
+    possible; the others are drawn uniformly. From a subset with too few questions, all are drawn.
 
     Args:
-        candidates: of the test side, in any order, each once; memory holds no more of each relation than can be drawn.
+        candidates: of the test side, in any order, without repeats. For each relation, no more are held in memory than
+            can be drawn.
     """
     hands: defaultdict[tuple[str, str], list[tuple[tuple[str, str], PoolQuestion]]] = defaultdict(list)
     for one in candidates:
@@ -229,9 +233,9 @@ def _deal(hands: list[list[PoolQuestion]], n: int) -> list[PoolQuestion]:
 
 
 def draw_train(candidates: Iterable[PoolQuestion], sizes: SampleSizes) -> Iterator[PoolQuestion]:
-    """The training questions: each that comes while all of its relations have room.
+    """Yields the training questions: each candidate is taken if none of its relations has reached its maximum.
 
-    A question counts for every relation that it rests on; questions about tables have none and are all taken.
+    A question counts for every relation that it depends on. Questions about tables have none and are all taken.
 
     Args:
         candidates: of the training side, in the order of ``draw_key``.
@@ -246,7 +250,7 @@ def draw_train(candidates: Iterable[PoolQuestion], sizes: SampleSizes) -> Iterat
 
 _TABLES = (TABLE_SIMPLE, TABLE_COMPOSITION)
 _DIGITS = 15
-"""Hexadecimal digits of a sha256 that a number of 63 bits holds."""
+"""Number of hexadecimal digits of a sha256 that fit into 63 bits."""
 _WAITING = pa.schema(
     [
         pa.field("digest", pa.int64(), nullable=False),
@@ -255,12 +259,12 @@ _WAITING = pa.schema(
         pa.field("place", pa.int64(), nullable=False),
     ]
 )
-"""Candidates for training; the beginning of the digest is what they are ordered by."""
+"""Candidates for training, ordered by the beginning of the digest."""
 _ROWS_AT_ONCE = 1024
 
 
 class Drawn(NamedTuple):
-    """What became of a question: its side and the split that it was drawn for, None where there is none."""
+    """The result of the draw for a question: its side and its split; None if it has none."""
 
     side: Side | None
     split: Split | None
@@ -279,19 +283,19 @@ def draw_questions(
     mixed: Mixed,
     scratch: str,
 ) -> list[Drawn]:
-    """Side and split of each question, in the order of the candidates.
+    """Returns side and split of each question, in the order of the candidates.
 
-    First the pool is drawn on the test side and halved; what is left of the training side, and of the questions about
-    tables, is drawn for training. The order of the candidates changes nothing of what becomes of them. Memory: 8 bytes
-    a question.
+    First the pool is drawn on the test side and halved. Then the training questions are drawn from the training side
+    and from the remaining questions about tables. The order of the candidates does not affect the result. Memory: 8
+    bytes per question.
 
     Args:
-        candidates: every question that passed the filter, each once, in any order; read once.
-        scratch: local folder for scratch files, 200 bytes a question.
+        candidates: every question that passed the filter, without repeats, in any order; read once.
+        scratch: local folder for temporary files, 200 bytes per question.
     """
     sides = split_relations(relations, seed)
     draws: list[Drawn] = []
-    from kbsource.runtime.sorted_runs import SortedRuns  # brings numpy; the options of commands are read without it
+    from kbsource.runtime.sorted_runs import SortedRuns  # imports numpy; command options are read without it
 
     with SortedRuns(os.path.join(scratch, "waiting"), _WAITING, by="digest") as waiting:
         held: list[tuple[Any, ...]] = []
@@ -299,7 +303,7 @@ def draw_questions(
         def of_test_side() -> Iterator[PoolQuestion]:
             for place, one in enumerate(candidates):
                 side = side_of(one, sides, mixed=mixed)
-                # Those about tables that the pool has no room for are for training, which has no limit for them.
+                # Questions about tables that do not fit into the pool are for training, where they are not limited.
                 draws.append(_TRAIN if one.subset in _TABLES else _UNDRAWN[side])
                 if side == "test":
                     yield one._replace(place=place)

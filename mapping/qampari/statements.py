@@ -1,4 +1,5 @@
-"""Statements of Wikidata -> facts -> queries with their answers, by kernels over sorted rows: memory holds a batch."""
+"""Converts Wikidata statements to facts, and these to queries with answers, with kernels over sorted rows. Memory: one
+batch."""
 
 from __future__ import annotations
 
@@ -27,22 +28,22 @@ FACTS = pa.schema(
         *required(*(f"types_{word}" for word in range(N_WORDS)), of=pa.uint64()),
     ]
 )
-"""Facts between items, by their numbers, with the types that the subject is an instance of (``ClassTypes``)."""
+"""Facts between items, by number, with the types of which the subject is an instance (``ClassTypes``)."""
 
 VALUES = pa.schema([*required("subject", "property"), *required("value", of=pa.string())])
 """Values of subjects: item, four-digit year, amount, text."""
 
 
 def simple_facts(batch: pa.RecordBatch, property_ids: Collection[str], types: ClassTypes) -> pa.RecordBatch:
-    """The facts of some properties, as rows of FACTS.
+    """Returns the facts of some properties, as rows of FACTS.
 
-    Left out are statements that are deprecated, that have ended (qualifier P582), whose value is no item, and those of
-    properties. Preferred statements do not hide normal ones.
+    Deprecated statements, statements that have ended (qualifier P582), those whose value is not an item, and those
+    about properties are left out. Preferred statements do not hide normal ones.
 
     Args:
-        batch: statements with ``STATEMENT_COLUMNS``, of any of its entities all.
+        batch: statements with ``STATEMENT_COLUMNS``; for each of its entities, all of them.
 
-    Source: QAMPARI's released parser for ended statements; there the rank is not looked at.
+    Source: QAMPARI's released parser for ended statements; it ignores the rank.
     """
     wanted = np.array(sorted(int(property_id[1:]) for property_id in property_ids), np.int64)
     is_asked = pc.is_in(batch["property_id"], pa.array([*sorted(property_ids), f"P{_INSTANCE_OF}"]))
@@ -61,9 +62,11 @@ def simple_facts(batch: pa.RecordBatch, property_ids: Collection[str], types: Cl
 
 
 def sorted_facts(facts: pa.RecordBatch, most: int) -> pa.RecordBatch:
-    """Facts, each once, by value, property and subject; of property and value no more than one beyond ``most``.
+    """Returns distinct facts, sorted by value, property and subject, with at most ``most`` + 1 facts per property and
+    value.
 
-    So what is passed over for its many subjects is few rows, of each chunk of the statements, from the beginning.
+    Pairs that will be skipped for their many subjects are thus reduced to few rows from the beginning, in each chunk of
+    the statements.
     """
     property_, value, subject = (facts[name].to_numpy() for name in ("property", "value", "subject"))
     pair = value << _PROPERTY_BITS | property_
@@ -88,15 +91,15 @@ def values_of(
     value_types: Mapping[str, Collection[str]] | None = None,
     is_best: bool = False,
 ) -> pa.RecordBatch:
-    """The values that some subjects have, as rows of VALUES; left out is what ``simple_facts`` leaves out.
+    """Returns the values of some subjects, as rows of VALUES. The same statements as in ``simple_facts`` are left out.
 
-    Values are items, times (their year, before our era with a minus), amounts, strings and English texts, both with
-    white space as pages have it (``evidence.plain_text``). Of times and amounts the first statement of a property
-    counts, of the others all.
+    Values are items, times (their year, with a minus before our era), amounts, strings and English texts; strings and
+    texts have white space as in pages (``evidence.plain_text``). For times and amounts, only the first statement of a
+    property is used; for the others, all are.
 
     Args:
-        batch: statements with ``STATEMENT_COLUMNS``, of any of its entities all.
-        value_types: by property the types that its values have; others are left out. None: any.
+        batch: statements with ``STATEMENT_COLUMNS``; for each of its entities, all of them.
+        value_types: by property, the allowed types of its values; others are left out. None: any.
         is_best: preferred statements hide the normal ones of their item and property.
     """
     is_asked = pc.is_in(batch["property_id"], pa.array(sorted(property_ids), pa.string()))
@@ -115,7 +118,7 @@ def values_of(
 
 
 def _have_types(batch: pa.RecordBatch, value_types: Mapping[str, Collection[str]]) -> pa.Array:
-    """Which values are of a type that their property has."""
+    """Returns which values are of a type that their property allows."""
     properties_of: defaultdict[str, list[str]] = defaultdict(list)
     for property_id, types in value_types.items():
         for one in types:
@@ -143,7 +146,7 @@ def _texts(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _is_first_or_many(batch: pa.RecordBatch) -> pa.Array:
-    """Which rows are the first of their item and property, or may stand beside others."""
+    """Returns which rows are the first of their item and property, or are of a type that allows several values."""
     keys = np.stack([item_numbers(batch["entity_id"]), item_numbers(batch["property_id"])])
     _, first = np.unique(keys, axis=1, return_index=True)
     is_first = np.zeros(batch.num_rows, np.bool_)
@@ -153,7 +156,7 @@ def _is_first_or_many(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _current(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The statements that have a value, are not deprecated and have not ended."""
+    """Returns the statements that have a value, are not deprecated and have not ended."""
     qualifiers = pc.struct_field(pc.list_flatten(batch["qualifiers"]), "property_id")
     rows = pc.list_parent_indices(batch["qualifiers"]).to_numpy()
     has_ended = np.zeros(batch.num_rows, np.bool_)
@@ -163,7 +166,7 @@ def _current(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _preferred(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The statements without those that have another of their item and property that is preferred to them."""
+    """Returns the statements except those that are hidden by a preferred one of the same item and property."""
     keys = item_numbers(batch["entity_id"]) << _PROPERTY_BITS | item_numbers(batch["property_id"])
     _, places = np.unique(keys, return_inverse=True)
     is_preferred = pc.equal(batch["rank"], "preferred").to_numpy(zero_copy_only=False)
@@ -173,16 +176,16 @@ def _preferred(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 ANSWERS = pa.schema(required("query", "size", "subject", "fact"))
-"""Answers of queries, which are numbered as ``questions.QueryNumbers`` does, with how many each has."""
+"""Answers of queries, numbered as in ``questions.QueryNumbers``, with the number of answers of each."""
 PAIRS = pa.schema(required("first", "second", "fewest", "subject", "first_fact", "second_fact"))
-"""What answers two queries, with how many answers that of them has that has fewer."""
+"""Subjects that answer two queries; ``fewest`` is the number of answers of the query with fewer."""
 BASES = pa.schema(required("query", "own", "subject"))
-"""Answers of queries beside the query's property."""
+"""Answers of queries, with the query's property."""
 PAIRED = pa.schema([*BASES.remove(1), *list(VALUES)[1:]])
 
 
 class PairAnswers(NamedTuple):
-    """Two queries, by their numbers, with the numbers of what answers both, ascending, and the facts of each."""
+    """Two queries, by number, with the numbers of the subjects that answer both, ascending, and the facts of each."""
 
     first: int
     second: int
@@ -194,9 +197,9 @@ class PairAnswers(NamedTuple):
 class ValueAnswers(NamedTuple):
     """Values of the answers of a query, by its number."""
 
-    query: int  # gives the subjects
-    property_id: str  # that the values stand under
-    pairs: tuple[tuple[int, str], ...]  # (subject, value), each once, by subject, then value
+    query: int  # selects the subjects
+    property_id: str  # property of the values
+    pairs: tuple[tuple[int, str], ...]  # distinct (subject, value), by subject, then value
 
 
 def simple_answers(
@@ -208,22 +211,22 @@ def simple_answers(
     most: int,
     tally: Counter[str] | None = None,
 ) -> Iterator[tuple[SimpleQuery, Numbers]]:
-    """The queries of enabled simple relations that have enough answers, with the numbers of these, ascending.
+    """Yields the queries of enabled simple relations that have enough answers, with the numbers of these, ascending.
 
-    Of a typed relation each of its types makes a query of the subjects that are of this type; a subject can be in
-    several, and one with none of the types is in none. Counts are those of the typed query, except that too many
-    subjects of any type skip the property and value as a whole. Of typed queries of one property and value that have
-    the same answers all are given.
+    Each type of a typed relation makes a query for the subjects of this type. A subject can be in several queries, or
+    in none if it has none of the types. The limits apply to the typed query, with one exception: if there are too many
+    subjects over all types, property and value are skipped altogether. Typed queries of one property and value that
+    have the same answers are all returned.
 
     Args:
-        facts: rows of FACTS by value, property and subject, those of value and property in one batch; a fact may come
-            again.
-        types: what the words of types in the facts mean.
-        tally: counts pairs of property and value as ``too_many_subjects``, and those of typed relations none of whose
-            types has enough of them as ``no_type``.
+        facts: rows of FACTS by value, property and subject; those of one value and property are in one batch. Facts may
+            be repeated.
+        types: the meaning of the type masks in the facts.
+        tally: counts pairs of property and value as ``too_many_subjects``, and those of typed relations that have too
+            few subjects of every type as ``no_type``.
 
     Returns:
-        By value, then property, and types in the order of the relation.
+        By value, then property, with types in the order of the relation.
     """
     tally = Counter() if tally is None else tally
     for batch in facts:
@@ -255,12 +258,13 @@ def simple_answers(
 
 
 def pairs_of_queries(answers: Iterable[pa.RecordBatch], family_bits: int) -> Iterator[pa.RecordBatch]:
-    """What answers two queries, as rows of PAIRS, each unordered pair once with ``first`` < ``second``.
+    """Yields the subjects that answer two queries, as rows of PAIRS; each unordered pair occurs once, with ``first`` <
+    ``second``.
 
     Args:
-        answers: rows of ANSWERS by subject and query, those of a subject in one batch.
-        family_bits: of a query's number; two queries that differ in these alone, such as the types of one property and
-            value, make no pair.
+        answers: rows of ANSWERS by subject and query; those of one subject are in one batch.
+        family_bits: low bits of a query's number; queries that differ only in these, such as the types of one property
+            and value, make no pair.
     """
     for batch in answers:
         query, size, subject, fact = (batch[name].to_numpy() for name in ANSWERS.names)
@@ -268,7 +272,8 @@ def pairs_of_queries(answers: Iterable[pa.RecordBatch], family_bits: int) -> Ite
         place, gap = np.arange(len(subject)), 0
         while len(place):
             gap += 1
-            # A subject's rows stand together: a row that has no other of its subject so far behind has none further on.
+            # The rows of a subject are consecutive: if the row at this gap has another subject, so have all rows at
+            # larger gaps.
             place = place[place + gap < len(subject)]
             place = place[subject[place] == subject[place + gap]]
             first = place[family[place] != family[place + gap]]
@@ -280,10 +285,11 @@ def pairs_of_queries(answers: Iterable[pa.RecordBatch], family_bits: int) -> Ite
 
 
 def intersections(pairs: Iterable[pa.RecordBatch], *, least: int) -> Iterator[PairAnswers]:
-    """The pairs of queries that share enough answers while neither has all of the other's, by first and second.
+    """Yields the pairs of queries that share enough answers where neither has all answers of the other, by first and
+    second.
 
     Args:
-        pairs: rows of PAIRS by first, second and subject, those of a pair in one batch.
+        pairs: rows of PAIRS by first, second and subject; those of one pair are in one batch.
     """
     for batch in pairs:
         first, second, fewest, subject, first_fact, second_fact = (batch[name].to_numpy() for name in PAIRS.names)
@@ -294,22 +300,22 @@ def intersections(pairs: Iterable[pa.RecordBatch], *, least: int) -> Iterator[Pa
 
 
 def values_of_queries(bases: pa.Table, values: pa.Table) -> pa.Table:
-    """The values that answers of queries have, as rows of PAIRED in no order.
+    """Returns the values of the answers of queries, as rows of PAIRED in no particular order.
 
     A query's own property makes no composition with it.
 
     Args:
-        values: rows of VALUES; a row may come again.
+        values: rows of VALUES; rows may be repeated.
     """
     rows = bases.join(values, "subject", join_type="inner")
     return rows.filter(pc.not_equal(rows["own"], rows["property"])).select(PAIRED.names).cast(PAIRED)
 
 
 def compositions(paired: Iterable[pa.RecordBatch], *, least: int) -> Iterator[ValueAnswers]:
-    """The queries and properties under which the answers have enough distinct values, by property and query.
+    """Yields the queries and properties for which the answers have enough distinct values, by property and query.
 
     Args:
-        paired: rows of PAIRED by property and query, those of both in one batch.
+        paired: rows of PAIRED by property and query; those of both are in one batch.
     """
     for batch in paired:
         order = [(name, "ascending") for name in ("property", "query", "subject", "value")]
@@ -323,7 +329,7 @@ def compositions(paired: Iterable[pa.RecordBatch], *, least: int) -> Iterator[Va
 
 
 def _runs(*keys: Numbers, least: int) -> Iterator[tuple[int, int]]:
-    """The half-open runs of at least so many rows that are equal in all sorted columns."""
+    """Yields the half-open runs of at least so many rows that are equal in all sorted columns."""
     n_rows = len(keys[0])
     if n_rows:
         is_edge = np.any([key[1:] != key[:-1] for key in keys], axis=0)

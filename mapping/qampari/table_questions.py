@@ -1,8 +1,8 @@
-"""What lists say of their rows, as facts that pages prove; and questions: what is listed, and what of it has a value,
-or a larger or earlier one. No model judges these.
+"""Converts list tables to facts that pages prove, and to questions: what is listed, and which rows have a value, or a
+larger or earlier one. These are not judged by a model.
 
-Source: QAMPARI (2022), section 3.3, and the form that its released code gives to questions. There numbers are compared
-as texts and one row is kept for each value; here numbers are numbers and every row that qualifies is an answer.
+Source: QAMPARI (2022), section 3.3, and the wording of questions in its released code. That code compares numbers as
+texts and keeps one row for each value; here numbers are compared as numbers, and every row that qualifies is an answer.
 """
 
 from __future__ import annotations
@@ -33,38 +33,38 @@ _LEAST_SINGULAR = 4
 
 
 class TableFact(NamedTuple):
-    """What is to be proved of a row."""
+    """A fact about a row that is to be proved."""
 
-    list_page_id: int  # the list's page
+    list_page_id: int  # page of the list
     table: int  # number of the table
     row: int  # number of the row
-    #: number of the column whose value is to be proved; None where it is that the row belongs to the list
+    #: number of the column whose value is to be proved; None to prove that the row belongs to the list
     column: int | None
     page_id: int  # the page that the key links to, which is searched first
     text: str
-    names: tuple[str, ...]  # the value as a page may write it; of a row's belonging the words of the list's name
-    value_page_id: int | None  # the page that the value links to, searched for the key; None without one of its own
+    names: tuple[str, ...]  # the ways in which a page may write the value; for membership, the words of the list's name
+    value_page_id: int | None  # the page that the value links to, searched for the key; None if there is none
 
     @property
     def key(self) -> str:
-        """Names the fact among all."""
+        """Identifies the fact among all."""
         return fact_key(self.list_page_id, self.table, self.row, self.column)
 
 
 def fact_key(list_page_id: int, table: int, row: int, column: int | None) -> str:
-    """What names a fact among all."""
+    """Returns the identifier of a fact among all."""
     parts = (list_page_id, table, row) if column is None else (list_page_id, table, row, column)
     return "__".join(map(str, parts))
 
 
 def table_facts(tables: Iterable[ListTable]) -> Iterator[TableFact]:
-    """What is to be proved of the tables of a page: first that rows belong to the list, then their values.
+    """Yields the facts to be proved for the tables of a page: first that rows belong to the list, then their values.
 
-    Of rows that have a page; the same page, and the same page with the same value in a column of a table, once, at the
-    first row. Values that cannot be looked for, such as numbers of less than three digits, make no fact.
+    Only rows with a page make facts. Rows with the same page, or in a column with the same page and value, make one
+    fact, at the first row. Values that cannot be searched for, such as numbers of fewer than three digits, make none.
 
     Args:
-        tables: of one page, as ``list_tables`` gives them.
+        tables: of one page, from ``list_tables``.
     """
     tables = list(tables)
     for table, row in member_rows(tables):
@@ -76,7 +76,7 @@ def table_facts(tables: Iterable[ListTable]) -> Iterator[TableFact]:
 
 
 def member_rows(tables: Iterable[ListTable]) -> Iterator[tuple[ListTable, int]]:
-    """The rows of a page's tables that have a page, the first row of each page."""
+    """Yields the rows of a page's tables that have a page; for each page only the first row."""
     seen = set()
     for table in tables:
         for number, row in enumerate(table.rows):
@@ -86,7 +86,7 @@ def member_rows(tables: Iterable[ListTable]) -> Iterator[tuple[ListTable, int]]:
 
 
 def value_rows(table: ListTable, column: int) -> Iterator[int]:
-    """The rows that have a page, the first of each page and value; the value can be empty."""
+    """Yields the rows that have a page; for each page and value only the first. The value can be empty."""
     seen = set()
     for number, row in enumerate(table.rows):
         pair = row.key.page_id, row.values[column].text
@@ -103,13 +103,13 @@ def _fact(table: ListTable, number: int, column: int | None) -> TableFact:
     else:
         value = table.rows[number].values[column]
         names = value_names(value.text)
-        # In the page of the key itself the key stands anyway.
+        # The key occurs in its own page anyway.
         value_page_id = value.page_id if value.page_id != key.page_id else None
     return TableFact(table.page_id, table.number, number, column, key.page_id, key.text, names, value_page_id)
 
 
 def name_words(name: str) -> tuple[str, ...]:
-    """The words of a list's name, in lower case (``fold_case``), each once.
+    """Returns the distinct words of a list's name, in lower case (``fold_case``).
 
     >>> name_words("U.S. rail-roads of the 1850s, the")
     ('u.s', 'rail-roads', 'of', 'the', '1850s')
@@ -118,9 +118,9 @@ def name_words(name: str) -> tuple[str, ...]:
 
 
 def parse_number(text: str) -> Decimal | None:
-    """The number that a text is: with commas or blanks between thousands, or none; None for other texts.
+    """Parses a number, with commas or spaces between thousands or without; returns None for other texts.
 
-    What begins with a zero, has a unit or is a range is no number.
+    Texts that begin with a zero, have a unit or are a range are not numbers.
 
     >>> [parse_number(one) for one in ("1,250", "12.5", "−3", "1,25", "007", "12 km")]
     [Decimal('1250'), Decimal('12.5'), Decimal('-3'), None, None, None]
@@ -131,7 +131,7 @@ def parse_number(text: str) -> Decimal | None:
 
 
 def value_names(text: str) -> tuple[str, ...]:
-    """How a page may write a value; none for numbers of less than three digits.
+    """Returns the ways in which a page may write a value; empty for numbers of fewer than three digits.
 
     >>> value_names("4,542"), value_names("42"), value_names("Lund")
     (('4,542', '4542'), (), ('Lund',))
@@ -144,13 +144,14 @@ def value_names(text: str) -> tuple[str, ...]:
 
 
 def find_words(sentences: PageSentences, words: Iterable[str]) -> Candidate | None:
-    """The sentence of a page that has most of some words, the first of these; None unless the page has them all.
+    """Returns the first sentence of a page among those with most of some words; None unless the page has all of them.
 
-    Words are looked for in paragraphs and list items, whole and in any case; one of more than three letters that ends
-    in "s" is found without it too. What is found is given as the words stand in the sentence, joined by blanks.
+    Words are searched for in paragraphs and list items, as whole words and regardless of case; a word of more than
+    three letters that ends in "s" also matches without it. The words are returned as they are written in the sentence,
+    joined by spaces.
 
     Args:
-        words: each once.
+        words: without repeats.
     """
     found: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for word in words:
@@ -175,7 +176,7 @@ def find_words(sentences: PageSentences, words: Iterable[str]) -> Candidate | No
 
 ColumnKind = Literal["text", "number", "year"]
 TableRows = Literal["linked", "all"]
-"""Rows that link to a page, or all."""
+"""Rows that link to a page, or all rows."""
 
 LEAST_CHARS = 6
 """Shorter values of text columns are not asked about. Source: the released code."""
@@ -188,7 +189,7 @@ REASONS: dict[str, str] = {
     "same_text": "another question about the page has the same words",
     "short_value": "the value is too short to be asked about",
 }
-"""Why a question, or all questions of a column, are not made, and what it means."""
+"""Reasons for not making a question, or all questions of a column, with their meanings."""
 
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
 _CAPITALISED = re.compile(r"(?<!\w)[A-Z][a-z]+(?!\w)")
@@ -199,10 +200,10 @@ class Unkept(NamedTuple):
     """A question, or the questions of a column, that were not made."""
 
     subset: str  # one of ``questions.SUBSETS``
-    key: str  # that the question would have; of a column its part that all questions of the column begin with
+    key: str  # key that the question would have; for a column, the common beginning of its questions' keys
     reason: str  # one of REASONS
-    n_answers: int  # pages that answer, as the table has it; of a column those of all of its rows
-    n_validated: int  # those of them that are proved
+    n_answers: int  # pages that answer according to the table; for a column, those of all of its rows
+    n_validated: int  # answers that are proved
 
 
 class _Row(NamedTuple):
@@ -223,19 +224,20 @@ def make_questions(
     redirects: Mapping[int, tuple[str, ...]] | None = None,
     share_of: TableRows = "linked",
 ) -> tuple[list[Question], list[Unkept]]:
-    """The questions about the tables of a page, and those that were not made.
+    """Returns the questions about the tables of a page, and those that were not made.
 
-    A simple question asks for the rows of all of its tables. Each column that can be asked about gives compositions, if
-    enough of its rows, and a large enough share of them, are proved: of a text column one for each value that enough
-    rows have, of numbers and years one for each side of a drawn value. Rows that link to the same page are one answer,
-    the first of them that is proved. The proof of a composition's answer is that of the value.
+    A simple question asks for the rows of all of its tables. Each column that can be asked about yields compositions if
+    enough of its rows, and a large enough share of them, are proved. A text column yields one question for each value
+    that enough rows have; a column of numbers or years yields one for each side of a randomly drawn value. Rows that
+    link to the same page are one answer, which is the first of them that is proved. The proof of a composition's answer
+    is the proof of its value.
 
     Args:
-        tables: of one page, as ``list_tables`` gives them.
-        proofs: by ``TableFact.key``; of facts that have one.
-        keep: how many answers a question needs and may have, and the share of rows that must be proved.
-        redirects: other titles of pages, by their id, as aliases of answers; none unless given.
-        share_of: rows that a share must be proved of; those without a page never are.
+        tables: of one page, from ``list_tables``.
+        proofs: by ``TableFact.key``, for facts that have one.
+        keep: limits for the number of answers, and the share of rows that must be proved.
+        redirects: other titles of pages, by page id, used as aliases of answers; none by default.
+        share_of: the rows of which a share must be proved; rows without a page never are.
     """
     tables = list(tables)
     if not tables:
@@ -251,10 +253,11 @@ def make_questions(
 
 
 def column_kind(values: Collection[str], name: str) -> ColumnKind:
-    """What the values of a column are, the empty ones left out.
+    """Returns the kind of a column's values, ignoring empty ones.
 
-    Years are four digits from 1000 to 2999, or in a column whose name has "year", "date" or "last" any text with such
-    a year; numbers are what ``parse_number`` takes. A column is of years or numbers only if all of its values are.
+    Years are four digits from 1000 to 2999; in a column whose name contains "year", "date" or "last", any text with
+    such a year. Numbers are texts that ``parse_number`` accepts. A column has years or numbers only if all of its
+    values are.
 
     >>> column_kind(["1990", "2001"], "Founded"), column_kind(["1,990", "20"], "Area"), column_kind(["Lund"], "Town")
     ('year', 'number', 'text')
@@ -269,14 +272,15 @@ def column_kind(values: Collection[str], name: str) -> ColumnKind:
 
 
 def draw_pivot(amounts: Iterable[tuple[int, Decimal]], *, least: int, seed: str, column_key: str) -> Decimal | None:
-    """The amount, one of some, that the others are compared with; None where none has enough on both sides.
+    """Returns one of the amounts, with which the others are compared; None if no amount has enough others on both
+    sides.
 
-    Drawn by hash, so that it does not hang on their order.
+    It is drawn by hash, so it does not depend on their order.
 
     Args:
         amounts: (page that has it, amount).
-        least: pages that must have an amount below it, and as many that have one not below.
-        column_key: names the column among all.
+        least: minimum number of pages with an amount below it, and with one not below it.
+        column_key: identifies the column among all.
     """
     by_page: dict[int, list[Decimal]] = {}
     for page_id, amount in amounts:
@@ -343,7 +347,8 @@ class _Maker:
         return _Row(row.key.page_id, row.key, row.key if column is None else row.values[column], proof)
 
     def _passes(self, subset: str, key: str, rows: Sequence[_Row], tables: Sequence[ListTable]) -> bool:
-        """Whether enough of the rows with a page are proved, and a large enough share of them, or of all rows."""
+        """Returns whether enough of the rows with a page are proved, and a large enough share of them, or of all
+        rows."""
         n_rows = len(rows)
         if self._share_of == "all":
             n_rows += sum(row.key.page_id is None for table in tables for row in table.rows)
@@ -351,7 +356,7 @@ class _Maker:
         if n_validated < self._keep.least:
             self._leave(subset, key, "too_few_validated", rows)
             return False
-        # However many: it is each question that may have too many answers.
+        # Ignoring the maximum, which applies to each single question.
         if not replace(self._keep, most=max(self._keep.most, n_validated)).keeps(n_validated, n_rows):
             self._leave(subset, key, "share_too_low", rows)
             return False
@@ -375,7 +380,7 @@ class _Maker:
     def _ask_sides(
         self, column_key: str, rows: Sequence[_Row], amount_of: Callable[[str], Decimal], said: Mapping[str, str]
     ) -> None:
-        """Asks for the rows below a drawn amount, then for the others; ``said`` has the questions' words of these."""
+        """Asks for the rows below a drawn amount, then for the others; ``said`` contains the wording for each."""
         amounts = [(amount_of(row.value.text), row) for row in rows if row.value.text]
         proved = [(one.page_id, amount) for amount, one in amounts if one.proof is not None]
         pivot = draw_pivot(proved, least=self._keep.least, seed=self._seed, column_key=column_key)
@@ -420,7 +425,7 @@ class _Maker:
 
 
 def _answers(rows: Iterable[_Row]) -> list[_Row]:
-    """The first row of each page."""
+    """Returns the first row of each page."""
     first: dict[int, _Row] = {}
     for row in rows:
         first.setdefault(row.page_id, row)

@@ -1,1 +1,1 @@
-"""Retrieval over passages: BM25, runs of systems, and data sets in the forms that retrieval is evaluated with."""
+"""Retrieval over passages: BM25, runs of systems, and data sets in the formats used to evaluate retrieval."""

@@ -1,17 +1,17 @@
-"""A data set as BEIR has it: the passages as corpus, the inputs of an alignment as queries, and which passage is
-relevant to which.
+"""Writes a BEIR data set: the passages as corpus, the inputs of an alignment as queries, and the relevant passages of
+each query.
 
 ::
 
     corpus.jsonl          _id, title, text and metadata of every passage
     queries.jsonl         _id and text
     qrels/dev.tsv         query-id, corpus-id, score: 1 for every relevant passage
-    qrels/dev.trec        the same as trec_eval has it
+    qrels/dev.trec        the same in the format of trec_eval
     manifest.json         written last
 
-Relevant is a passage that has a part of a written span, or that stands on its page where that is what is asked for or
-where the span is a page alone (entity linking). That several passages may be needed together BEIR has no place for.
-White space in the id of a query, at which qrels part their columns, is percent-encoded in all files (``column``).
+A passage is relevant if it contains part of a written span. If relevance by page is requested, or if the span is only a
+page (entity linking), every passage of that page is relevant. BEIR cannot express that several passages are needed
+together. White space in a query id, which separates the columns of qrels, is percent-encoded in all files (``column``).
 
 Source: BEIR (2021), ``GenericDataLoader``.
 """
@@ -37,7 +37,7 @@ from mapping.retrieval.runs import column
 from mapping.write.kind import ALIGNMENT
 
 RECORDS = "-kilt.jsonl"
-"""The end of the names of files with records."""
+"""Suffix of the names of record files."""
 RELEVANT = """
 select example_id, passage_id, place, min(passages._file_number) as file_number, min(passages._row) as row from queries
 join alignments using (example_id) join passages using (page_id)
@@ -45,11 +45,11 @@ where is_written and output >= 0 and ({any_passage} or start_element is null or 
     (span.element, span.start_char) < (end_element, end_char)
     and (span.element, span.end_char) > (start_element, start_char) for span in spans]))
 group by place, example_id, passage_id order by place, file_number, row"""
-"""Queries, each with the passages that have a part of a span that is looked for, in the order of both."""
+"""Queries, each with the passages that contain part of a requested span, in the order of both."""
 
 
 def records_file(aligned: ListingManifest) -> str:
-    """The file of an alignment with its records: with answers and inputs, if there are several."""
+    """Returns the file with the records of an alignment; if there are several, the one with answers and inputs."""
     named = [entry.file for entry in aligned.files if entry.file.endswith(RECORDS)]
     if not named:
         raise SetupError("The alignment lists no file of records (…-kilt.jsonl); align the dataset again.")
@@ -57,12 +57,12 @@ def records_file(aligned: ListingManifest) -> str:
 
 
 def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> ListingManifest:
-    """Writes the data set of an alignment over a corpus of passages, and gives its manifest.
+    """Writes the data set for an alignment and a corpus of passages; returns its manifest.
 
-    Memory: the queries, which passages are relevant, a row group of passages, and what the join takes.
+    Memory: the queries, the relevant passages, a row group of passages, and the memory of the join.
 
     Raises:
-        SetupError: they are not of one release, are not as they were written, or have no queries.
+        SetupError: the two are not from one release, were changed after they were written, or have no queries.
     """
     aligned, corpus = ALIGNMENT.read(alignment), PASSAGES_CORPUS.read(passages)
     if aligned.made_from() != corpus.made_from():

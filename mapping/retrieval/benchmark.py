@@ -1,6 +1,5 @@
-"""Datasets and what systems predict for them: every value that counts, means with intervals, and a table beside the
-figures of the papers.
-"""
+"""Evaluates the predictions of systems for datasets: every single value, means with intervals, and a table beside the
+papers' figures."""
 
 from __future__ import annotations
 
@@ -54,26 +53,26 @@ _GOLD: Mapping[Kind[Any], str] = {
     AMBER_SETS: r"amber_sets\.jsonl",
     ENTITY_LINKING: r"blink-dev.*\.jsonl",
 }
-"""What files of gold records are called, those that have answers."""
+"""Names of files with gold records that have answers."""
 
 
 class Dataset(NamedTuple):
     """A file of gold records."""
 
-    name: str  # its folder among the predictions, so a path without dots
+    name: str  # its folder among the predictions, a path without dots
     path: str
     form: Benchmark
-    key: str  # what the published figures call it; empty where they have none
-    pool: str  # all questions, or all mentions; empty for other forms than KILT's
-    task: str = ""  # the metric that KILT reports for it; empty where that is not known
+    key: str  # its name in the published figures; empty if they do not include it
+    pool: str  # all questions, or all mentions; empty for formats other than KILT's
+    task: str = ""  # the metric that KILT reports for it; empty if unknown
 
 
 def datasets_of(path: str, name: str = "") -> Iterator[Dataset]:
-    """The gold files with answers or evidence of a release, those of another folder, or a file; by name where one is
-    given.
+    """Yields the gold files with answers or evidence in a release or another folder, or a single file, with the given
+    name if any.
 
     Raises:
-        SetupError: it is no release or folder that has any, or no such file.
+        SetupError: it is neither a release or folder with such files, nor an existing file.
     """
     if not Folder.of(join(path, MANIFEST)).exists():
         inside = glob(join(path, "*.jsonl*"))
@@ -91,20 +90,19 @@ def datasets_of(path: str, name: str = "") -> Iterator[Dataset]:
         if kind in (AMBER_SETS, QAMPARI_RELEASE):
             stem = f"{'amber' if kind is AMBER_SETS else 'qampari'}/{stem}"
         own = _dataset(join(path, file), "/".join((name, stem) if name else (stem,)))
-        # Its links are those that the alias table counts.
+        # Its links are those counted in the alias table.
         yield own._replace(pool="") if kind is ENTITY_LINKING else own
 
 
 def _has_gold(path: str) -> bool:
-    """Whether the first record of a file says what the right answer is."""
+    """Returns whether the first record of a file contains the correct answer."""
     return any(
         not {"output", "qids", "answer_list", "answers"}.isdisjoint(one) for one in islice(readable_records(path), 1)
     )
 
 
 def _stem(path: str) -> str:
-    """
-    What cannot name a folder of predictions is left out, or becomes an underscore.
+    """Characters that cannot be in the name of a folder of predictions are dropped, or replaced by underscores.
 
     >>> _stem("aligned/nq-dev-kilt.jsonl.gz"), _stem("qampari_data/dev_data.jsonl"), _stem("_my (old) set.jsonl")
     ('nq-dev', 'dev', 'my _old_ set')
@@ -125,12 +123,12 @@ def _dataset(path: str, name: str) -> Dataset:
 
 
 def measured(dataset: Dataset, predictions: str, *, most: int, reject: Reject) -> dict[str, Sequence[float]]:
-    """Every value that the metrics of a dataset are means of, by metric.
+    """Returns the single values behind the means of a dataset's metrics, by metric.
 
     Args:
-        most: places that a system gives, above which no rank is asked about.
+        most: number of places that a system returns; metrics at higher ranks are skipped.
     """
-    if not Folder.of(predictions).size():  # no record asks anything
+    if not Folder.of(predictions).size():  # the dataset has no queries
         return {}
     if dataset.form == "kilt":
         files = KiltFiles(dataset.path, predictions)
@@ -162,10 +160,10 @@ select dataset, system, list(metric order by place), list(own order by place) fr
 
 
 def scores_of(folder: str, values: FileEntry, *, resamples: int) -> Iterator[Score]:
-    """What the table of values in a folder comes to, those of several datasets together last.
+    """Yields the scores for the table of values in a folder; those over several datasets come last.
 
     Args:
-        resamples: of the bootstrap; 0 for no intervals.
+        resamples: number of bootstrap resamples; 0 for no intervals.
     """
     with connected(reads=[folder]) as db:
         add_tables(db, BENCHMARK.declared, {"values": [values.file]}, folder, places=True)
@@ -176,17 +174,17 @@ def scores_of(folder: str, values: FileEntry, *, resamples: int) -> Iterator[Sco
 
 
 class Published(NamedTuple):
-    """What a paper reports of a system: per cent, and where it stands."""
+    """A figure reported in a paper: the system, the value as a percentage, and the table."""
 
     system: str
     value: float
     source: str
-    is_further: bool = False  # whether it is printed only where there is no other
+    is_further: bool = False  # whether it is shown only if there is no other
 
 
 @cache
 def published() -> Mapping[tuple[str, str], Sequence[Published]]:
-    """The figures of ``published.toml`` by dataset and metric."""
+    """Returns the figures of ``published.toml`` by dataset and metric."""
     text = (resources.files("mapping.retrieval") / "published.toml").read_text("utf-8")
     found: defaultdict[tuple[str, str], list[Published]] = defaultdict(list)
     for table in tomllib.loads(text)["table"]:
@@ -215,7 +213,7 @@ _SHOWN = {
         *(f"{name}{part}" for name in ("answer_f1", "answer_accuracy") for part in _PARTS),
     ),
 }
-"""Metrics of the table by form, in its order."""
+"""Metrics of the table by format, in order."""
 
 
 class ScoreRow(NamedTuple):
@@ -223,18 +221,18 @@ class ScoreRow(NamedTuple):
 
     dataset: str
     metric: str
-    n: str  # what they are means of
-    scores: tuple[Score | None, ...]  # of the systems, in their order
+    n: str  # number of values of the means
+    scores: tuple[Score | None, ...]  # of the systems, in order
     published: Sequence[Published]
 
     def texts(self) -> tuple[str, ...]:
-        """The row as it is read, in per cent."""
+        """Returns the row as text, with percentages."""
         figures = [one for one in self.published if not one.is_further] or self.published
         return (self.dataset, self.metric, self.n, *map(score_text, self.scores), published_text(figures))
 
 
 def score_rows(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iterable[Score]) -> Iterator[ScoreRow]:
-    """The metrics that papers report, each with the scores of all systems; datasets together come last."""
+    """Yields the metrics that papers report, each with the scores of all systems; combined datasets come last."""
     by_place = {(one.dataset, one.metric, one.system): one for one in scores}
     pools = (Dataset(QUESTIONS, "", "kilt", "", ""), Dataset(MENTIONS, "", "kilt", "", "", "accuracy"))
     for dataset in (*datasets, *pools):
@@ -250,7 +248,7 @@ def score_rows(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iter
 
 
 def score_text(score: Score | None) -> str:
-    """A score in per cent, with its interval."""
+    """Returns a score as a percentage, with its interval."""
     if score is None:
         return "–"
     ends = "" if score.low is None or score.high is None else f" [{100 * score.low:.1f}, {100 * score.high:.1f}]"
@@ -258,7 +256,7 @@ def score_text(score: Score | None) -> str:
 
 
 def published_text(figures: Sequence[Published]) -> str:
-    """What papers report, in per cent, with their tables."""
+    """Returns figures of papers as percentages, with their tables."""
     return "; ".join(
         f"{', '.join(f'{one.system} {one.value:g}' for one in own)} ({source})"
         for source, own in groupby(figures, key=lambda one: one.source)

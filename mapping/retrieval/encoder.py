@@ -1,13 +1,14 @@
-"""Sentence encoders: texts become vectors by a folder of files that run no code.
+"""Sentence encoders: convert texts to vectors with model folders that run no code.
 
-An encoder is ``tokenizer.json`` with ``model.onnx`` (or ``onnx/model.onnx``), or else with ``model.safetensors`` and
-``config.json`` of transformers, alone or as sentence-transformers lays it out, whose files say how tokens are pooled;
-or static vectors of model2vec, ``model.safetensors`` with ``tokenizer.json``, whose mean is the vector of a text.
+An encoder consists of ``tokenizer.json`` with ``model.onnx`` (or ``onnx/model.onnx``), or with ``model.safetensors``
+and ``config.json`` of transformers. It may have the layout of sentence-transformers, whose files define the pooling.
+Alternatively it contains static vectors of model2vec, ``model.safetensors`` with ``tokenizer.json``; a text's vector is
+then their mean.
 
-Passages and queries may have encoders of their own. DPR's two are read from the folders that transformers writes
-(``DPRContextEncoder``, ``DPRQuestionEncoder``): a passage is its title and its text as two segments, and its vector the
+Passages and queries may have separate encoders. DPR's two encoders are read from the folders that transformers writes
+(``DPRContextEncoder``, ``DPRQuestionEncoder``). A passage is encoded as two segments, title and text; its vector is the
 pooler's output, which for DPR is the vector of the first token. BLINK's bi-encoder reads an entity as ``title [unused2]
-text``, and the mention of a query between ``[unused0]`` and ``[unused1]``, with as much context on both sides as fits.
+text``, and a query's mention between ``[unused0]`` and ``[unused1]``, with as much context on both sides as fits.
 
 Sources: Karpukhin et al., Dense Passage Retrieval (2020); Wu et al., Zero-shot Entity Linking with Dense Entity
 Retrieval (2020), and ``blink/biencoder/data_process.py``; sentence-transformers' ``modules.json``,
@@ -36,7 +37,8 @@ from mapping.retrieval.system_options import EncoderOptions, Pooling, TextForm
 Vectors = npt.NDArray[np.float32]
 
 GPU_BATCH = 64
-"""Texts that a GPU takes at once; a core is fastest with one, whose vector so depends on nothing else."""
+"""Texts per batch on a GPU. A CPU core is fastest with single texts, whose vectors are then independent of all
+others."""
 _FILES = ("*.json", "1_Pooling/*.json", "model.onnx*", "onnx/model.onnx*", "model.safetensors*")
 _TOKENIZER, _STATIC = "tokenizer.json", "model.safetensors"
 _MODULES = frozenset(("Transformer", "Pooling", "Normalize", "StaticEmbedding"))
@@ -44,46 +46,47 @@ _DPR_CLASSES = frozenset(("DPRContextEncoder", "DPRQuestionEncoder"))
 BLINK_PASSAGE_TOKENS, BLINK_QUERY_TOKENS = 128, 32
 """Tokens of an entity, and of a mention with its context. Source: the configuration of BLINK's published bi-encoder."""
 _BLINK_MARKS = ("[unused0]", "[unused1]", "[unused2]")
-"""Before a mention, after it, and between the title and the text of an entity."""
+"""Markers before a mention, after it, and between the title and the text of an entity."""
 _POOLING_MODES: dict[str, Pooling] = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 _LIBRARIES = {"onnx": ("onnxruntime",), "torch": ("torch", "transformers"), "static": ("safetensors",)}
-"""What computes vectors, by form."""
+"""Libraries that compute the vectors, by format."""
 _MOST = 1 << 31
-"""Tokens that no model takes."""
+"""More tokens than any model accepts."""
 _LIMITS = (("sentence_bert_config.json", "max_seq_length"), ("config.json", "max_position_embeddings"))
 
 
 class Encoder:
-    """Makes vectors of texts; ``open_encoder`` gives one."""
+    """Computes vectors of texts. Create it with ``open_encoder``."""
 
     def __init__(
         self, tokenizer: Any, compute: _Compute, *, facts: Mapping[str, Any], computed: Mapping[str, Any]
     ) -> None:
         self._texts, self._compute = _Texts(tokenizer, facts), compute
-        #: where vectors are computed, and whether one depends on the texts beside it, for manifests too
+        #: the device, and how many texts are computed together; also recorded in manifests
         self.computed = computed
         dimension = compute([tokenizer.encode("a").ids]).shape[1]
         self.facts: dict[str, Any] = {**facts, "dimension": dimension}
-        """What vectors depend on, as JSON values for a manifest."""
+        """Everything that determines the vectors, as JSON values for a manifest."""
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of queries, queries × dimension."""
+        """Returns the vectors of queries, queries × dimension."""
         return self._encode(self._texts.queries(texts))[0]
 
     def encode_passages(self, passages: Sequence[tuple[str, str]]) -> tuple[Vectors, int]:
-        """The vectors of passages, each a title and a text, and how many were too long and cut at their end.
+        """Returns the vectors of passages, each a title and a text, and the number of passages truncated because of
+        their length.
 
-        On the CPU that of a passage depends on nothing but the passage; a GPU computes texts of like length together,
-        in batches that depend on the list alone.
+        On the CPU, a vector depends only on its passage. A GPU computes texts of similar length together, in batches
+        that depend only on the list.
         """
         return self._encode(self._texts.passages(passages))
 
     def encode(self, texts: Sequence[str], *, prefix: str) -> tuple[Vectors, int]:
-        """The same of texts without a title."""
+        """Returns the vectors of texts without titles, and the number of truncated ones."""
         return self._encode(self._texts.plain([prefix + text for text in texts]))
 
     def count_cut(self, passages: Sequence[tuple[str, str]]) -> int:
-        """How many of the passages ``encode_passages`` would cut."""
+        """Returns how many of the passages ``encode_passages`` would truncate."""
         return sum(is_cut for _, is_cut in self._texts.passages(passages))
 
     def _encode(self, tokens: Sequence[_Tokens]) -> tuple[Vectors, int]:
@@ -94,14 +97,14 @@ class Encoder:
 
 
 class _Tokens(NamedTuple):
-    """The tokens of a text, and whether the text was cut."""
+    """The tokens of a text, and whether the text was truncated."""
 
     ids: Sequence[int]
     is_cut: bool
 
 
 class _Texts:
-    """Turns queries and passages into tokens, as the text form of an encoder has them."""
+    """Converts queries and passages to tokens, in the text form of an encoder."""
 
     def __init__(self, tokenizer: Any, facts: Mapping[str, Any]) -> None:
         self._tokenizer, self._form = tokenizer, facts["text_form"]
@@ -119,13 +122,13 @@ class _Texts:
             self._max_passage, self._max_query = (min(one, given) for one in (BLINK_PASSAGE_TOKENS, BLINK_QUERY_TOKENS))
 
     def queries(self, texts: Sequence[str]) -> list[_Tokens]:
-        """The tokens of queries; with BLINK's form around the mention that their marks name."""
+        """Returns the tokens of queries; with BLINK's form, those around the marked mention."""
         if self._form == "blink":
             return [self._mention(text) for text in texts]
         return self.plain([self._query_prefix + text for text in texts])
 
     def passages(self, passages: Sequence[tuple[str, str]]) -> list[_Tokens]:
-        """The tokens of passages, each a title and a text."""
+        """Returns the tokens of passages, each a title and a text."""
         prefix = self._passage_prefix
         if self._form == "blink":
             return [self._entity(title, text) for title, text in passages]
@@ -134,7 +137,7 @@ class _Texts:
         return self.plain([f"{prefix}{title}\n{text}" for title, text in passages])
 
     def plain(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[_Tokens]:
-        """The tokens of texts, or of pairs of texts."""
+        """Returns the tokens of texts, or of pairs of texts."""
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=self._has_marks)
         return [_Tokens(one.ids, bool(one.overflowing)) for one in encodings]
 
@@ -145,8 +148,9 @@ class _Texts:
         return _Tokens([first, *ids[:room], last], len(ids) > room)
 
     def _mention(self, text: str) -> _Tokens:
-        """A mention between its marks, with what fits of its context: half of the room on each side, and what one side
-        does not need on the other. A query without marks is a mention without context."""
+        """Returns the tokens of a mention between its markers, with as much context as fits: half of the remaining
+        tokens on each side, plus what the other side does not need. A query without markers is a mention without
+        context."""
         first, last, start, end, _ = self._marks
         found = MENTION.search(text)
         before, mention, after = (
@@ -166,7 +170,7 @@ class _Texts:
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """The vectors at length 1, but those of length 0."""
+    """Returns the vectors scaled to length 1; vectors of length 0 are unchanged."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
@@ -175,7 +179,7 @@ def open_encoder(options: EncoderOptions) -> Encoder:
     """Opens an encoder.
 
     Raises:
-        SetupError: it is not there, does not say how it is pooled, or does something that is not done here.
+        SetupError: it does not exist, does not define its pooling, or needs something that is not supported.
     """
     folder = _local_folder(options.model)
     import tokenizers
@@ -210,7 +214,7 @@ def open_encoder(options: EncoderOptions) -> Encoder:
         compute, own = _static(folder, tokenizer, options)
     else:
         limit = _max_tokens(folder, truncation, options)
-        if text_form != "blink":  # which cuts both sides of a mention
+        if text_form != "blink":  # which truncates both sides of a mention
             tokenizer.enable_truncation(limit)
         opened = (_OnnxEncoder if form == "onnx" else _TorchEncoder)(folder, options)
         weights = digest_of(weight_files(folder, form)) if form == "onnx" else model_sha256(folder, form)
@@ -223,7 +227,7 @@ def open_encoder(options: EncoderOptions) -> Encoder:
 
 
 def _dpr_class(folder: str) -> str | None:
-    """The class of transformers of one of DPR's encoders; None for any other model."""
+    """Returns the transformers class of a DPR encoder; None for any other model."""
     said = _json(folder, "config.json")
     names = said.get("architectures")
     name = names[0] if isinstance(names, list) and names else None
@@ -237,14 +241,14 @@ def _form(folder: str) -> Literal["onnx", "torch", "static"]:
 
 
 _Compute = Callable[[Sequence[Sequence[int]]], Vectors]
-"""The vectors of texts that are given by their tokens."""
+"""Computes the vectors of texts that are given as tokens."""
 
 
 class _Transformer(Computer, Protocol):
-    """A transformer whose tokens are pooled as soon as a batch is through."""
+    """A transformer whose tokens are pooled immediately after each batch."""
 
     pooling: Pooling | Literal["model"]
-    n_together: int  # texts that go through it at once
+    n_together: int  # texts per batch
 
     def encode(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         groups = like_lengths(dict(enumerate(map(len, tokens))), lambda _, n, longest: n < self.n_together)
@@ -255,7 +259,7 @@ class _Transformer(Computer, Protocol):
         return vectors
 
     def _pooled(self, tokens: Any, mask: Any) -> Any:
-        """The vectors of texts, by those of their tokens, in NumPy or PyTorch."""
+        """Returns the vectors of texts from those of their tokens, with NumPy or PyTorch."""
         if self.pooling == "mean":
             return (tokens * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1)[:, None]
         return tokens[:, 0] if self.pooling == "cls" else tokens
@@ -312,7 +316,8 @@ def _padded(rows: Sequence[Sequence[int]]) -> Arrays:
 
 
 def _static(folder: str, tokenizer: Any, options: EncoderOptions) -> tuple[_Compute, dict[str, Any]]:
-    """The mean of a table's vectors of the tokens of a text, unknown ones and marks left out."""
+    """Returns a function that averages a table's vectors over the tokens of a text, ignoring unknown and special
+    tokens."""
     path = os.path.join(folder, _STATIC)
     if not os.path.isfile(path):
         raise SetupError(f"{options.model}: holds neither model.onnx nor {_STATIC}; give the folder of an encoder.")
@@ -358,7 +363,7 @@ def _static(folder: str, tokenizer: Any, options: EncoderOptions) -> tuple[_Comp
 
 
 def _local_folder(model: str) -> str:
-    """The model's folder here; one in a store is copied, once for all processes of a machine."""
+    """Returns a local folder of the model; a model in a store is copied, once for all processes of a machine."""
     if not is_local(model):
         remote = Folder.of(model)
         names = {name for pattern in _FILES for name in remote.files(pattern)}
@@ -383,7 +388,7 @@ def _json(folder: str, name: str) -> dict[str, Any]:
 
 
 def _module_names(folder: str, name: str) -> set[str] | None:
-    """The last names of a sentence-transformers model's modules; None where it does not list them."""
+    """Returns the module types of a sentence-transformers model; None if it does not list them."""
     modules = _json(folder, "modules.json").get("")
     if modules is None:
         return None
@@ -398,7 +403,7 @@ def _module_names(folder: str, name: str) -> set[str] | None:
 
 
 def _pooling(folder: str, options: EncoderOptions) -> Pooling:
-    """How tokens are pooled, as asked for or as the model's files say."""
+    """Returns how tokens are pooled, by the options or else by the model's files."""
     if _dpr_class(folder):
         if options.pooling not in (None, "pooler"):
             raise SetupError(f"{options.model}: DPR's vectors are those of its pooler; leave out --pooling.")

@@ -1,9 +1,9 @@
-"""Fact checkers: a classifier of three classes judges a claim by each passage.
+"""Fact checkers: a classifier with three classes judges a claim against each passage.
 
-A class is one of supported, refuted and not enough information. For records of KILT the answer is the class of most
-passages; of equally frequent ones, the more probable. Not enough information counts as refuted there, as KILT's
-claims are either. For AmbER sets the answer is the most probable class of a passage that is not neutral. The passages
-come in the order of the probability of the answer.
+The classes are supported, refuted and not enough information. For KILT records the answer is the class of most
+passages; ties go to the more probable class. Not enough information then counts as refuted, since all of KILT's claims
+are one or the other. For AmbER sets the answer is the most probable class of a passage that is not neutral. Passages
+are ordered by the probability of the answer.
 
 Sources: Petroni et al., KILT (2021), section 5; Chen et al., AmbER sets (2021), section 4.
 """
@@ -32,14 +32,15 @@ from mapping.retrieval.reader_models import check_head, read_config
 from mapping.retrieval.system_options import ReaderOptions, backend_of
 
 ANSWERS = {"entailment": "SUPPORTS", "contradiction": "REFUTES", "neutral": "REFUTES"}
-"""What a class means where claims are supported or refuted; of equally frequent and probable classes the first."""
+"""The label of each class where claims are supported or refuted. The first one wins if classes are equally frequent and
+probable."""
 
 
 class FactChecker:
     """A classifier of claims.
 
     Raises:
-        SetupError: the model is not there, or not one of three classes.
+        SetupError: the model does not exist, or does not have three classes.
     """
 
     def __init__(self, options: ReaderOptions) -> None:
@@ -64,7 +65,8 @@ class FactChecker:
 
     @staticmethod
     def sha256(options: ReaderOptions) -> str:
-        """The hash of a model's files; its weights are hashed, not opened. Raises SetupError: there is none."""
+        """Returns the hash of a model's files; weights are hashed without opening them. Raises SetupError if there is
+        no model."""
         own = _model_options(options)
         return model_sha256(model_folder(own), own.backend)
 
@@ -91,10 +93,10 @@ def checked(
     pages: PageLookup | None = None,
     n_sentences: int | None = None,
 ) -> Iterator[bytes | RecordError]:
-    """The prediction of each claim, as a line of its benchmark; or why there is none.
+    """Yields the prediction for each claim, as a line in the format of its benchmark; or the reason why there is none.
 
     Args:
-        n_sentences: the first sentences of each page of a passage are read in place of the passage, from ``pages``.
+        n_sentences: number of first sentences of each passage's page to read instead of the passage, from ``pages``.
     """
     read: list[tuple[Hit, ...] | RecordError] = []
     for asked in claims:
@@ -162,7 +164,7 @@ def majority(verdicts: Sequence[Verdict]) -> str:
 
 
 def most_probable(verdicts: Sequence[Verdict]) -> str:
-    """Returns the answer of the most probable verdict that is not neutral, as AmbER has it; empty if all are neutral.
+    """Returns the answer of the most probable verdict that is not neutral, as in AmbER; empty if all are neutral.
 
     >>> most_probable([Verdict(0.1, 0.9, 0.0), Verdict(0.6, 0.3, 0.1), Verdict(0.1, 0.2, 0.7)])
     'REFUTES'

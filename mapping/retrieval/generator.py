@@ -1,11 +1,11 @@
-"""A generating model of transformers that reads prompts: seq2seq, causal or RAG's, from files that run no code.
+"""Generative models of transformers that read prompts: seq2seq, causal or RAG, from files that run no code.
 
-It writes greedily. Nothing of a model's generation settings counts but its special tokens: no sampling, no beams, no
-penalties. On the CPU a process computes with one thread, so that what is written depends neither on the cores nor on
-who else has them; many prompts take as many workers.
+Decoding is greedy. Of a model's generation settings only the special tokens are used: no sampling, beams or penalties.
+On the CPU a process computes with one thread, so the output depends neither on the number of cores nor on other load;
+use several workers for many prompts.
 
-Of a folder of RAG, as transformers saves ``RagSequenceForGeneration`` and ``RagTokenForGeneration``, the generator is
-used with its tokenizer: passages and their scores are found by ``kbsource search``.
+From a RAG folder, as transformers saves ``RagSequenceForGeneration`` and ``RagTokenForGeneration``, only the generator
+and its tokenizer are used; ``kbsource search`` finds the passages and their scores.
 
 Sources: Izacard and Grave, Leveraging Passage Retrieval with Generative Models for Open Domain Question Answering
 (2021); Lewis et al., Retrieval-Augmented Generation for Knowledge-Intensive NLP Tasks (2020), section 2.5.
@@ -29,18 +29,18 @@ from mapping.retrieval.system_options import ReaderOptions
 _PURPOSE = "kbsource read"
 _UNBOUNDED = 10**6
 _GGUF = b"GGUF"
-"""How such files begin. Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md."""
+"""First bytes of GGUF files. Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md."""
 RAG_TOKENIZER = "generator_tokenizer"
-"""Folder of the tokenizer in one of RAG, whose question encoder has another."""
+"""Folder of the generator's tokenizer in a RAG folder; the question encoder has another one."""
 DECIMALS = 5
-"""Of scores: their last digits depend on what is computed beside them."""
+"""Decimals of scores. Their last digits depend on the other texts in the batch."""
 
 
 class Generator:
     """A model on PyTorch.
 
     Raises:
-        SetupError: the model is not there, or not what is needed.
+        SetupError: the model does not exist, or is not of the required kind.
     """
 
     def __init__(self, options: ReaderOptions) -> None:
@@ -77,12 +77,12 @@ class Generator:
         self._model = model.to(self._device).eval()
         settings = model.generation_config.to_dict()
         marks = {name: value for name, value in settings.items() if name.endswith("_token_id")}
-        marks.pop("forced_eos_token_id", None)  # would end an answer that is cut, and change nothing else
+        marks.pop("forced_eos_token_id", None)  # would end a truncated answer, and has no other effect
         marks["pad_token_id"] = self._tokenizer.pad_token_id
         self._settings = transformers.GenerationConfig(
             do_sample=False, num_beams=1, max_new_tokens=options.new_tokens, **marks
         )
-        # What settings do not say, generate would take from the model's own.
+        # generate() would take missing settings from the model's own.
         self._model.generation_config = self._settings
         ends = marks.get("eos_token_id")
         self._ends = frozenset(ends if isinstance(ends, list) else [ends])
@@ -90,17 +90,17 @@ class Generator:
         self._new_tokens, self._batch_tokens = options.new_tokens, options.batch_tokens
         positions = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
         limit = min(one for one in (self._tokenizer.model_max_length, positions, _UNBOUNDED) if one)
-        # What is written stands behind a prompt, where there is no encoder.
+        # Without an encoder, the output follows the prompt and shares its limit.
         self.max_tokens = min(options.max_tokens, limit - (0 if self.can_fuse else options.new_tokens))
         if self.max_tokens < 1:
             raise SetupError(f"--new-tokens is {options.new_tokens}; {options.model} takes {limit}, prompt included.")
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of texts, marks included."""
+        """Returns the number of tokens of each text, including special tokens."""
         return [len(one) for one in self._tokenizer(list(texts), verbose=False)["input_ids"]] if texts else []
 
     def cut(self, text: str, n_tokens: int) -> str:
-        """The beginning of a text, so many tokens at most."""
+        """Returns the beginning of a text, with at most so many tokens."""
         if n_tokens < 1:
             return ""
         offsets = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
@@ -108,7 +108,7 @@ class Generator:
         return text[: ends[min(n_tokens, len(ends)) - 1]] if ends else ""
 
     def write(self, prompts: Sequence[tuple[str, ...]]) -> list[str]:
-        """What it writes of each; the batches depend on the list alone."""
+        """Returns the output for each prompt; batches depend only on the list."""
         single = {place: one[0] for place, one in enumerate(prompts) if len(one) == 1}
         written = {place: self._decoded(ids) for place, (ids, _) in self._generated(single).items()}
         with self._torch.inference_mode():
@@ -118,17 +118,17 @@ class Generator:
         return [written[place] for place in range(len(prompts))]
 
     def write_scored(self, prompts: Sequence[str]) -> list[Written]:
-        """What it writes of each with the mean log-probability of its tokens, the one that ends it included; tokens
-        that the model's settings force count 0."""
+        """Returns the output for each prompt with the mean log-probability of its tokens, including the end token;
+        tokens forced by the model's settings count 0."""
         found = self._generated(dict(enumerate(prompts)), is_scored=True)
         return [Written(self._decoded(ids), score) for ids, score in (found[place] for place in range(len(prompts)))]
 
     def write_marginal(self, prompts: Sequence[WeightedTexts], *, by_token: bool) -> list[str]:
-        """What is most probable over all texts of each, by the sum over the texts of what each one makes it.
+        """Returns the most probable output over all texts of each prompt; its probability is the sum over the texts.
 
-        By token that is the next token at every step (RAG-Token). Else it is one of the answers that the model writes
-        by a single text, for each of which all texts are heard (RAG-Sequence, thorough decoding). Tokens that the
-        model's settings force are certain.
+        By token, this is the most probable next token at every step (RAG-Token). Otherwise the candidates are the
+        answers that the model generates from single texts, and each is scored with all texts (RAG-Sequence, thorough
+        decoding). Tokens forced by the model's settings are certain.
         """
         if by_token:
             with self._torch.inference_mode():
@@ -142,7 +142,7 @@ class Generator:
         with self._torch.inference_mode():
             for (own, weights), answers in zip(prompts, candidates, strict=True):
                 scores = self._marginals(own, weights, list(answers)) if len(answers) > 1 else [0.0]
-                best = max(range(len(scores)), key=scores.__getitem__)  # of equal ones the first
+                best = max(range(len(scores)), key=scores.__getitem__)  # the first of equal ones
                 written.append(self._decoded(list(answers)[best]))
         return written
 
@@ -171,7 +171,7 @@ class Generator:
     def _marginals(
         self, texts: Sequence[str], weights: Sequence[float], answers: Sequence[tuple[int, ...]]
     ) -> list[float]:
-        """The log-probability of each answer over all texts."""
+        """Returns the log-probability of each answer over all texts."""
         torch = self._torch
         states, mask = self._encoded(texts)
         shares = torch.tensor(weights, dtype=torch.float32, device=self._device)
@@ -187,7 +187,7 @@ class Generator:
         return scores
 
     def _encoded(self, texts: Sequence[str]) -> tuple[Any, Any]:
-        """The encoder's states of texts, padded, and where they are no padding."""
+        """Returns the encoder states of texts, padded, with a mask of the positions that are not padding."""
         torch = self._torch
         states, kind = self._states(texts)
         padded = torch.nn.utils.rnn.pad_sequence(states, batch_first=True)
@@ -196,7 +196,7 @@ class Generator:
         return kind(last_hidden_state=padded), mask
 
     def _states(self, texts: Sequence[str]) -> tuple[list[Any], Any]:
-        """The encoder's states of the tokens of each text, and what transformers has them in."""
+        """Returns the encoder states of the tokens of each text, and the transformers class that holds them."""
         encoder, states = self._model.get_encoder(), dict[int, Any]()
         for places in self._batches(dict(enumerate(texts))):
             batch = self._padded([texts[place] for place in places])
@@ -210,7 +210,7 @@ class Generator:
         return text
 
     def _generated(self, texts: Mapping[int, str], *, is_scored: bool = False) -> dict[int, tuple[list[int], float]]:
-        """The tokens that it writes of each text, up to the one that ends it, and their mean log-probability."""
+        """Returns the generated tokens for each text, up to the end token, and their mean log-probability."""
         written: dict[int, tuple[list[int], float]] = {}
         with self._torch.inference_mode():
             for places in self._batches(texts):
@@ -232,12 +232,12 @@ class Generator:
         return written
 
     def _ended(self, ids: list[int]) -> list[int]:
-        """Tokens up to the one that ends them; what follows is padding."""
+        """Returns the tokens up to the end token; the rest is padding."""
         end = next((place for place, one in enumerate(ids) if one in self._ends), len(ids) - 1)
         return ids[: end + 1]
 
     def _batches(self, texts: Mapping[int, str]) -> list[list[int]]:
-        """Places of texts of like length."""
+        """Returns batches of texts of similar length, as their numbers."""
         lengths = dict(zip(texts, self.count([*texts.values()]), strict=True))
         return like_lengths(lengths, lambda _, n, longest: (n + 1) * (longest + self._new_tokens) <= self._batch_tokens)
 
@@ -246,7 +246,8 @@ class Generator:
         return {name: batch[name] for name in ("input_ids", "attention_mask")}
 
     def _fused(self, texts: Sequence[str]) -> str:
-        """Fusion-in-Decoder: each text is encoded by itself, all of them are decoded together."""
+        """Returns the output of Fusion-in-Decoder: each text is encoded separately, all of them are decoded
+        together."""
         torch = self._torch
         states, kind = self._states(texts)
         fused = torch.cat(states)[None]
@@ -259,7 +260,8 @@ class Generator:
 
     @staticmethod
     def sha256(options: ReaderOptions) -> str:
-        """The hash of a model's files; its weights are hashed, not opened. Raises SetupError: there is none."""
+        """Returns the hash of a model's files; weights are hashed without opening them. Raises SetupError if there is
+        no model."""
         folder, files = _located(options)
         if files:
             return digest_of([options.model])
@@ -269,7 +271,7 @@ class Generator:
 
 
 def _located(options: ReaderOptions) -> tuple[str, dict[str, str]]:
-    """The folder of a model, and the name of its file where it is one of GGUF."""
+    """Returns the folder of a model, and for GGUF the name of its file."""
     if not options.model.endswith(".gguf"):
         return model_folder(ModelOptions(options.model, revision=options.revision)), {}
     if not os.path.isfile(options.model):

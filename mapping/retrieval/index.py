@@ -1,9 +1,9 @@
-"""An index of passages on disk, and search in it by BM25.
+"""An index of passages on disk, and BM25 search in it.
 
-The library is tantivy: it maps its files, so that search takes no more memory for more passages, and leaves out of a
-query's postings what cannot come to the top. Its BM25 has k1 = 1.2 and b = 0.75, and lengths of passages in one byte,
-as Lucene keeps them. Title and text are indexed together; words are in lower case, without stop words and reduced to
-their stems where Snowball knows the language.
+The library is tantivy. It maps its files into memory, so that a search does not need more memory for more passages, and
+it skips postings that cannot reach the top. Its BM25 uses k1 = 1.2 and b = 0.75, and stores passage lengths in one
+byte, like Lucene. Title and text are indexed together; words are lower-cased, and for languages that Snowball supports,
+stop words are removed and words are stemmed.
 
 Source: Robertson and Zaragoza (2009), in Lucene's form.
 """
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from mapping.retrieval.vectors import ScoredPassage
 
 HEAP_BYTES = 256 << 20
-"""Postings that are held before they are written."""
+"""Memory for postings before they are written."""
 SLACK = 16
-"""Passages that are asked for beyond those wanted, so that all with the last score are seen."""
+"""Additional passages requested, so that all passages with the last score are seen."""
 TIE = 1e-5
-"""Scores are equal where they differ by less, as a share: sums in single precision depend on their order."""
+"""Scores that differ by a smaller share are equal: sums in single precision depend on their order."""
 
 _ANALYSER, _TEXT, _PAGE, _NUMBER, _SPANS = "passages", "text", "page_id", "number", "spans"
 _PLACE = ("row", _PAGE, _NUMBER)
 _SPAN = struct.Struct("<3i")
-"""A span as it is stored: element, first code point, one past the last."""
+"""Storage format of a span: element, first code point, one past the last."""
 _SNOWBALL = {
     "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "fi": "finnish",
     "fr": "french", "hu": "hungarian", "it": "italian", "nl": "dutch", "no": "norwegian", "pt": "portuguese",
@@ -59,8 +59,8 @@ P = TypeVar("P", Hit, "ScoredPassage")
 
 
 def best_of_pages(search: Callable[[int], Sequence[P]], n_pages: int, *, n_first: int) -> list[P]:
-    """The best passages of the best pages, by a search for so many passages, which is asked for four times as many
-    until there are enough pages, or no more passages."""
+    """Returns the best passages of the best pages. ``search`` returns a given number of passages; this number is
+    quadrupled until there are enough pages, or no more passages."""
     while True:
         pages: dict[int | str, P] = {}
         found = search(n_first)
@@ -80,7 +80,8 @@ class _Scored(NamedTuple):
 
 
 def analyser(lang: str) -> tantivy.TextAnalyzer:
-    """What makes words of a text: runs of letters and digits in lower case, stems of a language where it can."""
+    """Returns the analyser that splits a text into words: runs of letters and digits, lower-cased, and stemmed if the
+    language is supported."""
     from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
     builder = (
@@ -92,10 +93,11 @@ def analyser(lang: str) -> tantivy.TextAnalyzer:
 
 
 def make_index(passages: str, index: str) -> int:
-    """Indexes a corpus of passages in its order and gives their number. Memory: ``HEAP_BYTES`` and what is merged.
+    """Indexes a corpus of passages in its order; returns their number. Memory: ``HEAP_BYTES`` and the memory for
+    merging.
 
     Raises:
-        SetupError: the corpus is not as it was written, or the index has a place that it cannot have.
+        SetupError: the corpus was changed after it was written, or the index is not on a local disk.
     """
     if not is_local(index):
         raise SetupError(f"--index {index}: an index is mapped into memory; name a folder of a local disk.")
@@ -144,13 +146,13 @@ def _write(paths: Sequence[str], folder: str, words: tantivy.TextAnalyzer) -> in
 
 
 class PassageIndex:
-    """An index that is searched, mapped into memory.
+    """A searchable index, mapped into memory.
 
-    All of it is read once to be compared with its hashes: what is changed in it finds other passages, and tantivy does
-    not say so.
+    The whole index is read once to verify its hashes: changed files would return other passages, and tantivy does not
+    detect that.
 
     Raises:
-        SetupError: it is not there, not as it was written, or of another corpus.
+        SetupError: the index does not exist, was changed after it was written, or belongs to another corpus.
     """
 
     def __init__(self, passages: str, index: str) -> None:
@@ -173,7 +175,7 @@ class PassageIndex:
 
         try:
             engine = tantivy.Index.open(join(index, ENGINE))
-        except ValueError as error:  # of the file in which it names its own, which no manifest lists
+        except ValueError as error:  # raised for the file that lists tantivy's own files, which no manifest lists
             raise DataError(f"{index} cannot be read ({error}); remove it and make it again.") from error
         self._queries, self._occur, self._unsigned = tantivy.Query, tantivy.Occur, tantivy.FieldType.Unsigned
         self._schema, self._searcher = engine.schema, engine.searcher()
@@ -181,26 +183,26 @@ class PassageIndex:
             raise DataError(f"{index}: it has {self._searcher.num_docs} passages; remove it and make it again.")
 
     def search(self, query: str, n_passages: int, *, with_texts: bool = True) -> list[Hit]:
-        """The best passages for a query, best first; those of one score in the order of the corpus.
+        """Returns the best passages for a query, best first; passages with equal scores are in corpus order.
 
-        Passages that have none of the words are not among them. Without texts, and titles, it is twice as fast.
+        Passages without any of the words are not returned. Without texts and titles it is twice as fast.
         """
         return self._ranked(self._terms(query), n_passages, with_texts=with_texts)
 
     def best_of_page(self, page_id: int, query: str) -> Hit | None:
-        """The passage of a page that is best for a query, its first where none has a word of it; None where the page
-        has no passage."""
+        """Returns the passage of a page that matches a query best, or its first passage if none contains a word of it;
+        None if the page has no passage."""
         page = self._queries.const_score_query(self._queries.term_query(self._schema, _PAGE, page_id), 0.0)
         return next(iter(self._ranked([(self._occur.Must, page), *self._terms(query)], 1)), None)
 
     def find(self, page_id: int, number: int) -> Hit | None:
-        """A passage by its page and its place among the passages of that page; None where there is none."""
+        """Returns a passage by its page and its number in that page; None if it does not exist."""
         page = self._queries.term_query(self._schema, _PAGE, page_id)
         place = self._queries.range_query(self._schema, _NUMBER, self._unsigned, number, number)
         return next(iter(self._ranked([(self._occur.Must, page), (self._occur.Must, place)], 1)), None)
 
     def passage(self, page_id: int, number: int, *, with_texts: bool = True) -> Hit:
-        """A passage by its place; without texts, and title, nothing is looked up."""
+        """Returns a passage by its page and number; without text and title, nothing is looked up."""
         name = passage_id(page_id, number)
         found = self.find(page_id, number) if with_texts else Hit(name, str(page_id), "", "")
         if found is None:
@@ -240,6 +242,6 @@ def _are_tied(score: float, lower: float) -> bool:
 
 
 def in_order(scored: Sequence[_Scored]) -> list[_Scored]:
-    """Passages whose scores fall in the order in which they rank: those of one score by their rows."""
+    """Sorts passages with descending scores into rank order: those with equal scores by row."""
     ranks = accumulate((not _are_tied(higher.score, lower.score) for higher, lower in pairwise(scored)), initial=0)
     return [one for _, one in sorted(zip(ranks, scored, strict=False), key=lambda ranked: (ranked[0], ranked[1].row))]

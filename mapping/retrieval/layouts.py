@@ -1,7 +1,8 @@
-"""Scores as the papers print them: a row a system, a column a dataset or a metric, with the rows of the papers below.
+"""Scores in the layout of the papers: one row per system, one column per dataset or metric, followed by the papers'
+rows.
 
-KILT's tables 3 to 5, QAMPARI's tables 3 to 5, and AmbER's tables of retrieval at 1 and 20, of entity confusion and of
-answers.
+These are KILT's tables 3 to 5, QAMPARI's tables 3 to 5, and AmbER's tables of retrieval at 1 and 20, of entity
+confusion and of answers.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _KILT = {
     "eli5": "ELI5",
     "wow": "WoW",
 }
-"""KILT's columns by what the datasets are called here, in the order of the paper."""
+"""KILT's columns by the names of datasets used here, in the order of the paper."""
 _KINDS = {
     SIMPLE: "WD simple",
     INTERSECTION: "WD intersection",
@@ -46,31 +47,31 @@ class Column(NamedTuple):
 
     label: str
     dataset: str  # key of the dataset
-    metric: str  # as the figures of the papers have it
+    metric: str  # named as in the figures of the papers
 
 
 class Layout(NamedTuple):
-    """A table of a paper."""
+    """The layout of a table in a paper."""
 
     title: str
-    source: str  # of the figures of the paper that stand below; empty where there are none
+    source: str  # of the paper's figures shown below; empty if there are none
     columns: tuple[Column, ...]
 
 
 class PaperTable(NamedTuple):
-    """A layout with rows: the name of a system, then a value for each column, per cent; None where there is none."""
+    """A layout with rows: the name of a system, then a percentage for each column; None if there is none."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str | float | None, ...], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Title, columns and rows."""
+        """Returns title, columns and rows."""
         return {"title": self.title, "columns": list(self.columns), "rows": [list(row) for row in self.rows]}
 
 
 def layouts() -> Iterator[Layout]:
-    """The tables, paper by paper."""
+    """Yields the layouts, paper by paper."""
     for number, metric, what in ((3, "downstream", "answers"), (4, "Rprec", "pages"), (5, "KILT-downstream", "both")):
         columns = tuple(Column(label, key, metric) for key, label in _KILT.items())
         yield Layout(f"KILT, table {number}: {what}", f"KILT (2021), table {number}", columns)
@@ -123,11 +124,11 @@ _AMBER = (
 
 
 def paper_tables(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iterable[Score]) -> list[PaperTable]:
-    """The tables of papers that have one of the datasets.
+    """Returns the papers' tables that include one of the datasets.
 
-    A system has a row for each split of the datasets that it has a value in; of several datasets of a key and split the
-    first counts. A table that no system has a value in, as of answers where none has a reader, has the rows of the
-    paper, or where there are none a row without values for each system.
+    A system has a row for each split in which it has a value. If several datasets have the same key and split, the
+    first one is used. A table in which no system has a value, such as a table of answers without a reader, contains
+    only the paper's rows; if there are none, it contains an empty row for each system.
     """
     values = {(one.dataset, one.metric, one.system): one.value for one in scores}
     by_key: dict[tuple[str, str], Dataset] = {}
@@ -171,7 +172,7 @@ def _own(
 
 
 def _published_rows(layout: Layout) -> Iterator[tuple[str | float | None, ...]]:
-    """The rows of the paper, in its order."""
+    """Yields the rows of the paper, in order."""
     figures: dict[str, dict[int, Published]] = {}
     for place, column in enumerate(layout.columns):
         for one in published().get((column.dataset, column.metric), ()):
@@ -183,7 +184,7 @@ def _published_rows(layout: Layout) -> Iterator[tuple[str | float | None, ...]]:
 
 
 def tables_markdown(tables: Sequence[PaperTable]) -> str:
-    """The tables as a page of Markdown."""
+    """Returns the tables as a page of Markdown."""
     blocks: tuple[Block, ...] = tuple(Table(one.title, one.columns, one.rows) for one in tables)
     if not blocks:
         blocks = (Paragraph("None of the datasets is one that a paper has a table of."),)

@@ -1,9 +1,9 @@
-"""Finds the mentions of entities in a text with a model: a token classifier of transformers, or spaCy's.
+"""Finds mentions of entities in a text with a model: a token classifier of transformers, or spaCy's.
 
-A token classifier is a Hugging Face folder with ``tokenizer.json`` and a model for token classification:
-``model.onnx`` is run by ONNX Runtime, safetensors by PyTorch. Its labels are kinds of entities, alone or with a prefix
-such as ``B-`` or ``I-``; ``O`` marks words that are no mention. A word has the label of its first token. A folder with
-``config.cfg`` is a pipeline of spaCy.
+A token classifier is a Hugging Face folder with ``tokenizer.json`` and a model for token classification: ``model.onnx``
+runs on ONNX Runtime, safetensors on PyTorch. Its labels are entity types, with or without a prefix such as ``B-`` or
+``I-``; ``O`` marks words outside mentions. A word has the label of its first token. A folder with ``config.cfg`` is a
+spaCy pipeline.
 
 Source: KILT (2021), which finds the mentions of a question with flair's tagger and links them with BLINK.
 """
@@ -23,7 +23,7 @@ from mapping.entail.signal import Device, ModelOptions, load_library, onnx_path,
 from mapping.retrieval.system_options import backend_of
 
 GPU_BATCH = 64
-"""Windows that a GPU reads at once; a core reads one at a time, whose labels so depend on nothing else."""
+"""Windows per batch on a GPU. A CPU core reads one at a time, whose labels are then independent of all others."""
 _MOST_TOKENS = 512
 _SCHEMES = frozenset("BIESLU")
 """Prefixes of labels in the schemes IOB, IOBES and BILOU."""
@@ -38,15 +38,15 @@ class FoundMention(NamedTuple):
 
 
 class MentionFinder(Protocol):
-    """Finds the mentions of texts."""
+    """Finds mentions in texts."""
 
     def find(self, texts: Sequence[str]) -> list[list[FoundMention]]:
-        """Returns the mentions of each text, from left to right, none within another."""
+        """Returns the mentions of each text, from left to right, without nesting."""
         ...
 
 
 def open_mention_finder(model: str, *, device: Device = "auto") -> MentionFinder:
-    """Opens what finds mentions: a folder of spaCy, or a token classifier.
+    """Opens a model that finds mentions: a spaCy folder, or a token classifier.
 
     Raises:
         SetupError: it is neither, or cannot be opened.
@@ -102,7 +102,7 @@ class _TokenClassifier:
         self._n_together = 1 if self._model.device == "cpu" else GPU_BATCH
 
     def find(self, texts: Sequence[str]) -> list[list[FoundMention]]:
-        """A text that is longer than the model takes is read in windows, one behind the other."""
+        """Returns the mentions of each text. Texts that are too long for the model are read in consecutive windows."""
         found: list[list[FoundMention]] = [[] for _ in texts]
         places = [place for place, text in enumerate(texts) if text.strip()]
         if not places:
@@ -128,7 +128,7 @@ class _TokenClassifier:
         return [_mentions(own) for own in words]
 
     def _labelled(self, rows: Sequence[Sequence[int]]) -> list[Any]:
-        """The likeliest label of each token of each window."""
+        """Returns the most probable label of each token of each window."""
         groups = like_lengths(dict(enumerate(map(len, rows))), lambda _, n, longest: n < self._n_together)
         outputs = self._model.outputs([self._padded([rows[place] for place in group]) for group in groups])
         labels: list[Any] = [None] * len(rows)
@@ -146,13 +146,13 @@ class _TokenClassifier:
 
 
 def _mentions(words: Sequence[_Word]) -> list[FoundMention]:
-    """The mentions that the labels of words mark.
+    """Returns the mentions that the labels of words define.
 
     >>> _mentions([_Word(0, 3, "B-PER"), _Word(4, 12, "I-PER"), _Word(13, 16, "O"), _Word(17, 22, "I-LOC")])
     [FoundMention(start_char=0, end_char=12), FoundMention(start_char=17, end_char=22)]
     """
     mentions: list[FoundMention] = []
-    before = ""  # the kind of the mention that the word before is in
+    before = ""  # the type of the previous word's mention
     for word in words:
         prefix, _, rest = word.label.partition("-")
         kind = rest if rest and prefix in _SCHEMES else "" if word.label == "O" else word.label

@@ -1,4 +1,4 @@
-"""What readers look up in a release: the page of a title, and the first sentences of a page.
+"""Look-ups of readers in a release: the page with a title, and the first sentences of a page.
 
 Source: Petroni et al., KILT (2021), section 5: the provenance of a predicted title is its page, and the fact checker
 reads the beginning of retrieved pages.
@@ -22,7 +22,7 @@ class PageLookup:
 
     Args:
         kb: the release; raises SetupError if there is none.
-        accepts_redirects: whether the title of a redirect is one of its article.
+        accepts_redirects: whether the title of a redirect stands for its article.
     """
 
     def __init__(self, kb: str, *, accepts_redirects: bool = False) -> None:

@@ -1,7 +1,7 @@
-"""What the records of benchmarks ask: those of KILT's form, AmbER sets, and QAMPARI's questions.
+"""The queries in benchmark records: KILT's format, AmbER sets, and QAMPARI's questions.
 
-A set of AmbER asks several queries; every other record is one. Released files are read as they are, and so are those of
-this project.
+An AmbER set contains several queries; every other record contains one. Released files are read unchanged, and so are
+this project's.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from mapping.sources.raw_records import (
 
 Benchmark = Literal["kilt", "amber", "qampari"]
 _MARKS = re.compile(r"\[(?:START_ENT|END_ENT|SEP)\]")
-# What is asked about: the marked mention of entity linking, the subject of slot filling.
+# The entity that a query is about: the marked mention of entity linking, the subject of slot filling.
 MENTION = re.compile(r"\[START_ENT\](.*?)\[END_ENT\]", re.DOTALL)
 """The marked mention of entity linking."""
 _SUBJECT = re.compile(r"\[START_ENT\](.*?)\[END_ENT\]|\A(.*?)\[SEP\]", re.DOTALL)
 
 
 class Hit(Row):
-    """A passage that was found, or a page."""
+    """A retrieved passage or page."""
 
-    document: str  # its id; of a page that of the page
+    document: str  # id of the passage, or of the page
     page_id: str
     title: str
     text: str
     score: float = 0.0
-    spans: tuple[PassageSpan, ...] = ()  # where it stands in the page; empty where that is not known
+    spans: tuple[PassageSpan, ...] = ()  # its location in the page; empty if unknown
 
     @property
     def passage_id(self) -> str:
@@ -54,36 +54,36 @@ class Hit(Row):
         return "" if self.document == self.page_id else self.document
 
     def as_page(self) -> Hit:
-        """The page of the passage."""
+        """Returns the page of the passage."""
         return replace(self, document=self.page_id, text="", spans=())
 
 
 class Query(Row):
-    """What is asked."""
+    """A query."""
 
     query_id: str
-    input: str  # as its record has it, with the marks around an entity and between subject and relation
-    answers: tuple[str, ...] = ()  # what its gold answers are called; none where they are not given
+    input: str  # as in its record, with the markers around an entity and between subject and relation
+    answers: tuple[str, ...] = ()  # names of its gold answers; empty if they are not given
     pages: tuple[str, ...] = ()  # ids of the pages of its gold provenance
-    titles: tuple[str, ...] = ()  # titles of pages with its proofs, as ``title_form`` has them
-    benchmark: str = "kilt"  # of ``Benchmark``: whose form its record has
-    subject: str = ""  # the words that marks set apart; empty where there are none
-    is_mention: bool = False  # whether they are to be linked: the title of their page is the answer
-    contexts: tuple[Hit, ...] = ()  # what a model reads beside it, best first
-    template_question: str = ""  # what a model is asked in place of a subject and a relation, if anything
+    titles: tuple[str, ...] = ()  # titles of pages with its proofs, in the form of ``title_form``
+    benchmark: str = "kilt"  # the format of its record, see ``Benchmark``
+    subject: str = ""  # the words between markers; empty if there are none
+    is_mention: bool = False  # whether these are to be linked: the answer is the title of their page
+    contexts: tuple[Hit, ...] = ()  # passages for a model to read, best first
+    template_question: str = ""  # question to put to a model instead of subject and relation, if any
 
     @property
     def text(self) -> str:
-        """The words of the input, for search by words: without marks, and with single spaces."""
+        """The words of the input, for keyword search: without markers, with single spaces."""
         return _plain(self.input)
 
     def has_gold(self, hit: Hit) -> bool:
-        """Whether a page, or that of a passage, is one of its gold pages."""
+        """Returns whether a page, or the page of a passage, is one of its gold pages."""
         return hit.page_id in self.pages or title_form(hit.title) in self.titles
 
 
 def marked(text: str, start_char: int, end_char: int) -> str:
-    """Returns a text with KILT's marks around a mention.
+    """Returns a text with KILT's markers around a mention.
 
     >>> marked("Ada lives in Corvo.", 13, 18)
     'Ada lives in [START_ENT] Corvo [END_ENT].'
@@ -92,14 +92,14 @@ def marked(text: str, start_char: int, end_char: int) -> str:
 
 
 def benchmark_of(record: Json) -> Benchmark:
-    """Whose form a record has: a set of AmbER lists entities, a question of QAMPARI has no ``input``."""
+    """Returns the format of a record: an AmbER set lists entities, a QAMPARI question has no ``input``."""
     if "qids" in record:
         return "amber"
     return "qampari" if "input" not in record and not {"question_text", "question"}.isdisjoint(record) else "kilt"
 
 
 def queries_of(record: Json) -> tuple[Query, ...]:
-    """What a record asks; raises RecordError: ``missing_field`` or ``wrong_type``."""
+    """Returns the queries of a record; raises RecordError: ``missing_field`` or ``wrong_type``."""
     if (form := benchmark_of(record)) != "amber":
         return (_question(record) if form == "qampari" else _with_input(record, form),)
     entities = object_at(record, "qids")
@@ -108,7 +108,7 @@ def queries_of(record: Json) -> tuple[Query, ...]:
 
 
 def _with_input(record: Json, benchmark: Benchmark) -> Query:
-    # A query of AmbER has one output, which in the first form of the release, as in KILT's, is in a list.
+    # A query of AmbER has one output; in the first version of the release it is in a list, as in KILT.
     is_one = isinstance(record.get("output"), dict)
     outputs = [object_at(record, "output")] if is_one else optional_objects(record, "output")
     spans = [span for output in outputs for span in optional_objects(output, "provenance")]
@@ -118,7 +118,7 @@ def _with_input(record: Json, benchmark: Benchmark) -> Query:
         _id(record),
         text,
         tuple(dict.fromkeys(chain.from_iterable(map(_answers, outputs)))),
-        # As in the evaluation, a span without a page is none.
+        # As in the evaluation, spans without a page are ignored.
         tuple(dict.fromkeys(str(page_id) for span in spans if (page_id := span.get("wikipedia_id")) is not None)),
         benchmark=benchmark,
         subject=_plain(subject[1] or subject[2] or "") if subject else "",
@@ -131,7 +131,8 @@ def _id(record: Json) -> str:
 
 
 def _answers(output: Json) -> Iterable[str]:
-    """The answers of an output, none where it has null; a number is its digits, as the evaluation reads it."""
+    """Returns the answers of an output, none if the answer is null; a number is converted to its digits, as in the
+    evaluation."""
     answer = output.get("answer")
     if isinstance(answer, list):
         return strings_at(output, "answer")
@@ -157,7 +158,7 @@ def _plain(text: str) -> str:
 
 
 def read_queries(path: str) -> Iterator[Query]:
-    """What the records of a file ask; raises SetupError: a record asks nothing, or there is none."""
+    """Yields the queries of a file; raises SetupError if a record contains no query, or if there are no records."""
     n_queries = 0
     for raw in iter_records(path):
         try:
@@ -173,12 +174,12 @@ def read_queries(path: str) -> Iterator[Query]:
 
 
 def benchmark_of_file(path: str) -> Benchmark:
-    """Whose form the first record of a file has that can be read; KILT's where none can."""
+    """Returns the format of the first readable record of a file; KILT's if there is none."""
     return next((benchmark_of(record) for record in readable_records(path)), "kilt")
 
 
 def first_query(path: str) -> Query | None:
-    """The first query of a file; records that ask nothing are passed over."""
+    """Returns the first query of a file; records without a query are skipped."""
     for record in readable_records(path):
         with suppress(RecordError):
             return next(iter(queries_of(record)), None)

@@ -1,18 +1,21 @@
-"""Questions and passages as prompts of a generating model, and what it writes as predictions.
+"""Converts questions and passages to prompts for a generative model, and its output to predictions.
 
-The forms: ``closed``, the question alone; ``read``, one prompt with as many passages as fit; ``fid``,
-Fusion-in-Decoder, in which each passage is encoded with the question by itself and all are decoded together; ``pig``,
-QAMPARI's passage-independent generator, which answers from each passage by itself; ``best``, the answer that is most
-probable among those of single passages, as AmbER's slot filling has it. Of ``pig`` a list of answers is the union; a
-single one is what most passages give, and these come first in its provenance. ``best`` puts the passages in the order
-of their answers' scores, those without an answer last. ``rag-sequence`` and ``rag-token`` write the answer that all
-passages together make most probable: the probability of a passage is its share in the softmax of the retrieval scores,
-and what a model writes by each passage is weighted by it, as a whole or token by token.
+The forms are:
+
+- ``closed``: only the question.
+- ``read``: one prompt with as many passages as fit.
+- ``fid``: Fusion-in-Decoder. Each passage is encoded separately with the question, and all are decoded together.
+- ``pig``: QAMPARI's passage-independent generator, which answers from each passage separately. A list of answers is the
+  union; a single answer is the one given for most passages, and these come first in its provenance.
+- ``best``: the most probable answer from a single passage, as in AmbER's slot filling. Passages are ordered by the
+  scores of their answers, those without an answer last.
+- ``rag-sequence`` and ``rag-token``: the answer that is most probable given all passages together. The probability of a
+  passage is its share in the softmax of the retrieval scores; it weights the model's output for that passage, as a
+  whole or token by token.
 
 Sources: Petroni et al., KILT (2021), section 5; Izacard and Grave, Leveraging Passage Retrieval with Generative Models
 for Open Domain Question Answering (2021); Lewis et al., Retrieval-Augmented Generation for Knowledge-Intensive NLP
-Tasks (2020); Amouyal et al., QAMPARI (2022), section 4; Chen et al., AmbER sets (2021),
-section 4.
+Tasks (2020); Amouyal et al., QAMPARI (2022), section 4; Chen et al., AmbER sets (2021), section 4.
 """
 
 from __future__ import annotations
@@ -45,21 +48,22 @@ PROMPTS = "prompts.toml"
 _FIELD = re.compile(r"\{(input|question|passages|title|text)\}")
 _QUERY_FIELDS = {"input", "question"}
 _NO_ANSWERS = frozenset(("", NOT_RELEVANT, "none", "no answer", "not answerable", "unanswerable", "unknown"))
-"""What a reader writes, in the form of answers, of a passage that has none."""
+"""Normalised outputs of a reader for a passage without an answer."""
 RAG_FORMS = frozenset(("rag-sequence", "rag-token"))
 _BY_PASSAGE = frozenset(("fid", "pig", "best")) | RAG_FORMS
 """Forms in which a prompt has one passage."""
 _AS_ONE = frozenset(("fid",)) | RAG_FORMS
-"""Forms in which all prompts of a question get one answer."""
+"""Forms in which all prompts of a question have one answer."""
 _WITHOUT_PASSAGES = frozenset(("closed", "extractive", "fact-checking"))
 """Forms whose prompt has no passages."""
 
 FindPage = Callable[[str], Hit | None]
-"""The page with exactly a title."""
+"""Returns the page with exactly this title."""
 
 
 def contexts_of(record: Json, key: str = "ctxs") -> list[Hit]:
-    """The passages of a question with ``ctxs``, or of a prediction, best first; pages without a text are left out.
+    """Returns the passages of a question with ``ctxs``, or of a prediction, best first; pages without a text are left
+    out.
 
     Raises:
         RecordError: ``missing_field`` or ``wrong_type``.
@@ -81,7 +85,7 @@ def contexts_of(record: Json, key: str = "ctxs") -> list[Hit]:
 
 
 def with_template_question(asked: Query, record: Json, seed: str) -> Query:
-    """Returns a query that is asked by one of its record's template questions, drawn by its id and a seed; the query
+    """Returns a query with one of its record's template questions, selected by a hash of its id and a seed; the query
     itself if the record has none.
 
     Raises:
@@ -96,27 +100,27 @@ def with_template_question(asked: Query, record: Json, seed: str) -> Query:
 
 
 class Context(NamedTuple):
-    """A passage as a reader has it."""
+    """A passage formatted for a reader."""
 
     text: str
-    start_char: int  # of the passage's own text
+    start_char: int  # start and end of the passage's own text
     end_char: int
 
 
 class Prompt(NamedTuple):
-    """What a reader is given, with the fields of ``prompts.toml``."""
+    """The prompt of a reader, with the fields of ``prompts.toml``."""
 
     prompt: str
     passage: str = ""
 
     def text(self, asked: Query, contexts: Sequence[Hit]) -> str:
-        """The prompt of a question with passages."""
+        """Returns the prompt for a question with passages."""
         filled = "".join(_filled(self.passage, {"title": one.title, "text": one.text}) for one in contexts)
         own = replace(asked, input=asked.template_question) if asked.template_question else asked
         return _filled(self.prompt, {"input": own.input, "question": own.text, "passages": filled})
 
     def context(self, hit: Hit) -> Context:
-        """A passage by itself, and where its own text is."""
+        """Returns a single formatted passage, with the location of its own text."""
         before, _, after = self.passage.partition("{text}")
         values = {"title": hit.title, "text": hit.text}
         start = len(_filled(before, values))
@@ -129,10 +133,10 @@ def _filled(template: str, values: Mapping[str, str]) -> str:
 
 
 def read_prompt(path: str | None, form: ReadForm) -> Prompt:
-    """The prompt of a file, or the project's own of a form.
+    """Reads a prompt from a file, or returns the project's own for a form.
 
     Raises:
-        SetupError: the file is no TOML, or lacks a key or field; names it.
+        SetupError: the file is not TOML, or lacks a key or field, which the message names.
     """
     if path is None:
         return Prompt(**tomllib.loads((resources.files("mapping.retrieval") / PROMPTS).read_text("utf-8"))[form])
@@ -154,7 +158,7 @@ def read_prompt(path: str | None, form: ReadForm) -> Prompt:
 
 
 class Written(NamedTuple):
-    """What a model writes of a prompt."""
+    """The output of a model for a prompt."""
 
     text: str
     score: float  # mean log-probability of its tokens
@@ -165,13 +169,13 @@ WeightedTexts = tuple[tuple[str, ...], tuple[float, ...]]
 
 
 class WritingModel(Protocol):
-    """A model that writes answers."""
+    """A model that generates answers."""
 
     max_tokens: int  # of a prompt
-    can_fuse: bool  # whether it has an encoder, which fid and RAG need
+    can_fuse: bool  # whether it has an encoder, which fid and RAG require
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Returns the tokens of texts, special ones included."""
+        """Returns the number of tokens of each text, including special tokens."""
         ...
 
     def cut(self, text: str, n_tokens: int) -> str:
@@ -179,20 +183,21 @@ class WritingModel(Protocol):
         ...
 
     def write(self, prompts: Sequence[tuple[str, ...]]) -> list[str]:
-        """Returns what it writes of each prompt; several texts are encoded by themselves and decoded together."""
+        """Returns the output for each prompt; if it has several texts, they are encoded separately and decoded
+        together."""
         ...
 
     def write_scored(self, prompts: Sequence[str]) -> list[Written]:
-        """Returns what it writes of each prompt, and how probable that is."""
+        """Returns the output for each prompt, with its probability."""
         ...
 
     def write_marginal(self, prompts: Sequence[WeightedTexts], *, by_token: bool) -> list[str]:
-        """Returns what is most probable over all texts of each prompt, as RAG-Token or RAG-Sequence has it."""
+        """Returns the most probable output over all texts of each prompt, by RAG-Token or RAG-Sequence."""
         ...
 
 
 def log_shares(scores: Sequence[float]) -> tuple[float, ...]:
-    """Returns the logarithms of the softmax of scores; of none, that of a prompt without a passage.
+    """Returns the logarithms of the softmax of scores; without scores, that of a prompt without passages.
 
     >>> log_shares([]), [round(one, 4) for one in log_shares([1.0, 1.0])]
     ((0.0,), [-0.6931, -0.6931])
@@ -205,12 +210,12 @@ def log_shares(scores: Sequence[float]) -> tuple[float, ...]:
 
 
 class _Plan(NamedTuple):
-    """What a question is asked by."""
+    """The prompts for a question."""
 
     asked: Query
     contexts: tuple[Hit, ...]  # those that are read
     prompts: list[tuple[str, ...]]
-    refused: RecordError | None = None  # why it is not asked
+    refused: RecordError | None = None  # why the question is not answered
 
 
 def answered(
@@ -222,10 +227,12 @@ def answered(
     top: int,
     find_page: FindPage | None = None,
 ) -> Iterator[bytes | RecordError]:
-    """The prediction of each question, as a line of its benchmark; or why there is none.
+    """Yields the prediction for each question, as a line in the format of its benchmark; or the reason why there is
+    none.
 
     Args:
-        find_page: gives a linked mention its provenance; without it that is what was read.
+        find_page: returns the provenance of a linked mention; without it, the provenance is the passages that were
+            read.
     """
     plans = [_planned(one, model, form, prompt, top) for one in questions]
     prompts = [texts for plan in plans for texts in plan.prompts]
@@ -257,7 +264,7 @@ def _planned(asked: Query, model: WritingModel, form: ReadForm, prompt: Prompt, 
 
 
 def _fitting(asked: Query, contexts: tuple[Hit, ...], model: WritingModel, prompt: Prompt) -> tuple[Hit, ...]:
-    """The first passages whose prompt is not too long; of the first, where it is alone too long, the beginning."""
+    """Returns the first passages that fit into a prompt; if the first does not fit by itself, its beginning."""
 
     def n_over(used: tuple[Hit, ...]) -> int:
         return model.count([prompt.text(asked, used)])[0] - model.max_tokens
@@ -277,13 +284,13 @@ def _line(plan: _Plan, written: Sequence[Written], form: ReadForm, find_page: Fi
     if form == "best":
         order = sorted(range(len(found)), key=lambda number: (0.0 if found[number] else 1.0, -written[number].score))
         n_with_answer = sum(map(bool, found))
-        order[n_with_answer:] = sorted(order[n_with_answer:])  # as they were retrieved
+        order[n_with_answer:] = sorted(order[n_with_answer:])  # in retrieval order
         found, contexts = [found[number] for number in order][:1], tuple(contexts[number] for number in order)
     elif len(written) > 1 and asked.benchmark != "qampari":
         forms = [answer_form(own[0]) if own else "" for own in found]
         counts = Counter(filter(None, forms))
-        best = max(counts, key=counts.__getitem__, default="")  # of equal ones the first
-        # Those that give the answer come first.
+        best = max(counts, key=counts.__getitem__, default="")  # the first of equal ones
+        # Passages that give the answer come first.
         order = sorted(range(len(forms)), key=lambda number: forms[number] != best)
         found, contexts = [found[number] for number in order], tuple(contexts[number] for number in order)
     return answer_line(asked, contexts, [answer for own in found for answer in own], find_page)
@@ -292,11 +299,11 @@ def _line(plan: _Plan, written: Sequence[Written], form: ReadForm, find_page: Fi
 def answer_line(
     asked: Query, contexts: Sequence[Hit], answers: Sequence[str], find_page: FindPage | None = None
 ) -> bytes:
-    """Returns answers as a prediction of the question's benchmark: for QAMPARI all that differ, else the first.
+    """Returns answers as a prediction for the question's benchmark: for QAMPARI all distinct ones, otherwise the first.
 
     Args:
         contexts: the provenance, best first.
-        find_page: gives a linked mention its provenance.
+        find_page: returns the provenance of a linked mention.
     """
     if asked.benchmark == "qampari":
         names: dict[str, str] = {}
@@ -313,7 +320,7 @@ def answer_line(
 
 
 def _answers(written: str, *, is_list: bool) -> list[str]:
-    """The answers in what a model wrote: its first line that is not empty, of a list its parts."""
+    """Returns the answers in a model's output: its first non-empty line; for a list, the parts of this line."""
     line = next((line.strip() for line in written.splitlines() if line.strip()), "")
     parts = line.split(SEPARATOR) if is_list else [line]
     return [part.strip() for part in parts if answer_form(part) not in _NO_ANSWERS]

@@ -1,4 +1,4 @@
-"""Which model a form of reading takes, what opens it, and which form a model is for."""
+"""The model class for each form of reading, and the form that a model is for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPENERS: dict[ReadForm, str] = {
     "fact-checking": "mapping.retrieval.fact_checker:FactChecker",
 }
 _HEADS: dict[str, ReadForm] = {"ForQuestionAnswering": "extractive", "ForSequenceClassification": "fact-checking"}
-"""How the class of a model ends that only one form can use."""
+"""Suffixes of model classes that only one form can use."""
 _OTHER_HEADS = ("ForMaskedLM", "ForTokenClassification", "ForMultipleChoice", "ForNextSentencePrediction")
 _EXAMPLES: dict[ReadForm, str] = {
     "extractive": "for question answering, such as deepset/roberta-base-squad2",
@@ -26,16 +26,16 @@ _WRITES = "that writes text, seq2seq or causal"
 
 
 def opener_of(form: ReadForm) -> str:
-    """Returns what opens the model of a form: its module and class."""
+    """Returns the module and class that opens the model of a form."""
     return _OPENERS.get(form, _GENERATOR)
 
 
 def form_of(options: ReaderOptions) -> ReadForm:
-    """Returns the form that a model is for, by its config: extractive, fact-checking or one of RAG by its class,
-    else read.
+    """Returns the form that a model is for, by the class in its config: extractive, fact-checking or one of RAG's, else
+    read.
 
     Raises:
-        SetupError: there is no such model.
+        SetupError: the model does not exist.
     """
     if options.model.endswith(".gguf"):
         return "read"
@@ -50,7 +50,7 @@ def read_config(options: ReaderOptions) -> Any:
     """Returns the config of a model.
 
     Raises:
-        SetupError: there is no such model, or its config cannot be read.
+        SetupError: the model does not exist, or its config cannot be read.
     """
     folder = model_folder(ModelOptions(options.model, revision=options.revision, backend=backend_of(options.model)))
     transformers = load_library("transformers", purpose="kbsource read")
@@ -66,7 +66,7 @@ def class_of(config: Any) -> str:
 
 
 def check_head(model: str, config: Any, form: ReadForm) -> None:
-    """Raises SetupError: a model is of a class that the form cannot use."""
+    """Raises SetupError if a model is of a class that the form cannot use."""
     head = class_of(config)
     own = next((end for end, other in _HEADS.items() if other == form), None)
     is_wrong = head.endswith((*_HEADS, *_OTHER_HEADS)) if own is None else bool(head) and not head.endswith(own)

@@ -1,7 +1,7 @@
-"""Runs of retrieval systems as KILT's predictions and as lines of TREC.
+"""Converts runs of retrieval systems to KILT predictions and TREC lines, and reads them.
 
 Sources: the predictions that KILT's retrievers write; the run files of trec_eval (query, ``Q0``, document, rank, score,
-name of the run). A document is a passage, by its id, or a page, by its number.
+name of the run). A document is a passage, identified by its id, or a page, identified by its number.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _NO_COLUMN = re.compile(r"[\s%]")
 
 
 RankedDocument = tuple[str, float]
-"""A document of a run, by the id of a passage or of a page, and its score; without one, 1 over the rank."""
+"""A document of a run, identified by passage or page id, and its score; without a score, 1 divided by the rank."""
 
 
 def prediction_line(query: Query, hits: Sequence[Hit], answer: str | None = None) -> bytes:
-    """What was found as a prediction of KILT's form, or without scores what was read for an answer; for AmbER sets with
-    one output in place of a list of one, as their released script reads it. A mention that nobody read about is
-    answered by the title of the first page, as KILT's entity linkers do."""
+    """Returns hits as a KILT prediction; with an answer, the passages that were read, without scores. For AmbER sets
+    the output is an object instead of a list with one object, as required by their released script. A mention for which
+    nothing was read is answered by the title of the first page, like KILT's entity linkers do."""
     is_read = answer is not None
     provenance = [
         {
@@ -67,8 +67,8 @@ def prediction_line(query: Query, hits: Sequence[Hit], answer: str | None = None
 
 
 def contexts_line(query: Query, hits: Iterable[Hit]) -> bytes:
-    """What was found as QAMPARI, DPR and Fusion-in-Decoder have it; a page has the id of the page, and the text
-    that it was ranked by, if any."""
+    """Returns hits in the format of QAMPARI, DPR and Fusion-in-Decoder. A page has its page id, and the text by which
+    it was ranked, if any."""
     contexts = [
         {"id": hit.document, "title": hit.title, "text": hit.text, "score": round(hit.score, _DECIMALS)} for hit in hits
     ]
@@ -77,7 +77,7 @@ def contexts_line(query: Query, hits: Iterable[Hit]) -> bytes:
 
 
 def found_line(query: Query, hits: Sequence[Hit], form: FoundForm | None) -> bytes:
-    """What was found for a query; without a form in that of its benchmark.
+    """Returns the hits for a query, by default in the format of its benchmark.
 
     Raises:
         RecordError: as ``trec_lines``.
@@ -89,12 +89,12 @@ def found_line(query: Query, hits: Sequence[Hit], form: FoundForm | None) -> byt
 
 
 def trec_lines(query_id: str, found: Iterable[RankedDocument]) -> bytes:
-    """A query's documents, best first, as lines of a run; each document once.
+    """Returns a query's distinct documents, best first, as lines of a run.
 
-    Scores fall with each rank, by 0.000001 at least: trec_eval goes by them, not by ranks, and of equal ones by ids.
+    Scores decrease by at least 0.000001 with each rank, because trec_eval ignores ranks and sorts by score, then by id.
 
     Raises:
-        RecordError: ``wrong_type`` for an empty id, which the form has no place for.
+        RecordError: ``wrong_type`` for an empty id, which the format cannot represent.
     """
     once: dict[str, float] = {}
     for document, score in found:
@@ -110,7 +110,7 @@ def trec_lines(query_id: str, found: Iterable[RankedDocument]) -> bytes:
 
 
 def column(text: str) -> str:
-    """An id as a column of a run or of qrels has it: white space and the percent sign percent-encoded.
+    """Returns an id as a column of a run or of qrels: white space and percent signs are percent-encoded.
 
     >>> column("12testa ROWING:0")
     '12testa%20ROWING:0'
@@ -119,7 +119,7 @@ def column(text: str) -> str:
 
 
 def provenance_of(record: Json, key: str = "ctxs") -> list[Json]:
-    """The places of a prediction, best first, or the passages of a question with ``ctxs``.
+    """Returns the places of a prediction, best first, or the passages of a question with ``ctxs``.
 
     Raises:
         RecordError: ``missing_field`` or ``wrong_type``.
@@ -132,13 +132,13 @@ def provenance_of(record: Json, key: str = "ctxs") -> list[Json]:
 
 
 def found_id(record: Json) -> str:
-    """The id of the question that found passages are of; raises as ``provenance_of``."""
+    """Returns the id of the question that passages were found for; raises as ``provenance_of``."""
     return qid_of(record) if "qid" in record or "ctxs" in record else digits_or_text(record, "id")
 
 
 def found_of(record: Json) -> list[RankedDocument]:
-    """Documents of a prediction, or of a question with ``ctxs``, best first: passages where it names them, else pages;
-    raises as ``provenance_of``."""
+    """Returns the documents of a prediction, or of a question with ``ctxs``, best first: passages if it names them,
+    otherwise pages. Raises as ``provenance_of``."""
     places = provenance_of(record)
     is_passages = places and all("passage_id" in place for place in places)
     name = "id" if "ctxs" in record else "passage_id" if is_passages else "wikipedia_id"
@@ -148,10 +148,10 @@ def found_of(record: Json) -> list[RankedDocument]:
 
 
 def run_prediction_line(query_id: str, found: Iterable[RankedDocument], texts: Mapping[str, str]) -> bytes:
-    """Documents of a run, best first, as a prediction of KILT's form.
+    """Returns the documents of a run, best first, as a KILT prediction.
 
     Args:
-        texts: the input of each query; empty where that is not known.
+        texts: the input of each query; empty if unknown.
 
     Raises:
         RecordError: ``wrong_type`` for a document that is neither a passage nor a page, ``unknown_question``.
@@ -168,7 +168,7 @@ def run_prediction_line(query_id: str, found: Iterable[RankedDocument], texts: M
 
 
 def place_of(document: str) -> tuple[int, int | None]:
-    """The page of a document and, of a passage, its number there.
+    """Returns the page of a document and, for a passage, its number in that page.
 
     Raises:
         RecordError: ``wrong_type`` for a document that is neither a passage nor a page.
@@ -182,7 +182,7 @@ def place_of(document: str) -> tuple[int, int | None]:
 
 
 def score_of(value: Any) -> float:
-    """The score of a passage, a number or its digits; raises RecordError: ``wrong_type``."""
+    """Returns the score of a passage, a number or its digits; raises RecordError: ``wrong_type``."""
     try:
         return float(value)
     except (TypeError, ValueError) as error:
@@ -190,11 +190,11 @@ def score_of(value: Any) -> float:
 
 
 Ranked = tuple[RawRecord, str, list[RankedDocument]]
-"""Where a query of a run stands, its id, and its documents, best first."""
+"""The position of a query in a run, its id, and its documents, best first."""
 
 
 def ranked_queries(path: str, reject: Reject) -> Iterator[Ranked]:
-    """The queries of a run of TREC, or of predictions or questions with ``ctxs``; lines that are none are told."""
+    """Yields the queries of a TREC run, or of predictions or questions with ``ctxs``; rejects all other lines."""
     if is_run(path):
         for query_id, lines in groupby(_parsed(path, reject, _run_line), key=lambda placed: placed[1][0]):
             ranked = sorted(lines, key=lambda placed: placed[1][1])
@@ -205,7 +205,7 @@ def ranked_queries(path: str, reject: Reject) -> Iterator[Ranked]:
 
 
 def is_run(path: str) -> bool:
-    """Whether a file is a run of TREC, by its first line."""
+    """Returns whether a file is a TREC run, by its first line."""
     first = next(iter_lines(path), None)
     return first is None or not first.data.lstrip().startswith((b"{", b"["))
 
@@ -213,8 +213,8 @@ def is_run(path: str) -> bool:
 def searched_queries(
     path: str, reject: Reject, *, search: Callable[[Sequence[Query]], Iterable[list[Hit]]], n_queries: int = 1024
 ) -> Iterator[tuple[RawRecord, str, tuple[Query, list[Hit]]]]:
-    """Where each query of a file stands, its id, and the query with what is found for it; records that ask nothing are
-    told. So many are searched for together."""
+    """Yields the position of each query in a file, its id, and the query with its hits; rejects records without a
+    query. ``n_queries`` are searched for together."""
     records = _parsed(path, reject, lambda raw: queries_of(raw.parse()))
     asked = ((raw, query) for raw, queries in records for query in queries)
     while group := list(islice(asked, n_queries)):
@@ -223,7 +223,7 @@ def searched_queries(
 
 
 def of_queries(queries: Iterable[tuple[RawRecord, str, Q]], reject: Reject, make: Callable[[str, Q], T]) -> Iterator[T]:
-    """What is made of each query; those that cannot be used, or come again, are told and left out."""
+    """Yields the result of ``make`` for each query; rejects queries that cannot be used or are repeated."""
     seen: set[str] = set()
     for raw, query_id, found in queries:
         with raw.told(reject):
@@ -234,14 +234,14 @@ def of_queries(queries: Iterable[tuple[RawRecord, str, Q]], reject: Reject, make
 
 
 def _parsed(path: str, reject: Reject, parse: Callable[[RawRecord], T]) -> Iterator[tuple[RawRecord, T]]:
-    """What the lines of a file say; those that say nothing are told."""
+    """Yields the parsed lines of a file; rejects lines that cannot be parsed."""
     for raw in iter_records(path):
         with raw.told(reject):
             yield raw, parse(raw)
 
 
 def _run_line(raw: RawRecord) -> tuple[str, int, RankedDocument]:
-    """Query, rank, and what was found for it."""
+    """Returns the query, the rank and the document of a line."""
     columns = (line := raw.text()).split()
     if len(columns) != _TREC_COLUMNS or not columns[3].isdecimal():
         raise RecordError("wrong_type", f"expected query, Q0, document, rank, score and run, found {line[:80]!r}")

@@ -1,9 +1,9 @@
-"""Extractive readers: a span of a passage is the answer, by a question-answering model of transformers.
+"""Extractive readers: the answer is a span of a passage, found by a question-answering model of transformers.
 
-A model gives each token of a passage a score as the start and as the end of the answer. A span has the sum of the two,
-less the sum for the first token, which stands for no answer; where that is not positive, the passage has no answer. The
-answer is the span with the highest score over all passages, and the passages come in the order of their scores. A
-passage that is longer than the model takes is read in windows that overlap.
+A model scores each token of a passage as start and as end of the answer. The score of a span is the sum of the two,
+minus the sum for the first token, which represents no answer. If it is not positive, the passage has no answer. The
+answer is the span with the highest score over all passages, and the passages are ordered by score. Passages that are
+too long for the model are read in overlapping windows.
 
 Sources: Devlin et al., BERT (2019), section 4.3, for SQuAD 2.0; Petroni et al., KILT (2021), section 5, BERT + DPR;
 Chen et al., AmbER sets (2021), section 4.
@@ -27,12 +27,12 @@ from mapping.retrieval.reader_models import check_head, read_config
 from mapping.retrieval.system_options import ReaderOptions
 
 GPU_BATCH = 64
-"""Windows that a GPU reads at once; a core reads one at a time, whose scores so depend on nothing else."""
+"""Windows per batch on a GPU. A CPU core reads one at a time, whose scores are then independent of all others."""
 DECIMALS = 5
-"""Of scores: their last digits depend on the machine."""
+"""Decimals of scores. Their last digits depend on the machine."""
 _OVERLAP = 128
 _LEAST_PASSAGE = 8
-"""Tokens of a passage that must fit."""
+"""Minimum tokens of a passage that must fit."""
 
 
 class Span(NamedTuple):
@@ -40,15 +40,15 @@ class Span(NamedTuple):
 
     start_char: int
     end_char: int
-    score: float  # above 0, or the passage has no answer
+    score: float  # above 0 if the passage has an answer
 
 
 class QuestionPassage(NamedTuple):
-    """A question and what it is answered from."""
+    """A question and the text that answers it."""
 
     question: str
     context: str
-    start_char: int  # of the part that may hold the answer
+    start_char: int  # start and end of the part that may contain the answer
     end_char: int
 
 
@@ -61,18 +61,18 @@ class _TorchSpans(TorchComputer):
 
 
 class _Window(NamedTuple):
-    """What goes through the model at once."""
+    """One input of the model."""
 
-    place: int  # of the pair
+    place: int  # number of the pair
     tokens: dict[str, list[int]]
-    spans: list[tuple[int, int] | None]  # of each token in the passage; None where it is not of it
+    spans: list[tuple[int, int] | None]  # of each token in the passage; None for other tokens
 
 
 class SpanReader:
     """An extractive reader.
 
     Raises:
-        SetupError: the model is not there, or not one for question answering.
+        SetupError: the model does not exist, or is not for question answering.
     """
 
     def __init__(self, options: ReaderOptions) -> None:
@@ -92,7 +92,7 @@ class SpanReader:
         self._n_together = 1 if self._computer.device == "cpu" else GPU_BATCH
 
     def spans(self, pairs: Sequence[QuestionPassage]) -> list[Span | None]:
-        """Returns the best span of each pair; None where no token is in the part that may hold it.
+        """Returns the best span of each pair; None if no token is in the part that may contain it.
 
         Raises:
             RecordError: ``prompt_too_long``: a question leaves no room for passages.
@@ -165,7 +165,8 @@ class SpanReader:
 
     @staticmethod
     def sha256(options: ReaderOptions) -> str:
-        """The hash of a model's files; its weights are hashed, not opened. Raises SetupError: there is none."""
+        """Returns the hash of a model's files; weights are hashed without opening them. Raises SetupError if there is
+        no model."""
         return model_sha256(model_folder(_model_options(options)), "torch")
 
 
@@ -176,12 +177,12 @@ def _model_options(options: ReaderOptions) -> ModelOptions:
 def best_span(
     scores: npt.NDArray[np.float32], spans: Sequence[tuple[int, int] | None], n_most: int
 ) -> tuple[int, int, float] | None:
-    """Returns where the best span begins and ends in a passage, and its score; of equal ones the first.
+    """Returns the start and end of the best span in a passage, and its score; the first of equal ones.
 
     Args:
         scores: tokens × (start, end).
-        spans: of each token; None for those that no answer has.
-        n_most: tokens of a span at most.
+        spans: of each token; None for tokens that cannot be in an answer.
+        n_most: maximum tokens of a span.
 
     >>> scores = np.array([[9, 9], [1, 0], [0, 2], [0, 9]], np.float32)
     >>> best_span(scores, [None, (0, 3), (4, 6), (7, 8)], 2)
@@ -203,7 +204,8 @@ def best_span(
 def extracted(
     questions: Sequence[Query], model: SpanReader, *, prompt: Prompt, top: int, find_page: FindPage | None = None
 ) -> Iterator[bytes | RecordError]:
-    """The prediction of each question, as a line of its benchmark; or why there is none."""
+    """Yields the prediction for each question, as a line in the format of its benchmark; or the reason why there is
+    none."""
     refused: dict[int, RecordError] = {}
     pairs: list[QuestionPassage] = []
     for place, asked in enumerate(questions):

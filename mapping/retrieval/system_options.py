@@ -1,4 +1,4 @@
-"""Encoders, readers, cross-encoders, and what systems search with: options, without what these need."""
+"""Options of encoders, readers, cross-encoders and search systems, without importing their libraries."""
 
 from __future__ import annotations
 
@@ -25,86 +25,85 @@ from mapping.options import FLAT, AtLeast1, Checked, File, FolderPath, Name, Tex
 DEPTH = 100
 Pooling = Literal["cls", "mean", "pooler"]
 TextForm = Literal["plain", "pair", "blink"]
-"""What an encoder reads of a passage: title and text as two lines, as two segments (DPR), or with BLINK's mark between
-them."""
+"""The form in which an encoder reads a passage: title and text as two lines, as two segments (DPR), or with BLINK's
+marker between them."""
 ReadForm = Literal["closed", "read", "fid", "pig", "best", "rag-sequence", "rag-token", "extractive", "fact-checking"]
-"""How a model reads: the question alone; passages one behind the other; Fusion-in-Decoder; each passage by itself, with
-all answers, the most probable one, or one that all passages together make most probable; a span of a passage; or a
-claim beside each passage."""
+"""How a model reads: only the question; passages in sequence; Fusion-in-Decoder; each passage separately, with all
+answers, with the most probable one, or with the one that is most probable over all passages; a span of a passage; or a
+claim with each passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderOptions(PlacedModel):
-    """Which encoder, and how it is run."""
+    """Options of an encoder."""
 
     model: Annotated[File, Parameter(metavar="MODEL")]
-    """Folder of an encoder, here or in a store, as sentence-transformers has them or alone: model.onnx is run by ONNX
-    Runtime, and where there is none model.safetensors by PyTorch; or static vectors of model2vec."""
+    """Folder of an encoder, local or in a store, in the layout of sentence-transformers or without it: model.onnx runs
+    on ONNX Runtime; if there is none, model.safetensors runs on PyTorch; or static vectors of model2vec."""
     _: KW_ONLY
     pooling: Pooling | None = None
-    """The vector of a text: that of its first token (cls), the mean of all, or the output of the model's pooler; by
+    """The vector of a text: of its first token (cls), the mean over all tokens, or the output of the model's pooler; by
     default as the model's files say."""
     text_form: TextForm | None = None
-    """How a passage is given to the encoder: plain, title and text as two lines; pair, as two segments; or blink, with
-    BLINK's marks, also around the mention of a query. By default pair for DPR and plain for all others. Vectors of DPR
-    and BLINK keep their lengths, so that scores are inner products."""
+    """Form of the text given to the encoder: plain, title and text as two lines; pair, as two segments; or blink, with
+    BLINK's markers, also around the mention of a query. By default pair for DPR and plain for all others. Vectors of
+    DPR and BLINK are not normalised, so that scores are inner products."""
     query_prefix: Text | None = None
-    """Stands before every query; by default what the model's files say, or nothing."""
+    """Prefix of every query; by default as the model's files say, or empty."""
     passage_prefix: Text | None = None
-    """Stands before every passage, likewise."""
+    """Prefix of every passage; by default as the model's files say, or empty."""
     max_tokens: AtLeast1 | None = None
-    """Tokens of a text that count; by default as the model's files say."""
+    """Maximum tokens of a text; the rest is cut off. By default as the model's files say."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderOptions(PlacedModel):
-    """Which model reads, and how it is run."""
+    """Options of a reader."""
 
     model: Annotated[File, Parameter(metavar="MODEL")]
-    """Folder of a model with safetensors weights, here or in a store, its name on the hub, or a GGUF file here: seq2seq
-    or causal, RAG, for question answering (extractive), or a classifier of pairs (fact-checking)."""
+    """Folder of a model with safetensors weights, local or in a store, its name on the hub, or a local GGUF file:
+    seq2seq or causal, RAG, for question answering (extractive), or a classifier of pairs (fact-checking)."""
     _: KW_ONLY
     revision: Name | None = None
     """Branch, tag or commit of a model on the hub."""
     precision: Precision = "float32"
-    """Of weights and products; bfloat16 takes half the memory, and may change what is written."""
+    """Precision of weights and products; bfloat16 halves the memory, and may change the output."""
     max_tokens: Tokens = 1024
-    """Tokens of a prompt at most, or what the model takes, where that is less; passages are left out, the last first,
-    or cut."""
+    """Maximum tokens of a prompt, or the model's limit if that is lower; passages are dropped, the last first, or
+    cut."""
     new_tokens: AtLeast1 = 32
-    """Tokens of an answer at most."""
+    """Maximum tokens of an answer."""
     batch_tokens: AtLeast1 = 4096
-    """Tokens that go through the model at once, padding and written ones among them; one prompt always does."""
+    """Maximum tokens in a batch, including padding and generated tokens; a batch always has at least one prompt."""
     labels: Annotated[Words | None, Parameter("--label-names")] = None
-    """What the outputs of a fact checker mean, in their order, where its config does not say: entailment, neutral,
-    contradiction."""
-    opener: Annotated[str, Parameter(parse=False)] = ""  # what opens it: module and class; by default by the form
+    """Meaning of a fact checker's outputs, in order, if its config does not say: entailment, neutral, contradiction."""
+    opener: Annotated[str, Parameter(parse=False)] = ""  # module and class that open it; by default chosen by the form
 
 
 @dataclass(frozen=True, slots=True)
 class RerankerOptions(PlacedModel):
-    """Which cross-encoder, how many passages it reads, and where it runs."""
+    """Options of a cross-encoder."""
 
     model: Annotated[File, Parameter(metavar="MODEL")]
-    """Cross-encoder: folder of a Hugging Face model, here or in a store, or its name on the hub; its model.onnx is run
-    by ONNX Runtime, and where there is none its safetensors by PyTorch."""
+    """Cross-encoder: folder of a Hugging Face model, local or in a store, or its name on the hub; its model.onnx runs
+    on ONNX Runtime; if there is none, its safetensors run on PyTorch."""
     _: KW_ONLY
     depth: AtLeast1 = DEPTH
-    """Passages of a query that it reads, the first ones; the others stay behind them."""
+    """Number of first passages of a query that it reads; all others follow in their order."""
 
     def model_options(self) -> ModelOptions:
-        """The same as ``mapping.entail.model`` takes it."""
+        """Returns these options for ``mapping.entail.model``."""
         return ModelOptions(self.model, backend=backend_of(self.model), device=self.device, max_tokens=MAX_PAIR_TOKENS)
 
 
 def backend_of(model: str) -> Backend:
-    """Returns what runs a model: ONNX Runtime where its folder has an export, and PyTorch where it has none."""
+    """Returns the backend of a model: ONNX Runtime if its folder has an export, otherwise PyTorch."""
     return "onnx" if any(Folder.of(model).exists(name) for name in ONNX_FILES) else "torch"
 
 
 @dataclass(frozen=True, slots=True)
 class SystemOptions(Checked):
-    """What systems search with."""
+    """Options of search systems."""
 
     _: KW_ONLY
     index: FolderPath | None = None
@@ -117,18 +116,18 @@ class SystemOptions(Checked):
     vectors: FolderPath | None = None
     """Folder that kbsource vectors wrote, for dense; by default PASSAGES-vectors, beside the passages."""
     model: File | None = None
-    """Folder of the encoder that made them."""
+    """Folder of the encoder with which the vectors were made."""
     mention_model: File | None = None
     """Model that finds the mentions of a query for aliases, and for dense with BLINK's vectors: folder of a token
-    classifier of transformers, or of a spaCy pipeline. By default aliases finds those that its table knows."""
+    classifier of transformers, or of a spaCy pipeline. By default aliases finds the mentions in its own table."""
     query_model: File | None = None
-    """Folder of the encoder of queries, in place of --model, if the vectors were made with one."""
+    """Folder of the encoder of queries, if the vectors were made with a separate one; replaces --model."""
     approximate: bool = False
-    """Look for the nearest vectors in a graph, which does not find all of them: for many millions. kbsource search
-    makes it, in VECTORS-usearch."""
+    """Search the nearest vectors in a graph, which may miss some of them: for many millions of passages. kbsource
+    search makes it, in VECTORS-usearch."""
     reranker: Annotated[File | None, Parameter(metavar="MODEL")] = None
     """Cross-encoder, for rerank, as kbsource rerank takes it."""
     depth: AtLeast1 | None = None
-    """First passages or pages of each system that are fused, and first passages that a cross-encoder reads, whatever
-    --top is; by default 100."""
+    """Number of first passages or pages of each system that are fused, and of first passages that a cross-encoder
+    reads, regardless of --top; by default 100."""
     mentions: Annotated[LinkerOptions, FLAT] = LinkerOptions()

@@ -1,20 +1,20 @@
-"""Systems that answer questions with passages or pages, and what is made of several.
+"""Systems that answer questions with passages or pages, and combinations of systems.
 
-A system is written as names with ``+`` and ``,`` between them. ``aliases+bm25`` is what the first finds and, behind it,
-what only the second finds. ``aliases,bm25`` are fused: documents by the sum of 1 / (60 + rank) over the systems that
-find them among their first ``depth`` documents, and after these the others by their best rank. However many documents
-are asked for, the depth is the same, so fewer of them are the first ones of more. A comma binds closer.
-``aliases+bm25:rerank`` is what stands before the colon, reordered by a cross-encoder.
+A system is written as names joined by ``+`` and ``,``. ``aliases+bm25`` returns the results of the first, followed by
+those that only the second finds. ``aliases,bm25`` are fused: documents are ranked by the sum of 1 / (60 + rank) over
+the systems that have them among their first ``depth`` documents; all others follow by their best rank. The depth does
+not depend on the number of requested documents, so requesting fewer returns the first ones of more. A comma binds more
+tightly than a plus. ``aliases+bm25:rerank`` is the system before the colon, reordered by a cross-encoder.
 
 ``bm25`` ranks the passages of a corpus by words, ``dense`` by vectors; ``tfidf`` ranks passages, or whole pages, by
-hashed n-grams; ``aliases`` the pages that the mentions of a question may mean. ``oracle`` knows the gold pages, and
-gives those of a question in the order of their ids.
+hashed n-grams; ``aliases`` ranks the pages that the mentions of a question may refer to. ``oracle`` knows the gold
+pages of a question and returns them in the order of their ids.
 
-A cross-encoder reads each passage beside the query. It is opened and run as those that judge entailment are
-(``mapping.entail.model``): Hugging Face's folders, safetensors by PyTorch or ``model.onnx`` by ONNX Runtime, query
-first, passages cut at their end. A passage's score is the one output of models that rank, such as those of MS MARCO and
-BGE; of two outputs the second less the first, as monoBERT has them; of an NLI model the output for entailment less the
-likelier of the others.
+A cross-encoder reads each passage together with the query. It is opened and run like a model that judges entailment
+(``mapping.entail.model``): Hugging Face folders, safetensors on PyTorch or ``model.onnx`` on ONNX Runtime, query first,
+passages truncated at the end. A passage's score is the only output of ranking models, such as those trained on MS MARCO
+and BGE; the second output minus the first for models with two outputs, such as monoBERT; and for NLI models the output
+for entailment minus the larger of the others.
 
 Sources: Cormack, Clarke and Büttcher, Reciprocal rank fusion (2009); Nogueira and Cho, Passage re-ranking with BERT
 (2019).
@@ -54,45 +54,46 @@ if TYPE_CHECKING:
 
 FUSION_K = 60
 RERANK = ":rerank"
-"""What a system's name ends with whose passages a cross-encoder reads."""
+"""Suffix of the names of systems with a cross-encoder."""
 DECIMALS = 5
-"""Of its scores: the last digits of a product of float32 depend on the backend."""
+"""Decimals of its scores: the last digits of a float32 product depend on the backend."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSystem:
-    """A system, with what it searches; ``open_system`` gives one. Without texts titles are left out too, but by
-    aliases."""
+    """A system with the indexes it searches. Create it with ``open_system``. Without texts, titles are left out too,
+    except by aliases."""
 
     name: str
     index: PassageIndex
     level: Level = "passage"
     with_texts: bool = True
-    table: AliasTable | None = None  # where it has ``aliases``
+    table: AliasTable | None = None  # for ``aliases``
     linking: LinkerOptions = LinkerOptions()
-    vectors: VectorIndex | None = None  # where it has ``dense``
-    reranker: Reranker | None = None  # where it has ``rerank``
-    depth: int = DEPTH  # documents of each system that are fused
+    vectors: VectorIndex | None = None  # for ``dense``
+    reranker: Reranker | None = None  # for ``rerank``
+    depth: int = DEPTH  # number of documents of each system that are fused
     mention_finder: MentionFinder | None = None
-    tfidf: Mapping[Level, TfidfIndex] = field(default_factory=dict)  # where it has ``tfidf``, for the levels searched
+    tfidf: Mapping[Level, TfidfIndex] = field(default_factory=dict)  # for ``tfidf``, by searched level
 
     def search(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """The documents for each query, best first, so many at most; vectors are looked for once for many queries."""
+        """Yields at most so many documents for each query, best first; vectors are searched for many queries at
+        once."""
         if self.name.endswith(RERANK):
             return self._reranked(queries, n_documents)
         groups = [self._group(group.split(","), queries, n_documents) for group in self.name.split("+")]
         return _combined(groups, _in_order, n_documents)
 
     def _group(self, names: Sequence[str], queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """What one system finds, or several fused."""
+        """Yields the results of one system, or of several fused ones."""
         if len(names) == 1:
             return self._found(names[0], queries, n_documents)
         runs = [self._found(name, queries, max(n_documents, self.depth)) for name in names]
         return _combined(runs, partial(_fused, depth=self.depth), n_documents)
 
     def _reranked(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """What is found, its first passages in the order of a cross-encoder. A page has the place of its best passage,
-        and pages of none of these passages come behind."""
+        """Yields results whose first passages are ordered by a cross-encoder. A page has the position of its best
+        passage; pages without any of these passages follow."""
         assert self.reranker is not None
         depth = self.reranker.depth
         inner = replace(self, name=self.name.removesuffix(RERANK), level="passage", with_texts=True)
@@ -104,7 +105,7 @@ class SearchSystem:
         return _combined([firsts, replace(inner, level="page").search(queries, n_documents)], _in_order, n_documents)
 
     def _found(self, name: str, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """What a system by itself finds: passages, or the pages of those that are best of them."""
+        """Yields the results of a single system: passages, or the pages of the best passages."""
         if name == "dense":
             found = self._by_vectors(queries, n_documents)
         else:
@@ -118,14 +119,14 @@ class SearchSystem:
         return ([hit.as_page() for hit in hits] if self.level == "page" else hits for hits in found)
 
     def _by_words(self, query: Query, n_documents: int) -> list[Hit]:
-        """The best passages; a page has the score of its best passage."""
+        """Returns the best passages; a page has the score of its best passage."""
         search = partial(self.index.search, query.text, with_texts=self.with_texts)
         if self.level == "passage":
             return search(n_documents)
         return best_of_pages(search, n_documents, n_first=n_documents)
 
     def _by_ngrams(self, query: Query, n_documents: int) -> list[Hit]:
-        """The documents that are best by Tf-idf; a page is ranked by all of its text."""
+        """Returns the best documents by Tf-idf; a page is ranked by all of its text."""
         hits = []
         for one in self.tfidf[self.level].search(query.text, n_documents):
             if one.passage_number is None:
@@ -136,8 +137,8 @@ class SearchSystem:
         return hits
 
     def _by_vectors(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """The passages whose vectors are nearest; texts come out of the index of words. For a query with several
-        mentions a document has the score of the mention that it is nearest to."""
+        """Yields the passages with the nearest vectors; their texts come from the BM25 index. If a query has several
+        mentions, a document has the score of its nearest mention."""
         assert self.vectors is not None
         passage = partial(self.index.passage, with_texts=self.with_texts)
         inputs = [self._inputs(query) for query in queries]
@@ -153,7 +154,8 @@ class SearchSystem:
             yield hits[:n_documents]
 
     def _inputs(self, query: Query) -> list[str]:
-        """What the encoder reads: the query as it is, or a copy for each mention, with that mention marked."""
+        """Returns the inputs of the encoder: the query itself, or one copy for each mention, with that mention
+        marked."""
         assert self.vectors is not None
         if self.mention_finder is None or not self.vectors.reads_mentions or MENTION.search(query.input):
             return [query.input]
@@ -162,14 +164,14 @@ class SearchSystem:
         return [marked(text, *mention) for mention in mentions] or [query.input]
 
     def _by_gold(self, query: Query, n_documents: int) -> list[Hit]:
-        """The best passages of the pages of a query's gold provenance; of those without passages none."""
+        """Returns the best passage of each page in a query's gold provenance; pages without passages are skipped."""
         pages = sorted(int(page) for page in query.pages if page.isdecimal())
         best = (self.index.best_of_page(page, query.text) for page in pages)
         return _in_order([list(islice((hit for hit in best if hit is not None), n_documents))])
 
     def _by_aliases(self, query: Query, n_documents: int) -> list[Hit]:
-        """The pages that the mentions of a query may mean, those of its subject first, each by its best passage where
-        passages are wanted. Of a subject the score is one above the likelihood."""
+        """Returns the pages that the mentions of a query may refer to, those of its subject first; for passages, each
+        page's best passage. For a subject, the score is the likelihood plus one."""
         assert self.table is not None
         found: dict[int, Hit] = {}
         ranked = [(1, rank_pages(query.subject, self.table, self.linking))]
@@ -193,12 +195,12 @@ class SearchSystem:
 def _combined(
     systems: Sequence[Iterator[list[Hit]]], rank: Callable[[Sequence[list[Hit]]], list[Hit]], n_documents: int
 ) -> Iterator[list[Hit]]:
-    """What one system finds for each query as it is, and what several find as ``rank`` has it."""
+    """Yields the results of one system unchanged, and those of several ranked by ``rank``."""
     return systems[0] if len(systems) == 1 else (rank(runs)[:n_documents] for runs in zip(*systems, strict=True))
 
 
 def _in_order(runs: Sequence[list[Hit]]) -> list[Hit]:
-    """What the first found, then what only the next found; scores are 1 over the rank."""
+    """Returns the results of the first run, then those that only the next one has; scores are 1 divided by the rank."""
     found: dict[str, Hit] = {}
     for hit in (hit for run in runs for hit in run):
         found.setdefault(hit.document, hit)
@@ -206,8 +208,8 @@ def _in_order(runs: Sequence[list[Hit]]) -> list[Hit]:
 
 
 def _fused(runs: Sequence[list[Hit]], depth: int) -> list[Hit]:
-    """Reciprocal rank fusion of the first documents of each run, as many as ``depth``; documents of one score are in
-    the order of the first run that has them. A document that no run has among these follows by its best rank."""
+    """Returns the reciprocal rank fusion of the first ``depth`` documents of each run; documents with equal scores are
+    in the order of the first run that has them. All other documents follow by their best rank."""
     scores: defaultdict[str, float] = defaultdict(float)
     firsts = [run[:depth] for run in runs]
     for run in firsts:
@@ -218,7 +220,7 @@ def _fused(runs: Sequence[list[Hit]], depth: int) -> list[Hit]:
     for rank, row in enumerate(zip_longest(*(run[depth:] for run in runs)), start=depth + 1):
         for hit in row:
             if hit is not None and hit.document not in scores:
-                scores[hit.document] = 1 / (FUSION_K + rank)  # less than any above
+                scores[hit.document] = 1 / (FUSION_K + rank)  # lower than any score above
                 hits.append(structs.replace(hit, score=scores[hit.document]))
     return hits
 
@@ -227,11 +229,11 @@ class Reranker:
     """Scores passages for a query.
 
     Raises:
-        SetupError: the model cannot be opened, or its outputs do not say how well a passage fits.
+        SetupError: the model cannot be opened, or its outputs do not measure relevance.
     """
 
     def __init__(self, options: RerankerOptions) -> None:
-        from mapping.entail.model import open_pair_model  # takes a while
+        from mapping.entail.model import open_pair_model  # takes a while to import
 
         self.depth = options.depth
         self._model, names = open_pair_model(options.model_options())
@@ -239,10 +241,10 @@ class Reranker:
         self._place = len(names) - 1 if len(names) <= 2 else read_labels(names, None, model=options.model).entailment
 
     def scores(self, query: str, passages: Sequence[tuple[str, str]]) -> list[float | None]:
-        """A score a passage, each a title and a text; None for what no model reads: nothing at all, or beside a query
-        that leaves no room.
+        """Returns a score per passage, each a title and a text; None for an empty passage, or if the query leaves no
+        room for it.
 
-        They depend on query and passages alone, whatever else is asked. Memory: these and a batch.
+        Scores depend only on query and passages. Memory: the scores and a batch.
         """
         from mapping.entail.model import check_outputs  # as above
 
@@ -258,14 +260,14 @@ class Reranker:
         return [None if place in refused else score for place, score in enumerate(rounded)]
 
     def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
-        """What was found for a query in the order of its scores, see ``reordered``."""
+        """Returns the hits for a query ordered by their scores, see ``reordered``."""
         first = hits[: self.depth]
         return reordered(hits, self.scores(query, [(hit.title, hit.text) for hit in first]))
 
 
 def reordered(hits: Sequence[Hit], scores: Sequence[float | None]) -> list[Hit]:
-    """Documents in the order of their scores, those of one score as they were, and behind them those without: these
-    have falling scores below the least, for trec_eval looks at no ranks.
+    """Returns documents ordered by score, keeping the order of equal ones, followed by those without a score. The
+    latter get descending scores below the lowest, since trec_eval ignores ranks.
 
     >>> hits = [Hit(page_id, page_id, "", "", 1.0) for page_id in "1234"]
     >>> [(hit.page_id, hit.score) for hit in reordered(hits, [0.5, None, 0.75])]
@@ -288,13 +290,14 @@ def open_system(
     with_texts: bool = True,
     note: Callable[[str], None] | None = None,
 ) -> Iterator[SearchSystem]:
-    """Opens a system, and what it searches.
+    """Opens a system and the indexes it searches.
 
     Args:
-        note: takes what is said while an index is made; without it a missing one is a fault.
+        note: receives messages while an index is made; without it, a missing index is an error.
 
     Raises:
-        SetupError: something is missing that it needs, or given that it does not need, or made of something else.
+        SetupError: a required option is missing, an option does not apply to the system, or parts were made from
+            different data.
     """
     for part, what, *names in (
         ("aliases", "a folder that kbsource entity-linking wrote", "linking", "mentions"),
@@ -335,7 +338,7 @@ def open_system(
             reranker = Reranker(RerankerOptions(options.reranker, depth=depth))
         finder: MentionFinder | None = None
         if options.mention_model is not None:
-            from mapping.retrieval.mentions import open_mention_finder  # takes a while
+            from mapping.retrieval.mentions import open_mention_finder  # takes a while to import
 
             if "aliases" not in name and vectors is not None and not vectors.reads_mentions:
                 raise SetupError(
@@ -355,7 +358,7 @@ def open_system(
 
 
 def open_index(passages: str, folder: str | None, note: Callable[[str], None] | None) -> PassageIndex:
-    """The index of passages, by default beside them; made where there is none and ``note`` is given."""
+    """Opens the index of passages, by default beside them; makes it if it is missing and ``note`` is given."""
     folder = folder or f"{passages.rstrip('/')}-bm25"
     if note is not None and not Folder.of(folder).exists(MANIFEST):
         note(f"indexing {passages} into {folder}")
@@ -364,7 +367,8 @@ def open_index(passages: str, folder: str | None, note: Callable[[str], None] | 
 
 
 def _tfidf(passages: str, folder: str | None, level: Level, note: Callable[[str], None] | None) -> TfidfIndex:
-    """The Tf-idf index of passages or pages, by default beside the passages; made if missing and ``note`` is given."""
+    """Opens the Tf-idf index of passages or pages, by default beside the passages; makes it if it is missing and
+    ``note`` is given."""
     folder = f"{(folder or passages.rstrip('/') + '-tfidf').rstrip('/')}-{level}"
     if note is not None and not Folder.of(folder).exists(MANIFEST):
         note(f"indexing {passages} by {level} into {folder}")
@@ -373,7 +377,7 @@ def _tfidf(passages: str, folder: str | None, level: Level, note: Callable[[str]
 
 
 def _vectors(passages: str, options: SystemOptions, note: Callable[[str], None] | None) -> VectorIndex:
-    from mapping.retrieval.vectors import Neighbours, VectorIndex, make_neighbours  # takes a while
+    from mapping.retrieval.vectors import Neighbours, VectorIndex, make_neighbours  # takes a while to import
 
     vectors = options.vectors or f"{passages.rstrip('/')}-vectors"
     has_two = "query_encoder" in PASSAGE_VECTORS.read(vectors).facts

@@ -1,9 +1,9 @@
-"""Vectors of passages: how they are stored and taken over from an earlier corpus, exact search, and search by a graph.
+"""Vectors of passages: storage, reuse from an earlier corpus, exact search, and search in a graph.
 
-Exact search goes through all vectors, a row group at a time, and multiplies it with all queries at once, so that memory
-stays the same however many there are. In a graph on disk the nearest are found without a look at all of them; not
-always those. The library is usearch: its file is mapped into memory, so that a search reads the part of it that it goes
-through. One thread makes it, so that the same vectors give the same bytes.
+Exact search reads all vectors, one row group at a time, and multiplies each with all queries at once, so memory does
+not grow with their number. A graph on disk finds the nearest vectors without reading all of them, but may miss some.
+The library is usearch: its file is mapped into memory, and a search reads only the parts it visits. The graph is built
+by one thread, so the same vectors give the same bytes.
 
 Source: Malkov and Yashunin, Efficient and robust approximate nearest neighbor search using hierarchical navigable small
 world graphs (2020).
@@ -50,18 +50,19 @@ from mapping.retrieval.vector_kind import (
 )
 
 COLUMNS = ("page_id", "number", "title", "text")
-"""What of the table ``passages`` is needed."""
+"""The required columns of the table ``passages``."""
 QUERIES_AT_ONCE = 1024
 DECIMALS = 5
-"""Of scores: the last digits of a product of float32 depend on how many queries it is of."""
+"""Decimals of scores: the last digits of a float32 product depend on the number of queries."""
 _LENGTH = 0.01
-"""By which a vector of length 1 may be off in float16."""
+"""Tolerance for the length of a unit vector in float16."""
 _PAGE_BITS, _NUMBER_BITS = 40, 24
-"""Of a key of the graph: a page, and behind it the number of a passage in it."""
+"""Bits of a key in the graph: a page, followed by the number of a passage in it."""
 _MEMORY_MB = 500
-"""Of the database in which vectors that are known already are looked up."""
+"""Memory of the database in which known vectors are looked up."""
 N_SAMPLED, N_NEAREST = 100, 10
-"""Passages, less than twice as many, whose nearest ones are looked for to say how many the graph finds."""
+"""For measuring the graph's recall: number of sampled passages (up to twice as many are used), and of nearest
+neighbours searched for each."""
 _FILE = f"{GRAPH}/vectors.usearch"
 _TYPES = {"float16": "f16", "int8": "i8"}
 
@@ -71,19 +72,21 @@ Numbers = npt.NDArray[np.int64]
 
 
 class VectorForm(NamedTuple):
-    """How the numbers of vectors are stored."""
+    """The storage format of vectors."""
 
-    pack: Callable[[Floats], npt.NDArray[Any]]  # vectors × numbers -> vectors × what is stored
+    pack: Callable[[Floats], npt.NDArray[Any]]  # vectors × numbers -> vectors × stored values
     unpack: Callable[[Bytes], Floats]  # vectors × bytes -> vectors × numbers
 
 
 def _from_halves(stored: Bytes) -> Floats:
-    """By their bits: sign and the rest of each, moved to where float32 has them, are the numbers over 2¹¹². Two to four
-    times as fast as NumPy's own conversion, which takes as long as the product with a hundred queries."""
+    """Converts float16 to float32 bit by bit: sign and remaining bits are moved to their positions in float32, which
+    gives the numbers divided by 2¹¹². This is two to four times as fast as NumPy's conversion, which takes as long as
+    the product with a hundred queries."""
     moved = np.left_shift(stored.view(np.int16), 13, dtype=np.int32)
     np.bitwise_and(moved, np.int32(-0x70000001), out=moved)
     numbers = moved.view(np.float32)
-    numbers *= np.float32(2.0**112)  # here, for small ones over it are subnormal: a product of those is slow on Intel
+    # Here rather than later: small numbers divided by this are subnormal, and slow to multiply on Intel CPUs.
+    numbers *= np.float32(2.0**112)
     return numbers
 
 
@@ -94,7 +97,7 @@ def _to_int8(vectors: Floats) -> npt.NDArray[np.int8]:
 
 
 def _from_int8(stored: Bytes) -> Floats:
-    """Vectors of length 1: what they were divided by is lost, and not needed."""
+    """Returns vectors of length 1: the original scale is lost, and is not needed."""
     vectors: Floats = stored.view(np.int8).astype(np.float32)
     lengths = np.sqrt(np.einsum("vn,vn->v", vectors, vectors))
     vectors *= (1 / np.where(lengths > 0, lengths, 1))[:, None]
@@ -102,7 +105,7 @@ def _from_int8(stored: Bytes) -> Floats:
 
 
 def _from_bits(stored: Bytes) -> Floats:
-    """Vectors of length 1, whose numbers are all as large."""
+    """Returns vectors of length 1 whose numbers all have the same magnitude."""
     signs: Floats = _SIGNS[stored].reshape(len(stored), -1)
     signs /= np.float32(np.sqrt(signs.shape[1]))
     return signs
@@ -117,13 +120,13 @@ FORMS: Mapping[VectorPrecision, VectorForm] = {
 
 
 def query_encoder(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the manifest of vectors says of the encoder of queries; without one of its own that of passages."""
+    """Returns the query encoder in the manifest of vectors; if there is no separate one, the passage encoder."""
     found: Mapping[str, Any] = facts.get("query_encoder") or facts["encoder"]
     return found
 
 
 def check_precision(precision: VectorPrecision, encoder: Mapping[str, Any]) -> None:
-    """Raises SetupError: the vectors of an encoder cannot be stored so."""
+    """Raises SetupError if the vectors of an encoder cannot be stored with this precision."""
     if precision != "float16" and encoder["normalisation"] != "l2":
         raise SetupError(
             f"--precision {precision} keeps the directions of vectors alone, and those of {encoder['name']} have "
@@ -134,15 +137,15 @@ def check_precision(precision: VectorPrecision, encoder: Mapping[str, Any]) -> N
 
 
 def check_known(vectors: str, passages: str, facts: Mapping[str, Any]) -> None:
-    """Finds out whether vectors may be taken over.
+    """Checks that vectors can be reused.
 
     Args:
-        vectors: release that they are taken from.
-        passages: corpus that these are of.
-        facts: of the vectors to be made, as for their manifest.
+        vectors: release from which they are taken.
+        passages: their corpus.
+        facts: of the vectors to be made, as in their manifest.
 
     Raises:
-        SetupError: the vectors may be others than the encoder would make, or are of another corpus.
+        SetupError: the encoder might compute other vectors, or they belong to another corpus.
     """
     known, corpus = PASSAGE_VECTORS.read(vectors), PASSAGES_CORPUS.read(passages)
     if known.facts["passages"]["manifest_sha256"] != corpus.sha256:
@@ -160,15 +163,15 @@ def check_known(vectors: str, passages: str, facts: Mapping[str, Any]) -> None:
 
 
 class KnownVectors:
-    """Looks up vectors. Memory: a few row groups, and ``_MEMORY_MB`` at most.
+    """Looks up vectors. Memory: a few row groups, and at most ``_MEMORY_MB``.
 
     Args:
         vectors: release of vectors.
-        passages: corpus that they are of.
+        passages: their corpus.
     """
 
     def __init__(self, vectors: str, passages: str) -> None:
-        #: some passages there were longer than the encoder takes
+        #: some of its passages were too long for the encoder
         self.has_cut = PASSAGE_VECTORS.read(vectors).facts["counts"]["cut"] > 0
         self._open = ExitStack()
         reads = [vectors, passages]
@@ -177,7 +180,7 @@ class KnownVectors:
         add_release(self._db, PASSAGES_CORPUS, passages)
 
     def find(self, page_ids: pa.Array, pairs: Sequence[tuple[str, str]]) -> list[bytes | None]:
-        """The vectors of passages, of these pages and with these titles and texts, that have one; else None."""
+        """Returns the vectors of passages with these pages, titles and texts; None for passages without one."""
         least, most = (one.as_py() for one in pc.min_max(page_ids).values())
         found = self._db.cursor().execute(
             # Row groups without these pages are not read.
@@ -192,8 +195,8 @@ class KnownVectors:
 def encode_batch(
     passages: pa.RecordBatch, encoder: Encoder, precision: VectorPrecision, known: KnownVectors | None = None
 ) -> tuple[pa.RecordBatch, int, int]:
-    """The vectors of passages, of ``COLUMNS``, as rows of ``VECTORS``; how many passages were longer than the encoder
-    takes; and how many vectors were taken over, for those that are known already are not computed."""
+    """Returns the vectors of passages (with ``COLUMNS``) as rows of ``VECTORS``, the number of passages that were too
+    long for the encoder, and the number of reused vectors. Known vectors are not computed again."""
     pairs = list(zip(*(passages[name].to_pylist() for name in ("title", "text")), strict=True))
     cells: list[bytes | None] = [None] * len(pairs) if known is None else known.find(passages["page_id"], pairs)
     new = [pair for pair, cell in zip(pairs, cells, strict=True) if cell is None]
@@ -209,7 +212,7 @@ def encode_batch(
 
 
 def _stored(vectors: pa.Array, n_bytes: int) -> Bytes:
-    """Vectors as they are stored, vectors × bytes, without a copy."""
+    """Returns the stored bytes of vectors, vectors × bytes, without a copy."""
     if not len(vectors):
         return np.empty((0, n_bytes), np.uint8)
     _, offsets, values = vectors.buffers()
@@ -218,14 +221,14 @@ def _stored(vectors: pa.Array, n_bytes: int) -> Bytes:
 
 
 def check_vectors(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    """Looks at the numbers of all vectors; None where files are missing. Memory: a row group."""
+    """Checks the numbers of all vectors; None if files are missing. Memory: a row group."""
     if TABLE not in checking.given:
         return None
     encoder, precision = (checking.manifest.facts[name] for name in ("encoder", "precision"))
     n_bytes = vector_bytes(checking.manifest.facts)
     for file, batch in checking.batches(TABLE):
         if set(pc.binary_length(batch["vector"]).to_pylist()) - {n_bytes} or precision == "bits":
-            continue  # by the law of its rows; any bits are a vector
+            continue  # checked by the invariant on rows; for bits, any value is valid
         stored = _stored(batch["vector"], n_bytes)
         if precision == "int8":
             what, found = "largest number", np.abs(stored.view(np.int8).astype(np.float32)).max(axis=1)
@@ -250,10 +253,10 @@ class ScoredPassage(NamedTuple):
 
 
 class StoredVectors:
-    """The vectors of a corpus, which are searched exactly.
+    """The vectors of a corpus, with exact search.
 
     Raises:
-        SetupError: they are not there or not whole.
+        SetupError: they do not exist or are incomplete.
     """
 
     def __init__(self, vectors: str) -> None:
@@ -264,31 +267,31 @@ class StoredVectors:
         self._paths = [join(vectors, entry.file) for entry in self.manifest.tables[TABLE]]
 
     def best(self, queries: Floats, n_best: int, level: Level) -> list[list[ScoredPassage]]:
-        """The best passages for the vectors of queries, queries × dimension, best first, those of one score in the
-        order of the corpus; of pages, the best passage of each."""
+        """Returns the best passages for query vectors (queries × dimension), best first; ties are in corpus order. At
+        page level, returns the best passage of each page."""
         best = _Best(len(queries), n_best, level)
         for pages, numbers, stored in self.blocks():
             best.add(queries @ self.form.unpack(stored).T, pages, numbers)
         return best.passages()
 
     def blocks(self) -> Iterator[tuple[Numbers, Numbers, Bytes]]:
-        """Pages, numbers and vectors, as they are stored, of one row group after the other."""
+        """Yields pages, numbers and stored vectors, one row group at a time."""
         for path in self._paths:
             for group in row_groups(path):
-                for batch in group.to_batches():  # one, without a copy
+                for batch in group.to_batches():  # exactly one, without a copy
                     pages, numbers = batch["page_id"].to_numpy(), batch["number"].to_numpy().astype(np.int64)
                     yield pages, numbers, _stored(batch["vector"], self._n_bytes)
 
 
 class VectorIndex(StoredVectors):
-    """The same with the encoder of queries: the one that made them, or the second of two.
+    """The vectors of a corpus with their query encoder: the encoder that made them, or the second of two.
 
     Args:
-        model: folder of the encoder of queries.
-        neighbours: a graph of the vectors, in which the nearest are looked for in place of all vectors.
+        model: folder of the query encoder.
+        neighbours: a graph of the vectors, which is searched instead of all vectors.
 
     Raises:
-        SetupError: as ``StoredVectors``, the vectors are of other passages, or the encoder is another.
+        SetupError: as ``StoredVectors``; the vectors belong to other passages, or the encoder is another one.
     """
 
     def __init__(self, passages: str, vectors: str, model: str, neighbours: Neighbours | None = None) -> None:
@@ -297,7 +300,7 @@ class VectorIndex(StoredVectors):
             raise SetupError(f"{vectors} has the vectors of other passages than {passages}; make those of these.")
         self._nearest = self.best if neighbours is None else neighbours.best
         made = query_encoder(self.manifest.facts)
-        #: its encoder reads a mention between marks
+        #: its encoder reads a mention between markers
         self.reads_mentions = made.get("text_form") == "blink"
         given = {name: made[name] for name in ("query_prefix", "passage_prefix", "max_tokens")}
         given["text_form"] = made.get("text_form", "plain")
@@ -310,26 +313,27 @@ class VectorIndex(StoredVectors):
                 )
 
     def search(self, queries: Sequence[str], n_best: int, level: Level) -> Iterator[list[ScoredPassage]]:
-        """The best passages for each query, as ``best`` has them, ``QUERIES_AT_ONCE`` at a time."""
+        """Yields the best passages for each query, as ``best``, with ``QUERIES_AT_ONCE`` at a time."""
         for start in range(0, len(queries), QUERIES_AT_ONCE):
             encoded = self._encoder.encode_queries(queries[start : start + QUERIES_AT_ONCE])
             yield from self._nearest(encoded, n_best, level)
 
 
 class _Best:
-    """The best passages for each of some queries, at most ``QUERIES_AT_ONCE``, of blocks as they come."""
+    """The best passages for at most ``QUERIES_AT_ONCE`` queries, updated block by block."""
 
     def __init__(self, n_queries: int, n_best: int, level: Level) -> None:
         self._n_best, self._level = n_best, level
         self._least = np.full(n_queries, -np.inf, np.float32)
         self._most_held = 4 * n_queries * n_best
         self._held = [tuple(np.empty(0, kind) for kind in (np.uint16, np.float32, np.int64, np.int64))]
-        """Query, score, page and number of candidates; of a query and score in the order of the corpus."""
+        """Query, score, page and number of candidates; those with equal query and score are in corpus order."""
 
     def add(self, scores: Floats, pages: Numbers, numbers: Numbers) -> None:
-        """Takes the scores, queries × passages, of the next block."""
-        if np.isneginf(self._least).any() and len(pages):  # else all of the first block would be candidates
-            runs = np.flatnonzero(np.diff(pages, prepend=pages[0] - 1))  # a corpus has the passages of a page together
+        """Adds the scores of the next block, queries × passages."""
+        if np.isneginf(self._least).any() and len(pages):  # otherwise the whole first block would be candidates
+            # The passages of a page are consecutive in a corpus.
+            runs = np.flatnonzero(np.diff(pages, prepend=pages[0] - 1))
             first = scores if self._level == "passage" else np.maximum.reduceat(scores, runs, axis=1)
             if (n_others := first.shape[1] - self._n_best) > 0:
                 floor = np.partition(first, n_others, axis=1)[:, n_others] - 2 * np.float32(10**-DECIMALS)
@@ -341,13 +345,13 @@ class _Best:
             self._shrink()
 
     def _shrink(self) -> tuple[npt.NDArray[Any], ...]:
-        """Keeps the best, by query and rank; from then on a score must be above the last of them."""
+        """Keeps the best candidates, by query and rank; later scores must exceed the last of them."""
         queries, scores, pages, numbers = map(np.concatenate, zip(*self._held, strict=True))
         bits = (np.float32(0) - scores).view(np.int32)
-        descending = bits ^ (bits >> 31 & 0x7FFFFFFF)  # integers that sort as floats do, negative ones, too
-        # One key sorts twice as fast as two; equal ones stay in their order.
+        descending = bits ^ (bits >> 31 & 0x7FFFFFFF)  # integers that sort like the floats, including negative ones
+        # Sorting by one key is twice as fast as by two; equal ones keep their order.
         order = np.argsort((queries.astype(np.int64) << 32) + descending, kind="stable")
-        if self._level == "page":  # the best passage of each
+        if self._level == "page":  # the best passage of each page
             of_page = queries[order].astype(np.int64) << _PAGE_BITS | pages[order]
             order = order[np.sort(np.unique(of_page, return_index=True)[1])]
         own = queries[order]
@@ -359,7 +363,7 @@ class _Best:
         return self._held[0]
 
     def passages(self) -> list[list[ScoredPassage]]:
-        """The best of all blocks, by query."""
+        """Returns the best passages of all blocks, by query."""
         queries, *columns = self._shrink()
         scores, pages, numbers = (column.tolist() for column in columns)
         every = list(map(ScoredPassage, pages, numbers, scores))
@@ -368,11 +372,11 @@ class _Best:
 
 
 def make_neighbours(vectors: str, folder: str) -> dict[str, Any]:
-    """Makes the graph of vectors; gives its recall as the manifest has it: of how many passages how many nearest ones
-    were looked for, and the share of these that it finds. Memory: that of the graph.
+    """Makes the graph of vectors. Returns its recall for the manifest: the number of sampled passages, the number of
+    nearest neighbours, and the share of these that it finds. Memory: the graph.
 
     Raises:
-        SetupError: the vectors are not as they were written, or bits; or the graph has a place that it cannot have.
+        SetupError: the vectors were changed after they were written, or are bits; or the graph is not on a local disk.
     """
     if not is_local(folder):
         raise SetupError(f"{folder}: a graph is mapped into memory; name vectors on a local disk.")
@@ -405,18 +409,18 @@ def make_neighbours(vectors: str, folder: str) -> dict[str, Any]:
 
 
 def recall_of(exact: list[list[ScoredPassage]], found: list[list[ScoredPassage]]) -> float:
-    """The share of the passages of exact search that were found."""
+    """Returns the share of the passages of exact search that were found."""
     pairs = zip(exact, found, strict=True)
     n_found = sum(len({one[:2] for one in own} & {one[:2] for one in other}) for own, other in pairs)
     return round(n_found / max(sum(map(len, exact)), 1), 4)
 
 
 def _graph(facts: dict[str, Any], path: str | None = None) -> Any:
-    """An empty graph for vectors, or one that is mapped."""
+    """Returns an empty graph for vectors, or one mapped from a file."""
     index = load_library("usearch.index", purpose="--approximate")
     if (precision := facts["precision"]) not in _TYPES:
         raise SetupError(f"--approximate is for vectors of {' or '.join(_TYPES)}, not for {precision}; leave it out.")
-    # Both give 1 less the score.
+    # Both return 1 minus the score.
     metric = "cos" if facts["encoder"]["normalisation"] == "l2" else "ip"
     given = {"ndim": facts["encoder"]["dimension"], "metric": metric, "dtype": _TYPES[precision]}
     return index.Index(**given) if path is None else index.Index(**given, path=path, view=True)
@@ -433,10 +437,10 @@ def _nearest(graph: Any, facts: dict[str, Any], queries: Floats, n_best: int) ->
 
 
 class Neighbours:
-    """A graph of vectors that is searched, compared with its hash first.
+    """A searchable graph of vectors; its hash is verified first.
 
     Raises:
-        SetupError: it is not there, not as it was written, or of other vectors.
+        SetupError: it does not exist, was changed after it was written, or belongs to other vectors.
     """
 
     def __init__(self, vectors: str, folder: str) -> None:
@@ -447,7 +451,7 @@ class Neighbours:
         self._facts, self._graph = made.facts, _graph(made.facts, join(folder, _FILE))
 
     def best(self, queries: Floats, n_best: int, level: Level) -> list[list[ScoredPassage]]:
-        """What ``StoredVectors.best`` gives, or most of it; those of one score by page."""
+        """Returns the results of ``StoredVectors.best``, or most of them; ties are ordered by page."""
         if level == "passage":
             return _nearest(self._graph, self._facts, queries, n_best)
 

@@ -1,1 +1,1 @@
-"""Where a text stands in a page: tokens, BLEU, the best span; and which page a name means."""
+"""Finds evidence in pages: tokens, BLEU, the best span; and resolves page names."""

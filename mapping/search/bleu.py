@@ -1,12 +1,13 @@
-"""The span of a page with the highest BLEU against an evidence, found exactly.
+"""Finds the span of a page with the highest BLEU against a piece of evidence. The search is exact.
 
-The evidence is the hypothesis and the span the reference, so with Q tokens of evidence and L of span
+The evidence is the hypothesis and the span the reference. With Q tokens of evidence and L tokens of span,
 
     score = exp(min(0, 1 - L / Q)) * (product over n = 1..N of m_n / (Q - n + 1)) ** (1 / N),    N = min(4, Q)
 
-where m_n counts the n-grams they share, each as often as it stands in both. Unsmoothed. A larger span never shares
-less, and only spans longer than the evidence are penalised, so the best of all spans up to Q tokens is among the
-windows of exactly Q tokens, and one pass over a page's few places that share an N-gram with the evidence finds it.
+where m_n is the number of n-grams they share, each counted as often as it occurs in both. There is no smoothing. A
+larger span never shares fewer n-grams, and only spans longer than the evidence are penalised. The best of all spans of
+up to Q tokens is therefore one of the windows of exactly Q tokens, and one pass over the few places of a page that
+share an N-gram with the evidence finds it.
 
 Source: Petroni et al., KILT (2021), section 4, as its released matcher computes it; Papineni et al., BLEU (2002).
 """
@@ -23,14 +24,15 @@ from mapping.search.windows import MARGIN, Best, Grams, Hits, WindowUnit, offer_
 
 MAX_ORDER = 4
 DECIMALS = 12
-"""Of a score. The last bits of logarithms are noise: all n-grams would be 1.0000000000000004, a half just below it."""
+"""Decimals of a score. The last bits of logarithms are noise: without rounding, a full match scores 1.0000000000000004,
+and a half slightly less than 0.5."""
 
 
 class TokenSpan(NamedTuple):
-    """The best span: half-open token indices of the page, the BLEU that ranked it, and its order.
+    """The best span: half-open token indices of the page, the BLEU score that ranked it, and its order.
 
-    ``order`` is below min(4, Q) only where no span shares an n-gram of that order with the evidence; ``score`` is
-    0.0 then, and the span is the best under BLEU of the lower order.
+    ``order`` is below min(4, Q) only where no span shares an n-gram of that order with the evidence. ``score`` is then
+    0.0, and the span is the best under BLEU of the lower order.
     """
 
     first: int
@@ -40,9 +42,10 @@ class TokenSpan(NamedTuple):
 
 
 def bleu(evidence: Sequence[str], span: Sequence[str]) -> float:
-    """BLEU of an evidence against a span as sacrebleu works it out, 0.0 to 1.0; 0.0 where either is empty.
+    """Returns the BLEU of a piece of evidence against a span, as sacrebleu computes it, from 0.0 to 1.0; 0.0 if either
+    is empty.
 
-    N-grams count up to min(4, tokens of the evidence).
+    N-grams of up to min(4, tokens of the evidence) are counted.
 
     Args:
         evidence: normal forms of the evidence's tokens (the hypothesis).
@@ -53,7 +56,7 @@ def bleu(evidence: Sequence[str], span: Sequence[str]) -> float:
     >>> bleu("a b c d".split(), "a b c".split())
     0.0
     """
-    from sacrebleu import BLEU  # a fifth of a second, which processes that score nothing are spared
+    from sacrebleu import BLEU  # the import takes a fifth of a second; processes that score nothing avoid it
 
     n_evidence, n_span = len(evidence), len(span)
     if not n_evidence or not n_span:
@@ -70,15 +73,17 @@ def _ngrams(tokens: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
 
 
 def best_span(page: TokenisedPage, evidence: Sequence[str], *, max_elements: int = 1) -> TokenSpan | None:
-    """The span of the page with the highest BLEU; None where page and evidence share no token.
+    """Returns the span of the page with the highest BLEU; None if page and evidence share no token.
 
-    Of equal scores the shortest span in tokens, then the earliest place in search order, then the earliest start.
-    Where every score is zero, the best span under the longest order of n-grams that page and evidence share.
+    Ties go to the span with the fewest tokens, then to the earliest place in search order, then to the earliest start.
+    Where every score is zero, the result is the best span for the longest order of n-grams that page and evidence
+    share.
 
     Args:
         page: the page.
         evidence: normal forms of the evidence's tokens.
-        max_elements: how many consecutive elements of the body a span may cross; their border is no token.
+        max_elements: how many consecutive elements of the body a span may cross; the border between elements is not a
+            token.
     """
     ids = page.ids_of(evidence)
     top = min(MAX_ORDER, len(ids))
@@ -91,7 +96,8 @@ def best_span(page: TokenisedPage, evidence: Sequence[str], *, max_elements: int
 
 
 def _units(page: TokenisedPage, ids: list[int], *, order: int, max_elements: int) -> list[tuple[int, WindowUnit]]:
-    """The places whose spans share an n-gram of that order, with how often they do, most often first."""
+    """Returns the places whose spans share an n-gram of that order with the evidence, each with its number of shared
+    n-grams, in descending order."""
     n_shared: Counter[int] = Counter()
     reach = page.reach(max_elements)
     distinct = {tuple(ids[start : start + order]) for start in range(len(ids) - order + 1)}
@@ -114,7 +120,7 @@ def _search(page: TokenisedPage, ids: list[int], units: list[tuple[int, WindowUn
     n_lower = math.prod(grams.possible[:-1])
     visited: list[Hits] = []
     for n_shared, unit in units:
-        # At most all n-grams of lower orders are shared, and of this order what is there.
+        # At best all n-grams of lower orders are shared, and those of this order that occur here.
         bound = n_lower * min(n_shared, grams.possible[-1])
         if grams.score(bound, 1) < best.score * (1 - MARGIN):
             break

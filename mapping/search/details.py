@@ -1,14 +1,14 @@
-"""The numbers, dates and names of an evidence, and whether a text that is like it still has them.
+"""The numbers, dates and names in a piece of evidence, and whether a similar text still has them.
 
-A *detail* is a number (a run of digits of any script, with its separators and a minus sign), a month or a day of the
-week in the language of the wiki, or a name. A name has a capital letter where the page never writes the word without
-one; the first word of a sentence is a name only if the page has it so inside a sentence, or if another such word
-replaces it. A number in English words counts where another number replaces it. The title of the page names its
-subject, so its words may be left out, but not be replaced by other names.
+A *detail* is a number (a run of digits of any script, with separators and minus sign), a month or day of the week in
+the language of the wiki, or a name. A name has a capital letter and is a word that the page never writes without one.
+The first word of a sentence is a name only if the page capitalises it inside a sentence too, or if another such word
+replaces it. A number in English words counts if another number replaces it. The title of the page names its subject, so
+its words may be left out, but not replaced by other names.
 
-Most scripts of Asia have no capitals, and nothing tells names from other words there: every word (of scripts without
-spaces, every letter) that another one replaces counts as a detail, except for stop words. A text that was reworded may
-so be taken for one with other details; one with other details is never taken for one that was reworded.
+Most scripts of Asia have no capitals, so nothing distinguishes names from other words there. In these scripts every
+replaced word (in scripts without spaces, every replaced letter) counts as a detail, except for stop words. A rephrased
+text may therefore be reported as having other details, but a text with other details is never reported as rephrased.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from kbsource.wikitext.functions.numbers import spell_number
 from mapping.search.text import normal_form
 from mapping.search.tokens import Token, Tokeniser, stop_words
 
-# Separators stand between digits alone; a minus sign is one only where no word or number is before it.
+# A separator has digits on both sides; a minus sign counts only if no word or number precedes it.
 _NUMBER = re.compile(r"(?<![\w\d])[-\u2212](?=\d)|\d+(?:[.,'’٫٬\u00a0\u2009\u202f]\d+)*")
 _GROUP = re.compile(r"[.,'’٬\u00a0\u2009\u202f](\d{3})(?!\d)")
 _DECIMAL = str.maketrans(",٫", "..")
 _GEORGIAN = range(0x10D0, 0x1100)
-"""Letters with capitals in Unicode, which nobody writes names with."""
+"""Letters that have capitals in Unicode, although names are not capitalised in this script."""
 
 
 class PageWords(NamedTuple):
-    """How a page writes words, by their normal forms."""
+    """How a page writes words. Words are in normal form."""
 
     plain: frozenset[str]  #: written without a capital at least once
-    inner: frozenset[str]  #: written with a capital behind the first word of a sentence
-    title: frozenset[str]  #: of the title
+    inner: frozenset[str]  #: written with a capital after the first word of a sentence
+    title: frozenset[str]  #: words of the title
 
     @classmethod
     def of(cls, title: str, texts: Iterable[str], tokeniser: Tokeniser) -> PageWords:
-        """Those of a page.
+        """Collects the words of a page.
 
         Args:
-            texts: of its body, without headings and title.
+            texts: the texts of its body, without headings and title.
         """
         plain: set[str] = set()
         inner: set[str] = set()
@@ -64,15 +64,15 @@ class PageWords(NamedTuple):
 
 
 def has_other_details(evidence: str, text: str, words: PageWords, tokeniser: Tokeniser, lang: str) -> bool:
-    """Whether a text lacks numbers, dates or names of an evidence, or has others in their places.
+    """Returns whether a text lacks numbers, dates or names of a piece of evidence, or has others in their place.
 
-    What the text has besides changes nothing that the evidence says.
+    Additional details in the text do not count: they do not change what the evidence says.
     """
     if Counter(numbers_of(evidence)) - Counter(numbers_of(text)):
         return True
     old, new = (_Words(one, words, tokeniser, lang) for one in (evidence, text))
     if old.forms != new.forms and old.without_details() == new.without_details():
-        return True  # they changed places
+        return True  # details changed places
     for operation in Levenshtein.opcodes(old.forms, new.forms):
         if operation.tag in ("delete", "replace"):
             lost = range(operation.src_start, operation.src_end)
@@ -83,7 +83,7 @@ def has_other_details(evidence: str, text: str, words: PageWords, tokeniser: Tok
 
 
 def numbers_of(text: str) -> list[str]:
-    """The numbers of a text, in digits of ASCII, without what separates groups of three.
+    """Returns the numbers in a text, in ASCII digits, without separators between groups of three.
 
     >>> numbers_of("1,200 of ١٢٣٤٥ at −5.5 °C, 1999–2003")
     ['1200', '12345', '-5.5', '1999', '2003']
@@ -100,17 +100,17 @@ def numbers_of(text: str) -> list[str]:
 
 
 def _in_ascii(text: str) -> str:
-    """A text with its digits in ASCII."""
+    """Returns a text with its digits in ASCII."""
     return "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
 
 
 def has_capital(text: str, token: Token) -> bool:
-    """Whether a token of a text has a capital letter."""
+    """Returns whether a token has a capital letter."""
     return any(char.isupper() for char in text[token.start : token.end])
 
 
 class _Words:
-    """The words of a text, and what they are."""
+    """The words of a text, with their properties."""
 
     def __init__(self, text: str, words: PageWords, tokeniser: Tokeniser, lang: str) -> None:
         tokens = tokeniser.tokens(text)
@@ -123,7 +123,7 @@ class _Words:
         self._counts = Counter(self.forms)
 
     def is_detail(self, number: int) -> bool:
-        """Whether a word is a number, a date or a name, whatever is in its place elsewhere."""
+        """Returns whether a word is a number, a date or a name, regardless of what replaces it."""
         form = self.forms[number]
         if form in self._calendar or any(char.isdigit() for char in form):
             return True
@@ -137,10 +137,10 @@ class _Words:
         return [form for number, form in enumerate(self.forms) if not self.is_detail(number)]
 
     def loses(self, lost: range, instead: range, new: _Words) -> bool:
-        """Whether words of this text that another one does not have in that place are details that it lacks.
+        """Returns whether the words that another text lacks in this place are details.
 
         Args:
-            instead: the words of the other text that are in their place, none or some.
+            instead: the words of the other text in their place; may be empty.
         """
         gone = [number for number in lost if self._counts[self.forms[number]] > new._counts[self.forms[number]]]
         come = [number for number in instead if new._counts[new.forms[number]] > self._counts[new.forms[number]]]
@@ -170,7 +170,7 @@ class _Words:
 
 @cache
 def _calendar_words(lang: str) -> frozenset[str]:
-    """Names of months and days of the week of a language that have no other meaning with a capital."""
+    """Returns a language's names of months and weekdays that have no other meaning when capitalised."""
     forms = date_forms(lang)
     named = (*forms.months, *forms.alone, *forms.days)
     return frozenset(normal_form(word) for name in named for word in name.split() if not word.isdecimal())
@@ -178,7 +178,7 @@ def _calendar_words(lang: str) -> frozenset[str]:
 
 @cache
 def _number_words(lang: str) -> dict[str, str]:
-    """The words of English numbers and their digits; none for other languages."""
+    """Returns English number words with their digits; empty for other languages."""
     if lang not in ("en", "simple"):
         return {}
     values = (*range(20), *range(20, 100, 10), 100, 1000, 1_000_000, 1_000_000_000)

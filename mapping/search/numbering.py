@@ -1,4 +1,4 @@
-"""Where spans stand in the numbering of the file that is written."""
+"""Converts spans to the numbering of the output file."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from mapping.records import Place, Span
 Numbering = Literal["kilt", "elements"]
 """Paragraphs and characters as in the ``kilt`` form of a release, or as in its ``elements``.
 
-Items that begin with ``:`` and a few more elements have no paragraph in the ``kilt`` form.
+Items that begin with ``:`` and a few other elements have no paragraph in the ``kilt`` form.
 """
 
 
 def numbered_elements(page: Page, numbering: Numbering) -> dict[int, tuple[int, int]]:
-    """The elements that the numbering has paragraphs for: paragraph, and code points before the element's text there.
+    """Returns the elements that have a paragraph in the numbering, each with its paragraph and the number of code
+    points before the element's text in that paragraph.
 
-    Spans elsewhere cannot be written.
+    Spans in other elements cannot be written.
     """
     if numbering == "elements":
         return {index: (index, 0) for index in range(len(page.elements))}
@@ -27,7 +28,7 @@ def numbered_elements(page: Page, numbering: Numbering) -> dict[int, tuple[int, 
 
 
 def place_of(span: Span, elements: Mapping[int, tuple[int, int]]) -> Place | None:
-    """A span in the numbering of the elements; None where one of its ends has no paragraph."""
+    """Converts a span to the numbering of the given elements; returns None if one of its ends has no paragraph."""
     if span.start_element not in elements or span.end_element not in elements:
         return None
     start, before_start = elements[span.start_element]
@@ -36,7 +37,7 @@ def place_of(span: Span, elements: Mapping[int, tuple[int, int]]) -> Place | Non
 
 
 def paragraphs_of(page: Page, numbering: Numbering) -> tuple[list[str], list[str]]:
-    """Texts and sections of a page's paragraphs, the title in front."""
+    """Returns the texts and sections of a page's paragraphs, beginning with the title."""
     if numbering == "elements":
         return [one.text for one in page.elements], [section_name(one.section) for one in page.elements]
     texts, places = kilt_texts(page)

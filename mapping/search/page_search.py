@@ -1,4 +1,4 @@
-"""Evidence text -> where it stands in a page: as it is, else as the same words, else where BLEU is highest."""
+"""Finds evidence text in a page: verbatim, else with the same words, else where BLEU is highest."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from mapping.search.tokens import Tokeniser, is_word_boundary
 
 _TOLERANCE = 1e-9
 SENTENCE = "sentence"
-"""What becomes of a weak evidence of which a sentence of the page has the names."""
+"""Outcome of weak evidence whose names all occur in one sentence of the page."""
 
 
 def align_evidence(evidence: str, page: TokenisedPage, *, max_elements: int = 1) -> Span | None:
-    """The span of the page that matches the evidence best; None where there is no place to name.
+    """Returns the span of the page that matches the evidence best; None if there is no candidate.
 
-    Three passes, each over body, headings and title in this order, the earliest place first:
+    There are three passes, each over body, headings and title in this order. Within a pass the earliest place wins.
 
-    1. ``exact``: the evidence as a substring, letter case and all, that cuts no word. Score 1.0.
+    1. ``exact``: the evidence as a case-sensitive substring that cuts no word. Score 1.0.
     2. ``normalised``: the same normal forms of tokens in the same order. Score 1.0.
-    3. ``bleu``: the span with the highest BLEU, see ``mapping.search.bleu.best_span``. The score is sacrebleu's of the
-       slice of text, and 0.0 where the page shares no n-gram of order min(4, tokens) with the evidence; the span then
-       is the likeliest place.
+    3. ``bleu``: the span with the highest BLEU, see ``mapping.search.bleu.best_span``. The score is sacrebleu's for the
+       slice of text. It is 0.0 if the page shares no n-gram of order min(4, tokens) with the evidence; the span is then
+       the most likely location.
 
-    White space around the evidence does not count. ``max_elements`` consecutive elements of the body may be crossed by
-    passes 2 and 3. None stands for an evidence without a token (empty, blank, punctuation alone) and for a page that
-    shares no token with it.
+    White space around the evidence is ignored. Spans of passes 2 and 3 may cross up to ``max_elements`` consecutive
+    elements of the body. The result is None for evidence without a token (empty, white space, only punctuation) and for
+    a page that shares no token with it.
 
     Raises:
-        RecordError: ``self_check``: the score of the slice of text is not what the search found. The offsets are
-            true by construction, so this means a defect, not a bad record.
+        RecordError: ``self_check``: the score of the slice of text differs from the score that the search found.
+            Offsets are correct by construction, so this indicates a defect, not a bad record.
 
-    Source: the rules in place of the released matcher of KILT, whose substring tests cut words and shift offsets.
+    Source: these rules replace the released matcher of KILT, whose substring tests cut words and shift offsets.
     """
     evidence = evidence.strip()
     forms = page.tokeniser.forms(evidence)
@@ -56,7 +56,7 @@ def align_evidence(evidence: str, page: TokenisedPage, *, max_elements: int = 1)
 
 
 def matched_text(span: Span, elements: Sequence[Element]) -> str:
-    """The text of a span of a page; elements that it crosses are parted by a newline."""
+    """Returns the text of a span of a page. Elements that it crosses are separated by a newline."""
     texts = [element.text for element in elements[span.start_element : span.end_element + 1]]
     texts[-1] = texts[-1][: span.end_char]
     texts[0] = texts[0][span.start_char :]
@@ -86,7 +86,7 @@ def _by_tokens(forms: list[str], page: TokenisedPage, max_elements: int) -> Span
 
 
 def _scored(span: Span, forms: list[str], page: TokenisedPage) -> Span:
-    """The span with the score of its slice of text in place of the search's own."""
+    """Returns the span with the score of its slice of text in place of the search's own score."""
     text = matched_text(span, page.elements)
     found = page.tokeniser.forms(text)
     score = 1.0 if found == forms else bleu(forms, found)
@@ -96,28 +96,30 @@ def _scored(span: Span, forms: list[str], page: TokenisedPage) -> Span:
 
 
 class SearchSettings(NamedTuple):
-    """How pages are searched for the evidences of a dataset."""
+    """Settings of the search for a dataset's evidence."""
 
     max_elements: int = 1
-    """Elements of the body that a span may cross."""
+    """Number of body elements that a span may cross."""
     numbering: Numbering = "kilt"
-    """Only elements that have a paragraph in it are searched, for no other span can be written."""
+    """Numbering of the output. Only elements that have a paragraph in it are searched, since no other span can be
+    written."""
     places_nothing: bool = False
-    """An evidence of no text at all stands before the page's first character and scores 1.0, as the matcher of the
-    authors' code has it; else it stands nowhere."""
+    """If true, empty evidence is located before the page's first character and scores 1.0, as in the matcher of the
+    authors' code. If false, it has no location."""
     accept_fuzzy: float | None = None
-    """Lowest likeness, 0 to 100, of a title that is taken for a missing one; None for never."""
+    """Minimum similarity, 0 to 100, of a title that is used in place of a missing one; None to never use one."""
     rescue_sentences: int = 0
-    """Sentences of the page that a model may be asked about where the words of a span differ."""
+    """How many sentences of the page a model may be asked about where the words of a span differ."""
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text has nothing that could be looked for: white space and punctuation alone."""
+    """Returns whether a text has nothing to search for: only white space and punctuation."""
     return all(char.isspace() or is_void(char) for char in text)
 
 
 class PageSearch:
-    """One page, searched for any number of evidences; it is tokenised for the first that needs it."""
+    """Searches one page for any number of pieces of evidence. The page is tokenised at the first search that needs
+    it."""
 
     def __init__(self, page: Page, tokeniser: Tokeniser, settings: SearchSettings) -> None:
         self.page = page
@@ -126,7 +128,7 @@ class PageSearch:
 
     @cached_property
     def elements(self) -> dict[int, tuple[int, int]]:
-        """What is searched of the page, see ``numbered_elements``."""
+        """The elements of the page that are searched, see ``numbered_elements``."""
         return numbered_elements(self.page, self._settings.numbering)
 
     @cached_property
@@ -141,8 +143,8 @@ class PageSearch:
         return TokenisedPage(self._searched, self._tokeniser)
 
     def locate(self, wanted: Alignment) -> Alignment:
-        """What became of an evidence of the page: ``exact``, ``scored`` with the best span there is, or why it was not
-        looked for.
+        """Returns the outcome of a piece of evidence of the page: ``exact``, ``scored`` with the best span, or why it
+        was not searched for.
 
         Raises:
             RecordError: ``self_check``, see ``align_evidence``.
@@ -165,7 +167,7 @@ class PageSearch:
         return replace(wanted, outcome=SCORED if found.match == "bleu" else "exact", **self.standing(found))
 
     def standing(self, span: Span) -> dict[str, Any]:
-        """The columns of ``Alignment`` that say where a span stands."""
+        """Returns the columns of ``Alignment`` that locate a span."""
         return {
             "section": section_name(self.page.elements[span.start_element].section),
             "span": span,
@@ -174,26 +176,27 @@ class PageSearch:
         }
 
     def with_sentence(self, weak: Alignment) -> Alignment:
-        """A weak evidence of the page with the sentence that has its names (``sentence``), as it was where none has."""
+        """Returns weak evidence with the sentence of the page that has its names (``sentence``); unchanged if no
+        sentence has them."""
         found = named_sentence(weak.evidence_text or "", self._tokenised, self.page.title)
         return weak if found is None else replace(weak, outcome=SENTENCE, **self.standing(found))
 
     def score(self, evidence: str, text: str) -> float:
-        """BLEU of an evidence against a text of the page."""
+        """Returns the BLEU of a piece of evidence against a text of the page."""
         return bleu(self._tokeniser.forms(evidence), self._tokeniser.forms(text))
 
 
 def locate_nowhere(wanted: Alignment) -> Alignment:
-    """What became of an evidence whose page was not found."""
+    """Returns the outcome of evidence whose page was not found."""
     text = wanted.evidence_text
     names_nothing = wanted.asked == "" and text is not None and is_blank(text)
     return replace(wanted, outcome="empty_evidence" if names_nothing else "page_missing")
 
 
 class Locator:
-    """Finds pages and spans; ``open`` gives one. A context: the files are closed when it ends.
+    """Finds pages and spans in a release. Create it with ``open``; as a context manager it closes the files at the end.
 
-    Many evidences of one page are best asked for one after the other: the last page is kept.
+    The last page is cached, so request all evidence of one page in sequence.
     """
 
     def __init__(self, source: KnowledgeSource, resolver: Resolver, settings: SearchSettings) -> None:
@@ -212,7 +215,7 @@ class Locator:
         numbering: Numbering = "elements",
         moves: Mapping[str, str] | None = None,
     ) -> Self:
-        """Opens a release; raises SetupError: the folder holds no finished release."""
+        """Opens a release; raises SetupError if the folder contains no finished release."""
         resolver = Resolver.open(release, moves=moves)
         return cls(KnowledgeSource.open(release), resolver, SearchSettings(max_elements, numbering))
 
@@ -223,8 +226,8 @@ class Locator:
         self.source.close()
 
     def locate(self, key: PageKey, evidence: str | None) -> Alignment:
-        """Where an evidence stands in the numbering, None for the page alone, before a threshold decides; missing
-        titles come with similar ones."""
+        """Returns where a piece of evidence is, in the numbering, before a threshold decides. If ``evidence`` is None,
+        only the page is resolved. Missing titles come with similar ones."""
         found = self.resolver.resolve(key)
         wanted = Alignment(key, evidence, **found._asdict())
         if found.page_id is None:
@@ -233,15 +236,15 @@ class Locator:
         return _in_numbering(self.page(found.page_id).locate(wanted))
 
     def page(self, page_id: int) -> PageSearch:
-        """A page of the release, to be searched."""
+        """Returns a page of the release, ready to be searched."""
         if self._last is None or self._last.page.page_id != page_id:
             page = self.source.by_id(page_id)
-            assert page is not None  # the resolver gives pages of the release only
+            assert page is not None  # the resolver returns only pages of the release
             self._last = PageSearch(page, self._tokeniser, self._settings)
         return self._last
 
     def with_sentence(self, weak: Alignment) -> Alignment:
-        """A weak evidence of the page that was asked for last as ``PageSearch.with_sentence`` leaves it, in the
+        """Applies ``PageSearch.with_sentence`` to weak evidence of the page requested last; returns it in the
         numbering."""
         assert self._last is not None
         assert self._last.page.page_id == weak.page_id

@@ -1,7 +1,8 @@
-"""A page as a dataset names it (title, address, page id, Wikidata item) -> the page of a release, or titles like it.
+"""Resolves a dataset's name for a page (title, URL, page id, Wikidata item) to a page of a release, or to similar
+titles.
 
-A title that is missing is compared with every title, block by block: RapidFuzz does ten million pairs a second on a
-core, which is sooner than likely ones are found. One pass over the index serves all missing titles at once.
+A missing title is compared with every title, block by block: RapidFuzz makes ten million comparisons a second on a
+core, which is faster than first selecting likely titles. One pass over the index serves all missing titles at once.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ _CACHED_TITLES = 1 << 12
 
 
 class Resolved(NamedTuple):
-    """Where a key leads."""
+    """The page that a key resolves to."""
 
-    # the page; None when the release has none
+    # the page; None if the release does not have it
     page_id: int | None
     title: str | None
     found_by: str | None
-    """``title``, ``redirect``, ``url``, ``page_id``, ``qid``, ``title_map`` or ``fuzzy``; None when it was not
+    """``title``, ``redirect``, ``url``, ``page_id``, ``qid``, ``title_map`` or ``fuzzy``; None if the page was not
     found."""
     hops: int  # redirects followed
     asked: str | None
-    """Title that similar ones can be looked up for when the page is missing, in normal form; None where the key holds
-    none."""
+    """Title for which similar titles can be looked up when the page is missing, in normal form; None if the key
+    contains no title."""
 
 
 class Resolver:
-    """Looks pages up in the memory-mapped index of a release; no page is read.
+    """Looks pages up in the memory-mapped index of a release, without reading any page.
 
-    A title is tried in this order: the table of known moves; its normal form, redirects followed to their end; the
-    same with character references decoded (``AT&amp;T``); the same without a trailing ``#section``. Titles that lead
-    to an article which the release had to reject are missing.
+    A title is tried in this order: the table of known moves; its normal form, following redirects to the end; the same
+    with character references decoded (``AT&amp;T``); the same without a trailing ``#section``. Titles that lead to an
+    article which the release had to reject count as missing.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Resolver:
 
     @classmethod
     def open(cls, release: str, *, moves: Mapping[str, str] | None = None) -> Resolver:
-        """Opens the index of a release; raises SetupError: the folder holds no finished release."""
+        """Opens the index of a release; raises SetupError if the folder contains no finished release."""
         manifest = PAGES_RELEASE.read(release)
         folder = index_folder(release, manifest)
         index = TitleIndex.open(folder, cache_size=_CACHED_TITLES)
@@ -73,14 +74,14 @@ class Resolver:
         return self._index
 
     def location(self, page_id: int) -> tuple[int, int]:
-        """Shard and row of a page that was found."""
+        """Returns the shard and row of a page that was found."""
         found = self._locations.page(page_id)
         if found is None:
             raise KeyError(page_id)
         return found
 
     def resolve(self, key: PageKey, *, fallback: PageKey | None = None) -> Resolved:
-        """Where a key leads; ``fallback`` is another name of the page, tried when the first leads nowhere."""
+        """Resolves a key. ``fallback`` is another name of the page, tried when the first does not resolve."""
         found = self._by_key(key)
         if found.page_id is None and fallback is not None:
             other = self._by_key(fallback)
@@ -88,7 +89,7 @@ class Resolver:
         return found
 
     def resolve_similar(self, title: str) -> Resolved:
-        """Where a title leads that was chosen for its likeness."""
+        """Resolves a title that was chosen for its similarity."""
         found = self._by_title(title)
         return found if found.page_id is None else found._replace(found_by="fuzzy")
 
@@ -152,12 +153,12 @@ class Resolver:
 
 
 def read_moves(path: str) -> dict[str, str]:
-    """Reads a table of known moves: a line each, old title, tab, new title or page id.
+    """Reads a table of known moves. Each line has an old title, a tab, and a new title or page id.
 
-    Blank lines are skipped. A number is a title where there is one of that name (``1984``), else a page id.
+    Empty lines are skipped. A number is read as a title if such a title exists (``1984``), otherwise as a page id.
 
     Raises:
-        SetupError: there is no such file, or a line is not of that form, or an old title comes twice.
+        SetupError: the file does not exist, a line has another form, or an old title occurs twice.
     """
     if not Folder.of(path).exists():
         raise SetupError(f"{path} does not exist; check the path given with --title-map.")
@@ -181,20 +182,21 @@ def read_moves(path: str) -> dict[str, str]:
 
 N_SUGGESTIONS = 5
 MIN_SCORE = 60.0
-"""Below this, on a scale of 0 to 100, titles have nothing to do with each other."""
+"""Minimum score, on a scale of 0 to 100. Titles that score lower are unrelated."""
 QUERIES_AT_ONCE = 1_000
 """Missing titles served by one pass."""
 BLOCK = (64, 1 << 14)
-"""Missing titles and titles that are compared at a time: 8 MB of scores."""
+"""Number of missing titles and of titles that are compared at a time: 8 MB of scores."""
 
 
 def suggest_titles(
     missing: Iterable[str], index: TitleIndex, *, n_suggestions: int = N_SUGGESTIONS, min_score: float = MIN_SCORE
 ) -> dict[str, tuple[Suggestion, ...]]:
-    """For missing titles, in normal form, the most similar ones that lead to an article, with scores from 0 to 100.
+    """Returns, for each missing title in normal form, the most similar titles that resolve to an article, with scores
+    from 0 to 100.
 
-    Best first, equal scores by title. Of several titles of one article only the best is given. A title without any
-    is left out of the answer.
+    They are ordered by score, then by title. If several titles belong to one article, only the best is returned.
+    Missing titles without any similar title are omitted.
     """
     wanted = sorted(set(missing))
     found: dict[str, tuple[Suggestion, ...]] = {}
@@ -206,7 +208,7 @@ def suggest_titles(
 def _suggest(
     titles: list[str], index: TitleIndex, n_suggestions: int, min_score: float
 ) -> Iterator[tuple[str, tuple[Suggestion, ...]]]:
-    """Makes one pass over the index and gives the suggestions of each title that has any."""
+    """Makes one pass over the index and yields the suggestions for each title that has any."""
     n_queries, n_titles = BLOCK
     queries = _forms(titles)
     best: list[dict[int, tuple[float, str]]] = [{} for _ in titles]
@@ -228,7 +230,7 @@ def _suggest(
 
 
 def _forms(titles: list[str]) -> tuple[list[str], list[str]]:
-    """What is compared of titles: their characters, and their words in order of the alphabet."""
+    """Returns the forms of titles that are compared: their characters, and their words in alphabetical order."""
     from rapidfuzz import utils
 
     plain = [utils.default_process(title) for title in titles]
@@ -236,7 +238,7 @@ def _forms(titles: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _scores(queries: list[list[str]], titles: tuple[list[str], list[str]], min_score: float) -> npt.NDArray[np.float64]:
-    """The similarity of missing titles and titles, one row a missing one; 0 below ``min_score``."""
+    """Returns the similarity of missing titles and titles, one row per missing title; 0 below ``min_score``."""
     from rapidfuzz import fuzz, process
 
     plain, by_words = (
@@ -255,13 +257,13 @@ def _add(
     n_best: int,
     min_score: float,
 ) -> None:
-    """Adds the titles of a block to the best of a missing one, by article."""
+    """Adds the titles of a block to the best of a missing title, by article."""
     lowest = _ranked(found)[n_best - 1][0] if len(found) >= n_best else min_score
     for place in np.flatnonzero(scores >= lowest).tolist():
         article, candidate = int(articles[place]), (float(scores[place]), titles[place])
         found[article] = min(found.get(article, candidate), candidate, key=_rank)
     for article in sorted(found, key=lambda article: _rank(found[article]))[n_best:]:
-        del found[article]  # never among the best, unless by a title that is yet to come
+        del found[article]  # only a title that is still to come could make it one of the best
 
 
 def _ranked(found: dict[int, tuple[float, str]]) -> list[tuple[float, str]]:

@@ -1,4 +1,4 @@
-"""The sentence of a page that says an evidence in other words: one that has all its names."""
+"""Finds the sentence of a page that says the same as the evidence in other words: one that has all its names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mapping.search.details import has_capital
 from mapping.search.tokenised_page import TokenisedPage
 
 LEAST_SHARE = 0.5
-"""Of the words beside the names."""
+"""Minimum share of the words other than names."""
 MATCH = "names"
 
 
@@ -25,12 +25,14 @@ class _Sentence(NamedTuple):
 
 
 def named_sentence(evidence: str, page: TokenisedPage, title: str) -> Span | None:
-    """The sentence of the body that has all names of an evidence and most of its other words; None where none has.
+    """Returns the sentence of the body that has all names of a piece of evidence and most of its other words; None if
+    there is none.
 
-    A name has a digit, or a capital where the page never writes the word without one; the first word of the evidence is
-    one only where the page has it so inside of a sentence. What the title of the page has is said by the page. Of the
-    other words at least ``LEAST_SHARE`` must be there, where those of few sentences count for more. Of equal shares the
-    shortest sentence, then the first. An evidence without names, or with those of the title alone, has no sentence.
+    A name is a word that has a digit, or a capital where the page never writes the word without one. The first word of
+    the evidence is a name only if the page capitalises it inside a sentence. Words of the page's title count as said by
+    the page. Of the other words, at least ``LEAST_SHARE`` must occur in the sentence; words that occur in few sentences
+    weigh more. Ties go to the shortest sentence, then to the first. Evidence without names, or with names only from the
+    title, has no sentence.
     """
     sentences: list[_Sentence] = []
     plain: set[str] = set()

@@ -1,9 +1,9 @@
-"""Text as it is compared and cut: normal forms, names in any case.
+"""Text normalisation for comparing and cutting: normal forms, case folding, whole-name search.
 
-The normal form under which evidence and page are compared is the same for both sides: lower case, punctuation deleted,
-letters of every script kept. Source: the released matcher of KILT lower-cases, deletes ASCII punctuation and every
-character of three or more bytes in UTF-8; the latter deletes whole languages and is left out, and in its stead all that
-Unicode calls punctuation goes, so that curly quotes and dashes match straight ones.
+Evidence and page are compared in the same normal form: lower case, punctuation deleted, letters of every script kept.
+Source: the released matcher of KILT lower-cases, and deletes ASCII punctuation and every character of three or more
+bytes in UTF-8. The last rule deletes whole languages and is left out. Instead, all characters that Unicode classifies
+as punctuation are deleted, so curly quotes and dashes match straight ones.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _ASCII_FORM = {ord(char): None for char in string.punctuation} | {
 }
 # The minus sign is the typographic form of an ASCII character that is deleted.
 _TYPOGRAPHIC = frozenset("\u2212")
-# Raised and lowered signs read as those on the line: 10¹⁸ as the 1018 of corpora that lost what was raised.
+# Superscripts and subscripts are read as normal characters: 10¹⁸ as the 1018 of corpora that lost the superscript.
 _ON_THE_LINE = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣʸ₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₒₓ", "0123456789+-=()nixy0123456789+-=()aeox")
-# Category Cf holds what nobody sees: soft hyphens, joiners, direction marks. Cc are the control characters.
+# Category Cf contains invisible characters: soft hyphens, joiners, direction marks. Cc are the control characters.
 _INVISIBLE = frozenset({"Cc", "Cf"})
 
 
 def on_the_line(text: str) -> str:
-    """A text with raised and lowered signs as those on the line, one for one."""
+    """Returns a text with superscripts and subscripts as normal characters, one for one."""
     return text.translate(_ON_THE_LINE)
 
 
 @cache
 def is_void(char: str) -> bool:
-    """Whether a character is deleted from normal forms: punctuation, or invisible and not white space."""
+    """Returns whether a character is deleted from normal forms: punctuation, or invisible and not white space."""
     return all(_is_deleted(part) for part in unicodedata.normalize("NFD", on_the_line(char)))
 
 
@@ -44,10 +44,10 @@ def _is_deleted(char: str) -> bool:
 
 
 def normal_form(token: str) -> str:
-    """A token's normal form: case folded, void characters deleted, composed (NFC); empty for punctuation.
+    """Returns a token's normal form: case folded, void characters deleted, composed (NFC); empty for punctuation.
 
-    The form is empty exactly when every character of the token is void. Case folding rather than lower case,
-    because the lower case of a Greek sigma hangs on what stands around it.
+    The form is empty exactly when every character of the token is void. The token is case folded rather than
+    lower-cased, because the lower case of a Greek sigma depends on the letters around it.
 
     Source: definition D145 (canonical caseless matching) of the Unicode Standard.
 
@@ -61,8 +61,8 @@ def normal_form(token: str) -> str:
     return unicodedata.normalize("NFC", "".join(kept).casefold())
 
 
-# What re.IGNORECASE takes for one letter although their lower cases differ: Unicode's simple case folding beyond
-# str.lower. Each is one code point for one.
+# Letters that re.IGNORECASE treats as equal although their lower cases differ: Unicode's simple case folding beyond
+# str.lower. Each replaces one code point by one.
 _SAME = (
     ("ı", "i"),
     ("ſ", "s"),
@@ -94,7 +94,7 @@ _SAME = (
 
 
 def fold_case(text: str) -> str:
-    """A text in which letters that differ in case alone are one, code point for code point.
+    """Returns a text in which letters that differ only in case are equal, code point for code point.
 
     Two texts are folded to the same exactly when one, as a pattern, matches the other with ``re.IGNORECASE``.
 
@@ -103,15 +103,15 @@ def fold_case(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    folded = text.replace("İ", "i").lower()  # the one letter whose lower case is two code points
+    folded = text.replace("İ", "i").lower()  # the only letter whose lower case is two code points
     for one, other in _SAME:
         folded = folded.replace(one, other)
     return folded
 
 
 def find_whole(name: str, text: str, folded: str) -> Iterator[int]:
-    """Where a name, folded and not empty, begins, in the order of the text: no letter, digit or underscore is beside
-    it. What is found does not overlap; it is as long as the name."""
+    """Yields where a folded, non-empty name starts as a whole word, in text order: no letter, digit or underscore is
+    next to it. Matches do not overlap, and each is as long as the name."""
     at = folded.find(name)
     while at >= 0:
         end = at + len(name)

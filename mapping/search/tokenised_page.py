@@ -1,4 +1,4 @@
-"""A page's tokens in the order in which evidence is searched, made once for all the evidence of the page."""
+"""The tokens of a page in search order, computed once for all evidence of the page."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ _TITLE = "title"
 class TokenisedPage:
     """Token ids of a page: body elements first, then headings, then the title, each in page order.
 
-    Places are indices in that order, so the earlier place is the preferred one. Offsets are worked out only for the
-    spans that are asked for.
+    Places are indices in that order, so an earlier place is preferred. Offsets are computed only for requested spans.
 
     Attributes:
         elements: the page's elements, numbered as in the release.
-        tokeniser: what made the tokens.
+        tokeniser: the tokeniser that produced the tokens.
         order: element number of each place.
-        n_body: how many places are of the body.
-        ids: token ids of all places, one after the other. Ids are of this page.
-        bounds: index in ``ids`` of each place's first token, and at the end the number of tokens.
+        n_body: number of places in the body.
+        ids: token ids of all places in sequence. Ids are specific to this page.
+        bounds: index in ``ids`` of each place's first token; the last entry is the number of tokens.
         vocabulary: normal form -> id, ids from 0.
     """
 
@@ -43,25 +42,26 @@ class TokenisedPage:
         self.vocabulary: dict[str, int] = {}
         new_id = self.vocabulary.setdefault
         self.ids = [new_id(form, len(self.vocabulary)) for form in chain.from_iterable(forms)]
-        # The ids once more, each as the character of that number: str.find looks for sequences at the speed of C
-        # and without an index. No page has as many distinct tokens as there are code points.
+        # The ids again, each as the character with that number: str.find searches for sequences at the speed of C,
+        # without an
+        # index. No page has as many distinct tokens as there are code points.
         self._chars = "".join(map(chr, self.ids))
         self._reaches: dict[int, list[int]] = {1: self.bounds[1:]}
 
     def ids_of(self, forms: Sequence[str]) -> list[int]:
-        """The page's ids of normal forms; -1 for those that it does not hold."""
+        """Returns the page's ids of normal forms; -1 for forms that the page does not contain."""
         number_of: Callable[[str, int], int] = self.vocabulary.get
         return [number_of(form, -1) for form in forms]
 
     def place_of(self, token: int) -> int:
-        """The place that a token is of."""
+        """Returns the place that a token belongs to."""
         return bisect_right(self.bounds, token) - 1
 
     def reach(self, max_elements: int) -> list[int]:
-        """For each place where the tokens end that a span from there can hold.
+        """Returns for each place where the tokens end that a span starting there can contain.
 
-        A span crosses into the next element of the body if that is the next element of the page, up to
-        ``max_elements`` elements; headings and the title stand alone.
+        A span crosses into the next element of the body if that is also the next element of the page, up to
+        ``max_elements`` elements. Spans never cross headings or the title.
         """
         known = self._reaches.get(max_elements)
         if known is None:
@@ -79,7 +79,7 @@ class TokenisedPage:
         return last
 
     def find(self, ids: Sequence[int], *, max_elements: int = 1) -> int | None:
-        """The first index in ``ids`` where a sequence of ids stands; None where it does not."""
+        """Returns the first index in ``ids`` where a sequence of ids occurs; None if it does not occur."""
         reach = self.reach(max_elements)
         found = (
             position for position in self.occurrences(ids) if position + len(ids) <= reach[self.place_of(position)]
@@ -87,7 +87,7 @@ class TokenisedPage:
         return next(found, None)
 
     def occurrences(self, ids: Sequence[int]) -> list[int]:
-        """All indices where a sequence of ids stands, ascending, ends of elements not regarded."""
+        """Returns all indices where a sequence of ids occurs, ascending; borders of elements are ignored."""
         found: list[int] = []
         if not ids or min(ids) < 0:
             return found
@@ -97,7 +97,7 @@ class TokenisedPage:
         return found
 
     def locate(self, first: int, end: int) -> tuple[int, int, int, int]:
-        """Gives (element, character) where a span of tokens begins and (element, character) where it ends.
+        """Returns the element and character where a span of tokens starts, and the element and character where it ends.
 
         Args:
             first, end: half-open indices in ``ids``; the span is not empty.

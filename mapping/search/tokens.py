@@ -1,9 +1,11 @@
-"""Text -> tokens with true offsets: spaCy's rule-based tokenizer of the language, made free of context.
+"""Splits text into tokens with exact offsets: spaCy's rule-based tokenizer of the language, made independent of
+context.
 
-The law of this module: for any text and any of its tokens i <= j, the tokens of ``text[start_i:end_j]`` have the normal
-forms of tokens i to j. So a score that was computed on a page's tokens is the score of the slice that is stored.
-spaCy alone does not give that (it splits ``U.S.-led`` otherwise than ``led``), so its rules are asked only inside
-pieces that hold no white space, and a split is taken only if each of its parts is split the same way alone.
+The invariant of this module: for any text and any of its tokens i <= j, the tokens of ``text[start_i:end_j]`` have the
+normal forms of tokens i to j. A score computed on a page's tokens is therefore also the score of the stored slice.
+spaCy does not guarantee this by itself (it splits ``U.S.-led`` differently from ``led``), so its rules are applied only
+inside segments without white space, and a split is accepted only if each of its parts is split the same way in
+isolation.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from typing import Any, NamedTuple
 
 from mapping.search.text import is_void, normal_form, on_the_line
 
-# Languages whose spaCy class does not work by rules or asks for a package of its own (checked with spaCy 3.8), and
-# Wikipedia's codes that spaCy knows under another name.
+# Languages whose spaCy class is not rule-based or requires another package (checked with spaCy 3.8), and Wikipedia
+# codes that spaCy knows by another name.
 _SPACY_LANG = {
     "ja": "xx",
     "ko": "xx",
@@ -35,7 +37,7 @@ _SPACY_LANG = {
 }
 _FALLBACK_LANG = "xx"
 
-# Scripts that are written without spaces: every letter is a token of its own, with the marks that follow it.
+# Scripts written without spaces: every letter is a token of its own, with the marks that follow it.
 _UNSPACED = (
     (0x0E00, 0x0FFF),  # Thai, Lao, Tibetan
     (0x1000, 0x109F),  # Myanmar
@@ -51,29 +53,30 @@ _UNSPACED = (
     (0x1B000, 0x1B16F),  # Kana supplements
     (0x20000, 0x323AF),  # Han
 )
-# Dashes, middle dots and the zero-width space part words whatever stands around them.
+# Dashes, middle dots and the zero-width space separate words in any context.
 _PARTING = "\u2014\u2015\u2e3a\u2e3b\u30fb\uff65\u200b"
-# What spaCy's rules know only in its ASCII form; one code point for one, so offsets stay.
+# Characters that spaCy's rules handle only in ASCII. They are replaced one for one, so offsets are preserved.
 _AS_ASCII = str.maketrans(
     {**dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-"), **dict.fromkeys("\u2018\u2019\u02bc\u2032", "'")}
 )
-# Where spaCy cuts 10^18, which is one word as 10¹⁸ is.
+# spaCy splits 10^18 here; it is one word, like 10¹⁸.
 _POWER = re.compile(r"(?<=[0-9])\^(?=[0-9-])")
-# Pieces of more tokens than this stay whole. The check of a split is quadratic; words do not come near.
+# Segments with more tokens than this are not split. Checking a split is quadratic; real words stay far below.
 _MAX_PARTS = 12
-# Nor are longer pieces asked about: spaCy takes quadratic time on long runs of symbols.
+# Longer segments are not passed to spaCy, which takes quadratic time on long runs of symbols.
 _MAX_ASKED_CHARS = 200
-# Longer chunks are whole clauses of scripts without spaces, or rubbish: they hardly come twice.
+# Longer chunks are whole clauses of scripts without spaces, or garbage: they rarely occur twice.
 _CACHED_CHARS = 40
-_CHUNK = re.compile(r"\S+")  # the same pieces as str.split()
-# Chunks kept, and pieces that spaCy is asked about before all is forgotten; with its own store some 100 MB when full.
+_CHUNK = re.compile(r"\S+")  # the same segments as str.split()
+# Number of cached chunks, and of segments passed to spaCy, before all caches are cleared. Full caches and spaCy's own
+# store take about 100 MB.
 _CACHE_SIZE = 1 << 17
 
 
 class Token(NamedTuple):
     """A token whose form is not empty: half-open code-point offsets in the text, and its normal form.
 
-    Punctuation belongs to the token where spaCy leaves the two together (``U.S.``), and to none elsewhere.
+    Punctuation belongs to a token where spaCy keeps the two together (``U.S.``); otherwise it belongs to no token.
     """
 
     start: int
@@ -106,9 +109,9 @@ def _is_unspaced(char: str) -> bool:
 
 
 def is_word_boundary(text: str, position: int) -> bool:
-    """Whether nothing of a word stands on at least one side: no match that is cut there cuts a word.
+    """Returns whether at least one side of a position is not part of a word, so a match that ends there cuts no word.
 
-    Letters, digits, marks and ``_`` are of words. In scripts without spaces every letter ends a word.
+    Letters, digits, marks and ``_`` are parts of words. In scripts without spaces every letter ends a word.
     """
     if position in (0, len(text)):
         return True
@@ -121,7 +124,7 @@ def _is_word(char: str) -> bool:
 
 
 class _Chunks(dict[str, tuple[str, ...]]):
-    """Normal forms of the tokens of chunks without white space; an absent one is worked out."""
+    """Normal forms of the tokens of chunks without white space; missing entries are computed."""
 
     def __init__(self, work_out: Callable[[str], tuple[str, ...]]) -> None:
         super().__init__()
@@ -135,30 +138,30 @@ class _Chunks(dict[str, tuple[str, ...]]):
 
 
 class _Split(NamedTuple):
-    """Bounds of the tokens of a core (a piece that begins and ends with characters that are not void)."""
+    """Bounds of the tokens of a core (a segment that begins and ends with characters that are not void)."""
 
     bounds: tuple[tuple[int, int], ...]
     forms: tuple[str, ...]
 
 
 def tokeniser_name(lang: str) -> str:
-    """The name that the tokeniser of a language has, without making it."""
+    """Returns the name of a language's tokeniser without creating it."""
     return f"spacy {version('spacy')} {_spacy_lang(lang)}"
 
 
 @cache
 def stop_words(lang: str) -> frozenset[str]:
-    """The normal forms of the words of a language that carry no meaning by themselves; none where spaCy has no list."""
+    """Returns the normal forms of a language's stop words; empty if spaCy has no list."""
     import spacy  # takes a second
 
     return frozenset(map(normal_form, spacy.util.get_lang_class(_spacy_lang(lang)).Defaults.stop_words))
 
 
 class Tokeniser:
-    """Tokenises texts of one language. Holds caches of bounded size; make one for each process.
+    """Tokenises texts of one language. It has caches of bounded size; create one per process.
 
     Attributes:
-        name: what it is and its version, for manifests: ``spacy 3.8.18 en``.
+        name: the tokeniser and its version, for manifests: ``spacy 3.8.18 en``.
     """
 
     def __init__(self, lang: str) -> None:
@@ -168,19 +171,19 @@ class Tokeniser:
         self._splits: dict[str, _Split] = {}
         self._counts: dict[str, int] = {}
         self._n_asked = 0
-        # Where it is used alone: it takes a second, and loads PyTorch where that is installed.
+        # Imported only where it is used: it takes a second, and loads PyTorch if that is installed.
         import spacy
 
         self._rules = _renewed(spacy.blank(self._lang).tokenizer)
 
     def forms(self, text: str) -> list[str]:
-        """The normal forms of the text's tokens, in order. Much faster than ``tokens``."""
+        """Returns the normal forms of the text's tokens, in order. Much faster than ``tokens``."""
         self._forget()
         return [form for chunk in text.split() for form in self._chunks[chunk]]
 
     def count(self, text: str) -> int:
-        """The number of tokens that spaCy finds, marks by themselves counted too; letters of scripts without
-        spaces one by one."""
+        """Returns the number of tokens that spaCy finds, including separate punctuation marks; in scripts without
+        spaces, letters are counted one by one."""
         self._forget()
         n_tokens = 0
         for chunk in text.split():
@@ -195,7 +198,7 @@ class Tokeniser:
 
     def _forget(self) -> None:
         if max(len(self._chunks), len(self._counts), self._n_asked) > _CACHE_SIZE:
-            # spaCy keeps every string it has met, so that goes as well.
+            # spaCy keeps every string it has seen, so its store is dropped too.
             self._chunks.clear()
             self._splits.clear()
             self._counts.clear()
@@ -203,14 +206,14 @@ class Tokeniser:
             self._n_asked = 0
 
     def tokens(self, text: str) -> list[Token]:
-        """The text's tokens in order; those of punctuation alone are left out."""
+        """Returns the text's tokens in order, without those that are only punctuation."""
         found: list[Token] = []
         for chunk in _CHUNK.finditer(text):
             found += self._chunk_tokens(chunk)
         return found
 
     def token(self, text: str, index: int) -> Token:
-        """Gives ``tokens(text)[index]`` at the cost of ``forms``."""
+        """Returns ``tokens(text)[index]`` at the cost of ``forms``."""
         for chunk in _CHUNK.finditer(text):
             n_tokens = len(self._chunks[chunk[0]])
             if index < n_tokens:
@@ -250,7 +253,7 @@ class Tokeniser:
         split = self._split(piece[first:last])
         bounds = [(first + begin, first + end) for begin, end in split.bounds]
         if last - first < len(piece) <= _MAX_ASKED_CHARS:
-            # Punctuation at the ends is part of the token where spaCy says so; forms do not change by it.
+            # Punctuation at the ends is part of a token where spaCy says so; the forms are unaffected.
             for begin, end in self._ask(piece):
                 if begin < first < end:
                     bounds[0] = (begin, bounds[0][1])
@@ -272,9 +275,10 @@ class Tokeniser:
         return known
 
     def _is_stable(self, core: str, parts: list[tuple[int, int, str]]) -> bool:
-        """Whether the core without its first and without its last token is split the same way alone.
+        """Returns whether the core without its first token, and without its last token, is split the same way in
+        isolation.
 
-        What is accepted there is stable by the same test, so by induction every run of its tokens is.
+        Splits accepted there passed the same test, so by induction every run of its tokens is stable.
         """
         if len(parts) > _MAX_PARTS:
             return False
@@ -323,10 +327,10 @@ def _spacy_lang(lang: str) -> str:
 
 
 def _renewed(rules: Any) -> Any:
-    """A tokenizer of the same rules whose store of strings is empty.
+    """Returns a tokenizer with the same rules and an empty string store.
 
-    The new store does not work out shapes, prefixes and other facts about words either, which take half of the time
-    and which splitting does not use.
+    The new store also skips shapes, prefixes and other lexical attributes, which take half of the time and are not
+    needed for splitting.
     """
     return type(rules)(
         type(rules.vocab)(),

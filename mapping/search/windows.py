@@ -1,7 +1,8 @@
-"""The best span that starts in one place of a page: windows that slide over the tokens that the evidence holds.
+"""Finds the best span that starts in one place of a page, with windows that slide over the tokens shared with the
+evidence.
 
-Everything is counted in hits: tokens of the place that are also tokens of the evidence. An optimal span starts and
-ends at hits, and all tokens of a shared n-gram are hits that follow each other.
+Everything is counted in hits: tokens of the place that are also tokens of the evidence. An optimal span starts and ends
+at hits, and all tokens of a shared n-gram are consecutive hits.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ class WindowUnit(NamedTuple):
 
 
 class Grams:
-    """The evidence's n-grams up to an order as a trie over the page's token ids, and its score.
+    """The evidence's n-grams up to an order, as a trie over the page's token ids; also computes the score.
 
     Attributes:
-        n_tokens: tokens of the evidence, Q.
-        order: longest n-grams, N.
+        n_tokens: number of tokens of the evidence, Q.
+        order: length of the longest n-grams, N.
         possible: Q - n + 1 for n = 1..N.
         next_node: node * n_page_ids + token id -> node; node 0 is the root.
-        limits: how often the evidence holds the n-gram of each node.
-        lengths: its n, less one.
+        limits: how often the evidence contains each node's n-gram.
+        lengths: each node's n, minus one.
     """
 
     def __init__(self, ids: list[int], *, order: int, n_page_ids: int) -> None:
@@ -57,15 +58,15 @@ class Grams:
                 self.limits[node] += 1
 
     def score(self, product: int, n_span: int) -> float:
-        """BLEU of a span of that many tokens and that product of shared n-grams over all orders."""
+        """Returns the BLEU of a span with that many tokens and that product of shared n-grams over all orders."""
         return math.exp(min(0.0, 1 - n_span / self.n_tokens)) * self.root(product)
 
     def root(self, product: int) -> float:
-        """The score without the penalty."""
+        """Returns the score without the length penalty."""
         return float((product / self._n_possible) ** self._root)
 
     def longest(self, product: int, score: float) -> int:
-        """How many tokens a span of that product can have and still reach the score, rounding aside."""
+        """Returns how many tokens a span with that product can have and still reach the score, apart from rounding."""
         return int(self.n_tokens * (1 + math.log(self.root(product) / score)) + 1e-6)
 
 
@@ -75,9 +76,9 @@ class Hits:
     Attributes:
         positions: token index of each hit.
         n_starts: how many of them a span may start at.
-        from_here: for each hit the nodes of the shared n-grams that begin there, by length from 1, without gaps.
-        to_here: for each hit those that end there, likewise.
-        product: product over the orders of how many n-grams the whole unit shares.
+        from_here: for each hit, the nodes of the shared n-grams that start there, by length from 1, without gaps.
+        to_here: for each hit, the nodes of those that end there, likewise.
+        product: product over the orders of the number of n-grams that the whole unit shares.
     """
 
     def __init__(self, page_ids: list[int], unit: WindowUnit, grams: Grams) -> None:
@@ -114,7 +115,7 @@ class Hits:
         return math.prod(shared)
 
     def slide(self, n_window: int, grams: Grams) -> list[int]:
-        """For each start the product of the window of that many tokens, cut at the end of the unit."""
+        """Returns for each start the product of the window of that many tokens, cut at the end of the unit."""
         positions, from_here, to_here = self.positions, self.from_here, self.to_here
         room, shared, lengths = grams.limits.copy(), [0] * grams.order, grams.lengths
         n_hits, end, products, changed, product = len(positions), 0, [], True, 0
@@ -138,7 +139,8 @@ class Hits:
         return products
 
     def shortest(self, product: int, grams: Grams) -> tuple[int, int]:
-        """Gives (tokens, first token index) of the shortest span that reaches a product, the earliest of them."""
+        """Returns the number of tokens and the first token index of the shortest span that reaches a product; ties go
+        to the earliest."""
         positions, from_here, to_here = self.positions, self.from_here, self.to_here
         room, shared, lengths = grams.limits.copy(), [0] * grams.order, grams.lengths
         n_hits, end, best = len(positions), 0, (self.end + 1, 0)
@@ -159,7 +161,7 @@ class Hits:
         return best
 
     def extend(self, start: int, n_longest: int, grams: Grams) -> list[tuple[int, int]]:
-        """Gives (product, tokens) of the spans from one start where a product rises, up to a length."""
+        """Returns (product, tokens) of the spans from one start at which the product increases, up to a length."""
         positions, room, shared, lengths = self.positions, grams.limits.copy(), [0] * grams.order, grams.lengths
         first, found = positions[start], []
         for end in range(start, len(positions)):
@@ -180,8 +182,9 @@ class Hits:
 class Best:
     """The best span so far.
 
-    Spans up to Q tokens all have the same penalty and are compared by their products, which are integers. Two of
-    different lengths above Q never tie: the ratio of their penalties is transcendental, that of their roots algebraic.
+    Spans of up to Q tokens all have the same penalty and are compared by their products, which are integers. Two spans
+    of different lengths above Q never tie: the ratio of their penalties is transcendental, that of their roots
+    algebraic.
     """
 
     def __init__(self, grams: Grams) -> None:
@@ -193,7 +196,7 @@ class Best:
         self._ties: list[Hits] = []
 
     def offer_short(self, product: int, hits: Hits) -> None:
-        """Takes note of a unit where a span of up to Q tokens reaches a product."""
+        """Records a unit in which a span of up to Q tokens reaches a product."""
         score = self._grams.root(product)
         if self._ties and product == self._product:
             self._ties.append(hits)
@@ -201,7 +204,7 @@ class Best:
             self.score, self._product, self._ties = score, product, [hits]
 
     def offer_long(self, product: int, first: int, n_span: int) -> None:
-        """Takes note of a span of more than Q tokens."""
+        """Records a span of more than Q tokens."""
         score = self._grams.score(product, n_span)
         if not self._ties and n_span == self.end - self.first:
             better = (product, -first) > (self._product, -self.first)
@@ -212,14 +215,14 @@ class Best:
             self.first, self.end = first, first + n_span
 
     def settle(self) -> None:
-        """Picks the shortest span, and of those the earliest, where units tie."""
+        """Where units tie, picks the shortest span, and the earliest of those."""
         if self._ties:
             n_span, self.first = min(hits.shortest(self._product, self._grams) for hits in self._ties)
             self.end = self.first + n_span
 
 
 def offer_short(hits: Hits, grams: Grams, best: Best) -> None:
-    """Offers the best spans of up to Q tokens that start in a unit, where they are not worse than the best so far."""
+    """Offers the best spans of up to Q tokens that start in a unit, unless they are worse than the best so far."""
     if not hits.n_starts or grams.root(hits.product) < best.score * (1 - MARGIN):
         return
     if hits.positions[-1] - hits.positions[0] < grams.n_tokens:
@@ -231,10 +234,10 @@ def offer_short(hits: Hits, grams: Grams, best: Best) -> None:
 
 
 def offer_long(hits: Hits, grams: Grams, best: Best) -> None:
-    """Offers the spans of more than Q tokens that are not worse than the best so far, which must be above zero.
+    """Offers the spans of more than Q tokens that are not worse than the best so far, whose score must be above zero.
 
-    What a start can reach is bounded by the window of the longest span that could still win; that bound gives a
-    shorter longest span, and so on until no start is left or the bound no longer falls.
+    The window of the longest span that could still win bounds what a start can reach. That bound gives a shorter
+    longest span, and so on until no start is left or the bound stops falling.
     """
     n_next = grams.n_tokens + 1
     n_longest = grams.longest(hits.product, best.score) if hits.n_starts and hits.product else 0

@@ -1,1 +1,2 @@
-"""A release for programs and agents: one table of operations, asked by HTTP in several shapes and by MCP."""
+"""Serves a release to programs and agents: one set of operations, available over HTTP in several formats and over
+MCP."""

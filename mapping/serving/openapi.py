@@ -1,4 +1,4 @@
-"""A description of the operations for programs that write clients: OpenAPI 3.1.
+"""Describes the operations in OpenAPI 3.1, for programs that generate clients.
 
 Source: https://spec.openapis.org/oas/v3.1.1 (26 November 2026).
 """
@@ -47,7 +47,7 @@ def openapi(operations: Mapping[str, type[Request]]) -> Json:
 
 
 def _path(name: str, operation: type[Request]) -> Json:
-    """An operation by GET, with its parameters in the address, and by POST."""
+    """Returns an operation's description: by GET with its parameters in the URL, and by POST."""
     schema, said = operation.schema(), operation.said()
     own = name.replace("/", "_")
     parameters = [

@@ -1,10 +1,11 @@
-"""What can be asked of a served release: each operation once, as the class of its requests.
+"""Operations on a served release. Each operation is the class of its requests.
 
-The fields of a class are the operation's parameters, with their bounds; its docstring is what people, models and
-documents are told of it; ``answer`` thinks. Routes, tools of MCP and docs/operations.md are made from ``OPERATIONS``.
+The fields of a class are the parameters of the operation, with their bounds. Its docstring is shown to people and
+models, and in documents. ``answer`` computes the answer. HTTP routes, MCP tools and docs/operations.md are generated
+from ``OPERATIONS``.
 
-Every answer names the release by the hash of its manifest, and pages with their revisions. Places are an element of a
-page and half-open ``[start_char, end_char)`` in code points of its text.
+Every answer names the release by the hash of its manifest, and pages with their revisions. A location is an element of
+a page and a half-open range ``[start_char, end_char)`` in code points of its text.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ from mapping.search.tokens import Tokeniser
 
 MOST, LONGEST_QUERY, LONGEST_QUOTE, MOST_QUERIES, MOST_FOUND = 100, 2_000, 10_000, 512, 10_240
 PAGE_CHARS = 50_000
-"""Of the elements in one answer; one that is longer comes alone."""
+"""Characters of the elements in one answer. A longer element is returned alone."""
 SIMILAR = 0.5
-"""BLEU from which on a place is named that is not the quote; as ``kbsource locate`` has it."""
+"""Minimum BLEU of a location that is returned for a different quote, as in ``kbsource locate``."""
 MOST_SIMILAR = 5
-"""Titles that are proposed for one that is unknown."""
+"""Number of similar titles that are suggested for an unknown title."""
 ACROSS = 3
-"""Elements that a quote may reach over where it is put otherwise."""
+"""Maximum number of elements that an approximately matched quote may span."""
 
 Json = dict[str, Any]
-Question = Annotated[str, Meta(min_length=1, max_length=LONGEST_QUERY, description="what is looked for")]
-Most = Annotated[int, Meta(ge=1, le=MOST, description="most results")]
-Start = Annotated[int, Meta(ge=0, lt=1 << 31, description="number of the first result, from 0")]
+Question = Annotated[str, Meta(min_length=1, max_length=LONGEST_QUERY, description="text to search for")]
+Most = Annotated[int, Meta(ge=1, le=MOST, description="maximum number of results")]
+Start = Annotated[int, Meta(ge=0, lt=1 << 31, description="number of the first result, counted from 0")]
 PageName = Annotated[
     Annotated[str, Meta(max_length=LONGEST_QUERY)] | Annotated[int, Meta(ge=0, le=LARGEST)],
     Meta(
-        description="title (redirects are followed), address in the wiki, page id, or Wikidata item "
-        "(wikidata:Q42, or Q42 where no title is that); a whole number in JSON is always a page id"
+        description="title (redirects are followed), URL in the wiki, page id, or Wikidata item (wikidata:Q42, or Q42 "
+        "if no page has this title); a whole number in JSON is always a page id"
     ),
 ]
 _Number = Annotated[int, Meta(ge=0, lt=1 << 31)]
@@ -65,44 +66,55 @@ _PASSAGE = re.compile(r"(\d{1,18})__(\d{1,9})", re.ASCII)
 
 
 class Served:
-    """A release of pages that is served, with what searches its passages where there are some."""
+    """A served release of pages, with a search system for its passages if there is one."""
 
     def __init__(self, source: KnowledgeSource, finder: PageFinder) -> None:
         self.source, self.finder, self.sha256 = source, finder, source.manifest.sha256
         self.system: SearchSystem | None = None
         self._find_turn: AbstractContextManager[Any] = nullcontext()
         self._turn = Lock()  # a tokeniser has caches
-        rows = source.to_arrow(columns=("page_id", "revision_id")).sort_by("page_id")  # 16 bytes a page
+        rows = source.to_arrow(columns=("page_id", "revision_id")).sort_by("page_id")  # 16 bytes per page
         self._ids, self._revisions = (rows[name].to_numpy() for name in rows.column_names)
 
     @classmethod
     @contextmanager
     def open(cls, path: str) -> Iterator[Served]:
-        """Opens a release; raises SetupError: the folder holds none of pages that is finished."""
+        """Opens a release.
+
+        Raises:
+            SetupError: the folder holds no finished release of pages.
+        """
         with KnowledgeSource.open(path) as source, closing(PageFinder(path, source.manifest, source)) as finder:
             yield cls(source, finder)
 
     def search_in(self, passages: str, system: SearchSystem) -> None:
-        """Has searches answered from passages, one after the other but by bm25; raises SetupError: the passages are of
-        another release."""
+        """Sets the search system for passages. Searches run one after another, except with bm25.
+
+        Raises:
+            SetupError: the passages are of another release.
+        """
         if PASSAGES_CORPUS.read(passages).made_from() != self.sha256:
             raise SetupError(f"{passages} is made from another release than the one that is served; name that one.")
         self.system, self._find_turn = system, nullcontext() if system.name == "bm25" else Lock()
 
     @property
     def searched(self) -> SearchSystem:
-        """What searches passages; raises RecordError: ``no_passages``."""
+        """Returns the search system for passages.
+
+        Raises:
+            RecordError: ``no_passages``.
+        """
         if self.system is None:
             raise RecordError("no_passages", "the server was started without --passages")
         return self.system
 
     def revision(self, page_id: int | None) -> int | None:
-        """The revision of a page; None where there is no such page."""
+        """Returns the revision of a page, or None if there is no such page."""
         at = 0 if page_id is None else int(np.searchsorted(self._ids, page_id))
         return int(self._revisions[at]) if at < len(self._ids) and self._ids[at] == page_id else None
 
     def resolve(self, page: str | int) -> Found:
-        """How a page is found."""
+        """Returns how a page is found."""
         found = self.source.resolve(page)
         item = _ITEM.fullmatch(page) if found.page_id is None and isinstance(page, str) else None
         if item is None or (named := self.source.by_qid(qid := item[1].upper())) is None:
@@ -110,7 +122,11 @@ class Served:
         return Found("item", qid, named.title, named.page_id, None, 0, "article")
 
     def page(self, name: str | int) -> Page:
-        """A page; raises RecordError: ``unknown_page``."""
+        """Returns a page.
+
+        Raises:
+            RecordError: ``unknown_page``.
+        """
         found = self.resolve(name)
         page = None if found.page_id is None else self.source.by_id(found.page_id)
         if page is None:
@@ -120,24 +136,28 @@ class Served:
         return page
 
     def hits(self, query: str, k: int) -> list[Json]:
-        """The best passages for a question; raises RecordError: ``no_passages``."""
+        """Returns the best passages for a question.
+
+        Raises:
+            RecordError: ``no_passages``.
+        """
         with self._find_turn:
             (found,) = self.searched.search([Query("", query)], k)
         return [{"rank": rank, "score": hit.score, **self.passage(hit)} for rank, hit in enumerate(found, start=1)]
 
     def passage(self, hit: Hit) -> Json:
-        """A passage as it is answered."""
+        """Returns a passage in the form of answers."""
         page_id = int(hit.page_id)
         page = {"page_id": page_id, "title": hit.title, "revision_id": self.revision(page_id)}
         return {"passage_id": hit.passage_id, **page, "text": hit.text, "spans": hit.spans}
 
     def head(self, page: Page) -> Json:
-        """What every answer about a page begins with."""
+        """Returns the values at the start of every answer about a page."""
         names = ("page_id", "title", "revision_id", "timestamp", "url")
         return {"release": self.sha256, **{name: getattr(page, name) for name in names}}
 
     def align(self, quote: str, page: Page) -> Json | None:
-        """The place of a page that is most like a quote, and how alike; None where nothing is."""
+        """Returns the location in a page most similar to a quote, with the similarity; None if nothing is similar."""
         with self._turn:
             found = align_evidence(quote, TokenisedPage(page.elements, self._tokeniser), max_elements=ACROSS)
         if found is None or found.score < SIMILAR:
@@ -151,33 +171,37 @@ class Served:
 
 
 class Request(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked, by the names of its fields."""
+    """A request; its fields are the parameters."""
 
     of_passages: ClassVar[bool] = False
 
     @classmethod
     def said(cls) -> str:
-        """What the operation is, for people and models."""
+        """Returns the description of the operation, for people and models."""
         return " ".join((cls.__doc__ or "").split())
 
     @classmethod
     def schema(cls) -> Json:
-        """Its parameters as a JSON Schema."""
+        """Returns its parameters as a JSON Schema."""
         _, parts = schema_components([cls])
         return {name: value for name, value in parts[cls.__name__].items() if name not in ("title", "description")}
 
     def answer(self, served: Served) -> Json:
-        """What is answered, as JSON values; raises RecordError: a key of ``STATUS``."""
+        """Returns the answer as JSON values.
+
+        Raises:
+            RecordError: a key of ``STATUS``.
+        """
         raise NotImplementedError
 
     def steps(self, served: Served) -> Iterator[Json | None]:
-        """Does the work in steps, between which other requests are answered and it may be given up; the last step is
-        the answer, those before it are None."""
+        """Does the work in steps. Between steps, other requests are answered and the work may be cancelled. The last
+        step yields the answer; the steps before it yield None."""
         yield self.answer(served)
 
 
 class Search(Request, frozen=True):
-    """Find the passages that are best for a question, best first."""
+    """Find the best passages for a question, best first."""
 
     of_passages: ClassVar[bool] = True
     query: Question
@@ -188,10 +212,10 @@ class Search(Request, frozen=True):
 
 
 class Passage(Request, frozen=True):
-    """Read a passage by its id, with the spans of the page that it is made of."""
+    """Read a passage by its id, with the spans of the page that it consists of."""
 
     of_passages: ClassVar[bool] = True
-    passage_id: Annotated[str, Meta(max_length=40, description="as a search gives it, 12__0")]
+    passage_id: Annotated[str, Meta(max_length=40, description="id from a search result, such as 12__0")]
 
     def answer(self, served: Served) -> Json:
         index, parts = served.searched.index, _PASSAGE.fullmatch(self.passage_id)
@@ -202,8 +226,8 @@ class Passage(Request, frozen=True):
 
 
 class ReadPage(Request, frozen=True):
-    """Read a page: its title, headings, paragraphs and list items, each with its number. A long page comes in parts:
-    `next` is the `element` to ask for then, null at its end."""
+    """Read a page: its title, headings, paragraphs and list items, each with its number. A long page is returned in
+    parts: `next` is the `element` to request next, or null at the end."""
 
     page: PageName
     element: ElementNumber = 0
@@ -214,11 +238,13 @@ class ReadPage(Request, frozen=True):
 
 
 class ReadSection(Request, frozen=True):
-    """Read a section of a page with the sections below it, by its heading; the lead, which has none, is an empty
-    text."""
+    """Read a section of a page, including its subsections, by its heading. The lead section has no heading; an empty
+    text selects it."""
 
     page: PageName
-    section: Annotated[str, Meta(max_length=LONGEST_QUERY, description="its heading, or all above it and it: A / B")]
+    section: Annotated[
+        str, Meta(max_length=LONGEST_QUERY, description="heading of the section, or its path of headings: A / B")
+    ]
     element: ElementNumber = 0
 
     def answer(self, served: Served) -> Json:
@@ -231,7 +257,7 @@ class ReadSection(Request, frozen=True):
 
 
 class Resolve(Request, frozen=True):
-    """Say which page a title, a redirect, an address, a page id or a Wikidata item leads to, and how."""
+    """Find out which page a title, a redirect, a URL, a page id or a Wikidata item leads to, and how."""
 
     page: PageName
 
@@ -241,8 +267,8 @@ class Resolve(Request, frozen=True):
 
 
 class Links(Request, frozen=True):
-    """List the links of a page: those out of it in the order of the text, or the pages that link to it by page id, each
-    with the place of the link."""
+    """List the links of a page: outgoing links in the order of the text, or the pages that link to it by page id, each
+    with the location of the link."""
 
     page: PageName
     direction: Literal["out", "in"] = "out"
@@ -271,7 +297,7 @@ class Links(Request, frozen=True):
 
 
 class Cite(Request, frozen=True):
-    """Give a piece of an element, word for word, with what a citation of it needs."""
+    """Return a piece of an element verbatim, with the data needed to cite it."""
 
     page: PageName
     element: ElementNumber
@@ -301,12 +327,12 @@ class Cite(Request, frozen=True):
 
 
 class Check(Request, frozen=True):
-    """Say whether a quote stands where it is said to: in a page, in an element of it, at a place of that. `stands` is
-    true where it does, word for word, and in the revision that was named, if one was. `match` is `there`, `elsewhere`
-    (it is in the page, at the place that is given), `same_words` (but for case and punctuation), `similar` (BLEU of 0.5
-    or more) or `absent`."""
+    """Check whether a quote stands at the given location: in a page, in an element of it, or at a position in that
+    element. `stands` is true if it stands there verbatim, and in the given revision if one was given. `match` is
+    `there`, `elsewhere` (it is in the page, at the returned location), `same_words` (except for case and punctuation),
+    `similar` (BLEU of 0.5 or more) or `absent`."""
 
-    quote: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUOTE, description="the quote, word for word")]
+    quote: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUOTE, description="the verbatim quote")]
     page: PageName
     revision_id: Annotated[int | None, Meta(description="revision that is quoted")] = None
     element: ElementNumber | None = None
@@ -326,7 +352,7 @@ class Check(Request, frozen=True):
         return {**served.head(page), "stands": stands, "is_same_revision": is_same, **found}
 
     def _there(self, page: Page) -> Json | None:
-        """Where it stands as it is said to."""
+        """Returns the location of the quote if it stands where the request says."""
         if self.element is None:
             found = _elsewhere(self.quote, page)
             return found and {**found, "match": "there"}
@@ -342,7 +368,7 @@ class Check(Request, frozen=True):
 
 
 class ColbertSearch(Search, frozen=True):
-    """Find passages as servers of ColBERTv2 do, for the client of DSPy."""
+    """Find passages in the format of ColBERTv2 servers, for the client of DSPy."""
 
     def answer(self, served: Served) -> Json:
         topk = []
@@ -353,7 +379,7 @@ class ColbertSearch(Search, frozen=True):
 
 
 class Retrieve(Request, frozen=True):
-    """Find passages for several questions, as the retriever of Search-R1 does."""
+    """Find passages for several questions, in the format of Search-R1's retriever."""
 
     queries: Annotated[list[Question], Meta(min_length=1, max_length=MOST_QUERIES)]
     topk: Most | None = 3
@@ -365,7 +391,7 @@ class Retrieve(Request, frozen=True):
         return answer
 
     def steps(self, served: Served) -> Iterator[Json | None]:
-        """A step for each question."""
+        """One step per question."""
         k = self.topk or 3
         if k * len(self.queries) > MOST_FOUND:
             raise RecordError("too_much", f"{len(self.queries)} queries of {k}; ask for {MOST_FOUND} at most")
@@ -389,9 +415,9 @@ OPERATIONS: Mapping[str, type[Request]] = {
     "cite": Cite,
     "check": Check,
 }
-"""Operations by name: a route and a tool each."""
+"""Operations by name. Each is a route and a tool."""
 SHAPES: Mapping[str, type[Request]] = {"api/search": ColbertSearch, "retrieve": Retrieve}
-"""Routes in the shapes of clients that there are."""
+"""Routes in the formats of existing clients."""
 STATUS: Mapping[str, int] = {
     **dict.fromkeys(("bad_request", "bad_span", "too_much", "wrong_host"), 400),
     "other_site": 403,
@@ -402,7 +428,7 @@ STATUS: Mapping[str, int] = {
     **dict.fromkeys(("damaged", "self_check"), 500),
     **dict.fromkeys(("busy", "not_ready", "too_slow"), 503),
 }
-"""Reason of an error, and its status in HTTP."""
+"""HTTP status by reason of an error."""
 
 
 def _document(hit: Json) -> Json:
@@ -424,8 +450,8 @@ def _text_at(page: Page, place: Json) -> str:
 
 
 def _elsewhere(quote: str, page: Page) -> Json | None:
-    """Where a quote stands first in a page, word for word; it may reach over elements, which a newline parts. Blanks
-    around it do not count."""
+    """Returns the first verbatim occurrence of a quote in a page. It may span several elements, which are joined by
+    newlines. Blanks around the quote are ignored."""
     quote = quote.strip()
     if not quote or (at := page.text.find(quote)) < 0:
         return None
@@ -435,14 +461,18 @@ def _elsewhere(quote: str, page: Page) -> Json | None:
 
 
 def _is_in(element: Element, section: str) -> bool:
-    """Whether an element stands in a section that is named by its heading or by its path."""
+    """Returns whether an element is in a section, given by its heading or by its path."""
     if not section:
         return not element.section
     return section in element.section or f"{' / '.join(element.section)} / ".startswith(f"{section} / ")
 
 
 def _part(elements: Iterable[tuple[int, Element]], first: int) -> Json:
-    """Elements from a number on, as many as an answer holds; raises RecordError: ``unknown_element``."""
+    """Returns elements from a number on, as many as fit into an answer.
+
+    Raises:
+        RecordError: ``unknown_element``.
+    """
     chosen: list[Json] = []
     n_chars = 0
     for number, element in elements:

@@ -1,7 +1,7 @@
-"""The operations answered in bounds: as routes of HTTP, and as tools of MCP over standard input and output or a route.
+"""Answers operations within limits: as HTTP routes, and as MCP tools over standard input and output or over a route.
 
-By GET an operation's parameters stand in the address, by POST they come as JSON. So many requests are answered at once,
-so many wait, and each for so long.
+By GET, the parameters of an operation are in the URL; by POST, they are JSON. The number of requests answered at once,
+the number of waiting requests, and the time of each are limited.
 
 Source: Model Context Protocol, by its official SDK for Python.
 """
@@ -35,7 +35,8 @@ from mapping.serving.openapi import openapi
 from mapping.serving.operations import OPERATIONS, SHAPES, STATUS, Request, Served
 
 THREADS, MOST_WAITING, LONGEST_S = 4, 64, 10.0
-"""Requests that are answered at once, those and what waits for a thread, and seconds until an answer is given up."""
+"""Maximum number of requests answered at once, maximum number of running and waiting requests, and seconds until an
+answer is cancelled."""
 _SOON_S = 0.05
 _REASONS = {404: "unknown_address", 405: "wrong_method"}
 _INSTRUCTIONS = (
@@ -45,11 +46,11 @@ _INSTRUCTIONS = (
 
 
 class Answering:
-    """Answers requests in threads; whoever asks is on one event loop.
+    """Answers requests in threads. All callers are on one event loop.
 
-    A request of several steps queues anew for each, so that a long one does not keep short ones waiting. One that takes
-    too long, or whose client has left, is given up: no further step is begun. A step that has begun keeps its thread to
-    its end, so that no more than ``THREADS`` are ever at work.
+    A request with several steps queues again for each step, so that long requests do not block short ones. A request
+    that takes too long, or whose client has left, is cancelled: no further step is started. A started step keeps its
+    thread until it ends, so at most ``THREADS`` steps run at once.
     """
 
     def __init__(self, served: Served, *, longest_s: float = LONGEST_S) -> None:
@@ -57,10 +58,11 @@ class Answering:
         self._threads = ThreadPoolExecutor(THREADS)
 
     async def answer(self, operation: type[Request], asked: bytes | dict[str, Any], *, strict: bool = True) -> bytes:
-        """What an operation answers, as JSON.
+        """Returns the answer of an operation as JSON.
 
         Args:
-            asked: parameters, as JSON or by name; without ``strict`` numbers may be texts, as in an address.
+            asked: parameters, as JSON or by name.
+            strict: if False, numbers may be texts, as in a URL.
 
         Raises:
             RecordError: a key of ``operations.STATUS``.
@@ -95,10 +97,10 @@ class Answering:
     def _end(self, work: asyncio.Future[bytes | None]) -> None:
         self._n_waiting -= 1
         if not work.cancelled():
-            work.exception()  # whoever gave up does not ask for it
+            work.exception()  # the caller has given up and does not ask for it
 
     def _next(self, steps: Iterator[dict[str, Any] | None]) -> bytes | None:
-        """The answer as JSON where a step brings it."""
+        """Runs the next step and returns the answer as JSON, or None if there is no answer yet."""
         try:
             with named_faults():
                 answer = next(steps)
@@ -114,7 +116,7 @@ def make_app(
     hosts: Sequence[str] = (),
     tools: Starlette | None = None,
 ) -> Starlette:
-    """The application that answers for a release, and within it that of MCP."""
+    """Returns the application that answers for a release, including the application of MCP."""
 
     async def head(request: HttpRequest) -> Response:
         manifest = served.source.manifest
@@ -155,10 +157,15 @@ def _route(path: str, operation: type[Request], answering: Answering) -> Route:
 
 
 async def _until_gone(request: HttpRequest, work: Coroutine[Any, Any, bytes]) -> bytes:
-    """Returns the outcome of work, which is given up when the client leaves; raises ClientDisconnect then."""
+    """Returns the result of a coroutine, which is cancelled if the client leaves.
+
+    Raises:
+        ClientDisconnect: the client has left.
+    """
     answered = asyncio.ensure_future(work)
     try:
-        await asyncio.wait((answered,), timeout=_SOON_S)  # most are answered before it is worth watching their client
+        # Most requests are answered so fast that their clients need not be watched.
+        await asyncio.wait((answered,), timeout=_SOON_S)
         if not answered.done():
             gone = asyncio.ensure_future(is_gone(request))
             try:
@@ -185,7 +192,7 @@ def _told(reason: str, detail: str) -> Response:
 
 
 def mcp_server(served: Served, answering: Answering) -> Server[Any]:
-    """A server with a tool for each operation that the release can answer."""
+    """Returns a server with a tool for each operation that the release can answer."""
     offered = {name: one for name, one in OPERATIONS.items() if served.system is not None or not one.of_passages}
 
     async def list_tools(*_: Any) -> ListToolsResult:
@@ -201,7 +208,7 @@ def mcp_server(served: Served, answering: Answering) -> Server[Any]:
             if asked.name not in offered:
                 raise RecordError("bad_request", f"there is no tool {asked.name}; there are {', '.join(offered)}")
             work = answering.answer(offered[asked.name], asked.arguments or {})
-            request = context.request  # by HTTP; None by standard input, whose end ends everything
+            request = context.request  # over HTTP; None over standard input, where the end of the input ends everything
             content = await (_until_gone(request, work) if isinstance(request, HttpRequest) else work)
         except ClientDisconnect:  # nobody reads it
             return CallToolResult(content=[], is_error=True)
@@ -216,14 +223,14 @@ def mcp_server(served: Served, answering: Answering) -> Server[Any]:
 
 
 async def answer_stdio(server: Server[Any]) -> None:
-    """Answers what comes by standard input until it ends."""
+    """Answers requests from standard input until it ends."""
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 def mcp_app(server: Server[Any]) -> Starlette:
-    """The route ``/mcp``, and the lifespan that it needs: streamable HTTP without sessions. What stands before it
-    checks the host."""
+    """Returns the application with the route ``/mcp`` and the lifespan that it needs: streamable HTTP without sessions.
+    The application in front of it checks the host."""
     off = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app: Starlette = server.streamable_http_app(stateless_http=True, json_response=True, transport_security=off)
     return app

@@ -1,4 +1,4 @@
-"""Readers of datasets in their original forms, with all that is particular to each; ``all_sources`` has them."""
+"""Readers of datasets in their original forms, with everything specific to each; ``all_sources`` lists them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _MODULES = (
     *("fever", "entity_linking", "trex", "zero_shot", "nq", "hotpotqa", "triviaqa", "eli5", "wow"),
     *("kilt", "own"),
 )
-"""Each has ``SOURCES``; those of KILT stand in the order of its leaderboard."""
+"""Modules with ``SOURCES``; KILT's datasets are in the order of its leaderboard."""
 
 
 @cache
 def all_sources() -> Mapping[str, type[Source[Any]]]:
-    """Every dataset by the name that it has on the command line."""
+    """Returns every dataset by its name on the command line."""
     found = (import_module(f"{__name__}.{module}").SOURCES for module in _MODULES)
     return {source.name: source for sources in found for source in sources}
 
 
 def source_of_file(name: str) -> type[Source[Any]]:
-    """The dataset that the name of a KILT file begins with; that of KILT files for none that is known.
+    """Returns the dataset whose name begins the name of a KILT file; if it is unknown, the dataset of KILT files.
 
     >>> source_of_file("structured_zeroshot-dev-kilt.jsonl").name, source_of_file("quiz.jsonl").name
     ('structured_zeroshot', 'kilt')

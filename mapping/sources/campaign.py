@@ -1,15 +1,16 @@
-"""Evidence that annotators chose: passages shown beside a question, and whether they hold enough to answer it.
+"""Evidence chosen by annotators: passages shown with a question, and whether they suffice to answer it.
 
-Three forms of file are read, plain or packed, and told apart by their fields:
+Three forms of file are read, plain or compressed, and distinguished by their fields:
 
-- judgements, JSON lines, CSV with a head or an export of Label Studio: ``question_id``, ``passage_id``, ``worker_id``,
-  ``label`` (``yes``, ``no`` or ``partial``), ``highlight``, ``free_text``; a row for each highlight. Without
-  ``passage_id`` the worker accepted none of the passages.
-- the passages that judgements name, JSON lines: ``passage_id``, ``wikipedia_title`` or ``wikipedia_id``, ``text``.
-- a published KILT file: its spans with ``meta.evidence_span`` are what was accepted, ``meta.partial_evidence`` what was
-  held to be part of the evidence. A passage without its highlight, of which the file has the place alone, is rejected.
+- judgements, as JSON lines, CSV with a header or a Label Studio export: ``question_id``, ``passage_id``, ``worker_id``,
+  ``label`` (``yes``, ``no`` or ``partial``), ``highlight``, ``free_text``; one row per highlight. A row without
+  ``passage_id`` means that the worker accepted none of the passages.
+- the passages that judgements refer to, as JSON lines: ``passage_id``, ``wikipedia_title`` or ``wikipedia_id``,
+  ``text``.
+- a published KILT file: spans with ``meta.evidence_span`` were accepted, and ``meta.partial_evidence`` was judged part
+  of the evidence. A passage without highlight, of which the file has only the location, is rejected.
 
-Source: section 4 of the KILT paper (a passage is provenance where two of three annotators accept it) and the published
+Source: section 4 of the KILT paper (a passage is provenance if two of three annotators accept it) and the published
 files of Natural Questions and ELI5.
 """
 
@@ -45,7 +46,7 @@ from mapping.sources.scratch import Scratch
 from mapping.sources.source import EVIDENCE_SPAN, PARTIAL_EVIDENCE, Options, Tally, references_option
 
 MIN_ACCEPTED = 2
-"""Annotators who must accept a passage. Source: section 4 of the KILT paper."""
+"""Number of annotators who must accept a passage. Source: section 4 of the KILT paper."""
 Form = Literal["judgements", "passages", "kilt"]
 _FORMS: dict[Form, frozenset[str]] = {
     "judgements": frozenset({"question_id", "passage_id", "worker_id", "label"}),
@@ -60,13 +61,13 @@ _EXPECTED = (
 
 
 def judgement_rows(path: str) -> Iterator[RawRecord]:
-    """Flat objects: what was asked, with ``worker_id``, ``label``, ``highlight`` and ``free_text``.
+    """Yields flat objects: the question with ``worker_id``, ``label``, ``highlight`` and ``free_text``.
 
-    A task of an export of Label Studio gives a row for each highlight of each annotation, or one without a highlight;
-    annotations that were cancelled are passed over. A record that is not to be understood is given as it is.
+    A task of a Label Studio export yields a row for each highlight of each annotation, or one row without a highlight;
+    cancelled annotations are skipped. A record that cannot be interpreted is yielded unchanged.
 
     Raises:
-        SetupError: as ``opened``; the file is no CSV in UTF-8.
+        SetupError: as ``opened``; the file is not CSV in UTF-8.
     """
     if ".csv" in base_name(path).lower():
         yield from _csv_rows(path)
@@ -84,7 +85,8 @@ def judgement_rows(path: str) -> Iterator[RawRecord]:
 
 
 def _annotation_rows(task: Json) -> Iterator[Json]:
-    """Source: the task format of Label Studio, https://labelstud.io/guide/task_format, seen November 2026."""
+    """Yields the rows of a task. Source: the task format of Label Studio, https://labelstud.io/guide/task_format, seen
+    November 2026."""
     for annotation in task["annotations"]:
         if annotation.get("was_cancelled"):
             continue
@@ -92,7 +94,7 @@ def _annotation_rows(task: Json) -> Iterator[Json]:
         row: Json = {**task["data"], "worker_id": str(worker["id"] if isinstance(worker, dict) else worker)}
         highlights: list[Any] = []
         for part in annotation["result"]:
-            value = part.get("value")  # a relation has none
+            value = part.get("value")  # absent for a relation
             if part["type"] == "choices":
                 row["label"] = value["choices"][0]
             elif part["type"] == "textarea":
@@ -105,10 +107,10 @@ def _annotation_rows(task: Json) -> Iterator[Json]:
 
 
 def _csv_rows(path: str) -> Iterator[RawRecord]:
-    """The rows of a CSV as JSON objects by the names of its head; the line is that where a row ends.
+    """Yields the rows of a CSV file as JSON objects keyed by its header; the line is the one where a row ends.
 
     Raises:
-        SetupError: as ``opened``; the file is no CSV in UTF-8.
+        SetupError: as ``opened``; the file is not CSV in UTF-8.
     """
     with opened(path) as (file, _):
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
@@ -126,16 +128,17 @@ def _csv_rows(path: str) -> Iterator[RawRecord]:
 
 
 class CampaignFindings(NamedTuple):
-    """What annotators found for one question: an evidence a passage, passages in the order they were first judged."""
+    """The annotators' findings for one question: one piece of evidence per passage, in the order in which passages were
+    first judged."""
 
     accepted: tuple[Evidence, ...]
-    partial: tuple[Evidence, ...]  # hold part of it: accepted by one annotator alone, or said to be partial
+    partial: tuple[Evidence, ...]  # contain part of it: accepted by only one annotator, or labelled partial
 
 
 class CampaignSource(RecordSource[Options]):
-    """A dataset for whose dev and test there may be an annotation campaign, as references."""
+    """A dataset whose dev and test splits may have an annotation campaign, passed as references."""
 
-    train_has: ClassVar[str]  # begins why a campaign is not for train
+    train_has: ClassVar[str]  # beginning of the message that a campaign is not for train
     references = references_option(
         "--campaign",
         "what annotators found: judgements and their passages, or a KILT file with evidence_span; without it eli5 has "
@@ -153,10 +156,10 @@ class CampaignSource(RecordSource[Options]):
 
 
 def check_campaign(paths: Sequence[str]) -> None:
-    """Looks at the beginning of every file.
+    """Checks the beginning of every file.
 
     Raises:
-        SetupError: a file is of none of the forms, or judgements come without their passages.
+        SetupError: a file has none of the forms, or judgements come without their passages.
     """
     forms = {_form(path) for path in paths}
     if "judgements" in forms and "passages" not in forms:
@@ -167,18 +170,18 @@ def check_campaign(paths: Sequence[str]) -> None:
 
 
 def keep_campaign(paths: Sequence[str], *, scratch: Scratch, tally: Tally) -> Iterator[BadRecord]:
-    """Reads a campaign into the index and gives the rows that cannot be used; all count as references.
+    """Reads a campaign into the index and yields the rows that cannot be used; all rows are counted as references.
 
     A repeated judgement is kept: it is another highlight of its worker.
     """
     forms = {path: _form(path) for path in paths}
-    # Judgements are held against the passages that they name.
+    # Judgements are checked against the passages that they name.
     for path in sorted(paths, key=lambda path: forms[path] == "judgements"):
         yield from read_references(judgement_rows(path), partial(_KEEP[forms[path]], scratch), tally)
 
 
 def findings(scratch: Scratch, question_id: str) -> CampaignFindings | None:
-    """What was found for a question, None for one that nobody was shown."""
+    """Returns the findings for a question; None if it was never shown to annotators."""
     rows = [orjson.loads(row) for row in scratch.rows(_question_key(question_id))]
     if not rows:
         return None
@@ -208,7 +211,7 @@ def findings(scratch: Scratch, question_id: str) -> CampaignFindings | None:
 
 
 def verdict_of(labels: Mapping[str, str]) -> Literal["accepted", "partial", "refused"]:
-    """What the labels of a passage, by annotator, come to."""
+    """Returns the verdict on a passage from its labels by annotator."""
     n_accepted = sum(label == "yes" for label in labels.values())
     if n_accepted >= MIN_ACCEPTED:
         return "accepted"
@@ -216,7 +219,7 @@ def verdict_of(labels: Mapping[str, str]) -> Literal["accepted", "partial", "ref
 
 
 def _evidence(page: PageKey, highlights: list[str], text: str) -> Evidence:
-    """An evidence that is looked for by its longest highlight, which holds most of the others."""
+    """Returns evidence that is searched for by its longest highlight, which contains most of the others."""
     sought = max(highlights, key=len, default=text).strip()
     return Evidence(page, sought, {EVIDENCE_SPAN: highlights})
 
@@ -286,7 +289,7 @@ def _has_highlight(record: Json) -> bool:
 
 
 def highlights_of(span: Json) -> list[str]:
-    """What annotators highlighted of a span, in ``meta``; raises RecordError: ``wrong_type``."""
+    """Returns the annotators' highlights of a span, from its ``meta``; raises RecordError: ``wrong_type``."""
     written = (optional_object(span, "meta") or {}).get(EVIDENCE_SPAN, [])
     if not isinstance(written, list) or not all(isinstance(text, str) for text in written):
         raise RecordError("wrong_type", f"{EVIDENCE_SPAN!r}: expected a list of strings, found {repr(written)[:80]}")
@@ -294,14 +297,14 @@ def highlights_of(span: Json) -> list[str]:
 
 
 def _page(record: Json, title_key: str) -> tuple[str, str]:
-    """How a page is named: by its title, whose redirects lead on when it was renamed; else by its id."""
+    """Returns how a page is named: by its title, which redirects resolve after a renaming, or else by its id."""
     if title := optional_text(record, title_key):
         return "title", title
     return "page_id", digits_or_text(record, "wikipedia_id")
 
 
 def _form(path: str) -> Form:
-    """The form of a file by the fields of its first records; raises SetupError: it has none."""
+    """Returns the form of a file, by the fields of its first records; raises SetupError if it has none."""
     found: list[Form] = []
 
     def fits(record: Json) -> bool:

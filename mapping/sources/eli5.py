@@ -27,8 +27,8 @@ _BUFFER_BYTES = 1 << 20
 class Eli5(CampaignSource[SourceOptions]):
     """The dumps: JSON lines, a JSON array or Parquet.
 
-    Train has the answers alone. Dev and test have the questions that were annotated, with the passages that were
-    accepted behind the answers; without a campaign they have every question, with the answers alone.
+    Train has only answers. Dev and test have the annotated questions, with the accepted passages after the answers;
+    without a campaign they have every question with only its answers.
     """
 
     name = "eli5"
@@ -37,7 +37,7 @@ class Eli5(CampaignSource[SourceOptions]):
     keys, answer_keys = frozenset({"q_id", "title"}), frozenset({"answers"})
     train_has = "answers alone: a campaign"
     options_type = SourceOptions
-    # Provenance is what annotators chose; train has none at all, nor have dev and test without a campaign.
+    # Provenance was chosen by annotators; train has none, nor do dev and test without a campaign.
     policies = by_split(
         replace(ANSWERS_STAY, keeps_bare=True, highlights="offsets"),
         train=replace(ANSWERS_STAY, needs_provenance=False),
@@ -55,7 +55,7 @@ class Eli5(CampaignSource[SourceOptions]):
         return iter_records(path)
 
     def example(self, record: Json, origin: Origin) -> Example:
-        """An output for each answer, then one without answer for each accepted passage.
+        """Returns an example with an output for each answer, then an output without answer for each accepted passage.
 
         Raises:
             ExclusionError: ``no_accepted_passage``, ``no_answer``, ``not_annotated``.
@@ -77,7 +77,7 @@ class Eli5(CampaignSource[SourceOptions]):
 
 
 def _answers(written: Json) -> list[Output]:
-    """An output for each answer that has any text, with its score where there is one."""
+    """Returns an output for each non-empty answer, with its score if there is one."""
     texts = list_at(written, "text")
     scores = list_at(written, "score") if written.get("score") is not None else [None] * len(texts)
     if len(texts) != len(scores):
@@ -92,7 +92,7 @@ def _answers(written: Json) -> list[Output]:
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a file begins as Parquet does; False for one that does not exist."""
+    """Returns whether a file begins like Parquet; False if it does not exist."""
     if not Folder.of(path).exists():
         return False
     with Folder.of(path).open() as file:
@@ -100,14 +100,14 @@ def is_parquet(path: str) -> bool:
 
 
 def iter_parquet(path: str, columns: Sequence[str]) -> Iterator[RawRecord]:
-    """The rows of a file as JSON objects of those columns that it has; lines are numbers of rows.
+    """Yields the rows of a file as JSON objects with those of the columns that it has; lines are row numbers.
 
-    Memory: some rows and pages, whatever the size of the row groups.
+    Memory use is some rows and pages, regardless of the size of the row groups.
 
     Raises:
-        SetupError: the file breaks off or is no Parquet.
+        SetupError: the file is truncated or is not Parquet.
     """
-    import pyarrow as pa  # the options of datasets are read without it
+    import pyarrow as pa  # dataset options are read without it
 
     from kbsource.release.reader import parquet_file
 

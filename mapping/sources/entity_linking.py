@@ -1,10 +1,10 @@
 """AIDA CoNLL-YAGO, WNED-WIKI and WNED-CWEB: one example for each mention that has a page.
 
-The TSV has a token a line, documents one after the other. Columns: token, ``B`` or ``I``, whole mention, YAGO entity or
-``--NME--``, address of the page, its number, Freebase id. Lines of mentions without a page end after the fourth. A line
-with fewer columns is an ordinary token, a blank line ends a sentence, ``-DOCSTART- (<id>)`` begins a document. The XML
-of WNED annotates documents whose texts are files of a folder beside it; ``offset`` and ``length`` count code points of
-the text as stored.
+The TSV has one token per line and contains all documents in sequence. Its columns are: token, ``B`` or ``I``, whole
+mention, YAGO entity or ``--NME--``, URL of the page, page number, Freebase id. Lines of mentions without a page end
+after the fourth column. A line with fewer columns is an ordinary token, an empty line ends a sentence, and ``-DOCSTART-
+(<id>)`` begins a document. WNED's XML annotates documents whose texts are files in a folder beside it; ``offset`` and
+``length`` count code points of the text as stored.
 
 Source: the README of AIDA-YAGO2-dataset.tsv, https://www.mpi-inf.mpg.de/yago-naga/aida; the distribution of WNED by Guo
 and Barbosa (https://doi.org/10.3233/SW-170273).
@@ -48,7 +48,7 @@ _NOT_IN_KB = ExclusionError("not_in_kb")
 
 @dataclass(slots=True)
 class TokenMention:
-    """A mention at tokens ``[start, end)`` of its document; ``url`` None where it has no page."""
+    """A mention at tokens ``[start, end)`` of its document; ``url`` is None if it has no page."""
 
     start: int
     end: int
@@ -59,16 +59,17 @@ class TokenMention:
 
 @dataclass(slots=True)
 class TokenDocument:
-    """A document of a TSV; ``doc_id`` is None where tokens come before any document, or its first line names none."""
+    """A document of a TSV. ``doc_id`` is None if tokens precede the first document, or if its first line names no
+    document."""
 
     doc_id: str | None
-    tokens: list[str] = field(default_factory=list)  # empty for a blank line
+    tokens: list[str] = field(default_factory=list)  # empty for an empty line
     mentions: list[TokenMention] = field(default_factory=list)
-    problems: list[tuple[RawRecord, RecordError]] = field(default_factory=list)  # lines that cannot be used
+    problems: list[tuple[RawRecord, RecordError]] = field(default_factory=list)  # unusable lines
 
 
 def iter_documents(lines: Iterable[RawRecord]) -> Iterator[TokenDocument]:
-    """The documents of a TSV, of all lines of the file, blank ones included."""
+    """Yields the documents of a TSV. ``lines`` are all lines of the file, including empty ones."""
     document = TokenDocument(None)
     is_open = False
     for raw in lines:
@@ -112,7 +113,7 @@ def _begin(raw: RawRecord, line: str) -> TokenDocument:
 
 
 def _mention(columns: list[str], tag: str, raw: RawRecord, *, at: int) -> TokenMention | None:
-    """The mention that a line opens, None where it opens none."""
+    """Returns the mention that starts on a line; None if none starts there."""
     if not tag and len(columns) < _N_COLUMNS_WITHOUT_PAGE:
         if len(columns) > 1 and columns[1].strip() in ("B", "I"):
             raise RecordError("missing_column", f"an annotated line with {len(columns)} columns")
@@ -129,7 +130,7 @@ def _mention(columns: list[str], tag: str, raw: RawRecord, *, at: int) -> TokenM
 
 
 class Annotation(NamedTuple):
-    """One annotated mention as written; ``title`` None where it has no page."""
+    """One annotated mention as written; ``title`` is None if it has no page."""
 
     mention: str
     title: str | None
@@ -138,7 +139,7 @@ class Annotation(NamedTuple):
 
 
 def iter_xml_documents(path: str) -> Iterator[RawRecord]:
-    """The ``<document>`` elements of a file one at a time; what stands between them is passed over."""
+    """Yields the ``<document>`` elements of a file one at a time; everything between them is skipped."""
     name = base_name(path)
     with opened(path) as (file, counts_plainly):
         buffer = b""
@@ -159,7 +160,7 @@ def iter_xml_documents(path: str) -> Iterator[RawRecord]:
             buffer = _read_document(buffer[begin.start() :], file)
             found = buffer.find(_END)
             end = found + len(_END) if found >= 0 else len(buffer)
-            # A document that is not closed ends where the next begins.
+            # An unclosed document ends where the next one begins.
             following = _BEGIN.search(buffer, 1, end)
             end = following.start() if following else end
             yield RawRecord(name, line, position if counts_plainly else -1, buffer[:end])
@@ -169,27 +170,27 @@ def iter_xml_documents(path: str) -> Iterator[RawRecord]:
 
 
 def _read_document(buffer: bytes, file: BinaryIO) -> bytes:
-    """The buffer with what follows in the file, up to the end of its document."""
+    """Returns the buffer, extended from the file up to the end of its document."""
     parts = [buffer]
     n_bytes = len(buffer)
     while _END not in parts[-1] and n_bytes <= MAX_RECORD_BYTES:
         more = file.read(_READ_BYTES)
         if not more:
             break
-        # The end tag may lie across two parts.
+        # The end tag may be split across two parts.
         parts[-1:] = [parts[-1][: -len(_END)], parts[-1][-len(_END) :] + more]
         n_bytes += len(more)
     return b"".join(parts)
 
 
 def parse_document(raw: RawRecord) -> tuple[str, list[Annotation | RecordError]]:
-    """The name of an annotated document, and every annotation or the reason why it cannot be used.
+    """Returns the name of an annotated document, and each annotation or the reason why it cannot be used.
 
     Raises:
         RecordError: ``malformed_xml``, ``missing_field`` (no ``docName``), and as ``RawRecord.text``.
     """
     raw.text()
-    from lxml import etree  # the options of datasets are read without it
+    from lxml import etree  # dataset options are read without it
 
     parser = etree.XMLParser(encoding="utf-8", resolve_entities=False, load_dtd=False, no_network=True)
     try:
@@ -217,7 +218,7 @@ def _is_number(text: str) -> bool:
 
 
 def read_raw_text(folders: Iterable[str], name: str) -> str:
-    """The text of a document in the first folder that has it.
+    """Returns the text of a document from the first folder that has it.
 
     Raises:
         RecordError: ``missing_raw_text``, ``bad_encoding``.
@@ -237,19 +238,19 @@ def read_raw_text(folders: Iterable[str], name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WnedOptions(LinkingOptions):
-    """Choices of WNED, whose split is drawn."""
+    """Options of WNED, whose splits are drawn at random."""
 
     seed: Name = "kilt"
-    """Names what is drawn at random."""
+    """Seed of the random draw."""
 
 
 class EntityLinking(Source[LinkingOptions]):
-    """One of the datasets. Records are the mentions of the split's documents.
+    """Base of the three datasets. Records are the mentions in the documents of the split.
 
-    Inputs are the TSV or, for WNED, the XML file, which are told apart by their beginnings. The texts of the XML are
-    in the folder given as reference, by default ``RawText`` beside the file; ``token_spans`` cuts them into tokens like
-    those of the TSV. A page is named by the address in the TSV and by the title in the XML; mentions that have no page
-    are left out as ``not_in_kb``.
+    The input is the TSV or, for WNED, the XML file; they are distinguished by their beginnings. The texts of the XML
+    are in the folder given as reference, by default ``RawText`` beside the file; ``token_spans`` splits them into
+    tokens like those of the TSV. A page is named by its URL in the TSV and by its title in the XML. Mentions without a
+    page are excluded as ``not_in_kb``.
     """
 
     options_type = LinkingOptions
@@ -301,7 +302,7 @@ class EntityLinking(Source[LinkingOptions]):
                         yield from self._token_document(document)
 
     def split_of(self, doc_id: str) -> Split:
-        """The split that a document belongs to."""
+        """Returns the split that a document belongs to."""
         return aida_split(doc_id)
 
     def _token_document(self, document: TokenDocument) -> Iterator[Example | BadRecord]:
@@ -368,7 +369,7 @@ def _xml_mention(
         raise RecordError(
             "offset_mismatch", f"expected {annotation.mention!r} at {start}, found {text[start:end][:80]!r}"
         )
-    # A token that the mention cuts (the first half of "Ister-based") is cut.
+    # A token that the mention cuts (such as "Ister-based" after "Ister") is cut.
     left = [text[first : min(last, start)] for first, last in spans if first < start]
     right = [text[max(first, end) : last] for first, last in spans if last > end]
     page = PageKey("title", annotation.title or "")

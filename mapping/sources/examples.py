@@ -1,8 +1,8 @@
-"""From records to examples: parse, join the label, convert, check the id, count.
+"""Converts records to examples: parse, join the label, convert, check the id, count.
 
-``RecordSource`` is a dataset whose records are examples one by one. A file of labels is its own labelled form of the
-test file, or a JSON array or JSON lines with the id and the label fields of each record; fields that are no labels are
-passed over.
+``RecordSource`` is a dataset in which each record is one example. A file of labels is either the dataset's own labelled
+form of the test file, or a JSON array or JSON lines with the id and the label fields of each record; all other fields
+are ignored.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from mapping.sources.source import LabelForm, Options, Source, Tally, check_name
 
 
 class ExclusionError(Exception):
-    """The rules of the dataset leave a record out; the argument is the reason's slug."""
+    """A record is excluded by the rules of the dataset; the argument is the reason slug."""
 
 
 class Origin:
-    """A record on its way to an example, and what was lost of its evidence.
+    """A record that is being converted to an example, with the evidence that was lost.
 
-    ``key`` is its id as soon as that is known; ``references`` gives the text of a reference by its key.
+    ``key`` is its id as soon as that is known; ``references`` returns the text of a reference by key.
     """
 
     __slots__ = ("key", "lost", "raw", "references")
@@ -44,18 +44,18 @@ class Origin:
         self.lost: list[RecordError] = []
 
     def lose(self, reason: str, detail: str) -> None:
-        """Notes that the text of one piece of evidence cannot be looked up."""
+        """Records that the text of one piece of evidence cannot be looked up."""
         self.lost.append(RecordError(reason, detail))
 
     def example(
         self, text: str | None, outputs: Iterable[Output], meta: Json | None = None, partial: Iterable[Evidence] = ()
     ) -> Example:
-        """The example of this record, whose input is ``text``."""
+        """Returns the example of this record, with input ``text``."""
         return Example(self.key, text, tuple(outputs), meta, self.raw.file, self.raw.line, tuple(partial))
 
 
 def read_record(origin: Origin, convert: Callable[[Origin], Example], tally: Tally) -> Iterator[Example | BadRecord]:
-    """What becomes of a record: what was lost of its evidence and its example, or why there is none; counted."""
+    """Yields a record's lost evidence and its example, or the reason why there is none, and counts them."""
     try:
         example = convert(origin)
     except (ExclusionError, RecordError) as error:
@@ -69,7 +69,7 @@ def read_record(origin: Origin, convert: Callable[[Origin], Example], tally: Tal
 
 
 def leave_out(origin: Origin, error: ExclusionError | RecordError, tally: Tally) -> list[BadRecord]:
-    """Counts a record that the rules of its dataset leave out, or one that is rejected, and gives the latter's row."""
+    """Counts a record that was excluded or rejected; returns the row for a rejected one."""
     tally.records += 1
     place = origin.key or None, origin.raw.file, origin.raw.line
     if isinstance(error, ExclusionError):
@@ -80,7 +80,7 @@ def leave_out(origin: Origin, error: ExclusionError | RecordError, tally: Tally)
 
 
 def read_references(raws: Iterable[RawRecord], keep: Callable[[RawRecord], None], tally: Tally) -> Iterator[BadRecord]:
-    """Reads references, counts them and gives those that cannot be kept."""
+    """Reads references, counts them and yields those that cannot be used."""
     for raw in raws:
         tally.references += 1
         try:
@@ -97,7 +97,7 @@ def keep_wanted(
     scratch: Scratch,
     tally: Tally,
 ) -> Iterator[BadRecord]:
-    """Reads references once and keeps the texts that are wanted; gives the records that cannot be used."""
+    """Reads references once and keeps the texts that are needed; yields the records that cannot be used."""
 
     def keep(raw: RawRecord) -> None:
         key, text = key_and_text(raw)
@@ -115,7 +115,7 @@ class Labels(Scratch):
         self._form, self._id_of = form, id_of
 
     def read(self, paths: Sequence[str], tally: Tally) -> Iterator[BadRecord]:
-        """Reads files of labels and gives those that cannot be used; they count as references."""
+        """Reads files of labels and yields those that cannot be used; labels are counted as references."""
         for number, path in enumerate(paths):
             raws = iter_records(path, key=self._form.array)
             yield from read_references(raws, partial(self._keep, number), tally)
@@ -132,7 +132,7 @@ class Labels(Scratch):
         self.put(key, json.dumps(values).encode("ascii"))
 
     def join(self, record: Json) -> Json:
-        """A record with its label; raises RecordError: ``missing_label``, and as ``id_of``."""
+        """Returns a record with its label added; raises RecordError: ``missing_label``, and as ``id_of``."""
         key = self._id_of(record)
         if (label := self.get(key)) is None:
             raise RecordError("missing_label", f"no label has the id {key!r}")
@@ -140,7 +140,7 @@ class Labels(Scratch):
 
 
 def check_labels(paths: Iterable[str], form: LabelForm) -> None:
-    """Looks at the beginning of every file of labels; raises SetupError, as ``opened`` and ``check_shape``."""
+    """Checks the beginning of every file of labels; raises SetupError, as ``opened`` and ``check_shape``."""
     fields = (form.id_field, *form.fields)
     for path in paths:
         check_shape(
@@ -152,48 +152,48 @@ def check_labels(paths: Iterable[str], form: LabelForm) -> None:
 
 
 class RecordSource(Source[Options]):
-    """A dataset whose records are examples one by one, each converted alone.
+    """A dataset in which each record is one example, converted independently.
 
-    Where its evidence texts are in references, every record is converted twice: first for the look-ups alone, so that
-    what they ask for is known and the references are read once.
+    If its evidence texts are in references, every record is converted twice. The first time only collects the look-ups,
+    so that the references need to be read only once.
     """
 
     scratch: Scratch
-    form: ClassVar[str]  # what a file holds, for messages; {keys} stands for the keys that a record has
-    keys: ClassVar[frozenset[str]]  # that each record has
-    answer_keys: ClassVar[frozenset[str]] = frozenset()  # likewise, but for records of test
+    form: ClassVar[str]  # contents of a file, for messages; {keys} is replaced by the keys that a record has
+    keys: ClassVar[frozenset[str]]  # required in each record
+    answer_keys: ClassVar[frozenset[str]] = frozenset()  # likewise, except in records of test
 
     @abstractmethod
     def id_of(self, record: Json) -> str:
-        """The id of a record; raises RecordError."""
+        """Returns the id of a record; raises RecordError."""
 
     @abstractmethod
     def example(self, record: Json, origin: Origin) -> Example:
-        """The example of a parsed record with its label; raises RecordError and ExclusionError."""
+        """Returns the example of a parsed record with its label; raises RecordError and ExclusionError."""
 
     def raws(self, path: str) -> Iterator[RawRecord]:
-        """The records of a file."""
+        """Yields the records of a file."""
         return iter_lines(path)
 
     def fits(self, path: str, record: Json) -> bool:
-        """Whether a record of a file can be one of this dataset."""
+        """Returns whether a record of a file can belong to this dataset."""
         return self._needed_keys <= record.keys()
 
     def other_id(self, record: Json, example_id: str) -> str | None:
-        """Another id for a record whose id an earlier file has; None for none."""
+        """Returns another id for a record whose id occurs in an earlier file; None if there is none."""
         return None
 
     def reference_files(self) -> list[str]:
-        """The files of the references, in order; raises SetupError."""
+        """Returns the files of the references, in order; raises SetupError."""
         return list(self.inputs.references)
 
     def reference(self, raw: RawRecord) -> tuple[str, Callable[[], bytes]]:
-        """Key of a reference, and what gives its text; raises RecordError."""
+        """Returns the key of a reference and a function that returns its text; raises RecordError."""
         raise NotImplementedError
 
     @property
     def expected(self) -> str:
-        """What a file holds, for messages."""
+        """The contents of a file, for messages."""
         return self.form.format(keys=", ".join(sorted(self._needed_keys)))
 
     @property
@@ -209,11 +209,11 @@ class RecordSource(Source[Options]):
         self.check_references()
 
     def check_files(self) -> None:
-        """Raises SetupError for files of records that are of another split."""
+        """Raises SetupError for files with records of another split."""
         check_names(self.inputs.records, self.split)
 
     def check_references(self) -> None:
-        """Raises SetupError for references that are missing or not what they should be."""
+        """Raises SetupError if references are missing or of another kind."""
 
     def read(self) -> Iterator[Example | BadRecord]:
         inputs = self.inputs
@@ -230,7 +230,7 @@ class RecordSource(Source[Options]):
                     yield from read_record(Origin(raw, self.scratch.get), convert, self.tally)
 
     def read_references(self, labels: Labels | None) -> Iterator[BadRecord]:
-        """Keeps what examples look up; gives the references that cannot be used."""
+        """Keeps the texts that examples look up; yields the references that cannot be used."""
         if not self.inputs.references:
             return
         for path in self.inputs.records:
@@ -246,7 +246,7 @@ class RecordSource(Source[Options]):
         return record, self.example(labels.join(record) if labels else record, origin)
 
     def _given(self, labels: Labels | None, file: int, origin: Origin) -> Example:
-        """The example of a record of the file with this number, under an id that no other has."""
+        """Returns the example of a record of the file with this number, with a unique id."""
         record, example = self._converted(labels, origin)
         earlier = self.scratch.give(example.example_id, file)
         if earlier is None:

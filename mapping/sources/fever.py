@@ -1,7 +1,7 @@
-"""FEVER 1.0 and 2.0: claims with sets of sentences of Wikipedia of June 2017.
+"""FEVER 1.0 and 2.0: claims with sets of sentences from Wikipedia of June 2017.
 
-Source: https://fever.ai/dataset/fever.html (claims, wiki-pages and their escapes) and section 4 of the KILT paper
-(supported and refuted claims only; FEVER 2.0 joins dev and test).
+Source: https://fever.ai/dataset/fever.html (claims, wiki-pages and their escapes) and section 4 of the KILT paper (only
+supported and refuted claims; FEVER 2.0 joins dev and test).
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{"
 _ESCAPE = re.compile("|".join(_ESCAPES))
 _LABELS = ("SUPPORTS", "REFUTES")
 _NOT_ENOUGH_INFO = "NOT ENOUGH INFO"
-# Only claims of FEVER 2.0 say how they were made.
+# Keys that only claims of FEVER 2.0 have: how they were made.
 _FEVER2_KEYS = ("attack", "transformation", "original_id")
 _WIKI_FILE = re.compile(r"wiki-([0-9]+)\.jsonl(?:\.gz|\.bz2)?")
 
 
 @dataclass(frozen=True, slots=True)
 class FeverOptions(SourceOptions):
-    """Choices of FEVER."""
+    """Options of FEVER."""
 
     sentence_escapes: Literal["undone", "kept"] = "undone"
-    """-LRB- and its like in the evidence."""
+    """Escapes such as -LRB- in the evidence."""
 
 
 class Fever(RecordSource[FeverOptions]):
-    """Claims and, from FEVER's own wiki-pages, the sentences that they stand on.
+    """Claims and the sentences of FEVER's own wiki-pages that support or refute them.
 
-    The inputs of a split are given together: ``shared_task_dev.jsonl`` and ``fever2-fixers-dev.jsonl``. Ids are
-    kept; a claim of FEVER 2.0 whose id FEVER 1.0 has too gets ``fever2-`` in front.
+    Pass all inputs of a split together: ``shared_task_dev.jsonl`` and ``fever2-fixers-dev.jsonl``. Ids are kept. If
+    FEVER 1.0 and 2.0 have a claim with the same id, the claim of FEVER 2.0 gets the prefix ``fever2-``.
     """
 
     name = "fever"
@@ -85,7 +85,7 @@ class Fever(RecordSource[FeverOptions]):
         if not self.inputs.references and self.split == "test" and not self.inputs.labels:
             return
         path = self.reference_files()[0]
-        # wiki-001.jsonl of the real dump begins with a page that has no name.
+        # wiki-001.jsonl of the real dump begins with a page without a name.
         check_lines(
             path,
             lambda record: {"id", "lines"} <= record.keys(),
@@ -93,7 +93,8 @@ class Fever(RecordSource[FeverOptions]):
         )
 
     def reference_files(self) -> list[str]:
-        """The files of wiki-pages in order; raises SetupError: there are none, or one is missing between two others."""
+        """Returns the files of wiki-pages in order; raises SetupError if there are none, or if one between two others
+        is missing."""
         if not self.inputs.references:
             raise SetupError("fever needs --wiki-pages DIR: its claims name sentences whose texts only stand there.")
         paths: list[str] = []
@@ -120,7 +121,7 @@ class Fever(RecordSource[FeverOptions]):
         return _key(text_at(page, "id")), lambda: lines.encode("utf-8")
 
     def example(self, record: Json, origin: Origin) -> Example:
-        """One output for each distinct evidence set, in order.
+        """Returns an example with one output for each distinct evidence set, in order.
 
         Raises:
             ExclusionError: ``not_enough_info``, ``no_evidence``.
@@ -144,7 +145,7 @@ class Fever(RecordSource[FeverOptions]):
 
 
 def _evidence_sets(written_sets: list[Any], origin: Origin) -> Iterator[list[tuple[str, int]]]:
-    """Page and sentence of each evidence of each distinct set."""
+    """Yields, for each distinct set, the page and sentence of each piece of evidence."""
     seen: set[frozenset[tuple[str, int]]] = set()
     for written in written_sets:
         places = _places(written)
@@ -154,7 +155,7 @@ def _evidence_sets(written_sets: list[Any], origin: Origin) -> Iterator[list[tup
         distinct = dict.fromkeys((_key(page), sentence) for page, sentence in places)
         if distinct and frozenset(distinct) not in seen:
             seen.add(frozenset(distinct))
-            # Pages are named as the claim first writes them.
+            # A page is named as the claim first writes it.
             pages = {_key(page): page for page, _ in reversed(places)}
             yield [(pages[key], sentence) for key, sentence in distinct]
 
@@ -173,7 +174,7 @@ def _evidence(page: str, sentence: int, origin: Origin, *, undoes_escapes: bool)
 
 
 def undo_escapes(text: str) -> str:
-    """The text with brackets and colons for their escapes.
+    """Returns a text in which escapes are replaced by brackets and colons.
 
     >>> undo_escapes("Soul_Food_-LRB-film-RRB-")
     'Soul_Food_(film)'
@@ -182,10 +183,10 @@ def undo_escapes(text: str) -> str:
 
 
 def sentences(lines: str) -> dict[int, str]:
-    """The sentences of a page by number, from its ``lines``.
+    """Returns the sentences of a page by number, from its ``lines``.
 
-    Each line holds number, sentence and anchors, with tabs between. A line that does not begin with a number goes on
-    with the sentence before it, if that has no anchors yet; else it goes on with an anchor and is passed over.
+    Each line contains number, sentence and anchors, separated by tabs. A line that does not begin with a number
+    continues the sentence before it, if that has no anchors yet; otherwise it continues an anchor and is skipped.
 
     >>> sentences("0\\tIt is tall .\\ttall\\tHeight\\n1\\t\\n2\\tIt has a\\nlamp .")
     {0: 'It is tall .', 1: '', 2: 'It has a lamp .'}
@@ -206,7 +207,7 @@ def sentences(lines: str) -> dict[int, str]:
 
 
 def _places(written: object) -> list[tuple[str, int]] | None:
-    """Page and sentence of each item of an evidence set; None when one names no page."""
+    """Returns the page and sentence of each item of an evidence set; None if an item names no page."""
     if not isinstance(written, list):
         raise RecordError("wrong_type", f"an evidence set is a list, found {repr(written)[:80]}")
     places = []

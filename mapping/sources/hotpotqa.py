@@ -1,4 +1,4 @@
-"""HotpotQA in the full-wiki setting: questions with supporting sentences of abstracts of October 2017.
+"""HotpotQA in the full-wiki setting: questions with supporting sentences from abstracts of October 2017.
 
 Source: https://hotpotqa.github.io (questions; ``wiki-readme.html`` for the abstracts).
 """
@@ -35,19 +35,19 @@ _N_PEEKED = 20
 
 @dataclass(frozen=True, slots=True)
 class HotpotOptions(SourceOptions):
-    """Choices of HotpotQA."""
+    """Options of HotpotQA."""
 
     keep_meta: bool = False
-    """Level and type in the record's meta."""
+    """Adds level and type to the record's meta."""
 
 
 class HotpotQa(RecordSource[HotpotOptions]):
-    """Questions, and their sentences from the abstracts or else from the question's own ``context``.
+    """Questions, with their sentences from the abstracts or else from the question's own ``context``.
 
-    References are the folder of ``enwiki-20171001-pages-meta-current-withlinks-abstracts`` as unpacked. Where they are
-    not given or do not have the page, the sentence is taken from ``context``, which in the full-wiki files holds
-    only what a search found. A fact whose page is nowhere has empty text, so that its set does not stand without it;
-    one whose sentence does not exist or is no text is left out, as noise of the annotation.
+    References are the unpacked folder ``enwiki-20171001-pages-meta-current-withlinks-abstracts``. If they are not given
+    or do not have the page, the sentence is taken from ``context``, which in the full-wiki files contains only search
+    results. A fact whose page is found nowhere has empty text, so that its evidence set is not written without it. A
+    fact whose sentence does not exist or has no text is left out as annotation noise.
     """
 
     name = "hotpotqa"
@@ -57,7 +57,7 @@ class HotpotQa(RecordSource[HotpotOptions]):
     options_type = HotpotOptions
     references = references_option("--abstracts", "folder or files of the abstracts it was made from")
     labels = LabelForm("HotpotQA's test questions", "_id", ("answer", "supporting_facts"))
-    # One set; a missing page drops the question.
+    # There is one set, so a missing page drops the question.
     policies = by_split(Policy(lost="drop_record"))
     hypothesis = "answer"
     metric = "em"
@@ -76,7 +76,8 @@ class HotpotQa(RecordSource[HotpotOptions]):
         return iter_array(path)
 
     def check_files(self) -> None:
-        """See ``RecordSource.check_files``; the contexts of the first questions hold all that is needed."""
+        """See ``RecordSource.check_files``. Without references, checks that the contexts of the first questions are
+        complete."""
         for path in self.inputs.records if not self.inputs.references and self.split != "test" else ():
             _check_contexts(path)
         super().check_files()
@@ -108,7 +109,7 @@ class HotpotQa(RecordSource[HotpotOptions]):
         return _key(text_at(page, "title")), lambda: orjson.dumps(page["text"])
 
     def example(self, record: Json, origin: Origin) -> Example:
-        """One output with all supporting sentences as one evidence set.
+        """Returns an example with one output, whose evidence set contains all supporting sentences.
 
         Raises:
             RecordError: ``missing_field``, ``wrong_type``.
@@ -144,7 +145,7 @@ def _evidence(title: str, sentence: int, context: dict[str, list[str]], origin: 
 
 
 def _check_contexts(path: str) -> None:
-    """Raises SetupError where the contexts of the first questions do not hold all their supporting paragraphs."""
+    """Raises SetupError if the contexts of the first questions lack some of their supporting paragraphs."""
     for raw in islice(iter_array(path), _N_PEEKED):
         try:
             record = raw.parse()
@@ -179,7 +180,8 @@ def _fact(item: object) -> tuple[str, int]:
 
 
 def _key(title: str) -> str:
-    """The title for comparison; questions and abstracts write ``&`` as ``&amp;``, not always both."""
+    """Returns the title for comparison. Questions and abstracts write ``&`` as ``&amp;``, but not always both of
+    them."""
     return unicodedata.normalize("NFC", unescape(title))
 
 

@@ -1,6 +1,6 @@
-"""Any KILT file: published records, moved from the knowledge source they were made for to another.
+"""Reads any KILT file: published records, moved from the knowledge source they were made for to another one.
 
-Source: the record form of section 3 of the KILT paper and of the published files.
+Source: the record form in section 3 of the KILT paper and in the published files.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from kbsource.lookup import KnowledgeSource
 
 OldPage = tuple[list[str], list[str]]
-"""Paragraphs of a page, the title in front, and the section of each, without newline."""
+"""The paragraphs of a page, beginning with the title, and the section of each, without newline."""
 
-# A record of the released file begins with its id, so that most need not be parsed.
+# A record of the released file begins with its id, so most records need not be parsed.
 _ID_IN_FRONT = re.compile(rb'\{"_id": ?"([0-9]+)", ?"wikipedia_id": ?"\1"')
 _ITEM_MARKER = re.compile(r"BULLET::::(?:-|\d+\.)\s*")
 _N_TRIED = 20
@@ -55,26 +55,26 @@ _N_TRIED = 20
 
 @dataclass(frozen=True, slots=True)
 class KiltOptions(SourceOptions):
-    """Choices of KILT files."""
+    """Options of KILT files."""
 
     numbering: Annotated[Numbering, Parameter("--from-numbering")] = "kilt"
     """How --from-kb counts paragraphs."""
     max_misfits: Share = 0.05
-    """Highest share of spans that do not fit --from-kb: their title or section is another, or the page is shorter."""
+    """Highest share of spans that do not fit --from-kb: their title or section differs, or the page is shorter."""
 
 
 class Kilt(RecordSource[KiltOptions]):
     """KILT files. References: one release of this project or one ``kilt_knowledgesource.json``.
 
-    The text of a span is read out of the old paragraphs. Four forms of span are told apart by their keys:
+    The text of a span is read from the old paragraphs. The keys of a span distinguish four forms:
 
-    - with character offsets: the text is what they enclose;
-    - from the annotation campaign, with ``meta.evidence_span`` and no offsets: the text is the longest highlight;
-    - with paragraphs alone: the text is these paragraphs;
-    - page alone, as in entity linking: no text.
+    - with character offsets: the text between them;
+    - from the annotation campaign, with ``meta.evidence_span`` and without offsets: the longest highlight;
+    - with paragraphs only: the text of these paragraphs;
+    - with a page only, as in entity linking: no text.
 
-    Pages are named by their id, which survives renaming; ``fallback_page`` gives the title to try where the new
-    snapshot does not have the id (pages that were merged).
+    Pages are identified by their id, which survives renaming. ``fallback_page`` returns the title to try if the new
+    snapshot does not have the id (for pages that were merged).
     """
 
     name = "kilt"
@@ -109,7 +109,8 @@ class Kilt(RecordSource[KiltOptions]):
         )
 
     def check_files(self) -> None:
-        """See ``RecordSource.check_files``; the records at the beginning do without references that are not given."""
+        """See ``RecordSource.check_files``. If no references are given, checks that the first records do not need
+        them."""
         for path in self.inputs.records:
             check_names([path], self.split)
             for raw in islice(self.raws(path), 0 if self._reference else _N_TRIED):
@@ -118,7 +119,7 @@ class Kilt(RecordSource[KiltOptions]):
 
     def check_references(self) -> None:
         if self._release_path is not None:
-            from kbsource.lookup import KnowledgeSource  # the options of datasets are read without it
+            from kbsource.lookup import KnowledgeSource  # dataset options are read without it
 
             KnowledgeSource.open(self._release_path).close()
         elif self._reference is not None:
@@ -130,7 +131,7 @@ class Kilt(RecordSource[KiltOptions]):
             )
 
     def read(self) -> Iterator[Example | BadRecord]:
-        """See ``Source.read``; raises SetupError: also where too many spans do not fit the old knowledge source."""
+        """See ``Source.read``; also raises SetupError if too many spans do not fit the old knowledge source."""
         self._misfits = Counter[str]()
         if self._release_path is None:
             yield from super().read()
@@ -152,7 +153,7 @@ class Kilt(RecordSource[KiltOptions]):
         return iter(()) if self._release is not None else super().read_references(labels)
 
     def reference(self, raw: RawRecord) -> tuple[str, Callable[[], bytes]]:
-        """Page id and paragraphs of a record of KILT's knowledge source."""
+        """Returns the page id and paragraphs of a record of KILT's knowledge source."""
         found = _ID_IN_FRONT.match(raw.data)
         if found:
             return found[1].decode("ascii"), lambda: _texts(raw.parse_reference("a page"))
@@ -167,12 +168,12 @@ class Kilt(RecordSource[KiltOptions]):
 
     @property
     def _release_path(self) -> str | None:
-        """The reference where it is a release of this project, rather than a file with KILT's own knowledge source."""
+        """The reference if it is a release of this project, not a file with KILT's own knowledge source."""
         path = self._reference
         return path if path is not None and Folder.of(join(path, MANIFEST)).exists() else None
 
     def example(self, record: Json, origin: Origin) -> ReleasedExample:
-        """Evidence stands in the order of the record's spans.
+        """See ``RecordSource.example``. Evidence is in the order of the record's spans.
 
         Raises:
             RecordError: ``missing_field``, ``wrong_type``, ``empty_output``.
@@ -229,7 +230,7 @@ class Kilt(RecordSource[KiltOptions]):
     def _between(
         self, span: Json, page: PageKey, start: tuple[int, int], end: tuple[int, int | None], origin: Origin
     ) -> str:
-        """The old text of a span; empty where there is none, which is noted."""
+        """Returns the old text of a span; empty if there is none, which is recorded."""
         if self._reference is None:
             raise SetupError(
                 "spans of this KILT file are places in a knowledge source: give the release or the "
@@ -266,19 +267,20 @@ class Kilt(RecordSource[KiltOptions]):
 
 
 def _misfit(span: Json, old_title: str, old_section: str) -> tuple[str, str] | None:
-    """How title or section of a span differ from those of its place; None where they do not, or it has none."""
+    """Returns how the title or section of a span differs from that of its location; None if it does not differ or is
+    absent."""
     for name, old in (("title", old_title), ("section", old_section)):
         said = span.get(name)
-        # Files are about without the newline, and the chunks that KILT published have no full stop at the end.
+        # Some files omit the newline, and the chunks that KILT published have no full stop at the end.
         if isinstance(said, str) and said.rstrip("\n.") != old.rstrip("\n."):
             return f"another_{name}", f"{name} {said[:80]!r}, where there is {old[:80]!r}"
     return None
 
 
 def without_marker(text: str) -> str:
-    """The text of a KILT paragraph, or of its beginning, without the marker of a list item.
+    """Returns the text of a KILT paragraph, or of its beginning, without the marker of a list item.
 
-    The marker is KILT's, not the page's: left in the evidence it would count as tokens that no page has.
+    The marker is KILT's, not the page's: in the evidence it would count as tokens that no page contains.
     """
     return _ITEM_MARKER.sub("", text, count=1).strip() if text.startswith("BULLET::::") else text.strip()
 
@@ -291,7 +293,7 @@ def _texts(record: Json) -> bytes:
 
 
 def fallback_page(span: Json) -> PageKey | None:
-    """Another way to the page of a released span, for snapshots that do not have its id: the title."""
+    """Returns a released span's title, by which to find its page in snapshots that do not have its id."""
     title = span.get("title")
     return PageKey("title", title) if isinstance(title, str) and title and span.get("wikipedia_id") else None
 

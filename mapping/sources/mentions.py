@@ -1,12 +1,12 @@
-"""A mention in its document -> an example; running text -> tokens as in the Penn Treebank, with their offsets.
+"""Converts mentions to examples, and splits running text into tokens as in the Penn Treebank, with offsets.
 
-Punctuation and clitics (``n't``, ``'s``) are tokens of their own; commas and colons in numbers, hyphens, the periods of
+Punctuation and clitics (``n't``, ``'s``) are separate tokens. Commas and colons in numbers, hyphens, the periods of
 abbreviations and the ampersand of ``R&D`` are not.
 
 Source: section 4.2 of the KILT paper (the mention in tags, at most 256 tokens) and the authors' converter, whose two
-quirks have names here: it keeps too little of the right context, and blank lines put second spaces into contexts. The
-Penn Treebank's tokenizer.sed by R. MacIntyre (1995), which knows the end of a sentence from the end of its line; here a
-period ends one where white space follows and the word is no abbreviation.
+quirks are available as options: it keeps too little of the right context, and empty lines insert second spaces into
+contexts. The tokenisation follows the Penn Treebank's tokenizer.sed by R. MacIntyre (1995). That script expects one
+sentence per line; here a period ends a sentence if white space follows and the word is not an abbreviation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CLITIC = re.compile(r"(?:'[sS]|'[mM]|'[dD]|'ll|'LL|'re|'RE|'ve|'VE|n't|N'T)$")
 _AS_ASCII = str.maketrans("\u2018\u2019", "''")
 _PAIRS = "can not,gim me,gon na,got ta,lem me,wan na,d 'ye,more 'n,'t is,'t was"
 _JOINED = {pair.replace(" ", ""): pair.index(" ") for pair in _PAIRS.split(",")}
-"""Two words written as one -> length of the first."""
+"""Two words written as one -> length of the first word."""
 _ABBREVIATIONS = frozenset(
     "adm al approx apr aug ave blvd bros ca capt cf cmdr co col corp cos dec dept dr est etc feb fig ft gen gov hon inc"
     " jan jr jul jun lt ltd maj mar messrs mr mrs ms mt no nos nov oct op pp pres prof rd rep rev sen sep sept sgt sr"
@@ -48,7 +48,7 @@ _N_TAGS = 2
 
 
 def token_spans(text: str) -> Iterator[tuple[int, int]]:
-    """The half-open code-point offsets of the tokens of a text, in order.
+    """Yields the half-open code-point offsets of the tokens of a text, in order.
 
     >>> text = "He can't pay Mr. Hale's $1,000 (or won't)."
     >>> " ".join(text[start:end] for start, end in token_spans(text))
@@ -61,14 +61,14 @@ def token_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _split(text: str, start: int, end: int, *, end_of_chunk: int, end_of_text: int) -> Iterator[tuple[int, int]]:
-    """The tokens of a piece without punctuation that always stands alone."""
+    """Yields the tokens of a segment that contains no punctuation which is always a separate token."""
     word = text[start:end].translate(_AS_ASCII)
     if len(word) == 1 or word in _WHOLE:
         yield start, end
         return
     if word.endswith(".") and not word.endswith(".."):
         closed = _CLOSERS.match(text, end, end_of_chunk)
-        assert closed is not None  # nothing closes just as well
+        assert closed is not None  # the pattern also matches the empty string
         if closed.end() == end_of_text or (closed.end() == end_of_chunk and not _is_abbreviation(word[:-1])):
             yield from _split(text, start, end - 1, end_of_chunk=end - 1, end_of_text=-1)
             yield end - 1, end
@@ -92,22 +92,22 @@ def _parts(word: str, start: int) -> Iterator[tuple[int, int]]:
 
 
 def _is_abbreviation(word: str) -> bool:
-    """Whether a word keeps its period: ``Mr``, ``J``, ``U.S``."""
+    """Returns whether a word keeps its period: ``Mr``, ``J``, ``U.S``."""
     bare = word.lstrip("'")
     return bare.lower() in _ABBREVIATIONS or (bare[-1:].isalpha() and _INITIALS.fullmatch(bare) is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class LinkingOptions(SourceOptions):
-    """Choices of the three datasets; what is ``released`` is as in the authors' code and the published files."""
+    """Options of the three datasets. ``released`` follows the authors' code and the published files."""
 
     window: Literal["right", "released", "whole"] = "right"
-    """How the context is cut: right balances both sides, released keeps too little of the right one, whole cuts
+    """How the context is cut: right balances both sides, released keeps too little of the right side, whole cuts
     nothing, as in the published AIDA file."""
     max_tokens: Tokens = 256
-    """Tokens of the input; the two tags alone are 2."""
+    """Maximum tokens of the input, including 2 for the tags."""
     blank_lines: Literal["skip", "released"] = "skip"
-    """Blank lines of the TSV in the context; released makes second spaces of them."""
+    """Empty lines of the TSV in the context; released turns them into second spaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +115,18 @@ class Mention:
     """A mention with its page."""
 
     doc_id: str
-    number: int  # in the document, from 0, over mentions that have a page
+    number: int  # in the document, from 0, counting mentions that have a page
     text: str
     page: PageKey
-    left: Sequence[str]  # tokens of the whole document before it; a blank line is an empty token
-    right: Sequence[str]  # likewise behind it
+    left: Sequence[str]  # tokens of the whole document before it; an empty line is an empty token
+    right: Sequence[str]  # likewise after it
 
 
 def mention_example(mention: Mention, raw: RawRecord, *, dataset: str, options: LinkingOptions) -> Example:
-    """The example of a mention; its answer is the page's title, which alignment fills in.
+    """Returns the example for a mention. Its answer is the page's title, which alignment fills in.
 
-    The id is ``<UUID>_<document>:<number>`` as in the released files, the UUID made from dataset, document and number.
+    The id is ``<UUID>_<document>:<number>`` as in the released files; the UUID is derived from dataset, document and
+    number.
     """
     has_blanks = options.blank_lines == "released"
     left = list(mention.left) if has_blanks else [token for token in mention.left if token]
@@ -151,10 +152,10 @@ def mention_example(mention: Mention, raw: RawRecord, *, dataset: str, options: 
 
 
 def window(left: Sequence[str], mention: str, right: Sequence[str], *, max_tokens: int) -> tuple[list[str], list[str]]:
-    """The nearest tokens on both sides, so that they, the mention and the tags are at most ``max_tokens``.
+    """Returns the nearest tokens on both sides such that they, the mention and the tags are at most ``max_tokens``.
 
-    Each side gets half of what is left, and what the other side does not need. A mention longer than all keeps no
-    context. Empty tokens do not count and are kept only between others.
+    Each side gets half of the remaining tokens, plus what the other side does not need. A mention that exceeds the
+    limit has no context. Empty tokens do not count and are kept only between others.
 
     >>> window(list("abcdef"), "M", list("uvwxyz"), max_tokens=8)
     (['d', 'e', 'f'], ['u', 'v'])
@@ -168,14 +169,14 @@ def window(left: Sequence[str], mention: str, right: Sequence[str], *, max_token
 
 
 def window_sizes(n_left: int, n_mention: int, n_right: int, *, max_tokens: int) -> tuple[int, int]:
-    """How many tokens ``window`` keeps on both sides."""
+    """Returns how many tokens ``window`` keeps on each side."""
     budget = max(0, max_tokens - _N_TAGS - n_mention)
     for_left = min(n_left, max(budget - n_right, -(-budget // 2)))
     return for_left, min(n_right, budget - for_left)
 
 
 def _first(tokens: Iterable[str], count: int) -> list[str]:
-    """Tokens from the front until they have ``count`` words; a token of several words is not cut."""
+    """Returns the first tokens with up to ``count`` words in total; a token of several words is not cut."""
     taken: list[str] = []
     for token in tokens:
         count -= len(token.split())
@@ -186,10 +187,10 @@ def _first(tokens: Iterable[str], count: int) -> list[str]:
 
 
 def released_window(left: Sequence[str], mention: str, right: Sequence[str], *, max_tokens: int) -> str:
-    """The input as the authors' converter cuts it.
+    """Returns the input as the authors' converter cuts it.
 
-    It means to drop tokens from both ends, but of a longer right side it keeps as many as it means to drop. Where it
-    would go on for ever, because the mention itself is too long, it stops here.
+    The converter intends to drop tokens from both ends. If the right side is longer, however, it keeps as many tokens
+    as it intends to drop. Where it would loop forever, because the mention itself is too long, this function stops.
     """
     left, right = list(left), list(right)
     while True:
@@ -209,15 +210,16 @@ def released_window(left: Sequence[str], mention: str, right: Sequence[str], *, 
 
 
 def wned_split(doc_id: str, *, dataset: str, seed: str) -> Split:
-    """The half, dev or test, that a document of WNED belongs to, whatever other documents there are.
+    """Returns the half, dev or test, that a document of WNED belongs to, independent of the other documents.
 
-    Source: the KILT paper splits at random; its sizes, two halves that are not quite equal, speak for whole documents.
+    Source: the KILT paper splits at random; its sizes, two slightly unequal halves, suggest that whole documents were
+    drawn.
     """
     return "dev" if int(stable_sha256(seed, dataset, doc_id)[:8], 16) % 2 == 0 else "test"
 
 
 def aida_split(doc_id: str) -> Split:
-    """The split of a document of AIDA CoNLL-YAGO, which its id names."""
+    """Returns the split of a document of AIDA CoNLL-YAGO, which is part of its id."""
     if "testa" in doc_id:
         return "dev"
     return "test" if "testb" in doc_id else "train"

@@ -1,6 +1,6 @@
-"""Natural Questions: what people asked a search engine, answered by annotators in one page of Wikipedia.
+"""Natural Questions: questions to a search engine, answered by annotators from one page of Wikipedia.
 
-Source: https://github.com/google-research-datasets/natural-questions (README.md for the form, text_utils.py for the
+Source: https://github.com/google-research-datasets/natural-questions (README.md for the format, text_utils.py for the
 simplified one) and section 4 of the KILT paper (the open version: short answers of at most five tokens).
 """
 
@@ -21,40 +21,40 @@ from mapping.sources.raw_records import Json, integer_at, list_at, object_at, ob
 from mapping.sources.source import ANSWERS_STAY, Averages, LabelForm, Ownership, Published, SourceOptions, by_split
 
 MAX_ANSWER_TOKENS = 5
-"""Tokens of a short answer, HTML not counted; a question without one so short is no open question."""
+"""Maximum tokens of a short answer, not counting HTML. A question without such an answer is not an open question."""
 
 _ANNOTATIONS = "annotations"
 _NONE = "NONE"
 _YES_NO = ("YES", "NO", _NONE)
-# The simplified form does not mark tags. They are <P>, </P>, <Td_colspan="2">; names begin with a capital.
+# The simplified form does not mark tags. They look like <P>, </P>, <Td_colspan="2">; names begin with a capital.
 _TAG = re.compile(r"</?[A-Z][A-Za-z0-9]*(?:_.*)?/?>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class NqOptions(SourceOptions):
-    """Choices of Natural Questions; what is ``released`` is as in the authors' code and the published files."""
+    """Options of Natural Questions. ``released`` follows the authors' code and the published files."""
 
     nq_keep_long_short_answers: Annotated[bool, KEPT] = True
-    """Short answers of more than five tokens stay, without provenance."""
+    """Short answers of more than five tokens are kept, without provenance."""
     nq_strip_html: Annotated[bool, KEPT] = True
-    """HTML tokens are no part of answers and evidence; else they lower the score of long answers."""
+    """HTML tokens are removed from answers and evidence; otherwise they lower the score of long answers."""
     nq_annotation_meta: Literal["own", "released"] = "own"
-    """Whose meta long answers have: that of the annotation they come from, or always of the first."""
+    """Which annotation a long answer takes its meta from: its own, or always the first."""
     nq_null_long_answers: Literal["skip", "released"] = "skip"
-    """released gives a null long answer a span of no characters in front of the title, with BLEU 1.0."""
+    """released gives a null long answer an empty span before the title, with BLEU 1.0."""
     nq_tokens: Literal["blank", "released"] = "blank"
-    """What parts tokens; released parts them at any white space, which shifts spans."""
+    """What separates tokens; released splits at any white space, which shifts spans."""
 
     @property
     def places_nothing(self) -> bool:
-        """Whether evidence without text has a place, in front of the title."""
+        """Whether evidence without text is located before the title."""
         return self.nq_null_long_answers == "released"
 
 
 class NaturalQuestions(CampaignSource[NqOptions]):
     """Questions in either form, full (``document_tokens``) or simplified (``document_text``).
 
-    A campaign adds passages that hold the answer, and leaves out questions that no passage answers.
+    A campaign adds passages that contain the answer, and excludes questions that no passage answers.
     """
 
     name = "nq"
@@ -67,7 +67,7 @@ class NaturalQuestions(CampaignSource[NqOptions]):
     train_has = "no annotation campaign: it"
     options_type = NqOptions
     labels = LabelForm("Natural Questions' test split", "example_id", (_ANNOTATIONS,))
-    # Short answers that are not found stay as answers.
+    # Short answers that are not found are kept as answers.
     policies = by_split(
         replace(ANSWERS_STAY, highlights="paragraphs", found_first=True),
         train=replace(ANSWERS_STAY, needs_provenance=False, found_first=True),
@@ -93,7 +93,7 @@ class NaturalQuestions(CampaignSource[NqOptions]):
         return super().fits(path, record) and (self.split == "test" or bool(record.get(_ANNOTATIONS)))
 
     def example(self, record: Json, origin: Origin) -> Example:
-        """Outputs of the short answers, of the long ones, of the campaign's passages.
+        """Returns an example with outputs for the short answers, the long answers, and the passages of the campaign.
 
         Raises:
             ExclusionError: ``no_short_answer``, ``yes_no_only``, ``long_short_answers``, ``no_accepted_passage``.
@@ -137,7 +137,7 @@ def _yes_no(annotation: Json) -> str:
 
 
 def _short_answers(spans: list[list[NqToken]], page: PageKey, options: NqOptions) -> Iterator[Output]:
-    """One output for each distinct short answer; the longer ones have no provenance."""
+    """Yields one output for each distinct short answer; long ones have no provenance."""
     n_tokens = {
         joined(tokens, strips_html=options.nq_strip_html): sum(not token.is_html for token in tokens)
         for tokens in spans
@@ -155,9 +155,9 @@ def _short_answers(spans: list[list[NqToken]], page: PageKey, options: NqOptions
 def _long_answers(
     annotations: list[Json], choices: list[str], document: NqDocument, *, page: PageKey, options: NqOptions
 ) -> Iterator[Output]:
-    """One output for each distinct long answer, with what its first annotator said.
+    """Yields one output for each distinct long answer, with the meta of its first annotator.
 
-    Null is one of them where that is asked for, with no text.
+    With the option for null long answers, they are included, with empty text.
     """
     seen: set[str] = set()
     for number, annotation in enumerate(annotations):
@@ -184,8 +184,9 @@ class NqToken(NamedTuple):
 class NqDocument:
     """The tokens of a record's page, full (``document_tokens``) or simplified (``document_text``).
 
-    With ``splits_anywhere`` white space of any kind parts tokens, and a token of nothing else is none, as in the
-    authors' code: what the record counts is then not what is taken, and what lies behind the last token is nothing.
+    With ``splits_anywhere``, any white space separates tokens, and a token of only white space is dropped, as in the
+    authors' code. The token numbers of the record then point to other tokens, and numbers after the last token yield
+    nothing.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``.
@@ -201,10 +202,10 @@ class NqDocument:
             self._tokens = text_at(record, "document_text").split(" ")
 
     def tokens(self, place: Json) -> list[NqToken]:
-        """The tokens from ``start_token`` up to ``end_token``, which does not belong to them.
+        """Returns the tokens from ``start_token`` up to, but not including, ``end_token``.
 
         Raises:
-            RecordError: ``token_range`` (there are no such tokens), ``missing_field``, ``wrong_type``.
+            RecordError: ``token_range`` (the tokens do not exist), ``missing_field``, ``wrong_type``.
         """
         start, end = integer_at(place, "start_token"), integer_at(place, "end_token")
         if not 0 <= start < end <= len(self._tokens):
@@ -226,7 +227,7 @@ class NqDocument:
 
 
 def joined(tokens: Iterable[NqToken], *, strips_html: bool) -> str:
-    """Tokens as text with one blank between them, tags left out where asked for.
+    """Joins tokens with single spaces; tags are removed on request.
 
     >>> joined([NqToken("<Li>", True), NqToken("Lake", False), NqToken("Miravel", False)], strips_html=True)
     'Lake Miravel'

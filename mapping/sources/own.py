@@ -1,4 +1,4 @@
-"""The project's own format, for anyone's dataset: JSON Lines, one record a line.
+"""The project's own format, for your own datasets: JSON Lines, one record per line.
 
 ::
 
@@ -9,21 +9,15 @@
                  "meta": {"source": "quiz"}}],
      "meta": {"level": "easy"}}
 
-``id``
-    String or integer, unique over all inputs; written as a string.
-``input``
-    String; may be absent.
-``output``
-    List of valid outputs, each with an ``answer``, an ``evidence``, or both. All pieces of one evidence are needed
-    together; several outputs are alternatives. Absent in records to be written without answers.
-``evidence``
-    List of objects that name their page in exactly one way: ``title``, ``url``, ``page_id`` (string or integer) or
-    ``qid``. ``text`` is what is looked for in the page; without it the page alone is the evidence. It may be called
-    ``quote`` or ``evidence`` too, or as ``--evidence-key`` says. ``meta`` is carried into the span that is written.
-``meta``
-    Object, carried over as it is; in outputs and records.
+``id`` String or integer, unique over all inputs; written as a string. ``input`` String; optional. ``output`` List of
+valid outputs, each with an ``answer``, an ``evidence``, or both. All pieces of one ``evidence`` list are needed
+together; several outputs are alternatives. Omit it in records to be written without answers. ``evidence`` List of
+objects that name their page in exactly one way: ``title``, ``url``, ``page_id`` (string or integer) or ``qid``.
+``text`` is searched for in the page; without it, the page itself is the evidence. The key may also be ``quote`` or
+``evidence``, or the one given with ``--evidence-key``. ``meta`` is copied into the written span. ``meta`` Object in
+outputs and records, copied unchanged.
 
-Any other key is rejected as ``unknown_field``, so that a misspelt one is noticed.
+Any other key is rejected as ``unknown_field``, so that misspelt keys are noticed.
 """
 
 from __future__ import annotations
@@ -50,19 +44,19 @@ _PAGE_KEYS = ("title", "url", "page_id", "qid")
 _RECORD = frozenset({"id", "input", "output", "meta"})
 _OUTPUT = frozenset({"answer", "evidence", "meta"})
 TEXT_KEYS = ("text", "quote", "evidence")
-"""What the text of an evidence may be called."""
+"""Keys that may contain the text of a piece of evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnOptions(SourceOptions):
-    """Choices of the format."""
+    """Options of the format."""
 
     evidence_key: Name | None = None
-    """What the text of an evidence is called in the records; by default text, quote or evidence."""
+    """Key of the evidence text in the records; by default text, quote or evidence."""
 
 
 class Own(RecordSource[OwnOptions]):
-    """The format above. The split only says by which rules the records are filtered and written."""
+    """The format described above. The split only selects the rules by which records are filtered and written."""
 
     name = "jsonl"
     summary = "data of your own, in the project's format"
@@ -83,7 +77,7 @@ class Own(RecordSource[OwnOptions]):
         )
 
     def check_files(self) -> None:
-        """A file of one's own may have any name."""
+        """Accepts any file name."""
 
     def example(self, record: Json, origin: Origin) -> Example:
         """See ``RecordSource.example``.
@@ -109,7 +103,7 @@ def _output(written: Json, text_keys: Sequence[str]) -> Output:
 
 
 def text_of(written: Json, text_keys: Sequence[str]) -> str | None:
-    """The text of an evidence under one of these keys; None without one.
+    """Returns the text of a piece of evidence under one of these keys; None if it has none.
 
     Raises:
         RecordError: ``wrong_type``, ``ambiguous_text``.

@@ -1,4 +1,5 @@
-"""Records out of files: lines and JSON arrays, plain or packed, with the place of each; typed access to their JSON."""
+"""Reads records from files: lines and JSON arrays, plain or compressed, each with its position; typed access to their
+JSON."""
 
 from __future__ import annotations
 
@@ -30,17 +31,17 @@ FAULTS: dict[str, str] = {
     "record_too_long": "a line or array element of more than 64 MiB",
     "wrong_type": "a value of another type than the field has",
 }
-"""What any record may be rejected for: reason -> meaning."""
+"""Reasons for rejecting any record: reason -> meaning."""
 _HALF_OF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 MAX_RECORD_BYTES = 64 << 20
-"""A longer line or array element is rejected as ``record_too_long``; the longest real ones have some 10 MB."""
+"""A longer line or array element is rejected as ``record_too_long``; the longest real ones have about 10 MB."""
 _READ_BYTES = 1 << 20
 _HEAD_BYTES = 512
 _PEEKED_BYTES = 256
 _N_PEEKED = 20
 _DETAIL_CHARS = 1000
-# Outside of strings only brackets matter; the last alternative is a string that has not ended yet.
+# Outside strings only brackets matter; the last alternative is an unfinished string.
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|"', re.DOTALL)
 _NEXT_OBJECT = re.compile(rb"\}\s*,\s*(?=\{)")
 _AFTER_SCALAR = re.compile(rb"[,\]]")
@@ -52,7 +53,7 @@ _BLANKS_AND_COMMAS = re.compile(rb"[ \t\r\n,]*+")
 
 
 def parse_object(text: str) -> Json:
-    """A JSON object with its key order; integers keep all their digits.
+    """Parses a JSON object. Key order and all digits of integers are preserved.
 
     Raises:
         RecordError: ``bad_encoding`` (half a surrogate pair), ``malformed_json``, ``wrong_type`` (not an object).
@@ -76,37 +77,37 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def text_at(record: Json, key: str) -> str:
-    """A string; raises RecordError: ``missing_field`` or ``wrong_type``."""
+    """Returns a string; raises RecordError: ``missing_field`` or ``wrong_type``."""
     value = _at(record, key)
     return value if isinstance(value, str) else _wrong(key, "a string", value)
 
 
 def integer_at(record: Json, key: str) -> int:
-    """An integer; raises as ``text_at``."""
+    """Returns an integer; raises as ``text_at``."""
     value = _at(record, key)
     return value if is_integer(value) else _wrong(key, "an integer", value)
 
 
 def digits_or_text(record: Json, key: str) -> str:
-    """A string, or an integer as its digits, as ids are written; raises as ``text_at``."""
+    """Returns a string, or the digits of an integer, which is how ids are written; raises as ``text_at``."""
     value = record.get(key)
     return str(value) if is_integer(value) else text_at(record, key)
 
 
 def list_at(record: Json, key: str) -> list[Any]:
-    """A list; raises as ``text_at``."""
+    """Returns a list; raises as ``text_at``."""
     value = _at(record, key)
     return value if isinstance(value, list) else _wrong(key, "a list", value)
 
 
 def object_at(record: Json, key: str) -> Json:
-    """An object; raises as ``text_at``."""
+    """Returns an object; raises as ``text_at``."""
     value = _at(record, key)
     return value if isinstance(value, dict) else _wrong(key, "an object", value)
 
 
 def objects_at(record: Json, key: str) -> list[Json]:
-    """A list of objects; raises as ``text_at``."""
+    """Returns a list of objects; raises as ``text_at``."""
     for value in (values := list_at(record, key)):
         if not isinstance(value, dict):
             _wrong(key, "a list of objects", value)
@@ -114,17 +115,17 @@ def objects_at(record: Json, key: str) -> list[Json]:
 
 
 def optional_objects(record: Json, key: str) -> list[Json]:
-    """A list of objects, empty where the key is absent; raises ``wrong_type``."""
+    """Returns a list of objects, empty if the key is absent; raises ``wrong_type``."""
     return objects_at(record, key) if key in record else []
 
 
 def optional_text(record: Json, key: str) -> str | None:
-    """A string, None where the key is absent; raises ``wrong_type``."""
+    """Returns a string, or None if the key is absent; raises ``wrong_type``."""
     return text_at(record, key) if key in record else None
 
 
 def optional_object(record: Json, key: str) -> Json | None:
-    """An object, None where the key is absent; raises ``wrong_type``."""
+    """Returns an object, or None if the key is absent; raises ``wrong_type``."""
     value = record.get(key)
     if key not in record or isinstance(value, dict):
         return value
@@ -132,12 +133,12 @@ def optional_object(record: Json, key: str) -> Json | None:
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a JSON value is an integer (``true`` is none)."""
+    """Returns whether a JSON value is an integer (``true`` is not)."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def only_known(record: Json, known: frozenset[str]) -> None:
-    """Raises ``unknown_field`` for a key that means nothing here, such as a misspelt one."""
+    """Raises ``unknown_field`` for an unknown key, such as a misspelt one."""
     for key in record:
         if key not in known:
             raise RecordError("unknown_field", f"{key!r}; known are {', '.join(sorted(known))}")
@@ -154,15 +155,15 @@ def _wrong(key: str, expected: str, value: object) -> NoReturn:
 
 
 class RawRecord(NamedTuple):
-    """One record as it stands in its file."""
+    """One record as read from its file."""
 
     file: str  # base name
     line: int  # 1-based, or number of the element in an array
-    offset: int  # byte of the decompressed file at which it begins; -1 for bzip2
-    data: bytes  # longer than MAX_RECORD_BYTES where it was too long, and then not all of it
+    offset: int  # byte of the decompressed file at which it starts; -1 for bzip2
+    data: bytes  # cut off if it was longer than MAX_RECORD_BYTES; then still longer than that
 
     def text(self) -> str:
-        """The record as text; raises RecordError: ``bad_encoding`` (not UTF-8), ``record_too_long``."""
+        """Returns the record as text; raises RecordError: ``bad_encoding`` (not UTF-8), ``record_too_long``."""
         if len(self.data) > MAX_RECORD_BYTES:
             raise RecordError("record_too_long", f"more than {MAX_RECORD_BYTES} bytes")
         try:
@@ -171,11 +172,11 @@ class RawRecord(NamedTuple):
             raise RecordError("bad_encoding", f"not UTF-8: {error}") from error
 
     def parse(self) -> Json:
-        """The JSON object; raises as ``text`` and ``parse_object``."""
+        """Returns the JSON object; raises as ``text`` and ``parse_object``."""
         return parse_object(self.text())
 
     def parse_reference(self, what: str) -> Json:
-        """The JSON object of one of very many references, read fast; ``what`` it is, for messages.
+        """Returns the JSON object of one of very many references, parsed fast. ``what`` names it in messages.
 
         Raises:
             RecordError: ``malformed_json``, ``wrong_type``.
@@ -189,13 +190,13 @@ class RawRecord(NamedTuple):
         return value
 
     def bad(self, error: RecordError, *, key: str = "", stage: str = "source") -> BadRecord:
-        """The row that reports an error of this record; its place stands in the detail."""
+        """Returns the row that reports an error of this record; its detail contains the position."""
         detail = f"line {self.line}: {error.detail}"[:_DETAIL_CHARS]
         return BadRecord(stage, key or f"line {self.line}", error.reason, detail, self.file, self.offset)
 
     @contextmanager
     def told(self, reject: Callable[[BadRecord], object], *, stage: str = "source") -> Iterator[None]:
-        """Tells of an error of this record, in place of raising it."""
+        """Reports an error of this record instead of raising it."""
         try:
             yield
         except RecordError as error:
@@ -204,13 +205,13 @@ class RawRecord(NamedTuple):
 
 @contextmanager
 def opened(path: str, *, member: str | None = None) -> Iterator[tuple[BinaryIO, bool]]:
-    """Opens a file for reading what is in it, decompressed; also says whether offsets count its plain bytes.
+    """Opens a file for reading, decompressed; also returns whether offsets count the uncompressed bytes.
 
-    ``member`` is the end of the path of the file that is read out of a tar archive; None where archives are not read.
+    ``member`` is the end of the path of the file to be read from a tar archive; None if archives are not accepted.
 
     Raises:
-        SetupError: there is no such file, it is empty, in a form that is not read, an archive or not in UTF-8, or it
-            breaks off.
+        SetupError: the file does not exist, is empty, has an unsupported format, is an archive, is not in UTF-8, or is
+            truncated.
     """
     if not Folder.of(path).exists():
         raise SetupError(f"{path}: no such file.")
@@ -253,7 +254,7 @@ def _opened_member(file: BinaryIO, path: str, name: str | None) -> Iterator[Bina
 
 
 def iter_lines(path: str, *, keep_blank: bool = False) -> Iterator[RawRecord]:
-    """The lines of a file without their ends; blank ones only where asked for. Raises as ``opened``."""
+    """Yields the lines of a file without line ends; empty lines only on request. Raises as ``opened``."""
     name = base_name(path)
     with opened(path) as (file, counts_plainly):
         number = 0
@@ -273,19 +274,19 @@ def iter_lines(path: str, *, keep_blank: bool = False) -> Iterator[RawRecord]:
 
 
 def iter_array(path: str, *, key: str | None = None, member: str | None = None) -> Iterator[RawRecord]:
-    """The elements of a file that is one JSON array of objects, in flat memory.
+    """Yields the elements of a file that is one JSON array of objects, in constant memory.
 
-    An element that is no JSON is given like the others. Where its brackets or quotes do not balance, it ends at the
-    next place where one object can follow another. With a ``key`` the file is one object, which has the array under it
-    and nothing but scalars in front; ``member`` as for ``opened``.
+    Elements that are not valid JSON are yielded too. If brackets or quotes do not balance, the element ends at the next
+    position where another object can follow. With ``key``, the file is one object that contains the array under this
+    key, preceded only by scalars; ``member`` as for ``opened``.
 
     Raises:
-        SetupError: as ``opened``; the file is no array.
+        SetupError: as ``opened``; the file is not an array.
     """
     name = base_name(path)
     with opened(path, member=member) as (file, counts_plainly):
         buffer = bytearray()
-        position = file.tell()  # of the buffer's first byte
+        position = file.tell()  # offset of the buffer's first byte
         if key is not None:
             buffer += file.read(_READ_BYTES)
             n_before = array_start(buffer, key)
@@ -322,7 +323,7 @@ def iter_array(path: str, *, key: str | None = None, member: str | None = None) 
 
 
 def array_start(head: bytes | bytearray, key: str) -> int:
-    """Where the array under a key begins in a file that is one object; 0 for another file."""
+    """Returns where the array under a key starts in a file that is one object; 0 for any other file."""
     found = re.match(_BEFORE_ARRAY % re.escape(key.encode()), head)
     return found.end() if found else 0
 
@@ -333,7 +334,7 @@ def _length(pattern: re.Pattern[bytes], buffer: bytearray) -> int:
 
 
 def _element_end(buffer: bytearray, file: BinaryIO) -> int:
-    """Where the element at the buffer's beginning ends, reading on as far as it takes."""
+    """Returns where the element at the beginning of the buffer ends, reading as much as needed."""
     if buffer[0] not in b"{[":
         return _find(_AFTER_SCALAR, buffer, file)
     end = _balanced_end(buffer, file)
@@ -343,7 +344,7 @@ def _element_end(buffer: bytearray, file: BinaryIO) -> int:
 
 
 def _balanced_end(buffer: bytearray, file: BinaryIO) -> int:
-    """Where the first bracket is closed; the end of what can be read where it is not."""
+    """Returns where the first bracket is closed, or the end of the readable data if it never is."""
     opening, closing = (b"{", b"}") if buffer[0] in b"{" else (b"[", b"]")
     depth = 0
     at = 0
@@ -368,7 +369,7 @@ def _balanced_end(buffer: bytearray, file: BinaryIO) -> int:
 
 
 def _find(pattern: re.Pattern[bytes], buffer: bytearray, file: BinaryIO) -> int:
-    """Where a pattern begins; the end of what can be read where it does not occur."""
+    """Returns where a pattern starts, or the end of the readable data if it does not occur."""
     while True:
         if found := pattern.search(buffer):
             return found.start()
@@ -387,7 +388,7 @@ def _is_json(data: bytes) -> bool:
 
 
 def iter_records(path: str, *, key: str | None = None) -> Iterator[RawRecord]:
-    """The records of a file that is a JSON array, an object with an array under a key, or JSON lines.
+    """Yields the records of a file that is a JSON array, an object with an array under a key, or JSON lines.
 
     Raises as ``opened``.
     """
@@ -400,14 +401,14 @@ def iter_records(path: str, *, key: str | None = None) -> Iterator[RawRecord]:
 
 
 def readable_records(path: str) -> Iterator[Json]:
-    """The records of a file; those that are no JSON objects are passed over. Raises as ``opened``."""
+    """Yields the records of a file, skipping those that are not JSON objects. Raises as ``opened``."""
     for raw in iter_records(path):
         with suppress(RecordError):
             yield raw.parse()
 
 
 def check_shape(path: str, raws: Iterable[RawRecord], fits: Callable[[Json], bool], *, expected: str) -> None:
-    """Looks at the first records of a file; raises SetupError: none of them is what was expected."""
+    """Checks the first records of a file; raises SetupError if none of them is as expected."""
     first = b""
     for raw in islice(raws, _N_PEEKED):
         first = first or raw.data
@@ -421,5 +422,5 @@ def check_shape(path: str, raws: Iterable[RawRecord], fits: Callable[[Json], boo
 
 
 def check_lines(path: str, fits: Callable[[Json], bool], *, expected: str) -> None:
-    """Looks at the first lines of a file, as ``check_shape``."""
+    """Checks the first lines of a file, as ``check_shape``."""
     check_shape(path, iter_lines(path), fits, expected=expected)

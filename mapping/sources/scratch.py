@@ -1,4 +1,5 @@
-"""Indexes on disk for one reading: ids that were given, reference texts that examples need, and what sources keep."""
+"""Temporary indexes on disk for one pass: ids already used, reference texts that examples need, and other data of
+sources."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ PRAGMA cache_size = -4000;
 
 
 class ScratchFile:
-    """A SQLite file in a temporary folder, so that memory stays flat however large dataset and references are.
+    """A SQLite file in a temporary folder, so that memory use does not grow with the dataset and its references.
 
-    A context: the file is removed when it ends.
+    A context manager: the file is removed at its end.
     """
 
     schema: ClassVar[str]
-    """Its tables, as SQL."""
+    """The tables, as SQL."""
 
     def __init__(self, folder: str | None = None) -> None:
         self._folder = TemporaryFolder(folder)
@@ -45,10 +46,11 @@ class ScratchFile:
 
 
 class Scratch(ScratchFile):
-    """Ids that were given, and texts of references.
+    """Ids already used, and texts of references.
 
-    References are read once, front to back: first ``want`` every key, then ``put`` the texts that ``is_wanted``, then
-    ``get`` them in any order. Where a key has several, all of which are kept: ``add`` each, then ask for its ``rows``.
+    References are read once from beginning to end: first ``want`` every key, then ``put`` the texts that ``is_wanted``,
+    then ``get`` them in any order. If a key can have several texts, all of which are needed, ``add`` each and then read
+    its ``rows``.
     """
 
     schema = """
@@ -59,7 +61,8 @@ class Scratch(ScratchFile):
     """
 
     def give(self, example_id: str, file: int) -> int | None:
-        """Notes that an id of the file with this number is given; the number of the file that had it already."""
+        """Records that an id occurs in the file with this number; returns the number of the file that already had it,
+        or None."""
         cursor = self._database.execute("INSERT OR IGNORE INTO given VALUES (?, ?)", (example_id, file))
         if cursor.rowcount:
             return None
@@ -67,34 +70,35 @@ class Scratch(ScratchFile):
         return earlier
 
     def want(self, key: str) -> None:
-        """Notes that the text of a key will be asked for."""
+        """Records that the text of a key will be requested."""
         self._database.execute("INSERT OR IGNORE INTO texts VALUES (?, NULL)", (key,))
 
     def is_wanted(self, key: str) -> bool:
-        """Whether the text of a key will be asked for."""
+        """Returns whether the text of a key will be requested."""
         return self._database.execute("SELECT 1 FROM texts WHERE key = ?", (key,)).fetchone() is not None
 
     def put(self, key: str, text: bytes) -> None:
-        """Keeps the text of a wanted key, unless there is one."""
+        """Stores the text of a wanted key, unless it already has one."""
         self._database.execute("UPDATE texts SET text = ? WHERE key = ? AND text IS NULL", (text, key))
 
     def get(self, key: str) -> bytes | None:
-        """The text of a key, None when it is not in the references."""
+        """Returns the text of a key; None if it is not in the references."""
         row = self._database.execute("SELECT text FROM texts WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
 
     def add(self, key: str, row: bytes) -> None:
-        """Keeps one more row of a key."""
+        """Stores one more row of a key."""
         self._database.execute("INSERT INTO rows VALUES (?, ?)", (key, row))
 
     def rows(self, key: str) -> list[bytes]:
-        """The rows of a key in the order they came."""
+        """Returns the rows of a key in the order in which they were added."""
         found = self._database.execute("SELECT row FROM rows WHERE key = ? ORDER BY rowid", (key,))
         return [row for (row,) in found]
 
 
 class Joined(ScratchFile):
-    """What files say of questions, by kind of file and question, on disk, to be taken in the order of the gold file."""
+    """The contents of files about questions, by kind of file and question, on disk, to be read in the order of the gold
+    file."""
 
     schema = """
     CREATE TABLE gold (qid TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -105,25 +109,26 @@ class Joined(ScratchFile):
     """
 
     def put(self, kind: str, qid: str, raw: RawRecord, content: bytes) -> None:
-        """Keeps what a line says of a question; raises RecordError: ``duplicate_question``."""
+        """Stores the content of a line about a question; raises RecordError: ``duplicate_question``."""
         row = (kind, qid, raw.file, raw.line, raw.offset, content)
         statement = "INSERT OR IGNORE INTO joined (kind, qid, file, line, start, content) VALUES (?, ?, ?, ?, ?, ?)"
         if not self._database.execute(statement, row).rowcount:
             raise RecordError("duplicate_question", qid)
 
     def open_question(self, qid: str) -> None:
-        """Notes a gold question; raises RecordError: ``duplicate_question``."""
+        """Records a gold question; raises RecordError: ``duplicate_question``."""
         if not self._database.execute("INSERT OR IGNORE INTO gold VALUES (?)", (qid,)).rowcount:
             raise RecordError("duplicate_question", qid)
 
     def get(self, kind: str, qid: str) -> bytes | None:
-        """What was kept for a question, None where there was no line."""
+        """Returns the content stored for a question; None if there was no line."""
         statement = "SELECT content FROM joined WHERE kind = ? AND qid = ?"
         row = self._database.execute(statement, (kind, qid)).fetchone()
         return None if row is None else row[0]
 
     def without_question(self, kind: str) -> Iterator[tuple[str, RawRecord]]:
-        """Qid and place of the lines whose question is not among the gold ones, in the order of the file."""
+        """Yields question id and position of the lines whose question is not among the gold questions, in file
+        order."""
         statement = """
             SELECT qid, file, line, start FROM joined
             WHERE kind = ? AND qid NOT IN (SELECT qid FROM gold) ORDER BY rowid

@@ -1,4 +1,4 @@
-"""What every dataset is: a ``Source`` with its reader, options, rules and counts, and the examples that it gives."""
+"""The base of every dataset: a ``Source`` with its reader, options, rules and counts, which yields examples."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ SPLIT_WORDS: dict[str, Split] = {
     **{split: split for split in SPLITS},
     **dict.fromkeys(("val", "valid", "validation"), "dev"),
 }
-"""Words that say of which split a file is."""
+"""Words that name the split of a file."""
 EVIDENCE_SPAN = "evidence_span"
-"""Key of the ``meta`` of evidence that annotators chose: a list of what they highlighted."""
+"""Key in the ``meta`` of evidence that annotators chose: a list of their highlights."""
 PARTIAL_EVIDENCE = "partial_evidence"
-"""Key of the ``meta`` of a record: spans that hold part of the evidence."""
+"""Key in the ``meta`` of a record: spans that contain part of the evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Paths of one run; ``.gz`` and ``.bz2`` are read as they are."""
+    """Input paths of one run; ``.gz`` and ``.bz2`` files are decompressed while reading."""
 
-    records: tuple[str, ...]  # the dataset's own files, in the order they are read
-    references: tuple[str, ...] = ()  # where the evidence texts stand, when that is elsewhere
+    records: tuple[str, ...]  # the dataset's own files, in reading order
+    references: tuple[str, ...] = ()  # files with the evidence texts, if they are separate
     labels: tuple[str, ...] = ()  # answers of a test split whose records have none, see ``mapping.sources.examples``
-    scratch: str | None = None  # existing folder for indexes on disk; None for the system's
+    scratch: str | None = None  # existing folder for temporary indexes on disk; None for the system's
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions(Checked):
-    """Choices of a reader; those of a dataset that has any are a class of their own, beside it.
+    """Options of a reader. A dataset with options of its own defines a subclass next to it.
 
-    The defaults are the right rules; quirks of released code or data have names.
+    The defaults are the correct rules; quirks of released code or data are options with names.
     """
 
     @property
     def sample_records(self) -> int | None:
-        """Records of dev and of test that are drawn after the filter, see ``mapping.decide``; None where a
-        dataset has splits of its own."""
+        """Number of records of dev and of test that are drawn after the filter, see ``mapping.decide``. None if the
+        dataset has its own splits."""
         return None
 
     @property
     def places_nothing(self) -> bool:
-        """Whether evidence without text has a place, in front of the title."""
+        """Whether evidence without text is located before the title."""
         return False
 
 
 def references_option(flag: str, help: str, metavar: str = "PATH") -> Parameter:
-    """What the files are that hold the evidence texts of a dataset; ``PATH`` is a file or a folder."""
+    """Returns the parameter for the files with a dataset's evidence texts; ``PATH`` is a file or a folder."""
     return Parameter(flag, help=help, metavar=metavar, validator=path_like)
 
 
@@ -70,27 +70,27 @@ Options = TypeVar("Options", bound=SourceOptions)
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of one reading, by reason where something is left out."""
+    """Counts of one pass over a dataset, by reason where records are skipped."""
 
-    records: int = 0  # met in the inputs: lines, array elements or mentions of the split
+    records: int = 0  # seen in the inputs: lines, array elements or mentions of the split
     examples: int = 0
-    excluded: Counter[str] = field(default_factory=Counter)  # the dataset's rules say so
-    rejected: Counter[str] = field(default_factory=Counter)  # records that cannot be used
-    merged: int = 0  # became a part of an example together with another record, which is counted as the example
-    evidences: int = 0  # of the examples
-    lost_evidences: Counter[str] = field(default_factory=Counter)  # whose text the dataset's references do not have
+    excluded: Counter[str] = field(default_factory=Counter)  # by the dataset's rules
+    rejected: Counter[str] = field(default_factory=Counter)  # unusable records
+    merged: int = 0  # joined with another record, which is counted as the example
+    evidences: int = 0  # pieces of evidence of the examples
+    lost_evidences: Counter[str] = field(default_factory=Counter)  # pieces whose text is not in the references
     references: int = 0
     rejected_references: Counter[str] = field(default_factory=Counter)
-    statistics: Counter[str] = field(default_factory=Counter)  # what a dataset counts besides
+    statistics: Counter[str] = field(default_factory=Counter)  # further counts of a dataset
 
     def give(self, example: Example) -> Example:
-        """Counts an example and gives it."""
+        """Counts an example and returns it."""
         self.examples += 1
         self.evidences += sum(1 for _ in iter_evidence(example))
         return example
 
     def leave(self, left: RecordFate) -> None:
-        """Counts a record that is no example of its own."""
+        """Counts a record that is not an example of its own."""
         if left.reason is None:
             self.merged += 1
         else:
@@ -98,45 +98,47 @@ class Tally:
 
 
 Fate = Literal["drop_output", "drop_record", "keep_answer"]
-"""Of an output: it is dropped; the whole record is; or its answer is kept without provenance, if it has one."""
+"""What happens to an output without its evidence: it is dropped, the whole record is dropped, or its answer is kept
+without provenance, if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What becomes of outputs and records whose evidence was not found, was found badly, or stands on a missing page.
+    """What happens to outputs and records whose evidence was not found, was found badly, or is on a missing page.
 
-    Each dataset and split has one. Source of those of KILT: section 4 of its paper (outputs of dev and test with BLEU
-    below 0.5 on any span are dropped, entity linking is not filtered) and the published files: in train every record
-    stays, and an evidence set with a span that is weak or has no place loses its provenance and keeps its answer.
+    Each dataset and split has one policy. Sources for the KILT datasets are section 4 of the KILT paper (outputs of dev
+    and test with BLEU below 0.5 on any span are dropped; entity linking is not filtered) and the published files: in
+    train every record is kept, and an evidence set in which a span is weak or has no location loses its provenance and
+    keeps its answer.
     """
 
     #: A span with a score strictly below the threshold makes its output weak.
     has_threshold: bool = True
-    #: Fate of an output that is weak, or has a span without a place: page missing or ambiguous, evidence empty, no
+    #: Fate of an output that is weak or has a span without a location: page missing or ambiguous, evidence empty, no
     #: match.
     lost: Fate = "drop_output"
-    #: A record is dropped when no output with provenance is left ...
+    #: A record is dropped if no output with provenance is left ...
     needs_provenance: bool = True
-    #: ... but not one that never had any.
+    #: ... unless it never had any.
     keeps_bare: bool = False
-    #: A record is dropped when no page of its evidence is there, even if it needs no provenance.
+    #: A record is dropped if none of its evidence pages exists, even if it needs no provenance.
     needs_page: bool = False
     #: The answer is the title of the page in the snapshot (entity linking).
     answer_is_title: bool = False
-    #: Keys of the record's ``meta`` that files without answers keep; the others give answers away.
+    #: Keys of the record's ``meta`` that files without answers keep; all other keys reveal answers.
     input_meta: tuple[str, ...] = ()
-    #: How evidence that annotators highlighted (``meta.evidence_span``) is written. ``offsets``: like any other, or
-    #: with its paragraphs alone when its score is below the threshold and not 0; partial evidence always with its
-    #: paragraphs alone. ``paragraphs``: all with their paragraphs alone. None: like any other. Records that were read
-    #: from a KILT file keep the form they have.
+    #: How evidence highlighted by annotators (``meta.evidence_span``) is written. ``offsets``: like any other, except
+    #: that only its paragraphs are written if its score is below the threshold and not 0; for partial evidence only the
+    #: paragraphs are always written. ``paragraphs``: only paragraphs, for all of it. None: like any other. Records read
+    #: from a KILT file keep their form.
     highlights: Literal["offsets", "paragraphs"] | None = None
-    #: Outputs are many names of one answer, each looked for on each page. Where one is found word for word, others that
-    #: are not have no provenance; what one name has on one page of two titles counts once. Records that were read from
-    #: a KILT file keep what they have.
+    #: Outputs are many names of one answer, each searched for on each page. If one of them is found verbatim, those not
+    #: found verbatim have no provenance; a name on a page with two titles counts once. Records read from a KILT file
+    #: keep what they have.
     prefers_exact: bool = False
-    #: Answers with provenance are written in front of answers alone, provenance alone comes last.
+    #: Answers with provenance are written first, then answers without provenance, then provenance without answer.
     found_first: bool = False
-    #: ``section`` of a span stands behind its title, as T-REx is published.
+    #: ``section`` of a span follows its title, as in the published T-REx files.
     has_section_third: bool = False
 
 
@@ -144,20 +146,21 @@ ANSWERS_STAY = Policy(lost="keep_answer")
 
 
 def by_split(held_out: Policy, *, train: Policy | None = None) -> dict[Split, Policy]:
-    """One policy for dev and test; train is the same, but keeps every answer, where nothing is said."""
+    """Returns one policy for dev and test, and one for train. By default train has the same policy but keeps every
+    answer."""
     keeps = replace(held_out, lost="keep_answer", needs_provenance=False)
     return {"train": train or keeps, "dev": held_out, "test": held_out}
 
 
 HypothesisKind = Literal["claim", "answer", "triple", "evidence"]
-"""What a model judges evidence by: the record's input; question and answer as a sentence; subject, relation and object
-as a sentence; the text that the dataset quotes."""
+"""The source of the hypothesis that a model judges evidence against: the record's input; question and answer as a
+sentence; subject, relation and object as a sentence; the text that the dataset quotes."""
 
 Metric = Literal["accuracy", "em", "f1", "rougel"]
 
 
 class Averages(NamedTuple):
-    """Averages over a dataset: spans a set, sets and distinct pages a record that has any set, answers a record."""
+    """Averages over a dataset: spans per set, sets and distinct pages per record with evidence, answers per record."""
 
     spans: float | None
     sets: float | None
@@ -166,7 +169,8 @@ class Averages(NamedTuple):
 
 
 class EvidenceShares(NamedTuple):
-    """Of the records with evidence sets, the shares in which there are several, and in which each needs several."""
+    """Among the records with evidence sets: the shares with several sets, and whose sets all need several spans or
+    pages."""
 
     several_sets: float
     several_spans: float
@@ -174,64 +178,65 @@ class EvidenceShares(NamedTuple):
 
 
 class Published(NamedTuple):
-    """What is known of a dataset's files in KILT (2021), by split."""
+    """Published figures about a dataset's files in KILT (2021), by split."""
 
-    #: Lines of the published files (T-REx, ELI5 and Wizard of Wikipedia as released last).
+    #: Lines of the published files (T-REx, ELI5 and Wizard of Wikipedia in their latest release).
     records: Mapping[Split, int] = {}
-    #: Of all splits. Source: the KILT paper, table 6.
+    #: Over all splits. Source: the KILT paper, table 6.
     averages: Averages | None = None
-    #: Records that the threshold drops, and per cent of records. Source: the KILT paper, figure 5.
+    #: Records that the threshold drops, as a number and as a percentage. Source: the KILT paper, figure 5.
     dropped: Mapping[Split, tuple[int, float]] = {}
-    #: Of all splits. Source: the KILT paper, section 5 and appendix.
+    #: Over all splits. Source: the KILT paper, section 5 and appendix.
     shares: EvidenceShares | None = None
-    #: Of what the dataset counts besides, by the name in ``Tally.statistics``.
+    #: Further counts of the dataset, by their name in ``Tally.statistics``.
     statistics: Mapping[str, int] = {}
 
 
 class LabelForm(NamedTuple):
-    """Answers of a test split that stand in files of their own."""
+    """Answers of a test split that are in separate files."""
 
-    of: str  # whose labels they are, for messages
+    of: str  # the dataset whose labels they are, for messages
     id_field: str
-    fields: tuple[str, ...]  # put into their record; the first is needed
-    array: str | None = None  # key of the array, where a file is one object
+    fields: tuple[str, ...]  # added to the record; the first is required
+    array: str | None = None  # key of the array, if a file is one object
 
 
 class Ownership(NamedTuple):
-    """Whose work the records of a dataset are."""
+    """The owner and licence of a dataset's records."""
 
     title: str
-    holder: str  # whom to name
-    url: str  # where it says so
-    licence: str | None = None  # SPDX identifier; None where the owners name none
+    holder: str  # whom to credit
+    url: str  # where this is stated
+    licence: str | None = None  # SPDX identifier; None if the owners name no licence
     note: str = ""
 
 
 class Source(ABC, Generic[Options]):
-    """A dataset in its original form: the class says all that is particular to it, an object reads a split of it."""
+    """A dataset in its original form. The class contains everything specific to the dataset; an instance reads one
+    split."""
 
-    name: ClassVar[str]  # on the command line, and in front of the names of the files that are written
+    name: ClassVar[str]  # on the command line, and at the beginning of output file names
     summary: ClassVar[str]
     splits: ClassVar[tuple[Split, ...]] = SPLITS
     options_type: type[Options]
-    references: ClassVar[Parameter | None] = None  # where its evidence texts stand, when that is elsewhere
-    labels: ClassVar[LabelForm | None] = None  # answers of a test split, where they may stand in files of their own
+    references: ClassVar[Parameter | None] = None  # files with the evidence texts, if they are separate
+    labels: ClassVar[LabelForm | None] = None  # answers of a test split that may be in separate files
     policies: ClassVar[Mapping[Split, Policy]] = by_split(Policy())
     hypothesis: ClassVar[HypothesisKind] = "evidence"
     metric: ClassVar[Metric | None] = None  # that KILT reports. Source: the KILT paper, table 1
     published: ClassVar[Published] = Published()
     ownership: ClassVar[Ownership | None] = None
-    evidence_date: ClassVar[str | None] = None  # snapshot of Wikipedia, where all evidence is of one
+    evidence_date: ClassVar[str | None] = None  # snapshot of Wikipedia, if all evidence is from one
 
     def __init__(self, inputs: Inputs, split: Split, options: Options, *, tally: Tally | None = None) -> None:
         self.inputs, self.split, self.options = inputs, split, options
         self.tally = tally or Tally()
 
     def check(self) -> None:
-        """Looks at the beginning of every input before anything is read.
+        """Checks the beginning of every input before anything is read.
 
         Raises:
-            SetupError: a file is missing, empty or altogether another one, or there is no such split.
+            SetupError: a file is missing, empty or of another kind, or the split does not exist.
         """
         if self.split not in self.splits:
             raise SetupError(f"{self.name} has no split {self.split!r}. Choose one of: {', '.join(self.splits)}.")
@@ -239,16 +244,16 @@ class Source(ABC, Generic[Options]):
 
     @abstractmethod
     def check_inputs(self) -> None:
-        """Does so for the split that there is."""
+        """Checks the inputs of an existing split."""
 
     @abstractmethod
     def read(self) -> Iterator[Example | BadRecord]:
-        """Every record once, in the order of the inputs: an example, or the reason why there is none.
+        """Yields every record once, in input order: an example, or the reason why there is none.
 
-        A ``BadRecord`` has stage ``source`` for a record; ``evidence`` for one piece of evidence whose id does not
-        exist, in front of its example, where the evidence has empty text or is left out; ``reference`` for a record of
-        the references. Excluded and merged records are told to ``tally`` alone, which is complete when the iterator
-        has ended.
+        A ``BadRecord`` has stage ``source`` for a record and ``reference`` for a record of the references. Stage
+        ``evidence`` reports a piece of evidence whose id does not exist; it precedes its example, in which the evidence
+        has empty text or is left out. Excluded and merged records are only counted in ``tally``, which is complete when
+        the iterator has ended.
 
         Raises:
             SetupError: an input cannot be read to its end.
@@ -256,13 +261,13 @@ class Source(ABC, Generic[Options]):
 
 
 def check_names(paths: Iterable[str], split: Split) -> None:
-    """Raises SetupError for a file whose name has the words of other splits alone."""
+    """Raises SetupError for a file whose name contains only the words of other splits."""
     for path in paths:
         check_words(path, re.split("[^a-z]+", base_name(path).lower()), split)
 
 
 def check_words(path: str, words: Iterable[str], split: Split) -> None:
-    """Raises SetupError for a file where words that say of which split it is name other ones alone."""
+    """Raises SetupError for a file if the words that name its split name only other splits."""
     named = sorted({SPLIT_WORDS[word] for word in words if word in SPLIT_WORDS})
     if named and split not in named:
         raise SetupError(
@@ -273,62 +278,62 @@ def check_words(path: str, words: Iterable[str], split: Split) -> None:
 
 REJECTED: dict[str, str] = {
     **FAULTS,
-    "ambiguous_page": "an evidence of the project's own format that names its page in more than one way",
-    "ambiguous_text": "an evidence of the project's own format that has its text under more than one key",
+    "ambiguous_page": "a piece of evidence in the project's own format that names its page in more than one way",
+    "ambiguous_text": "a piece of evidence in the project's own format that has its text under more than one key",
     "bad_tag": "a line of a TSV whose second column is neither B nor I",
-    "conflicting_label": "a judgement of a passage that its annotator judged otherwise before",
-    "duplicate_id": "the id was given before",
+    "conflicting_label": "a judgement of a passage for which its annotator gave another judgement before",
+    "duplicate_id": "the id occurred before",
     "empty_output": "a KILT record whose list of outputs is empty",
-    "malformed_docstart": "a line that begins a document and does not name it",
+    "malformed_docstart": "a line that starts a document without naming it",
     "malformed_xml": "a document that is not well-formed, or uses entities or a document type",
     "missing_column": "an annotated line of a TSV with too few columns",
-    "missing_label": "a test record that the given labels have no answer for",
+    "missing_label": "a test record without an answer in the given labels",
     "missing_raw_text": "the text of an annotated document is not in the RawText folder",
-    "no_document": "an annotated line in front of the first document",
-    "no_highlight": "a record of a campaign whose passages are places of another knowledge source, without their text",
-    "no_title": "a sentence that a wizard chose, and nothing says of which page",
-    "offset_mismatch": "the mention does not stand in the text where the annotation says",
+    "no_document": "an annotated line before the first document",
+    "no_highlight": "a record of a campaign whose passages lie in another knowledge source and have no text",
+    "no_title": "a sentence that a wizard chose, for which no page is given",
+    "offset_mismatch": "the text does not have the mention at the annotated position",
     "token_range": "an answer of Natural Questions at tokens that its page does not have",
-    "uneven_lists": "answers of a thread that have more or fewer scores",
-    "unknown_field": "a field that means nothing in the project's own format, such as a misspelt one",
+    "uneven_lists": "the number of answers in a thread differs from the number of scores",
+    "unknown_field": "a field that the project's own format does not have, such as a misspelled field",
     "unknown_label": "a label that the dataset does not have",
     "unknown_passage": "a judgement of a passage that is not among the passages of its campaign",
-    "unknown_sentence": "a triple of T-REx that stands in a sentence which its document does not have",
+    "unknown_sentence": "a triple of T-REx in a sentence that its document does not have",
     "unknown_speaker": "a turn of a dialogue that neither wizard nor apprentice speaks",
-    "unknown_uri": "an address of T-REx that names no item or property of Wikidata",
+    "unknown_uri": "a URL of T-REx that is not the URL of an item or property of Wikidata",
 }
 """Reason -> meaning, for stages ``source`` and ``reference``."""
 
 LOST_EVIDENCE: dict[str, str] = {
-    "null_page": "an evidence of FEVER that names no page",
-    "offsets_out_of_range": "a KILT span that lies outside of its paragraph",
+    "null_page": "a piece of evidence of FEVER that names no page",
+    "offsets_out_of_range": "a KILT span that is outside its paragraph",
     "unknown_page": "the page is not among the references",
     "unknown_sentence": "the page has no sentence of this number",
 }
 """Reason -> meaning, for stage ``evidence``: the text cannot be looked up."""
 
 EXCLUDED: dict[str, str] = {
-    "first_turn": "a turn of a wizard with nothing said before it",
+    "first_turn": "a turn of a wizard with no turn before it",
     "long_short_answers": "a question of Natural Questions whose short answers all have more than five tokens",
     "negative": "a line of Zero-Shot RE whose sentence does not answer its question",
-    "no_accepted_passage": "a question that annotators found no passage for",
+    "no_accepted_passage": "a question for which annotators found no passage",
     "no_answer": "a question or turn whose answers have no text",
     "no_evidence": "a supported or refuted claim without any evidence",
     "no_object_label": "a triple of T-REx whose object has no English label in Wikidata",
-    "no_page": "a question of TriviaQA without any page",
+    "no_page": "a question of TriviaQA without a page",
     "no_passages_used": "a turn in which the wizard said that no passage was used",
-    "no_relation_label": "a triple of T-REx whose relation has none",
+    "no_relation_label": "a triple of T-REx whose relation has no English label in Wikidata",
     "no_sentence": "a triple of T-REx that no sentence states",
-    "no_short_answer": "a question of Natural Questions that no annotator gave a short answer to",
+    "no_short_answer": "a question of Natural Questions to which no annotator gave a short answer",
     "no_subject_label": "a triple of T-REx whose subject has no English label in Wikidata",
     "no_wizard": "a dialogue in which no wizard speaks",
     "not_annotated": "a question that the annotation campaign does not have",
     "not_enough_info": "a claim of FEVER that is neither supported nor refuted",
     "not_in_kb": "a mention annotated as having no page",
     "nothing_checked": "a turn in which the wizard chose no sentence",
-    "other_split": "a record that is not among those of this split",
+    "other_split": "a record that does not belong to this split",
     "rare_relation": "a triple of T-REx whose relation has too few facts",
     "too_many_provenances": "a triple of T-REx whose fact is stated by too many sentences",
-    "yes_no_only": "a question of Natural Questions that is answered by yes or no alone",
+    "yes_no_only": "a question of Natural Questions that is answered only by yes or no",
 }
-"""Reason -> meaning: records that the rules of their dataset leave out."""
+"""Reason -> meaning, for records that the rules of their dataset exclude."""

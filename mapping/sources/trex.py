@@ -1,9 +1,9 @@
 """T-REx: facts of Wikidata with the sentences of Wikipedia abstracts that state them.
 
-Source: https://hadyelsahar.github.io/t-rex/ (form of the files; the annotators that aligned the triples), section 4.2
-of the KILT paper (facts with more than 20 provenances and relations with fewer than 1,000 facts left out, in this
-order; facts with the same subject and relation are one record), and for labels and aliases
-https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html (form of entities; one a line in dumps).
+Source: https://hadyelsahar.github.io/t-rex/ (file format; the annotators that aligned the triples), section 4.2 of the
+KILT paper (facts with more than 20 provenances and relations with fewer than 1,000 facts are removed, in this order;
+facts with the same subject and relation form one record), and for labels and aliases
+https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html (format of entities; one per line in dumps).
 """
 
 from __future__ import annotations
@@ -54,31 +54,31 @@ _FILES = ("re-nlg_*.json", "re-nlg_*.json.gz", "re-nlg_*.json.bz2")
 _ITEM = re.compile(r"https?://www\.wikidata\.org/(?:entity|wiki)/(Q[1-9][0-9]{0,17})")
 _PROPERTY = re.compile(r".*/(P[1-9][0-9]{0,17})")
 _LITERAL = "^^"
-# Its triples stand in no sentence.
+# Annotator whose triples occur in no sentence.
 _NO_ALIGNER = "No-Aligner"
 
 _LANGUAGES = ("en", "mul")
-"""English, then what Wikidata says once for all languages, which English readers see where there is nothing else."""
+"""English, then "mul", Wikidata's default for all languages, which English readers see if there is no English term."""
 _HEAD = re.compile(rb'\{\s*(?:"type"\s*:\s*"[a-z]+"\s*,\s*)?"id"\s*:\s*"([A-Z][0-9]+)"')
 
 MAX_PROVENANCES = 20
-"""Facts stated by more sentences are left out. Source: section 4.2 of the KILT paper."""
+"""Facts stated by more sentences are excluded. Source: section 4.2 of the KILT paper."""
 _SORT = "CREATE TABLE ordered AS SELECT * FROM mentions ORDER BY rank, subject, relation, rowid"
 _INSERT = "INSERT INTO mentions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _RANK_DIGITS = 15
 
 
 class TrexDocument(NamedTuple):
-    """One abstract; its sentences are start and end in the text, they and the triples as written."""
+    """One abstract. Its sentences are start and end in the text; sentences and triples are as written."""
 
-    item: str  # Wikidata's id of what its page is about
+    item: str  # Wikidata id of the subject of its page
     title: str
     text: str
     sentences: list[Any]
     triples: list[Json]
 
     def sentence(self, number: int) -> str:
-        """The text of a sentence; raises RecordError: ``unknown_sentence``, ``wrong_type``."""
+        """Returns the text of a sentence; raises RecordError: ``unknown_sentence``, ``wrong_type``."""
         if not 0 <= number < len(self.sentences):
             raise RecordError("unknown_sentence", f"{self.title!r} has {len(self.sentences)} sentences, no {number}")
         bounds = self.sentences[number]
@@ -91,9 +91,9 @@ class TrexDocument(NamedTuple):
 
 
 class Mention(NamedTuple):
-    """A fact where a sentence states it: Wikidata's ids, or for the object a literal as written.
+    """A fact as stated by one sentence, with Wikidata ids; the object may be a literal, as written.
 
-    Surfaces are the words of the sentence; None for what it does not name.
+    The surfaces are the words used in the sentence; None for what it does not name.
     """
 
     subject: str
@@ -103,12 +103,12 @@ class Mention(NamedTuple):
     subject_surface: str | None
     relation_surface: str | None
     object_surface: str | None
-    item: str = ""  # of the document's page
+    item: str = ""  # item of the document's page
     place: int = 0  # key of the sentence in the index
 
 
 def parse_document(raw: RawRecord) -> TrexDocument:
-    """A document.
+    """Parses a document.
 
     Raises:
         RecordError: ``malformed_json``, ``missing_field``, ``record_too_long``, ``unknown_uri``, ``wrong_type``.
@@ -131,7 +131,7 @@ def parse_document(raw: RawRecord) -> TrexDocument:
 
 
 def mention_of(triple: Json) -> Mention:
-    """The mention that a triple is.
+    """Converts a triple to a mention.
 
     Raises:
         ExclusionError: ``no_sentence``.
@@ -156,7 +156,7 @@ def mention_of(triple: Json) -> Mention:
 
 
 def literal_value(written: str) -> str | None:
-    """The value of a literal without its type; None for an item.
+    """Returns the value of a literal without its type; None for an item.
 
     >>> literal_value("1821-05-04T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime")
     '1821-05-04T00:00:00Z'
@@ -191,14 +191,14 @@ def _id(pattern: re.Pattern[str], uri: str, kind: str) -> str:
 
 
 class EntityLabels(NamedTuple):
-    """What English readers see an entity called: its label, and other names in their order."""
+    """The names of an entity that English readers see: its label, and its aliases in order."""
 
     label: str
     aliases: tuple[str, ...]
 
 
 def iter_entities(path: str) -> Iterator[RawRecord]:
-    """The entities of a dump, one a line; the array's brackets and commas are no part of them."""
+    """Yields the entities of a dump, one per line, without the brackets and commas of the array."""
     for raw in iter_lines(path):
         data = raw.data.strip(b"[], \t")
         if data:
@@ -206,7 +206,7 @@ def iter_entities(path: str) -> Iterator[RawRecord]:
 
 
 def labels_of(entity: str, scratch: Scratch) -> EntityLabels | None:
-    """The labels that were kept of an entity; None where it is unknown or has no English label."""
+    """Returns the labels stored for an entity; None if it is unknown or has no English label."""
     kept = scratch.get(entity)
     if kept is None:
         return None
@@ -215,7 +215,8 @@ def labels_of(entity: str, scratch: Scratch) -> EntityLabels | None:
 
 
 def english(entity: Json) -> tuple[str | None, list[str]]:
-    """Label and aliases of an entity, each alias once; raises RecordError: ``missing_field``, ``wrong_type``."""
+    """Returns the label and the distinct aliases of an entity; raises RecordError: ``missing_field``,
+    ``wrong_type``."""
     labels, aliases = _terms(entity, "labels"), _terms(entity, "aliases")
     found = [labels[language] for language in _LANGUAGES if language in labels]
     others = [other for language in _LANGUAGES if aliases.get(language) for other in list_at(aliases, language)]
@@ -223,7 +224,7 @@ def english(entity: Json) -> tuple[str | None, list[str]]:
 
 
 def _terms(entity: Json, key: str) -> dict[str, Any]:
-    """An entity's terms by language; PHP writes an object without any as a list."""
+    """Returns an entity's terms by language. PHP writes an empty object as a list."""
     value = entity.get(key) or {}
     if not isinstance(value, dict):
         raise RecordError("wrong_type", f"{key!r}: expected an object, found {repr(value)[:80]}")
@@ -237,7 +238,7 @@ def _value(term: object) -> str:
 
 
 def _id_and_labels(raw: RawRecord) -> tuple[str, Callable[[], bytes]]:
-    # Nearly all entities are of no use here, and their ids can be seen without parsing them.
+    # Almost all entities are irrelevant here, and their ids are found without parsing them.
     if head := _HEAD.match(raw.data):
         return head[1].decode("ascii"), lambda: orjson.dumps(english(raw.parse_reference("an entity")))
     entity = raw.parse_reference("an entity")
@@ -245,7 +246,7 @@ def _id_and_labels(raw: RawRecord) -> tuple[str, Callable[[], bytes]]:
 
 
 class Triples(NamedTuple):
-    """All mentions with one subject and one relation, in the order they were met."""
+    """All mentions with one subject and one relation, in the order they were read."""
 
     subject: str
     relation: str
@@ -253,11 +254,11 @@ class Triples(NamedTuple):
 
     @property
     def record_id(self) -> str:
-        """Id of the record that they make."""
+        """Id of the record for these triples."""
         return stable_uuid("trex", self.subject, self.relation)
 
     def well_founded(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The objects whose facts have few enough provenances, and those whose facts have too many."""
+        """Returns the objects whose facts have few enough provenances, and those whose facts have too many."""
         places: dict[str, set[tuple[str, int]]] = {}
         for mention in self.mentions:
             seen = places.setdefault(mention.object, set())
@@ -268,9 +269,9 @@ class Triples(NamedTuple):
 
 
 class Facts(Scratch):
-    """Mentions, and the texts of labels, in an index on disk, in the order of a draw that ``seed`` decides.
+    """Mentions and label texts in an index on disk, in a random order that depends on ``seed``.
 
-    First ``add_mentions`` of every document, then ``sort`` once, then ask.
+    First call ``add_mentions`` for every document, then ``sort`` once; only then query it.
     """
 
     schema = f"""{Scratch.schema}
@@ -287,10 +288,10 @@ class Facts(Scratch):
         self._n_sentences = 0
 
     def add_mentions(self, document: TrexDocument, mentions: list[Mention], *, file: str, line: int) -> None:
-        """Keeps the mentions of a document, and the sentences that they stand in.
+        """Stores the mentions of a document and their sentences.
 
         Raises:
-            RecordError: as ``TrexDocument.sentence``; nothing is kept.
+            RecordError: as ``TrexDocument.sentence``; nothing is stored.
         """
         numbers: dict[int, int] = {}
         for mention in mentions:
@@ -310,25 +311,25 @@ class Facts(Scratch):
         )
 
     def sort(self) -> None:
-        """Brings the mentions into the order of their records."""
+        """Sorts the mentions in the order of their records."""
         self._database.execute(_SORT)
         self._database.execute("DROP TABLE mentions")
 
     def triples(self) -> Iterator[Triples]:
-        """The mentions of each record, records in the order of the draw."""
+        """Yields the mentions of each record, in the order of the draw."""
         rows = self._database.execute("SELECT * FROM ordered ORDER BY rowid")
         for (subject, relation), group in groupby(rows, key=itemgetter(1, 2)):
             yield Triples(subject, relation, [Mention(*row[1:]) for row in group])
 
     def counts(self) -> Counter[str]:
-        """The number of facts of each relation, those with too many provenances not counted."""
+        """Returns the number of facts of each relation, not counting those with too many provenances."""
         counts: Counter[str] = Counter()
         for triple in self.triples():
             counts[triple.relation] += len(triple.well_founded()[0])
         return counts
 
     def place(self, mention: Mention) -> tuple[str, str, int, str]:
-        """Title, file and line of a mention's document, and the text of its sentence."""
+        """Returns title, file and line of a mention's document, and the text of its sentence."""
         row: tuple[str, str, int, str] = self._database.execute(
             "SELECT title, file, line, text FROM sentences WHERE number = ?", (mention.place,)
         ).fetchone()
@@ -337,21 +338,21 @@ class Facts(Scratch):
 
 @dataclass(frozen=True, slots=True)
 class TrexOptions(SourceOptions):
-    """Choices of T-REx.
+    """Options of T-REx.
 
-    The larger ``sample_pool``, the more records are aligned for dev and test; which are drawn stays the same.
+    A larger ``sample_pool`` aligns more records for dev and test; it does not change which are drawn.
     """
 
     seed: Name = "kilt"
-    """Names what is drawn at random."""
+    """Seed of the random draw."""
     min_facts: AtLeast1 = 1_000
-    """Facts a relation must have, else all of them are left out."""
+    """Minimum number of facts of a relation; relations with fewer are excluded."""
     sample: AtLeast0 = 5_000
-    """Records of dev and of test, all others are train."""
+    """Number of records of dev and of test; all others are train."""
     sample_pool: AtLeast0 = 40_000
-    """Records, in the order of the draw, that dev and test are drawn from."""
+    """Number of records, in the order of the draw, from which dev and test are drawn."""
     rel_surface: bool = False
-    """Surface forms of the relation in meta."""
+    """Adds the surface forms of the relation to meta."""
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options`` and for a pool that is too small."""
@@ -363,16 +364,16 @@ class TrexOptions(SourceOptions):
 
     @property
     def sample_records(self) -> int:
-        """Records of dev and of test."""
+        """Number of records of dev and of test."""
         return self.sample
 
 
 class Trex(Source[TrexOptions]):
-    """The documents of T-REx, and labels and aliases from Wikidata's JSON dump as references.
+    """The documents of T-REx, with labels and aliases from Wikidata's JSON dump as references.
 
-    A record of the counts is a triple of a document, or a document that cannot be read. An example is all facts of one
-    subject and relation. Examples come in the order of the draw, a hash of seed, subject and relation, the same for
-    every split: of that order the first that stand the filter are dev and test, see ``mapping.decide``.
+    A record in the counts is a triple of a document, or an unreadable document. An example consists of all facts with
+    one subject and relation. Examples are ordered by a hash of seed, subject and relation, which is the same for every
+    split. The first in that order that pass the filter become dev and test, see ``mapping.decide``.
     """
 
     name = "trex"
@@ -382,7 +383,7 @@ class Trex(Source[TrexOptions]):
     policies = by_split(Policy(input_meta=("subj_aliases", "sub_surface"), has_section_third=True))
     hypothesis = "triple"
     metric = "accuracy"
-    # The paper says 2.3 million facts.
+    # The paper gives 2.3 million facts.
     published = Published(
         {"train": 2_284_168, "dev": 5_000, "test": 5_000},
         Averages(1, 1.68, 1.26, 5.29),
@@ -434,7 +435,8 @@ class Trex(Source[TrexOptions]):
                     yield self.tally.give(example)
 
     def _files(self) -> list[str]:
-        """The files of documents, those of folders by their names; raises SetupError: a folder holds none."""
+        """Returns the document files, in the order of their names within folders; raises SetupError if a folder has
+        none."""
         paths: list[str] = []
         for given in self.inputs.records:
             if given.endswith((".json", ".gz", ".bz2")):
@@ -447,7 +449,7 @@ class Trex(Source[TrexOptions]):
         return paths
 
     def _keep_document(self, raw: RawRecord) -> Iterator[BadRecord]:
-        """Keeps the triples of a document that some sentence states; gives those that cannot be used."""
+        """Stores the triples of a document that a sentence states; yields those that cannot be used."""
         try:
             document = parse_document(raw)
         except RecordError as error:
@@ -467,7 +469,8 @@ class Trex(Source[TrexOptions]):
             self.facts.add_mentions(document, mentions, file=raw.file, line=raw.line)
 
     def _chosen(self, tally: Tally | None) -> Iterator[tuple[Triples, frozenset[str]]]:
-        """The records that the rules keep, with the objects of their facts; a tally is told the mentions left out."""
+        """Yields the records that the rules keep, with the objects of their facts; reports excluded mentions to a
+        tally."""
         pool = None if self.split == "train" else self.options.sample_pool
         n_records = 0
         for triples in self.facts.triples():
@@ -486,14 +489,14 @@ class Trex(Source[TrexOptions]):
                 yield triples, objects
 
     def _exclude(self, triples: Triples, objects: frozenset[str], reason: str) -> None:
-        """Counts the mentions of objects as left out."""
+        """Counts the mentions of objects as excluded."""
         for mention in triples.mentions:
             if mention.object in objects:
                 _, file, line, _ = self.facts.place(mention)
                 self.tally.leave(RecordFate(None, triples.record_id, file, line, "excluded", reason))
 
     def _example(self, triples: Triples, objects: frozenset[str]) -> Example | None:
-        """The record of some facts, None where a label is missing; counts mentions left out or merged."""
+        """Returns the record of some facts, or None if a label is missing; counts excluded and merged mentions."""
         mentions = [mention for mention in triples.mentions if mention.object in objects]
         subject, relation = (labels_of(entity, self.facts) for entity in (triples.subject, triples.relation))
         if subject is None or relation is None:
@@ -518,9 +521,9 @@ class Trex(Source[TrexOptions]):
         return Example(triples.record_id, text, self._outputs(named, labels), meta, file, line)
 
     def _object_labels(self, mentions: list[Mention]) -> dict[str, EntityLabels]:
-        """The names of the objects that have one, objects in the order they were met.
+        """Returns the names of the objects that have one, in the order the objects were read.
 
-        A literal is called as the first sentence that names it does, else by its value.
+        A literal is named as in the first sentence that names it, or else by its value.
         """
         labels: dict[str, EntityLabels] = {}
         for name in dict.fromkeys(mention.object for mention in mentions):
@@ -533,11 +536,11 @@ class Trex(Source[TrexOptions]):
         return labels
 
     def _outputs(self, mentions: list[Mention], labels: dict[str, EntityLabels]) -> tuple[Output, ...]:
-        """An output for each object and sentence, then one for each other name of an object."""
+        """Returns one output for each object and sentence, then one for each other name of an object."""
         places: dict[str, dict[tuple[str, int], Mention]] = {name: {} for name in labels}
         for mention in mentions:
             places[mention.object].setdefault((mention.item, mention.sentence), mention)
-        # Two objects of one name that stand in the same sentence are the same answer.
+        # Two objects with the same name in the same sentence are the same answer.
         outputs = dict.fromkeys(
             Output(labels[name].label, (self._evidence(place),)) for name in labels for place in places[name].values()
         )

@@ -1,7 +1,7 @@
 """TriviaQA, the Wikipedia part of its reading comprehension form: trivia questions whose answers have many names.
 
 Source: https://nlp.cs.washington.edu/triviaqa (README of ``triviaqa-rc.tar.gz``) and section 4 of the KILT paper (an
-answer and each of its aliases are looked for in each of the question's pages).
+answer and each of its aliases are searched for in each of the question's pages).
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ _PACKED = ("", ".gz", ".bz2")
 
 
 class TriviaQa(RecordSource[SourceOptions]):
-    """Questions with the names of their answer, each of which is looked for in each of their pages.
+    """Questions with the names of their answer, each of which is searched for in each of their pages.
 
-    An input is a file of questions, the folder ``qa`` that holds those of all splits, or ``triviaqa-rc.tar.gz`` as it
-    is.
+    An input is a file of questions, the folder ``qa`` with the files of all splits, or ``triviaqa-rc.tar.gz`` itself.
     """
 
     name = "triviaqa"
@@ -53,7 +52,7 @@ class TriviaQa(RecordSource[SourceOptions]):
     keys, answer_keys = frozenset({"QuestionId", "Question", "EntityPages"}), frozenset({_ANSWER})
     options_type = SourceOptions
     labels = LabelForm("TriviaQA's test questions", "QuestionId", (_ANSWER,), array=_DATA)
-    # Valid as soon as one alias is found, in train as soon as there is a page; the other aliases stay as answers.
+    # Valid as soon as one alias is found (in train: as soon as there is a page); the other aliases are kept as answers.
     policies = by_split(
         replace(ANSWERS_STAY, prefers_exact=True),
         train=replace(ANSWERS_STAY, needs_provenance=False, needs_page=True, prefers_exact=True),
@@ -80,7 +79,7 @@ class TriviaQa(RecordSource[SourceOptions]):
         return text_at(record, "QuestionId")
 
     def raws(self, path: str) -> Iterator[RawRecord]:
-        """The questions of a split, from a file, the folder ``qa`` or the archive."""
+        """Yields the questions of a split, from a file, the folder ``qa`` or the archive."""
         name = _FILES[self.split]
         in_folder = {base_name(file): file for file in glob(join(path, "*"))}
         found = [in_folder[name + ending] for ending in _PACKED if name + ending in in_folder]
@@ -94,7 +93,7 @@ class TriviaQa(RecordSource[SourceOptions]):
         for path in self.inputs.records:
             if not glob(join(path, "*")):
                 check_names([path], self.split)
-                # The published files say behind their questions of which split they are; none of a packed one.
+                # The published files name their split after the questions; this cannot be read from a compressed file.
                 with Folder.of(path).open() as file:
                     file.seek(max(Folder.of(path).size() - _TAIL_BYTES, 0))
                     said = [found.decode() for found in _SPLIT.findall(file.read())]
@@ -106,7 +105,7 @@ class TriviaQa(RecordSource[SourceOptions]):
         return super().fits(path, record)
 
     def example(self, record: Json, origin: Origin) -> Example:
-        """One output for each name of the answer and each page, names in their order.
+        """Returns an example with one output for each name of the answer and each page, in the order of the names.
 
         Raises:
             ExclusionError: ``no_page``.
@@ -125,7 +124,7 @@ class TriviaQa(RecordSource[SourceOptions]):
 
 
 def _names(answer: Json) -> list[str]:
-    """The distinct names of an answer: its aliases, or else its value alone."""
+    """Returns the distinct names of an answer: its aliases, or its value if there are none."""
     written = list_at(answer, "Aliases") or [text_at(answer, "Value")]
     for name in written:
         if not isinstance(name, str):

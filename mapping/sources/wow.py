@@ -1,7 +1,7 @@
-"""Wizard of Wikipedia: turns of a dialogue, with the sentence that the wizard chose to speak about.
+"""Wizard of Wikipedia: turns of a dialogue, with the sentence that the wizard chose to talk about.
 
 Source: Dinan et al. 2019, "Wizard of Wikipedia"; the files of ParlAI: ``train.json``, ``valid_topic_split.json``,
-``test_topic_split.json`` (topics that train does not have) and their ``random_split`` counterparts.
+``test_topic_split.json`` (topics that are not in train) and their ``random_split`` counterparts.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _SENTENCE_KEY = re.compile(r"[^_]+_(?P<title>.+)_[^_]+", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class WizardOptions(SourceOptions):
-    """Choices of Wizard of Wikipedia."""
+    """Options of Wizard of Wikipedia."""
 
     turns: Literal["right", "released"] = "right"
-    """released gives the wizard's utterance away in the input, and has the chosen sentence as the answer, as the
-    authors' code does."""
+    """released includes the wizard's utterance in the input and uses the chosen sentence as the answer, like the
+    authors' code."""
 
 
 class WizardOfWikipedia(Source[WizardOptions]):
-    """Dialogues; every turn of a wizard is a record of its own.
+    """Dialogues; each turn of a wizard is one record.
 
-    Ids are ``<split>-<dialogue>-<turn>``, numbered from 0 over all inputs, the ones that are left out too.
+    Ids are ``<split>-<dialogue>-<turn>``, numbered from 0 over all inputs, including excluded ones.
     """
 
     name = "wow"
@@ -81,7 +81,7 @@ class WizardOfWikipedia(Source[WizardOptions]):
             )
 
     def read(self) -> Iterator[Example | BadRecord]:
-        """See ``Source.read``. A dialogue that cannot be read, or in which no wizard speaks, counts as one record."""
+        """See ``Source.read``. An unreadable dialogue, or one in which no wizard speaks, counts as one record."""
         raws = chain.from_iterable(iter_array(path) for path in self.inputs.records)
         for number, raw in enumerate(raws):
             name = f"{self.split}-{number}"
@@ -113,7 +113,7 @@ class Dialogue:
         self.wizard_turns = [number for number, turn in enumerate(self._turns) if _part(turn) == "Wizard"]
 
     def example(self, number: int, origin: Origin) -> Example:
-        """The example of a wizard's turn: all turns before it, its text, and the sentence that was chosen.
+        """Returns the example for a wizard's turn: all turns before it, its text, and the chosen sentence.
 
         Raises:
             ExclusionError: ``first_turn``, ``no_answer``, ``no_passages_used``, ``nothing_checked``.
@@ -132,7 +132,8 @@ class Dialogue:
         return origin.example("\n".join(history), [Output(answer, (evidence,))])
 
     def _title(self, number: int, key: str, sentence: str) -> str:
-        """The page of a sentence: as it was checked, else as its key names it, else whose passage holds it."""
+        """Returns the page of a sentence: the checked page, else the one that its key names, else the one whose passage
+        contains it."""
         checked = optional_object(self._turns[number], "checked_passage") or {}
         if len(checked) == 1:
             (title,) = checked.values()
@@ -147,7 +148,7 @@ class Dialogue:
         raise RecordError("no_title", f"nothing names the page of {sentence[:80]!r}, its key is {key!r}")
 
     def _all_passages(self, number: int) -> Iterator[tuple[str, list[Any]]]:
-        """Titles and sentences that were shown up to a turn, the last first, the chosen topic at the end."""
+        """Yields titles and sentences that were shown up to a turn, the latest first; the chosen topic comes last."""
         for turn in reversed(self._turns[: number + 1]):
             for passages in optional_objects(turn, "retrieved_passages"):
                 for title, sentences in passages.items():
@@ -164,7 +165,7 @@ def _part(turn: Json) -> str:
 
 
 def _checked_sentence(turn: Json) -> tuple[str, str]:
-    """Key and text of the sentence that the wizard chose.
+    """Returns the key and text of the sentence that the wizard chose.
 
     Raises:
         ExclusionError: ``nothing_checked``, ``no_passages_used``.

@@ -1,7 +1,7 @@
-"""Zero-Shot RE: questions about relations with sentences of Wikipedia that answer them.
+"""Zero-Shot RE: questions about relations, with sentences of Wikipedia that answer them.
 
 Source: http://nlp.cs.washington.edu/zeroshot/ (``relation_splits``: ten folds of 84, 12 and 24 relations for train, dev
-and test) and section 4.2 of the KILT paper (negative lines left out; subject and relation as input).
+and test) and section 4.2 of the KILT paper (negative lines removed; subject and relation as input).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _N_NEGATIVE = 4
 _SUBJECT = "XXX"
 _MISSPELT = {"auther": "author"}
 _N_PEEKED = 20
-# Of 120 relations 84 are train, 12 dev and 24 test.
+# Of 120 relations, 84 are train, 12 dev and 24 test.
 _DEV_SHARE, _TEST_SHARE = 10, 5
 
 _GROUPS = """
@@ -55,21 +55,23 @@ ORDER BY first, number
 
 @dataclass(frozen=True, slots=True)
 class ZeroShotOptions(SourceOptions):
-    """Choices of Zero-Shot RE."""
+    """Options of Zero-Shot RE."""
 
     seed: Name = "kilt"
-    """Names what is drawn at random."""
+    """Seed of the random draw."""
     fold: Annotated[int, Parameter(metavar="N", validator=Number(gte=0, lte=9))] = 0
-    """Which of the ten original splits is read from a folder."""
+    """Which of the ten original folds is read from a folder."""
     relation_split: Literal["original", "random"] = "original"
-    """Whose relations train, dev and test have; random draws 7, 1 and 2 of 10 anew from all that are given."""
+    """How relations are divided among train, dev and test: as in the original, or drawn at random, 7, 1 and 2 of 10,
+    from all that are given."""
 
 
 class ZeroShot(Source[ZeroShotOptions]):
     """Lines of the original splits by relation.
 
-    A folder stands for the files of its ``options.fold``: that of the split, or all three where the relations are drawn
-    anew. A record of the counts is a line; an example is all positive lines of one subject and relation.
+    A folder stands for the files of its ``options.fold``: the file of the split, or all three if the relations are
+    drawn at random. A record in the counts is a line; an example consists of all positive lines with one subject and
+    relation.
     """
 
     name = "structured_zeroshot"
@@ -111,7 +113,7 @@ class ZeroShot(Source[ZeroShotOptions]):
                 yield self.tally.give(example)
 
     def _keep_line(self, raw: RawRecord, lines: Lines) -> list[BadRecord]:
-        """Keeps a line if it is positive, and gives it if it cannot be used."""
+        """Stores a line if it is positive; returns its row if it cannot be used."""
         try:
             relation, template, subject, sentence, *answers = line_fields(raw.text())
         except (ExclusionError, RecordError) as error:
@@ -121,7 +123,7 @@ class ZeroShot(Source[ZeroShotOptions]):
         return []
 
     def _files(self) -> list[str]:
-        """The files of lines that are read for the split.
+        """Returns the files that are read for the split.
 
         Raises:
             SetupError: a folder has no such file, or a file is of another split.
@@ -149,7 +151,7 @@ class ZeroShot(Source[ZeroShotOptions]):
 
 
 class Line(NamedTuple):
-    """What a positive line says, as written, and where it stands."""
+    """The contents of a positive line as written, and its position."""
 
     relation: str
     template: str  # question about the relation, ``XXX`` for the subject
@@ -161,7 +163,7 @@ class Line(NamedTuple):
 
 
 def line_fields(text: str) -> list[str]:
-    """Relation, question about the subject, subject, sentence and answers of a line.
+    """Returns relation, question about the subject, subject, sentence and answers of a line.
 
     Raises:
         ExclusionError: ``negative``.
@@ -178,7 +180,8 @@ def line_fields(text: str) -> list[str]:
 
 
 def example_of(group: Sequence[Line], templates: Iterable[str]) -> Example:
-    """The record of the lines of one subject and relation: an output for each distinct answer and sentence, in order.
+    """Returns the record for the lines of one subject and relation: an output for each distinct answer and sentence, in
+    order.
 
     ``templates`` are all questions about the relation.
     """
@@ -197,7 +200,7 @@ def example_of(group: Sequence[Line], templates: Iterable[str]) -> Example:
 
 
 def drawn_relations(relations: Iterable[str], split: Split, *, seed: str) -> frozenset[str]:
-    """The relations of a split, drawn from all: 1 of 10 for dev, 2 of 10 for test, the others for train."""
+    """Returns the relations of a split, drawn from all: 1 of 10 for dev, 2 of 10 for test, the others for train."""
     order = sorted(relations, key=lambda relation: stable_sha256(seed, "structured_zeroshot", relation))
     n_dev, n_test = len(order) // _DEV_SHARE, len(order) // _TEST_SHARE
     drawn = {"dev": order[:n_dev], "test": order[n_dev : n_dev + n_test], "train": order[n_dev + n_test :]}
@@ -205,7 +208,7 @@ def drawn_relations(relations: Iterable[str], split: Split, *, seed: str) -> fro
 
 
 class Lines(ScratchFile):
-    """Positive lines in an index on disk, by subject and relation."""
+    """Positive lines by subject and relation, in an index on disk."""
 
     schema = """
     CREATE TABLE lines (
@@ -214,12 +217,12 @@ class Lines(ScratchFile):
     """
 
     def add(self, line: Line) -> None:
-        """Keeps a line."""
+        """Stores a line."""
         row = (*line[:4], orjson.dumps(line.answers), line.file, line.line)
         self._database.execute("INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def templates(self) -> dict[str, list[str]]:
-        """The questions about each relation, in the order they were met."""
+        """Returns the questions about each relation, in the order they were read."""
         found: dict[str, list[str]] = {}
         rows = self._database.execute("SELECT relation, template FROM lines GROUP BY 1, 2 ORDER BY min(rowid)")
         for relation, template in rows:
@@ -227,7 +230,7 @@ class Lines(ScratchFile):
         return found
 
     def groups(self) -> Iterator[list[Line]]:
-        """The lines of each subject and relation, in the order they were met."""
+        """Yields the lines of each subject and relation, in the order they were read."""
         for _, rows in groupby(self._database.execute(_GROUPS), key=itemgetter(0, 2)):
             yield [Line._make((*row[:4], orjson.loads(row[4]), *row[5:])) for row in rows]
 
@@ -238,7 +241,7 @@ def _is_of(path: str, split: Split, fold: int) -> bool:
 
 
 def _check_lines(path: str) -> None:
-    """Raises SetupError where none of a file's first lines can be one of Zero-Shot RE."""
+    """Raises SetupError if none of a file's first lines can be from Zero-Shot RE."""
     first = b""
     for raw in islice(iter_lines(path), _N_PEEKED):
         first = first or raw.data

@@ -1,1 +1,1 @@
-"""What an alignment writes: KILT lines, tables, reports; and the checks of what was written."""
+"""Writes the results of an alignment as KILT lines, tables and reports, and checks KILT files."""

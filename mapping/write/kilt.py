@@ -1,7 +1,8 @@
-"""Aligned examples as KILT writes them: one JSON object a line, fields in the published order.
+"""Writes aligned examples as KILT does: one JSON object per line, with fields in the published order.
 
-Source: the published files: keys of records, outputs and spans in their order, ``json.dumps`` with its defaults (blank
-after comma and colon, ASCII only), ids as strings, ``section`` with the newline that ends a heading's paragraph.
+Source: the published files. They determine the order of keys of records, outputs and spans, ``json.dumps`` with its
+defaults (a blank after comma and colon, ASCII only), ids as strings, and ``section`` with the newline that ends the
+paragraph of a heading.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ from mapping.decide import Decision
 from mapping.records import PARTIAL, Alignment, Evidence, EvidenceKey, Example, Place, ReleasedExample
 from mapping.sources.source import EVIDENCE_SPAN, PARTIAL_EVIDENCE, Policy, Split
 
-# What alignment says of a span; of a released span no other value of these is kept.
+# Keys that the alignment sets in a span. Other released values of these keys are not kept.
 _SPAN_KEYS = ("wikipedia_id", "title", *Place.__struct_fields__, "bleu_score", "section")
-# What the published files say of a passage that annotators chose, in their order.
+# Keys of the published files for a passage that annotators chose, in order.
 _PARAGRAPH_KEYS = ("wikipedia_id", "title", "section", "start_paragraph_id", "end_paragraph_id")
-# And where they say its characters, which they do without ``meta``; spans of T-REx are so too.
+# Keys if these files also give characters without ``meta``; spans of T-REx have the same keys.
 _SECTION_THIRD = ("wikipedia_id", "title", "section", *Place.__struct_fields__, "bleu_score")
 ID_FILES = frozenset({"triviaqa"})
-"""Datasets whose questions are not everyone's to pass on: their files are written a second time, without inputs."""
+"""Datasets whose questions may not be redistributed by everyone. Their files are also written without inputs."""
 
 
 def file_name(stem: str, split: Split, *, with_answers: bool = False, with_input: bool = True) -> str:
-    """The published name of a split's file; of test there is one ``with_answers`` too, for who holds its labels.
+    """Returns the published name of a split's file. The test split also has a file ``with_answers``, for holders of its
+    labels.
 
     >>> file_name("fever", "test")
     'fever-test_without_answers-kilt.jsonl'
@@ -40,12 +42,12 @@ def file_name(stem: str, split: Split, *, with_answers: bool = False, with_input
 
 
 def kilt_line(record: Mapping[str, Any]) -> bytes:
-    """A record as a line of a KILT file."""
+    """Returns a record as a line of a KILT file."""
     return json.dumps(record).encode("ascii") + b"\n"
 
 
 def without_input(line: bytes) -> bytes:
-    """A line of a KILT file without the record's input."""
+    """Returns a line of a KILT file without the input of the record."""
     return kilt_line({key: value for key, value in json.loads(line).items() if key != "input"})
 
 
@@ -57,10 +59,10 @@ def kilt_example(
     *,
     strips_section: bool = False,
 ) -> dict[str, Any]:
-    """The record of an example that is kept, with its outputs.
+    """Returns the record of a kept example, with its outputs.
 
-    ``section`` ends in a newline unless that is stripped. An example that was read from a KILT file keeps its keys,
-    their order and what is not known here.
+    ``section`` ends in a newline unless ``strips_section`` is set. An example that was read from a KILT file keeps its
+    keys, their order and unknown values.
     """
     newline = "" if strips_section else "\n"
     outputs = [
@@ -99,7 +101,7 @@ def kilt_example(
 
 
 def _kept_outputs(example: Example, decision: Decision, policy: Policy) -> list[int]:
-    """The outputs that are written, in their order."""
+    """Returns the indexes of the outputs that are written, in order."""
     kept = [index for index, fate in enumerate(decision.outputs) if fate.form != "dropped"]
     if policy.found_first:
         kept.sort(key=lambda index: (example.outputs[index].answer is None, not decision.outputs[index].kept))
@@ -107,9 +109,10 @@ def _kept_outputs(example: Example, decision: Decision, policy: Policy) -> list[
 
 
 def without_answers(record: Mapping[str, Any], policy: Policy) -> dict[str, Any]:
-    """A record as test files have it: no output, and of ``meta`` only what gives no answer away.
+    """Returns a record as in test files: without outputs, and with only those values of ``meta`` that do not reveal an
+    answer.
 
-    A record that has no output is as it was published and stays as it is.
+    A record without outputs was published that way and stays unchanged.
     """
     if "output" not in record:
         return dict(record)
@@ -171,7 +174,7 @@ def _span(
         return {key: values[key] for key in _PARAGRAPH_KEYS} | meta
     if policy.has_section_third or (policy.highlights is not None and EVIDENCE_SPAN in (evidence.meta or {})):
         return {key: values[key] for key in _SECTION_THIRD if key in values}
-    # The published order: meta stands in front of section.
+    # The published order: meta before section.
     return (
         {key: values[key] for key in _SPAN_KEYS[:-1] if key in values}
         | meta
@@ -182,7 +185,7 @@ def _span(
 def _moved_span(
     released: Mapping[str, Any], where: Alignment, newline: str, *, is_by_paragraph: bool
 ) -> dict[str, Any]:
-    """A released span with new values under the keys it has."""
+    """Returns a released span with new values for its keys."""
     values = _values(where, newline)
     if is_by_paragraph:
         values = {key: values[key] for key in _PARAGRAPH_KEYS}
@@ -205,8 +208,8 @@ def _values(where: Alignment, newline: str) -> dict[str, Any]:
 
 
 def section_value(section: str, newline: str) -> str:
-    """The name of a section as a span has it."""
-    # KILT's name for the lead is no paragraph of the page, so it does not end in a newline.
+    """Returns the name of a section as it is written in a span."""
+    # KILT's name for the lead section is not a paragraph of the page, so it does not end in a newline.
     return section if section == LEAD else section + newline
 
 

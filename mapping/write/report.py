@@ -1,4 +1,4 @@
-"""Counts of an alignment, the laws that they obey, and datasets side by side, beside the figures of the KILT paper."""
+"""Counts of an alignment, their invariants, and an overview of datasets with the figures of the KILT paper."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mapping.sources.source import EXCLUDED, REJECTED, Averages, Split, Tally
 from mapping.write.kind import ALIGNMENT, N_BINS
 
 MEANINGS: Mapping[str, Mapping[str, str]] = {"dropped": REASONS, "excluded": EXCLUDED, "rejected": REJECTED}
-"""What the reasons of each outcome of a record mean."""
+"""Meanings of the reasons of each outcome of a record."""
 _FOUND_BY = {
     "title": "the title that the dataset gives",
     "redirect": "a redirect in the snapshot, of a page that was moved",
@@ -35,7 +35,7 @@ _SEVERAL = {
 
 
 def score_bins(scores: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Every bin of the histogram in order, with its spans."""
+    """Returns every bin of the histogram in order, with its number of spans."""
     return [(name, scores.get(name, 0)) for name in (f"{number / N_BINS:.2f}" for number in range(N_BINS + 1))]
 
 
@@ -81,26 +81,26 @@ def report_values(tally: Tally, facts: Mapping[str, Any], *, dataset: str, split
 
 
 class ReportRow(NamedTuple):
-    """A number of records or of evidences, and what they are."""
+    """A number of records or of pieces of evidence, with its meaning."""
 
-    depth: int  # of what it is part of, from 0
+    depth: int  # depth of nesting in the report, from 0
     name: str
     n: int
-    total: int | None = None  # the number that it is a share of
+    total: int | None = None  # the total that it is a share of
     meaning: str = ""
-    query: Mapping[str, str] = {}  # columns of ``records``, for what those are that were counted
-    paper: float | None = None  # the share that the KILT paper reports, or the number where there is no total
+    query: Mapping[str, str] = {}  # columns of ``records`` that select the counted rows
+    paper: float | None = None  # share that the KILT paper reports, or the number if there is no total
 
     @property
     def beside(self) -> str:
-        """What the KILT paper reports, for reading; empty where it reports nothing."""
+        """Returns what the KILT paper reports, as text; empty if it reports nothing."""
         if self.paper is None:
             return ""
         return f"in the KILT paper {self.paper:,}" if self.total is None else f"in the KILT paper {self.paper:.0%}"
 
 
 def report_rows(report: Mapping[str, Any]) -> Iterator[ReportRow]:
-    """What became of records and evidences."""
+    """Yields the rows of a report: outcomes of records and of evidence."""
     records, counts = report["records"], report["counts"]
     read, examples, written = records["read"], records["examples"], counts["written"]
 
@@ -141,7 +141,7 @@ def report_rows(report: Mapping[str, Any]) -> Iterator[ReportRow]:
 
 
 def report_text(report: Mapping[str, Any]) -> str:
-    """The report for reading."""
+    """Returns the report as text."""
     records, counts = report["records"], report["counts"]
     lines = [
         _row("  " * row.depth + row.name, row.n, row.total) + (row.beside and f"; {row.beside}")
@@ -170,20 +170,20 @@ def _row(name: str, count: int | None, total: int | None) -> str:
 
 
 PAPER_PAGES, PAPER_PAGES_SHARE = 1_642_311, 0.28
-"""Pages that are evidence of at least one dataset, and their share of all. Source: the KILT paper, figure 2."""
+"""Pages that are evidence in at least one dataset, and their share of all pages. Source: the KILT paper, figure 2."""
 
 
 class Aligned(NamedTuple):
-    """One finished alignment."""
+    """A finished alignment."""
 
-    name: str  # of the dataset, as the configuration has it
-    folder: str  # of the alignment, relative to that of all
-    report: Mapping[str, Any]  # as it was written
-    files: tuple[str, ...] = ()  # names of its files of records
+    name: str  # name of the dataset in the configuration
+    folder: str  # folder of the alignment, relative to the folder of all alignments
+    report: Mapping[str, Any]  # the report as written
+    files: tuple[str, ...] = ()  # names of its record files
 
 
 def averages(counts: Mapping[str, Any]) -> Averages:
-    """The averages of an alignment; None where there is nothing to average.
+    """Returns the averages of an alignment. An average is None if there is nothing to average.
 
     >>> averages({"written": 4, "with_sets": 2, "sets_written": 3, "set_spans": 6, "set_pages": 4, "answers": 4})
     Averages(spans=2.0, sets=1.5, pages=2.0, answers=1.0)
@@ -201,9 +201,9 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int) -> dict[str, Any]:
-    """How many pages hold evidence that was written, of each dataset and by the number of datasets, as JSON values.
+    """Returns, as JSON values, how many pages hold written evidence, per dataset and by number of datasets.
 
-    Alignments of one name are one dataset.
+    Alignments with the same name count as one dataset.
     """
     by_dataset = dict.fromkeys((dataset.name for dataset in aligned), 0)
     with connected(reads=[output]) as db:
@@ -227,7 +227,7 @@ def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int) -> dic
 
 
 def overview_values(aligned: Iterable[Aligned], pages: Mapping[str, Any]) -> dict[str, Any]:
-    """The report of all alignments as JSON values."""
+    """Returns the report of all alignments as JSON values."""
     return {"datasets": [_dataset_values(dataset) for dataset in aligned], "pages": dict(pages)}
 
 
@@ -259,12 +259,12 @@ _HEADS = ("records", "spans a set", "sets a record", "pages a record", "answers 
 
 
 def overview_text(values: Mapping[str, Any]) -> str:
-    """The report for reading: sizes and averages as in table 6, dropped shares as in figure 5, pages."""
+    """Returns the report as text: sizes and averages as in table 6, dropped shares as in figure 5, and pages."""
     under = ("dataset", "split", *("here", "KILT") * len(_HEADS))
     rows = [under, *(_cells(value) for value in values["datasets"])]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for at, head in enumerate(_HEADS):
-        # Each heading stands over two columns.
+        # Each heading covers two columns.
         widths[2 + 2 * at] = max(widths[2 + 2 * at], len(head) - widths[3 + 2 * at] - 1)
     first = " ".join(" " * width for width in widths[:2])
     heads = (head.rjust(widths[2 + 2 * at] + 1 + widths[3 + 2 * at]) for at, head in enumerate(_HEADS))
@@ -299,15 +299,16 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 STAGES = {"rejected": "source", "excluded": "", "merged": ""}
-"""Where rows of ``rejected`` that say more of a record come from, by its outcome: else from its evidence."""
+"""Source of the ``rejected`` rows with details about a record, by its outcome. For other outcomes, details come from
+its evidence."""
 _PLACE = itemgetter("output", "evidence")
 
 
 def record_fates(folder: str, manifest: Manifest, record_id: str) -> Iterator[dict[str, Any]]:
-    """The rows of ``records`` of an alignment with an id, most often one.
+    """Yields the ``records`` rows of an alignment with a given id, usually one.
 
-    ``meaning`` is that of the reason, ``details`` what is said in ``rejected``; ``evidences`` are the rows of
-    ``alignments`` and ``misses``, each with its row of ``crosswalk`` as ``crossing``, in order.
+    ``meaning`` is the meaning of the reason. ``details`` are the details stored in ``rejected``. ``evidences`` are the
+    rows of ``alignments`` and ``misses`` in order, each with its row of ``crosswalk`` as ``crossing``.
     """
 
     def rows(table: str, column: str = "example_id") -> Iterator[dict[str, Any]]:

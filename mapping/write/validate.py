@@ -1,7 +1,7 @@
-"""Is a KILT file what it should be? Types, ids, places in a release, and BLEU where the evidence is known.
+"""Validates a KILT file: types, ids, locations in a release, and BLEU if the evidence is known.
 
 Source: the authors' validator (types of ``input``, ``output``, ``answer``, ``wikipedia_id``, ``title``), and what their
-readers rely on: unique ids, pages that exist, characters that lie in their paragraph, sections.
+readers rely on: unique ids, existing pages, characters that lie in their paragraph, sections.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from mapping.sources.source import PARTIAL_EVIDENCE
 from mapping.write.kind import ALIGNMENT
 
 RULES: dict[str, str] = {
-    "bad_score": "bleu_score is no number from 0 to 1",
-    "bad_type": "a field of another type than it has",
-    "duplicate_id": "an id that was there before",
+    "bad_score": "bleu_score is not a number from 0 to 1",
+    "bad_type": "a field has the wrong type",
+    "duplicate_id": "the id occurred before",
     "empty_output": "output is an empty list",
-    "empty_span": "the characters of a span enclose no text",
-    "malformed_line": "a line that is no JSON object",
-    "missing_field": "a field that is needed is absent",
-    "offset_range": "a span that lies outside of its paragraph",
-    "page_unknown": "wikipedia_id is no page of the release",
+    "empty_span": "the characters of a span contain no text",
+    "malformed_line": "a line is not a JSON object",
+    "missing_field": "a required field is missing",
+    "offset_range": "a span is outside its paragraph",
+    "page_unknown": "wikipedia_id is not a page of the release",
     "paragraph_range": "a paragraph that the page does not have",
-    "score_differs": "BLEU of the evidence against the text of the span is not bleu_score",
-    "section_differs": "section is not that of the paragraph",
-    "title_differs": "title is not the page's",
+    "score_differs": "bleu_score is not the BLEU of the evidence and the text of the span",
+    "section_differs": "section is not the section of the paragraph",
+    "title_differs": "title is not the title of the page",
 }
-"""Rule -> meaning of breaking it."""
+"""Rules, with the meaning of a violation."""
 
 _TOLERANCE = 1e-9
 _RECORDS_AT_ONCE = 2_000
@@ -49,7 +49,7 @@ _EXAMPLES_PER_RULE = 20
 
 
 class KiltFinding(NamedTuple):
-    """A rule that is broken: line of the file, id of the record, what was seen."""
+    """A violated rule: line of the file, id of the record, and what was found."""
 
     line: int
     example_id: str
@@ -61,30 +61,30 @@ class KiltFinding(NamedTuple):
 class Validation:
     """What was checked, and what is wrong."""
 
-    is_empty: bool = False  # the file has no line; whether that is right only its manifest can say
+    is_empty: bool = False  # the file has no line; only its manifest can tell whether that is correct
     # how many were checked
     records: int = 0
     outputs: int = 0
     spans: int = 0
     located: int = 0  # spans with character offsets
-    rescored: int = 0  # those of them whose BLEU was computed again
+    rescored: int = 0  # those of them whose BLEU was recomputed
     broken: Counter[str] = field(default_factory=Counter)  # findings by rule
-    findings: list[KiltFinding] = field(default_factory=list)  # the first ones of each rule, in the order of the file
+    findings: list[KiltFinding] = field(default_factory=list)  # the first findings of each rule, in file order
 
     @property
     def is_valid(self) -> bool:
-        """Whether no rule is broken."""
+        """Returns whether no rule is violated."""
         return not self.broken
 
     def add(self, finding: KiltFinding) -> None:
-        """Takes note of a finding."""
+        """Records a finding."""
         self.broken[finding.rule] += 1
         if self.broken[finding.rule] <= _EXAMPLES_PER_RULE:
             self.findings.append(finding)
 
 
 class _Span(NamedTuple):
-    """A span of a record, and the evidences that it may be of."""
+    """A span of a record, with the pieces of evidence that it may come from."""
 
     line: int
     example_id: str
@@ -101,15 +101,15 @@ def validate_kilt(
     alignments: str | None = None,
     scratch: str | None = None,
 ) -> Validation:
-    """Checks a KILT file against a release. Memory: ``_RECORDS_AT_ONCE`` records; every page is read once for them.
+    """Checks a KILT file against a release.
 
-    BLEU is computed again where ``alignments`` names the folder that ``kbsource map`` wrote the file into: its table
-    has the evidence.
+    BLEU is recomputed if ``alignments`` names the folder that ``kbsource map`` wrote the file to, because its table has
+    the evidence. Memory: ``_RECORDS_AT_ONCE`` records; each of their pages is read once.
 
     Raises:
-        SetupError: there is no such file, or it is another one altogether.
+        SetupError: the file does not exist, or is not a KILT file at all.
     """
-    # A file of no bytes at all is in no form that could be read.
+    # A file without any bytes is in no readable format.
     if Folder.of(path).exists() and (not Folder.of(path).size() or next(iter_lines(path), None) is None):
         return Validation(is_empty=True)
     check_lines(path, lambda record: "id" in record, expected="a KILT file, with ids")
@@ -131,7 +131,7 @@ def _aligned_rows(folder: str) -> Iterator[dict[str, Any]]:
 class _Checker:
     """Checks records, and their spans against the pages.
 
-    The index, of this file alone, takes the ids of its records, and has the evidences of an alignment by ``_key``.
+    The index holds the ids of the records of this file, and the evidence of an alignment by ``_key``.
     """
 
     def __init__(self, source: KnowledgeSource, numbering: Numbering, index: Scratch) -> None:
@@ -142,7 +142,7 @@ class _Checker:
         self._spans: list[_Span] = []
 
     def check(self, records: Iterable[RawRecord]) -> None:
-        """Checks records, page by page, and takes note of what is wrong in the order of the file."""
+        """Checks records page by page and records findings in the order of the file."""
         self._findings, self._spans = [], []
         for raw in records:
             self._check_record(raw)
@@ -261,7 +261,7 @@ class _Checker:
         elif span.evidence and score is not None:
             self.result.rescored += 1
             forms = self._tokeniser.forms(text)
-            # Several evidences of a record may have ended in one place, each with a score of its own.
+            # Several pieces of evidence of a record may have been aligned to one location, each with its own score.
             scores = [bleu(self._tokeniser.forms(each), forms) for each in span.evidence]
             again = min(scores, key=lambda found: abs(found - score))
             if abs(again - score) > _TOLERANCE:
