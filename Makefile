@@ -12,7 +12,7 @@ STAMP := $(VENV)/.installed
 DEMO_VENV := .venv-demo
 DEMO_STAMP := $(DEMO_VENV)/.installed
 NLI_STAMP := $(VENV)/.installed-nli
-DEMO_OUT := demo-out
+DEMO_OUT := kbsource-demo
 comma := ,
 # Outside the checkout: a new checkout need not fetch 500 MB again.
 SPARK_KIT ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kbsource/spark-kit
