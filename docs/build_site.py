@@ -20,33 +20,63 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 PARTS: dict[str, tuple[str, ...]] = {
-    "Start": ("index", "manual", "first_steps", "python", "recipes", "glossary"),
-    "Look": ("inspector", "serving", "report", "diff", "age", "publishing", "pictures"),
-    "Datasets": (
-        "alignment",
-        "datasets",
+    "Tutorials": (
+        "index",
+        "tutorial_demo",
+        "first_steps",
+        "tutorial_wiki",
+        "tutorial_dataset",
+        "tutorial_kilt",
+    ),
+    "How-to guides": (
+        "guides",
+        "installing",
+        "text",
+        "dpr",
+        "passages",
+        "links",
+        "infoboxes",
+        "recipes",
+        "diff",
+        "age",
+        "incremental",
+        "running",
+        "publishing",
+        "serving",
+        "references",
+        "inspector",
         "qampari",
         "amber",
         "facts",
-        "passages",
         "training_data",
         "entity_linking",
         "evaluation",
         "benchmark",
         "campaign",
+        "pipelines",
+        "extending",
+        "pictures",
     ),
     "Reference": (
+        "manual",
         "commands",
+        "release",
         "tables",
         "operations",
-        "limitations",
-        "performance",
-        "running",
-        "pipelines",
+        "python",
+        "datasets",
+        "glossary",
         "changelog",
     ),
+    "Explanation": (
+        "building",
+        "alignment",
+        "limitations",
+        "performance",
+        "architecture",
+    ),
 }
-"""Pages by part of the site; those that there are not are left out, others come last."""
+"""Pages by part of the site; a page that is not there is left out, and one that no part names comes last."""
 PICTURES = {
     "A dataset aligned to the release": "aligned-fever-dev/",
     "A release as a whole": "release/",
@@ -63,6 +93,8 @@ def stage(folder: Path, demo: Path | None) -> list[str]:
     for source in sources:
         target = folder / _OWN.get(source.name, source.name)
         target.write_text(_linked(source.read_text("utf-8"), source.parent), "utf-8")
+    for source in (ROOT / "docs").glob("*.svg"):
+        shutil.copyfile(source, folder / source.name)
     for source in sorted((ROOT / "docs").glob("*.ipynb")):
         (folder / f"{source.stem}.md").write_text(_notebook_page(source, demo), "utf-8")
     return [path.stem for path in sorted(folder.glob("*.md"))]
@@ -79,6 +111,8 @@ def _linked(text: str, folder: Path) -> str:
         file = (folder / path).resolve()
         if file.parent == ROOT and file.name in _OWN:
             return f"[{label}]({_OWN[file.name]}{hash_}{section})"
+        if file.parent == ROOT / "docs" and file.suffix == ".svg":
+            return f"[{label}]({file.name})"
         if file.parent == ROOT / "docs" and file.suffix in (".md", ".ipynb"):
             return f"[{label}]({file.stem}.md{hash_}{section})"
         return label

@@ -226,7 +226,7 @@ class Alignment(Row):
 
 
 class OutputOutcome(Row):
-    """What became of one output of a record."""
+    """The outcome of one output of a record."""
 
     form: Annotated[str, "whole | answer_only | dropped"]
     reason: Annotated[str | None, "why it is not whole; null where it is"]
@@ -251,13 +251,10 @@ class RecordFate(Row):
     n_evidences_written: Annotated[
         Int32 | None, "pieces of evidence that are in the file; null where it is no example"
     ] = None
-    n_evidences_written: Annotated[Int32 | None, "those of them that are in the file; null where it is no example"] = (
-        None
-    )
-    n_spans: Annotated[Int32 | None, "spans in the file, partial evidence too; null where it is not written"] = None
-    n_answers: Annotated[Int32 | None, "distinct answers in the file; null where it is not written"] = None
+    n_spans: Annotated[Int32 | None, "spans in the file, including partial evidence; null unless it is written"] = None
+    n_answers: Annotated[Int32 | None, "distinct answers in the file; null unless it is written"] = None
     outputs: Annotated[
-        tuple[OutputOutcome, ...] | None, "what became of each output as read; null where it is not written"
+        tuple[OutputOutcome, ...] | None, "outcome of each output as read; null unless it is written"
     ] = None
 
 

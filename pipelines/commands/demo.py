@@ -119,7 +119,7 @@ def demo(*, output: FolderPath = _OUTPUT) -> Summary:
 
     Examples:
         kbsource demo
-        kbsource demo --output mini
+        kbsource demo --output /tmp/kbsource-demo
     """
     output = output.rstrip("/") or "/"
     if os.path.exists(output) and (not os.path.isdir(output) or os.listdir(output)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -13,14 +14,19 @@ from pathlib import Path
 import pytest
 
 from kbsource.files import Folder
+from kbsource.lookup import KnowledgeSource
 from kbsource.release.layout import BUILDING, INDEX, MANIFEST, STAGING
 from kbsource.release.pages.kind import PAGES_RELEASE
 from pipelines.app import make_app, options_of, parse_command
 from pipelines.cli import main
 from pipelines.commands import COMMANDS
+from pipelines.commands.demo import demo
+from tests.support.demo_datasets import GOLDEN
 from tests.support.real_data import ROOT
 
 README, MANUAL, PYTHON = ROOT / "README.md", ROOT / "docs" / "manual.md", ROOT / "docs" / "python.md"
+LAYOUT = ROOT / "docs" / "release.md"
+TUTORIALS = sorted((ROOT / "docs").glob("tutorial_*.md"))
 PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "kbsource" / "demo" / "README.md")
 OF_OTHERS = {"--help", "--version", "--db", "--collection", "--file", "--no-deps", "--require-hashes"}
 """Options of every command, of mongoimport and of pip."""
@@ -77,18 +83,53 @@ def test_every_command_is_named_in_the_manual() -> None:
 
 def test_the_code_of_the_readme_runs(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = blocks(README, "python")
-    exec(compile(code.replace("releases/miniwiki-20260101", str(release)), README.name, "exec"), {})
+    exec(compile(code.replace("kbsource-demo/release", str(release)), README.name, "exec"), {})
 
     first = capsys.readouterr().out.splitlines()[0]
     assert f"# {first}" in code
 
 
-def test_the_code_of_the_manual_runs(release: Path) -> None:
-    codes = [code for code in blocks(MANUAL, "python") if "from datasets" not in code]
+def test_the_record_of_the_readme_is_one_that_the_demo_writes() -> None:
+    (record,) = blocks(README, "json")
+
+    assert record in (GOLDEN / "fever" / "fever-dev-kilt.jsonl").read_text("utf-8").splitlines(keepends=True)
+
+
+def _cells(tool: str) -> list[str]:
+    found: list[str] = re.findall(rf"^\| {tool} \| (.*) \|$", README.read_text("utf-8"), re.MULTILINE)
+    return found
+
+
+def test_the_paragraph_of_the_readme_is_the_one_in_the_release(release: Path) -> None:
+    with KnowledgeSource.open(release) as kb:
+        assert _cells("kbsource") == [kb["Halvane Isles"].elements[1].text]
+
+
+def test_the_paragraph_of_wikiextractor_is_what_it_writes(tmp_path: Path) -> None:
+    pytest.importorskip("wikiextractor", reason="needs WikiExtractor: pip install wikiextractor==3.1.0")
+    (command,) = re.findall(r"`python (-m wikiextractor\.WikiExtractor [^`]*)`", README.read_text("utf-8"))
+    words = [*shlex.split(command), "--processes", "1", "--quiet", "--output", str(tmp_path)]
+    subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
+
+    lines = [line for path in sorted(tmp_path.rglob("wiki_*")) for line in path.read_text("utf-8").splitlines()]
+    (text,) = (page["text"] for page in map(json.loads, lines) if page["title"] == "Halvane Isles")
+    assert _cells("WikiExtractor") == [text.split("\n")[0]]
+
+
+def test_the_demo_has_one_folder_everywhere() -> None:
+    places = {path: path.read_text("utf-8") for path in (README, ROOT / "Makefile", ROOT / ".gitignore", *TUTORIALS)}
+
+    assert demo.__kwdefaults__ == {"output": "kbsource-demo"}
+    assert {path.name for path, text in places.items() if "kbsource-demo" not in text} == {"tutorial_wiki.md"}
+    assert not [path for path, text in places.items() if re.search(r"(?<!kbsource-)demo[-_/]out|mini-out", text)]
+
+
+def test_the_code_of_the_page_of_releases_runs(release: Path) -> None:
+    codes = list(blocks(LAYOUT, "python"))
 
     assert len(codes) >= 2
     for code in codes:
-        exec(compile(code.replace("releases/enwiki-20261001", str(release)), MANUAL.name, "exec"), {})
+        exec(compile(code.replace("releases/enwiki-20261001", str(release)), LAYOUT.name, "exec"), {})
 
 
 def test_the_code_of_the_python_page_runs_from_top_to_bottom(
@@ -125,33 +166,15 @@ def test_what_alignment_prints_is_what_it_says(release: Path, capsys: pytest.Cap
     assert capsys.readouterr().out.replace(str(release), "releases/miniwiki-20260101") == shown
 
 
-@pytest.mark.slow
-def test_the_readme_from_its_first_command_to_its_last_prints_what_it_shows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = "\n".join(blocks(README, "")).replace("\\\n", " ")
-    examples = re.split(r"^\$ kbsource ", text, flags=re.MULTILINE)[1:]
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "kbsource").symlink_to(ROOT / "kbsource")
-
-    assert len(examples) == 9
-    for example in examples:
-        line, shown = example.split("\n", 1)
-        assert main(shlex.split(line)) == 0
-        printed = capsys.readouterr().out
-        parts = (re.escape(part.strip("\n")) for part in shown.split("…"))
-        assert re.search(rf"^{'.*'.join(parts)}", printed, re.DOTALL | re.MULTILINE), f"{line}\n{printed}"
-
-
 def test_every_key_of_the_manifest_is_explained(release: Path) -> None:
-    section = MANUAL.read_text("utf-8").split("## The manifest\n", 1)[1].split("\n## ", 1)[0]
+    section = LAYOUT.read_text("utf-8").split("## The manifest\n", 1)[1].split("\n## ", 1)[0]
 
     for name in (*PAGES_RELEASE.read(str(release)).to_json(), "manifest_sha256"):
         assert f"`{name}`" in section, name
 
 
 def test_every_count_of_the_manifest_is_explained(release: Path) -> None:
-    section = MANUAL.read_text("utf-8").split("## Counts\n", 1)[1].split("\n## ", 1)[0]
+    section = LAYOUT.read_text("utf-8").split("## Counts\n", 1)[1].split("\n## ", 1)[0]
 
     for name in PAGES_RELEASE.read(str(release)).findings:
         family = re.sub(r"^(loss|redirects)_.*", r"\1_…", name)
@@ -159,7 +182,7 @@ def test_every_count_of_the_manifest_is_explained(release: Path) -> None:
 
 
 def test_every_place_in_a_release_is_explained(release: Path) -> None:
-    text = README.read_text("utf-8")
+    text = LAYOUT.read_text("utf-8")
     places = {path.name for path in release.iterdir()}
 
     assert INDEX in places

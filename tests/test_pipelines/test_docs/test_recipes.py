@@ -1,4 +1,4 @@
-"""Every recipe of docs/recipes.md is run over the mini-wiki, and every macro of macros.sql."""
+"""Every recipe of docs/recipes.md, links.md and infoboxes.md, and every macro, is run over the mini-wiki."""
 
 from __future__ import annotations
 
@@ -122,3 +122,26 @@ def test_beam(pages: list[Page], tmp_path: Path) -> None:
     headings = [(page.title, one.text) for page in pages for one in page.elements if one.kind == "heading"]
     lines = (tmp_path / "headings.tsv-00000-of-00001").read_text("utf-8").splitlines()
     assert sorted(tuple(line.split("\t")) for line in lines) == sorted(headings)
+
+
+def _blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / "docs" / page).read_text("utf-8").replace("Alan Turing", TITLE)
+    text = text.replace("Infobox person", "Infobox country").replace("birth_date", "capital")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def test_the_link_graph(db: duckdb.DuckDBPyConnection, pages: list[Page]) -> None:
+    graph, ranked = _blocks("links.md", "sql")
+    db.execute(graph)
+    edges = [(page.page_id, one.target_page_id) for page in pages for one in page.anchors if one.target_page_id]
+    assert db.execute("select sum(links) from 'links.parquet'").fetchall() == [(len(edges),)]
+    assert db.execute("select source, target from 'links.parquet'").fetchall() == sorted(set(edges))
+    (target, n), *_ = db.execute(ranked).fetchall()
+    assert n == sum(linked == target for _, linked in set(edges))
+
+
+def test_infobox_values(db: duckdb.DuckDBPyConnection, pages: list[Page], capsys: pytest.CaptureFixture[str]) -> None:
+    (query,), (python,) = _blocks("infoboxes.md", "sql"), _blocks("infoboxes.md", "python")
+    assert db.execute(query).fetchall() == [(TITLE, "Port Sellick")]
+    exec(compile(python, "infoboxes.md", "exec"), {})
+    assert "Infobox country capital Port Sellick\n" in capsys.readouterr().out

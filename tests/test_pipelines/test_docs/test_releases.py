@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -23,6 +24,7 @@ from tests.support.edited_wiki import write_edited
 from tests.support.entities import make
 from tests.support.moved_builds import build_moved
 from tests.support.published import check_published
+from tests.support.real_data import ROOT, script
 from tests.support.tiny_encoder import tiny_encoder
 from tests.support.verified import verified
 
@@ -246,6 +248,43 @@ def test_what_a_release_holds_is_shown(demo: Path, capsys: pytest.CaptureFixture
         assert said in " ".join(capsys.readouterr().out.split())
     assert main(["info", str(demo / "passages"), "--json"]) == 0
     assert capsys.readouterr().out == (demo / "passages" / "manifest.json").read_text()
+
+
+def read_rows(folder: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
+    return rows
+
+
+def test_the_picture_of_the_readme_is_drawn_from_the_demo(demo: Path) -> None:
+    picture = script("docs/picture.py")
+
+    assert picture.PICTURE.read_text("utf-8") == picture.picture(demo / "aligned" / "fever" / "dev")
+
+
+def test_the_figures_of_the_readme_are_those_of_the_demo(demo: Path) -> None:
+    manifest = json.loads((demo / "release" / "manifest.json").read_text())
+    uses = Counter[str]()
+    for row in read_rows(demo / "release" / "templates"):
+        uses[row["outcome"]] += row["uses"]
+    found = Counter[str]()
+    for path in demo.glob("aligned/*/*/manifest.json"):
+        found.update(json.loads(path.read_text())["counts"]["evidences"])
+    without = found.total() - sum(found[name] for name in ("exact", "near", "weak", "page_only"))
+    totals, links = manifest["totals"], manifest["findings"]
+    read = totals["pages_read"]
+    questions, queries = (len(read_rows(demo / "qampari" / name)) for name in ("questions", "queries"))
+    shown = [
+        f"{links['anchors']:,} links, {links['anchors_resolved']:,} of them to a page of the release",
+        f"{uses['rendered'] + uses['expanded']} uses of templates shown; {uses['unknown']} unknown ones listed, "
+        "with the characters lost",
+        f"{read} read = {totals['articles']} articles + {totals['redirects']} redirects + {totals['other_namespaces']} "
+        f"pages of other namespaces + {sum(totals['rejected'].values())} rejected",
+        f"{found.total()} pieces of evidence: {found['exact']} exact, {found['near']} near, {found['weak']} weak, "
+        f"{found['page_only']} page only, {without} with a reason why not",
+        f"{questions} questions of {queries} candidates",
+    ]
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert [line for line in shown if f" | {line} |" not in text] == []
 
 
 def test_every_kind_is_published_and_every_tool_reads_it(demo: Path, tmp_path: Path) -> None:

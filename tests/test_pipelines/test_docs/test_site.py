@@ -47,10 +47,17 @@ def test_a_link_that_leads_nowhere_fails_it(
         build_site.build_site(tmp_path / "site")
 
 
-def test_links_of_the_files_hold_on_the_site(build_site: ModuleType) -> None:
-    text = "[a](docs/manual.md#counts) [b](CHANGELOG.md) [c](kbsource) [d](https://e.org) [e](#here)"
+def test_every_page_has_a_place_in_the_navigation(build_site: ModuleType) -> None:
+    placed = {name for part in build_site.PARTS.values() for name in part}
 
-    expected = "[a](manual.md#counts) [b](changelog.md) c [d](https://e.org) [e](#here)"
+    assert list(build_site.PARTS) == ["Tutorials", "How-to guides", "Reference", "Explanation"]
+    assert {path.stem for path in (ROOT / "docs").glob("*.md")} <= placed
+
+
+def test_links_of_the_files_hold_on_the_site(build_site: ModuleType) -> None:
+    text = "[a](docs/manual.md#commands) [b](CHANGELOG.md) [c](kbsource) [d](https://e.org) ![e](docs/alignment.svg)"
+
+    expected = "[a](manual.md#commands) [b](changelog.md) c [d](https://e.org) ![e](alignment.svg)"
     assert build_site._linked(text, ROOT) == expected
 
 
