@@ -159,7 +159,7 @@ _CONTROL = re.compile(rf"(?!\x1b\[(?:{_COLOURS})m)[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 
 
 def harmless(text: str) -> str:
-    """A text whose control characters have no effect on a terminal; line breaks, tabs and our own colours stay.
+    r"""Returns a text without effects of control characters on a terminal. Line breaks, tabs and our own colours stay.
 
     >>> harmless("a\tb\x1b]0;title\x07, \x9b2J")
     'a\tb\\x1b]0;title\\x07, \\x9b2J'
