@@ -34,6 +34,7 @@ from mapping.retrieval.benchmark_kind import BENCHMARK
 from mapping.retrieval.tfidf import TFIDF_INDEX
 from mapping.retrieval.training_kind import TRAINING_DATA
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS
+from mapping.schema import TABLES as ALIGNMENT_TABLES
 from mapping.serving.operations import OPERATIONS, SHAPES, STATUS
 from pipelines.app import examples_of, make_app
 from pipelines.commands import GROUPS
@@ -57,48 +58,51 @@ def tables_page() -> str:
         table({**TABLES, **OPTIONAL_TABLES}),
         "# Tables of Wikidata",
         _wrapped(
-            "What `kbsource wikidata` makes. Ids are text with their letter, as everywhere in Wikidata. Its table "
+            "Written by `kbsource wikidata`. Ids are text with their letter, as everywhere in Wikidata. Its table "
             "`rejected` has the columns given above."
         ),
         table({name: schema for name, schema in WIKIDATA_TABLES.items() if name not in TABLES}),
         "# Tables of page views",
-        "What `kbsource pageviews` makes. Its table `rejected` has the columns given above.",
+        "Written by `kbsource pageviews`. Its table `rejected` has the columns given above.",
         table({"pageviews": schema_of(TitleViews)}),
+        "# Tables of an alignment",
+        "Written by `kbsource map`, beside the records; see [alignment.md](alignment.md).",
+        table({name: one for name, one in ALIGNMENT_TABLES.items() if name != "rejected"}),
         "# Tables of QAMPARI",
-        "What `kbsource qampari` makes beside the files of questions; see [qampari.md](qampari.md).",
+        "Written by `kbsource qampari` beside the files of questions; see [qampari.md](qampari.md).",
         table(QAMPARI_TABLES),
         "# Tables of AmbER sets",
-        "What `kbsource amber` makes; see [amber.md](amber.md).",
+        "Written by `kbsource amber`; see [amber.md](amber.md).",
         table(AMBER_TABLES),
         "# Tables of passages",
-        "What `kbsource passages` makes; see [passages.md](passages.md).",
+        "Written by `kbsource passages`; see [passages.md](passages.md).",
         table(PASSAGES_TABLES),
         "# Tables of vectors",
-        "What `kbsource vectors` makes of passages; see [passages.md](passages.md#vectors).",
+        "Written by `kbsource vectors` from passages; see [passages.md](passages.md#vectors).",
         table(PASSAGE_VECTORS.tables),
         "# Tables of a Tf-idf index",
-        "What `kbsource search --system tfidf` makes of passages; see [passages.md](passages.md#search).",
+        "Written by `kbsource search --system tfidf` from passages; see [passages.md](passages.md#search).",
         table(TFIDF_INDEX.tables),
         "# Tables of benchmarks",
-        "What `kbsource benchmark` makes; see [benchmark.md](benchmark.md).",
+        "Written by `kbsource benchmark`; see [benchmark.md](benchmark.md).",
         table({name: one for name, one in BENCHMARK.tables.items() if name != "rejected"}),
         "# Tables of training data",
-        "What `kbsource training-data` makes; see [training_data.md](training_data.md).",
+        "Written by `kbsource training-data`; see [training_data.md](training_data.md).",
         table({name: one for name, one in TRAINING_DATA.tables.items() if name != "rejected"}),
         "# Tables of entity linking",
         _wrapped(
-            "What `kbsource entity-linking` makes beside the records; see [entity_linking.md](entity_linking.md). Its "
+            "Written by `kbsource entity-linking` beside the records; see [entity_linking.md](entity_linking.md). Its "
             "table `rejected` has the lines of the exclusion list that name no page."
         ),
         table(LINKING_TABLES),
         "# Tables of a diff",
-        "What `kbsource diff` makes; see [diff.md](diff.md).",
+        "Written by `kbsource diff`; see [diff.md](diff.md).",
         table(DIFF_TABLES),
         "# Tables of the age of a benchmark",
-        "What `kbsource age` makes; see [age.md](age.md).",
+        "Written by `kbsource age`; see [age.md](age.md).",
         table({"fates": AGE.tables["fates"]}),
         "# Tables of moved facts",
-        "What `kbsource facts` makes; see [facts.md](facts.md).",
+        "Written by `kbsource facts`; see [facts.md](facts.md).",
         table(FACTS.tables),
         "# Reasons and values",
         markdown_table(

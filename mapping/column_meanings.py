@@ -14,11 +14,11 @@ Known = dict[tuple[str, str, str], str]
 """Where a column of that name, type and meaning is described."""
 
 _HEADS = {
-    "records": "One row per record that was read: what became of it.",
-    "alignments": "One row per evidence that was looked for in its page, in the order of the data set.",
-    "misses": "One row per evidence that was looked for nowhere, in the order of the data set: its page is missing, or "
-    "it has no text.",
-    "crosswalk": "Only for KILT files. One row per span: where it stood, and where it stands.",
+    "records": "One row per record of the dataset, with its outcome.",
+    "alignments": "One row per piece of evidence that was searched for in its page, in the order of the dataset.",
+    "misses": "One row per piece of evidence that could not be searched for, because its page is missing or it has no "
+    "text, in the order of the dataset.",
+    "crosswalk": "Only for KILT files. One row per span: its position in the file and in the release.",
 }
 
 
