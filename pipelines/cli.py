@@ -1,6 +1,6 @@
-"""The command line: ``kbsource COMMAND …``. A command is a function; this has their names, and prints what they give.
+"""The command line: ``kbsource COMMAND …``. This module finds the function of a command and prints its summary.
 
-Exit codes: 0 done; 1 the data are not in order; 2 the set-up is not in order; 130 interrupted.
+Exit codes: 0 success; 1 a fault in the data; 2 a fault in the set-up; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,31 +25,39 @@ OK, DATA_FAULT, SETUP_FAULT, INTERRUPTED = 0, 1, 2, 130
 
 
 _PATH = """\
-kbsource demo                                               all of it, on a small invented wiki
-kbsource build DUMP --output releases/wiki                  a dump becomes a release
-kbsource verify releases/wiki                               is it what it claims to be?
-kbsource inspect releases/wiki                              read it in a browser
-kbsource map fever releases/wiki --input … --output fever   the evidence of a dataset, found again in it"""
+# Try everything on a small invented wiki
+kbsource demo
+# Build a release of pages from a Wikipedia dump
+kbsource build DUMP --output releases/wiki
+# Check that the release is complete and unchanged
+kbsource verify releases/wiki
+# Browse it in a web browser
+kbsource inspect releases/wiki
+# Find the evidence of a dataset, such as FEVER, in the release
+kbsource map fever releases/wiki --input FILE --output aligned/fever"""
 
 
 def overview() -> str:
-    """What bare ``kbsource`` says: the natural path, and all commands in groups."""
+    """Returns the text of bare ``kbsource``: the five commands to start with, and all commands by group."""
     width = max(map(len, COMMANDS)) + 4
     parts = [
-        "usage: kbsource COMMAND …\n\nBuilds verifiable knowledge sources from Wikipedia dumps.",
-        f"The way through:\n{textwrap.indent(_PATH, '  ')}",
+        "usage: kbsource COMMAND …\n\n"
+        "Turns Wikipedia dumps into tables with verified offsets, and aligns datasets to\nthem.",
+        f"The five commands to start with:\n{textwrap.indent(_PATH, '  ')}",
         *(
             f"{styled(group, 'bold')}\n" + "\n".join(f"  {one.name:<{width - 2}}{one.summary}" for one in commands)
             for group, commands in GROUPS.items()
         ),
-        "kbsource COMMAND --help says more about each. Every command takes --json, for its summary as JSON, and\n"
-        "--storage KEY=VALUE, for where a store is. Those that write a file take --force, to overwrite it.",
+        "kbsource COMMAND --help describes a command. Every command accepts --json, which\n"
+        "prints its summary as JSON, and --storage KEY=VALUE, which sets the endpoint or\n"
+        "the credentials of a store. Commands that write a file accept --force, which\n"
+        "overwrites it.",
     ]
     return "\n\n".join(parts)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command, prints what it gives, and gives its exit code."""
+    """Runs one command, prints its summary, and returns the exit code."""
     given = list(_arguments() if argv is None else argv)
     if not given or given[0] in HELP:
         print_text(overview())
@@ -66,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for argument in given:
                 if not argument.isascii() and any("\ud800" <= letter <= "\udfff" for letter in argument):
                     raise SetupError(f"{argument!a}: arguments are read as UTF-8, and this one is not in it")
-            from pipelines.app import run_command  # takes a while
+            from pipelines.app import run_command  # a slow import
 
             code = run_command(given)
             _flush_output()
@@ -81,8 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return _refuse(f"kbsource {command.name}:", str(missing))
     except BrokenPipeError:
-        # Whoever read the output has had enough (``| head``); the interpreter must not complain when it
-        # flushes.
+        # The reader has closed the pipe (``| head``); the interpreter must not report an error when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return code
     except KeyboardInterrupt:
@@ -95,26 +102,26 @@ def _refuse(who: str, why: str, code: int = SETUP_FAULT) -> int:
 
 
 def _arguments() -> list[str]:
-    """What was typed, as UTF-8, whatever the locale."""
+    """Returns the arguments as UTF-8, whatever the locale."""
     return [os.fsencode(argument).decode("utf-8", "surrogateescape") for argument in sys.argv[1:]]
 
 
 def run_and_leave() -> int:
-    """Runs one command as a process of its own and gives its exit code, with which the process then ends for certain.
+    """Runs one command as a process of its own, and returns the exit code. The process then always ends with that code.
 
-    Threads of Arrow's pools outlive the interpreter, and what C++ destroys at the very end may abort the process, or
-    keep it for ever, when all is done and written. So it ends before that: by its first exit callback, which is the
-    last to be called. The others, and with them loggers, temporary folders and processes of ``multiprocessing``, and
-    every thread that is no daemon have come to their end by then, as in any process of Python.
+    Arrow's thread pools outlive the interpreter, and the destructors that C++ runs at exit may abort the process or
+    make it hang after all its work is done. The process therefore ends before they run: in its first exit callback,
+    which Python calls last. By then all other callbacks have run, so loggers, temporary folders, processes of
+    ``multiprocessing`` and all non-daemon threads have ended as in any Python process.
 
     Source: https://github.com/apache/arrow/issues/34314 and 50482, both open in November 2026.
     """
-    # Arrow's own pool keeps what it was given back: hundreds of megabytes in a process that holds ten.
+    # Arrow's own pool does not return freed memory: it keeps hundreds of megabytes in a process that uses ten.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     ending = _Ending()
     atexit.register(ending.end)
     for stream in (sys.stdout, sys.stderr):
-        # Titles and texts are in any script, whatever the locale; what reads them wants UTF-8.
+        # Titles and texts may be in any script, whatever the locale, and readers expect UTF-8.
         if isinstance(stream, TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
             stream.reconfigure(encoding="utf-8")
     try:
@@ -122,17 +129,17 @@ def run_and_leave() -> int:
     except SystemExit as leaving:
         ending.code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
         raise
-    except KeyboardInterrupt:  # before a command began, or between its end and this
+    except KeyboardInterrupt:  # before the command started, or after it ended
         _refuse("\nkbsource:", "interrupted")
         ending.code = INTERRUPTED
     return ending.code
 
 
 class _Ending:
-    """The end of the process."""
+    """Ends the process with an exit code."""
 
     def __init__(self) -> None:
-        self.code = 1  # as the interpreter has it where an exception ends it
+        self.code = 1  # the interpreter's code when an exception ends the process
 
     def end(self) -> None:
         try:
@@ -141,7 +148,7 @@ class _Ending:
         except BrokenPipeError:
             pass  # as in ``main``
         except (SetupError, OSError) as error:
-            if not self.code:  # else it was said before
+            if not self.code:  # otherwise the fault was reported before
                 self.code = SETUP_FAULT
                 _refuse("kbsource:", str(error))
         with suppress(OSError, ValueError, AttributeError):
@@ -150,7 +157,7 @@ class _Ending:
 
 
 def _flush_output() -> None:
-    # None is the standard output of a process that was started without one.
+    # The standard output is None in a process that was started without one.
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
 

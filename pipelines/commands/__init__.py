@@ -1,4 +1,4 @@
-"""The commands: a function each, which returns a ``Summary``; this says what they are called and where they stand."""
+"""The commands: their names, their summaries, and the function of each. A function returns a ``Summary``."""
 
 from __future__ import annotations
 
@@ -7,39 +7,37 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """Where a command's function is, or the app of its parts, and what it needs."""
+    """A command: its function, or the app of its subcommands, and the extra that it needs."""
 
     name: str
-    place: str  # in ``pipelines``
+    place: str  # module and function, below ``pipelines``
     summary: str
-    extra: str = "align"  # that brings all that it imports; see ``extras.missing_extra``
+    extra: str = "align"  # the extra that installs all that it imports; see ``extras.missing_extra``
 
 
 GROUPS: Mapping[str, tuple[Command, ...]] = {
     "Make": (
-        Command("check-dump", "commands.dumps:check_dump", "Say whether a dump is complete and sound.", "build"),
-        Command("wikidata", "commands.dumps:wikidata", "Make a release of tables from a dump of Wikidata.", "build"),
-        Command("build", "commands.dumps:build", "Build a release of pages from a dump.", "build"),
-        Command("pageviews", "commands.dumps:pageviews", "Make a release of the page views of a time.", "build"),
-        Command("passages", "commands.make:passages", "Cut the pages of a release into passages for retrievers."),
-        Command("vectors", "commands.make:vectors", "Make vectors of passages with a sentence encoder.", "dense"),
+        Command("check-dump", "commands.dumps:check_dump", "Check that a dump is complete and intact.", "build"),
+        Command("wikidata", "commands.dumps:wikidata", "Build a release of tables from a Wikidata dump.", "build"),
+        Command("build", "commands.dumps:build", "Build a release of pages from a wiki dump.", "build"),
+        Command("pageviews", "commands.dumps:pageviews", "Sum page views over a period.", "build"),
+        Command("passages", "commands.make:passages", "Split the pages of a release into passages for retrievers."),
+        Command("vectors", "commands.make:vectors", "Encode passages as vectors for dense retrieval.", "dense"),
         Command(
             "entity-linking",
             "commands.make:entity_linking",
-            "Make entity-linking data and an alias table out of links.",
+            "Make entity-linking data and an alias table from links.",
         ),
-        Command("qampari", "commands.make:qampari", "Make questions with many answers out of Wikidata and list pages."),
+        Command("qampari", "commands.make:qampari", "Make questions with many answers from Wikidata and list pages."),
         Command("amber", "commands.make:amber", "Make sets of entities that share a name, with queries about each."),
-        Command("facts", "commands.make:facts", "Make questions whose answers moved between two days, with proofs."),
+        Command("facts", "commands.make:facts", "Make questions whose answers changed between two dates, with proofs."),
     ),
     "Align": (
         Command("map", "commands.map:app", "Align a dataset, or all of them, to a release."),
-        Command("locate", "commands.align:locate", "Find where a text stands in a page of a release."),
-        Command("age", "commands.make:age", "Say how fast a benchmark rots, from release to release."),
+        Command("locate", "commands.align:locate", "Find a text in a page of a release."),
+        Command("age", "commands.make:age", "Measure how much of a benchmark's evidence survives in each release."),
         Command("validate-kilt", "commands.align:validate_kilt", "Check a KILT file against a release."),
-        Command(
-            "nli", "commands.align:nli", "Ask an NLI model whether a text says what a sentence claims.", "nli-onnx"
-        ),
+        Command("nli", "commands.align:nli", "Ask an NLI model whether a text supports a sentence.", "nli-onnx"),
         Command(
             "check-sources",
             "commands.align:check_sources",
@@ -48,61 +46,76 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         ),
     ),
     "Look": (
-        Command("info", "commands.look:info", "Say what a release is and how to open it.", ""),
+        Command("info", "commands.look:info", "Describe a release and how to open it.", ""),
         Command(
-            "catalogue", "commands.share:catalogue", "List the releases of a folder, and what was made from what.", ""
+            "catalogue", "commands.share:catalogue", "List the releases in a folder, and what each was made from.", ""
         ),
-        Command("show", "commands.look:show", "Show a page of a release, or a row of another kind.", ""),
+        Command("show", "commands.look:show", "Show a page, or a row of another kind of release.", ""),
         Command("sql", "commands.query:sql", "Query the tables of a release in SQL.", "verify"),
-        Command("verify", "commands.look:verify", "Recompute everything that a release claims.", "verify"),
-        Command("inspect", "commands.serve:inspect", "Read releases as web pages.", "inspect"),
-        Command("serve", "commands.serve:serve", "Answer programs and agents from a release of pages.", "serve"),
-        Command("report", "commands.look:report", "Write what releases are and hold as one web page.", "inspect"),
-        Command("templates", "commands.look:templates", "Show what templates show, and those that lose most text.", ""),
-        Command("diff", "commands.look:diff", "Say what became of every page of a release in a later one.", "diff"),
+        Command(
+            "verify", "commands.look:verify", "Check a release: recompute its hashes, counts and invariants.", "verify"
+        ),
+        Command("inspect", "commands.serve:inspect", "Browse releases in a web browser.", "inspect"),
+        Command("serve", "commands.serve:serve", "Serve a release of pages to programs and agents.", "serve"),
+        Command(
+            "report", "commands.look:report", "Write a report on releases as one HTML or Markdown file.", "inspect"
+        ),
+        Command(
+            "templates",
+            "commands.look:templates",
+            "Show how templates were rendered, and which lose the most text.",
+            "",
+        ),
+        Command("diff", "commands.look:diff", "Compare two releases page by page.", "diff"),
         Command(
             "search",
             "commands.retrieve:search",
-            "Find passages or pages by words, mentions, vectors, or several of them.",
+            "Find passages or pages by words, mentions, vectors or a combination.",
             "search",
         ),
-        Command("rerank", "commands.retrieve:rerank", "Put a run in the order of a cross-encoder.", "search"),
-        Command("link", "commands.retrieve:link", "Link the mentions of a text to pages, by an alias table alone."),
+        Command("rerank", "commands.retrieve:rerank", "Rerank retrieved passages with a cross-encoder.", "search"),
+        Command("link", "commands.retrieve:link", "Link the mentions in a text to pages, using only an alias table."),
     ),
     "Evaluate": (
-        Command("evaluate", "commands.evaluate:app", "Give the metrics of a benchmark."),
-        Command("read", "commands.retrieve:read", "Have a model answer questions, with passages or without.", "read"),
+        Command("evaluate", "commands.evaluate:app", "Compute the metrics of a benchmark."),
+        Command("read", "commands.retrieve:read", "Answer questions with a model, with or without passages.", "read"),
         Command(
             "benchmark",
             "commands.benchmark:benchmark",
-            "Measure retrieval systems, with readers or without, on datasets, in one table.",
+            "Compare retrieval systems, with or without readers, in one table.",
             "search",
         ),
         Command(
-            "qampari-contexts", "commands.questions:qampari_contexts", "Give the questions of QAMPARI their passages."
+            "qampari-contexts", "commands.questions:qampari_contexts", "Attach passages to the questions of QAMPARI."
         ),
         Command(
-            "qampari-tasks", "commands.questions:tasks_app", "Ask people about a QAMPARI release, and take in verdicts."
+            "qampari-tasks",
+            "commands.questions:tasks_app",
+            "Export crowd tasks for a QAMPARI release, and import the verdicts.",
         ),
-        Command("campaign", "commands.questions:campaign_app", "Have people judge whether passages answer questions."),
+        Command(
+            "campaign",
+            "commands.questions:campaign_app",
+            "Collect human judgements on whether passages answer questions.",
+        ),
     ),
     "Share": (
-        Command("publish", "commands.share:publish", "Prepare a folder of a release for a dataset hub.", "publish"),
+        Command("publish", "commands.share:publish", "Prepare a release for upload to a dataset hub.", "publish"),
         Command(
             "export", "commands.share:export", "Write the pages of a release as text, Markdown, HTML or JSON Lines.", ""
         ),
         Command(
-            "export-kilt", "commands.share:export_kilt", "Write a release in the form of KILT's knowledge source.", ""
+            "export-kilt", "commands.share:export_kilt", "Write a release in the format of KILT's knowledge source.", ""
         ),
-        Command("beir", "commands.retrieve:beir", "Write an aligned dataset over passages as BEIR has datasets."),
+        Command("beir", "commands.retrieve:beir", "Write an aligned dataset and its passages in BEIR's format."),
         Command("training-data", "commands.retrieve:training_data", "Write training data for retrievers and readers."),
-        Command("trec", "commands.retrieve:trec", "Turn runs of TREC into predictions of KILT, and back."),
+        Command("trec", "commands.retrieve:trec", "Convert TREC runs to KILT predictions, and back."),
     ),
     "Start": (
-        Command("demo", "commands.demo:demo", "Make every kind of release of a small invented wiki.", ""),
+        Command("demo", "commands.demo:demo", "Make every kind of release from a small invented wiki.", ""),
         Command("completion", "app:completion", "Let the shell complete commands and options.", ""),
     ),
 }
-"""What can be typed, in the order in which it is of use."""
+"""All commands by group, in the order in which they are useful."""
 
 COMMANDS: Mapping[str, Command] = {command.name: command for group in GROUPS.values() for command in group}
