@@ -1,4 +1,4 @@
-"""``kbsource demo``: every kind of release made of the mini-wiki that comes with the package."""
+"""``kbsource demo``: makes every kind of release from the mini-wiki that comes with the package."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ _LOOKED_AT = ("release", "aligned", "amber", "qampari", "passages", "benchmark")
 
 
 class Step(NamedTuple):
-    """A command of the tour."""
+    """A command of the demo."""
 
-    says: str  #: what it shows, in a line
-    extra: str  #: of kbsource that it needs; empty for none
-    arguments: str  #: of ``kbsource``; ``@NAME`` is a file of the mini-wiki, ``%NAME`` a place in the output folder
-    made: tuple[str, ...] = ()  #: places in the output folder that it needs
+    says: str  #: title, one line
+    extra: str  #: the extra of kbsource that it needs; empty for none
+    arguments: (
+        str  #: arguments of ``kbsource``; ``@NAME`` is a file of the mini-wiki, ``%NAME`` a path in the output folder
+    )
+    made: tuple[str, ...] = ()  #: paths in the output folder that it needs
 
 
 STEPS = (
@@ -104,18 +106,19 @@ STEPS = (
         ("qampari", "passages", "bm25-dev.jsonl"),
     ),
 )
-"""The tour, in order."""
+"""The steps of the demo, in order."""
 
 
 def demo(*, output: FolderPath = _OUTPUT) -> Summary:
-    """Make every kind of release of a small invented wiki.
+    """Make every kind of release from a small invented wiki.
 
-    Takes the mini-wiki that comes with the package through the commands, each printed as one would type it: tables of
-    Wikidata, a release, page views, the datasets of KILT aligned to it, AmbER sets, QAMPARI, passages, entity-linking
-    data, a benchmark. It takes a minute or two. Steps whose extra is not installed are left out.
+    Runs the commands on the mini-wiki that comes with the package, and prints each command line before it runs. Makes
+    tables of Wikidata, a release of pages, page views, the KILT datasets aligned to the release, AmbER sets, QAMPARI,
+    passages, entity-linking data and a benchmark. This takes a minute or two. Steps whose extra is not installed are
+    skipped.
 
     Args:
-        output: new folder for what is made.
+        output: new folder for the results.
 
     Examples:
         kbsource demo
@@ -142,7 +145,7 @@ def demo(*, output: FolderPath = _OUTPUT) -> Summary:
 
 
 def step_arguments(step: Step, output: str) -> list[str]:
-    """The arguments of a step as a person would type them."""
+    """Returns the arguments of a step as a person would type them."""
     places = {"@": os.path.relpath(str(resources.files("kbsource.demo"))), "%": output}
     if places["@"].startswith(os.pardir):
         places["@"] = os.path.abspath(places["@"])
@@ -152,7 +155,7 @@ def step_arguments(step: Step, output: str) -> list[str]:
 
 
 def _obstacle(step: Step, output: str) -> str:
-    """Why a step cannot be taken; nothing where it can."""
+    """Returns the reason why a step cannot run; empty if it can."""
     if missing := [name for name in step.made if not os.path.exists(os.path.join(output, name))]:
         return f"{missing[0]}/ was not made."
     if step.extra and (module := first_missing(step.extra)) is not None:
@@ -161,8 +164,8 @@ def _obstacle(step: Step, output: str) -> str:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Runs a command in a process of its own, as a shell would, gives its exit code."""
-    # Not from this folder: something else there may be called pipelines.
+    """Runs a command in a separate process, as a shell would, and returns its exit code."""
+    # -P: the current folder may contain another module called pipelines.
     return subprocess.run([sys.executable, "-P", "-m", "pipelines.cli", *arguments], check=False).returncode
 
 
@@ -174,7 +177,7 @@ def _end(output: str, left_out: Sequence[tuple[Step, str]]) -> Summary:
 
 
 def _here(arguments: Sequence[str]) -> str:
-    """A command line that works as it is printed, also where the environment is not the shell's own."""
+    """Returns a command line that works as printed, even if the environment is not the shell's own."""
     program = os.path.join(os.path.dirname(sys.executable), "kbsource")
     found = shutil.which("kbsource")
     is_own = found is not None and os.path.realpath(found) == os.path.realpath(program)

@@ -1,4 +1,4 @@
-"""What is made of the files that Wikimedia publishes: releases of pages, of Wikidata, of page views."""
+"""Commands that read the files that Wikimedia publishes: releases of pages, of Wikidata and of page views."""
 
 from __future__ import annotations
 
@@ -28,31 +28,33 @@ _REMEDIES = {
     "end_not_checked": "Read all of it: --deep.",
     "truncated_dump": "Download it again, or build what can be read of it with --allow-truncated.",
 }
-"""What to do, with the options of the commands, by code of the finding."""
+"""What to do about a finding, with the command's options, by the code of the finding."""
 _STYLES: dict[str, Style] = {"error": "red", "warning": "yellow", "info": "bold"}
 
 
 def _release_name(dump: str) -> str:
-    """What a release of a dump is called: wiki and date where the file's name has them.
+    """Returns the name for a release of a dump: wiki and date if the file name contains them.
 
     >>> _release_name("dumps/enwiki-20261001-pages-articles1.xml-p1p41242.bz2"), _release_name("wiki.xml.gz")
     ('enwiki-20261001', 'wiki')
+
     """
     return base_name(dump).partition("-pages-")[0].partition(".")[0] or "wiki"
 
 
 def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bool = False) -> Summary:
-    """Say whether a dump is complete and sound.
+    """Check that a dump is complete and intact.
 
-    Nothing is built: sizes and checksums, head and end of every file, parts that belong together, index. Every finding
-    says what it means and what to do. Exit code 1 when there are errors.
+    Checks sizes and checksums, the beginning and end of every file, that all parts are present, and the index. Builds
+    nothing. Every finding explains what it means and what to do. Exit code 1 if there are errors.
 
     Args:
-        dump: files of one dump, or patterns; quote patterns.
-        deep: decode everything: every page, the index against the content.
+        dump: the files of one dump, or patterns; put patterns in quotes.
+        deep: decompress and check everything: every page, and the index against the content.
 
     Examples:
-        kbsource check-dump 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2'
+        kbsource check-dump \\
+            'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2'
         kbsource check-dump dumps/ltgwiki-20261001-pages-articles.xml.gz --deep --json
     """
     from kbsource.dump.check import check_dump as check
@@ -61,7 +63,7 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
     paths = expand_inputs(dump)
     with Progress().adding("check", size_of(paths) * (2 if deep else 1)) as add:
         report = check(paths, deep=deep, on_progress=add)
-    # With options by name, without what no longer holds when all was read.
+    # Remedies name options; with --deep, findings about what was not read no longer apply.
     findings = [
         dataclasses.replace(one, remedy=one.remedy and _REMEDIES.get(one.code, one.remedy))
         for one in report.findings
@@ -93,15 +95,17 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
 
 
 def build(options: Annotated[BuildOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
-    """Build a release of pages from a dump.
+    """Build a release of pages from a wiki dump.
 
-    Parquet tables of pages, redirects, templates and rejected records, an index, and manifest.json, which is written
-    last. Any option that is not listed here is passed to Beam as it is.
+    Writes Parquet tables of pages, redirects, templates and rejected records, an index, and, last, manifest.json.
+    Options not listed here are passed to Beam unchanged.
 
     Examples:
         kbsource build 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2' \\
-            --page-props dumps/enwiki-20261001-page_props.sql.gz --output releases/enwiki-20261001 --runner local-multi
-        kbsource build dumps/enwiki-20261001-pages-articles.xml.bz2 --limit-pages 1000 --output releases/try
+            --page-props dumps/enwiki-20261001-page_props.sql.gz \\
+            --output releases/enwiki-20261001 --runner local-multi
+        kbsource build dumps/enwiki-20261001-pages-articles.xml.bz2 \\
+            --limit-pages 1000 --output releases/try
     """
     from pipelines.jobs.build import BadDumpError, finding_line
     from pipelines.jobs.build import build as make
@@ -116,7 +120,7 @@ def build(options: Annotated[BuildOptions, FLAT], *, run: Run = RunOptions()) ->
 
 
 def build_summary(made: BuildSummary) -> Summary:
-    """What a build made."""
+    """Returns the summary of a build."""
     manifest = made.manifest
     totals, findings = manifest.totals, manifest.findings
     rows: list[Row] = [
@@ -171,15 +175,16 @@ def build_summary(made: BuildSummary) -> Summary:
 
 
 def wikidata(options: Annotated[WikidataOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
-    """Make a release of tables from a dump of Wikidata.
+    """Build a release of tables from a Wikidata dump.
 
-    Parquet tables of items, properties, sitelinks, statements and the class closure, and manifest.json, which is
-    written last. Any option that is not listed here is passed to Beam as it is.
+    Writes Parquet tables of items, properties, sitelinks, statements and the class closure, and, last, manifest.json.
+    Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource wikidata dumps/wikidata-20261001-all.json.bz2 --output releases/wikidata-20261001 \\
-            --sites enwiki --runner local-multi
-        kbsource wikidata entities.ndjson --languages de,en --qualifiers all --output releases/try
+        kbsource wikidata dumps/wikidata-20261001-all.json.bz2 \\
+            --output releases/wikidata-20261001 --sites enwiki --runner local-multi
+        kbsource wikidata entities.ndjson --languages de,en --qualifiers all \\
+            --output releases/try
     """
     from pipelines.jobs.wikidata import make_wikidata
 
@@ -203,15 +208,17 @@ def wikidata(options: Annotated[WikidataOptions, FLAT], *, run: Run = RunOptions
 
 
 def pageviews(options: Annotated[PageviewsOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
-    """Make a release of the page views of a time.
+    """Sum page views over a period.
 
-    Sums the views of the articles of one Wikipedia over files of page views, pageview_complete or pagecounts, by title
-    and page id, and writes a Parquet table and manifest.json, which is written last. Any option that is not listed here
-    is passed to Beam as it is.
+    Adds up the views of one Wikipedia's articles over all input files, by title and page id. The files are
+    pageview_complete or pagecounts dumps. Writes a Parquet table and, last, manifest.json. Options not listed here are
+    passed to Beam unchanged.
 
     Examples:
-        kbsource pageviews 'views/pageviews-202610*-user.bz2' --output releases/views-202610
-        kbsource pageviews pagecounts-2019-10-views-ge-5-totals.bz2 --site dewiki --output releases/views
+        kbsource pageviews 'views/pageviews-202610*-user.bz2' \\
+            --output releases/views-202610
+        kbsource pageviews pagecounts-2019-10-views-ge-5-totals.bz2 --site dewiki \\
+            --output releases/views
     """
     from pipelines.jobs.pageviews import make_pageviews
 
@@ -230,7 +237,7 @@ def pageviews(options: Annotated[PageviewsOptions, FLAT], *, run: Run = RunOptio
 
 
 def _rejected_rows(rejected: Mapping[str, int]) -> list[Row]:
-    """How much was rejected, in all and by reason."""
+    """Returns the number of rejected records, in total and by reason."""
     return [("  rejected", sum(rejected.values())), *((f"    {reason}", n) for reason, n in sorted(rejected.items()))]
 
 
@@ -243,7 +250,8 @@ def _release_summary(made: Any, rows: Sequence[Row], /, *, text: str = "", **val
 def made_summary(
     made: Any, rows: Sequence[Row], /, *, text: str = "", against: Sequence[str] = (), **values: Any
 ) -> Summary:
-    """What a job made: where it is, how long it and its steps took, and that it is to be verified, ``against`` what."""
+    """Returns the summary of a job: its output, its duration, its longest steps, and the command to verify it.
+    ``against`` are the arguments of that command for the sources."""
     longest = [
         (f"  work of {step}", clock(seconds))
         for step, seconds in list(made.steps.items())[:_STEPS_SHOWN]

@@ -1,4 +1,4 @@
-"""What is made of releases: passages, entity-linking data, questions with many answers, entities that share a name."""
+"""Commands that make data from releases: passages, vectors, entity-linking data, questions, AmbER sets and facts."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ _NO_EVIDENCE = {"evidence": 0, "fates": [], "standing": [], "half_life_years": N
 
 
 def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
-    """Cut the pages of a release into passages for retrievers.
+    """Split the pages of a release into passages for retrievers.
 
-    Cuts the running text of every page into passages of consecutive whole sentences and writes a Parquet table with the
-    exact place of each, and manifest.json, which is written last. Nothing of the text is lost. Any option that is not
-    listed here is passed to Beam as it is.
+    Splits the running text of every page into passages of consecutive whole sentences, and loses none of the text.
+    Writes a Parquet table with the exact position of each passage and, last, manifest.json. Options not listed here are
+    passed to Beam unchanged.
 
     Examples:
-        kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 --runner local-multi
+        kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 \\
+            --runner local-multi
         kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 \\
             --format pyserini dpr --max-words 120 --split-long-sentences
         kbsource passages releases/enwiki-20261101 --output passages/enwiki-20261101 \\
@@ -78,17 +79,19 @@ def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions
 
 
 def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
-    """Make vectors of passages with a sentence encoder.
+    """Encode passages as vectors for dense retrieval.
 
-    Encodes title and text of every passage, in the order of the passages, into numbers, for kbsource search --system
-    dense; manifest.json, which is written last, names the encoder by the hashes of its files. The model is run
-    on every runner by RunInference. Any option that is not listed here is passed to Beam as it is.
+    Encodes the title and text of every passage with a sentence encoder, for kbsource search --system dense. The vectors
+    are in the order of the passages. manifest.json is written last and identifies the encoder by the hashes of its
+    files. The model runs through RunInference on every runner. Options not listed here are passed to Beam unchanged.
 
     Examples:
         kbsource vectors passages/enwiki-20261001 --model models/bge-small-en-v1.5 \\
             --output passages/enwiki-20261001-vectors --runner local-multi
-        kbsource vectors passages/enwiki-20261001 --model models/dpr-ctx_encoder-multiset-base \\
-            --query-model models/dpr-question_encoder-multiset-base --output passages/enwiki-20261001-dpr
+        kbsource vectors passages/enwiki-20261001 \\
+            --model models/dpr-ctx_encoder-multiset-base \\
+            --query-model models/dpr-question_encoder-multiset-base \\
+            --output passages/enwiki-20261001-dpr
     """
     from pipelines.jobs.vectors import make_vectors
 
@@ -108,16 +111,17 @@ def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()
 
 
 def entity_linking(options: Annotated[EntityLinkingOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
-    """Make entity-linking data and an alias table out of links.
+    """Make entity-linking data and an alias table from links.
 
-    Samples the links of paragraphs and list items into records as KILT publishes BLINK's, train and dev from different
-    pages, and counts what every mention means into an alias table, which kbsource link uses. manifest.json is written
-    last. Any option that is not listed here is passed to Beam as it is.
+    Samples the links in paragraphs and list items as records in the format of KILT's BLINK data; train and dev come
+    from different pages. Counts the pages that every mention links to, and writes the counts as an alias table for
+    kbsource link. manifest.json is written last. Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource entity-linking releases/enwiki-20261001 --output linking/enwiki-20261001 --runner local-multi
-        kbsource entity-linking releases/enwiki-20261001 --output linking/small --train 100000 --dev 1000 \\
-            --context-chars 250 --exclude wned-pages.txt
+        kbsource entity-linking releases/enwiki-20261001 \\
+            --output linking/enwiki-20261001 --runner local-multi
+        kbsource entity-linking releases/enwiki-20261001 --output linking/small \\
+            --train 100000 --dev 1000 --context-chars 250 --exclude wned-pages.txt
     """
     from pipelines.jobs.entity_linking import make_entity_linking
 
@@ -143,21 +147,21 @@ def entity_linking(options: Annotated[EntityLinkingOptions, FLAT], *, run: Run =
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSizes:
-    """Questions of each subset for development and test together."""
+    """The number of questions of each subset in development and test together."""
 
     simple: Annotated[AtLeast0, Parameter("--pool-simple")] = POOL_SIZES[SIMPLE]
-    """Questions of wikidata_simple for development and test together."""
+    """Number of wikidata_simple questions in development and test together."""
     compositions: Annotated[AtLeast0, Parameter("--pool-compositions")] = POOL_SIZES[COMPOSITION]
-    """Questions of wikidata_composition for development and test together."""
+    """Number of wikidata_composition questions in development and test together."""
     intersections: Annotated[AtLeast0, Parameter("--pool-intersections")] = POOL_SIZES[INTERSECTION]
-    """Questions of wikidata_intersection for development and test together."""
+    """Number of wikidata_intersection questions in development and test together."""
     table_simple: Annotated[AtLeast0, Parameter("--pool-table-simple")] = POOL_SIZES[TABLE_SIMPLE]
-    """Questions of wikitables_simple for development and test together."""
+    """Number of wikitables_simple questions in development and test together."""
     table_compositions: Annotated[AtLeast0, Parameter("--pool-table-compositions")] = POOL_SIZES[TABLE_COMPOSITION]
-    """Questions of wikitables_composition for development and test together."""
+    """Number of wikitables_composition questions in development and test together."""
 
     def by_subset(self) -> dict[str, int]:
-        """The numbers by subset."""
+        """Returns the numbers by subset."""
         return {subset: getattr(self, field.name) for subset, field in zip(POOL_SIZES, fields(self), strict=True)}
 
 
@@ -167,18 +171,18 @@ def qampari(
     pool: Annotated[PoolSizes, FLAT] = PoolSizes(),
     run: Run = RunOptions(),
 ) -> Summary:
-    """Make questions with many answers out of Wikidata and list pages.
+    """Make questions with many answers from Wikidata and list pages.
 
-    Works out queries over Wikidata and over the tables of list pages, looks in the pages for sentences that say each
-    answer, has an NLI model judge them, and writes questions in QAMPARI's form, with every query that was considered
-    and what became of it. With --model none the first sentence of the page of one that names the other is the proof.
-    Any option that is not listed here is passed to Beam.
+    Derives queries from Wikidata and from the tables of list pages, searches the pages for sentences that state each
+    answer, and has an NLI model judge these sentences. Writes questions in QAMPARI's format, and every query that was
+    considered with its outcome. With --model none, the proof is the first sentence on the page of one entity that names
+    the other. Options not listed here are passed to Beam unchanged.
 
     Examples:
         kbsource qampari releases/enwiki-20261001 releases/wikidata-20261001 \\
             --output releases/qampari-20261001 --runner local-multi
-        kbsource qampari releases/miniwiki-20260101 releases/miniwikidata-20260101 --model none \\
-            --output releases/qampari-mini
+        kbsource qampari releases/miniwiki-20260101 releases/miniwikidata-20260101 \\
+            --model none --output releases/qampari-mini
     """
     from pipelines.jobs.qampari import make_qampari
 
@@ -206,7 +210,7 @@ def qampari(
 
 
 def qampari_summary(made: MadeRelease[ListingManifest]) -> Summary:
-    """The funnel, and what was drawn."""
+    """Returns the summary of a QAMPARI release: how many queries passed each step, and which questions were drawn."""
     report = made.report
     is_judged = made.manifest.facts["model"] is not None
     parts = [funnel_text(report, is_judged=is_judged), _drawn_text(report["questions"]), *_nothing_kept(report)]
@@ -214,7 +218,7 @@ def qampari_summary(made: MadeRelease[ListingManifest]) -> Summary:
 
 
 def _nothing_kept(report: Mapping[str, Any]) -> list[str]:
-    """Why there may be no question at all; nothing where there is one."""
+    """Explains why there is no question; returns nothing if there are questions."""
     funnel = report["funnel"].values()
     if any(counts.get("kept", 0) for counts in funnel):
         return []
@@ -227,7 +231,7 @@ def _nothing_kept(report: Mapping[str, Any]) -> list[str]:
 
 
 def funnel_text(report: Mapping[str, Any], *, is_judged: bool) -> str:
-    """Of each subset how many queries and answers came how far; without a model no proof was judged."""
+    """Formats how many queries and answers of each subset passed each step. Without a model, no proof was judged."""
     proved = "validated" if is_judged else "unjudged"
     head = ("subset", "queries", "answers", "with page", "found", proved, "kept")
     names = ("queries", "answers", "answers_with_page", "answers_aligned", "answers_validated", "kept")
@@ -237,7 +241,7 @@ def funnel_text(report: Mapping[str, Any], *, is_judged: bool) -> str:
         counts = report["funnel"].get(subset, {})
         cells = [f"{counts.get(name, 0):,}" for name in names]
         if subset == INTERSECTION:
-            cells[names.index("answers_with_page")] = "-"  # nobody looks: the answers are validated already
+            cells[names.index("answers_with_page")] = "-"  # not looked up: the answers are validated already
         rows.append((subset, *cells))
         others = [
             f"{count:,} {name}"
@@ -261,12 +265,13 @@ def _drawn_text(questions: Mapping[str, Any]) -> str:
 def amber(options: Annotated[AmberJobOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Make sets of entities that share a name, with queries about each.
 
-    Finds names that several entities of Wikidata share, properties that one of these alone has, and values that its
-    page names, and writes AmbER sets: questions, slots and claims about each entity, with every name that was
-    considered and what became of it. Any option that is not listed here is passed to Beam as it is.
+    Finds names that several Wikidata entities share, properties that only one of these entities has, and values that
+    the entity's page mentions. Writes AmbER sets (questions, slots and claims about each entity), and every name that
+    was considered with its outcome. Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource amber releases/enwiki-20261001 releases/wikidata-20261001 releases/views-202610 \\
+        kbsource amber releases/enwiki-20261001 releases/wikidata-20261001 \\
+            releases/views-202610 \\
             --output releases/amber-20261001 --collection human,nonhuman
     """
     from pipelines.jobs.amber import make_amber
@@ -277,7 +282,7 @@ def amber(options: Annotated[AmberJobOptions, FLAT], *, run: Run = RunOptions())
 
 
 def _collection_rows(report: Mapping[str, Any]) -> Iterable[Row]:
-    """What became of the names of a collection, and its measures beside those of the paper."""
+    """Yields the outcomes of a collection's names, and its statistics beside the paper's."""
     yield from ((f"names: {outcome}", n) for outcome, n in report["names"].items() if n)
     for name, one in report["statistics"].items():
         if name != "shares":
@@ -286,16 +291,18 @@ def _collection_rows(report: Mapping[str, Any]) -> Iterable[Row]:
 
 
 def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
-    """Say how fast a benchmark rots, from release to release.
+    """Measure how much of a benchmark's evidence survives in each release.
 
-    Looks for every piece of evidence of datasets in KILT's form in every one of several releases of a wiki, and says
-    how much of it stands in each, which fell when and why, and its half-life. A page that did not change from one
-    release to another is searched once. kbsource build --as-of makes releases of several dates out of one history dump.
-    Any option that is not listed here is passed to Beam as it is.
+    Searches several releases of a wiki for every piece of evidence in datasets of KILT's format. Reports how much of it
+    each release still contains, which pieces were lost, when and why, and the half-life of the evidence. A page that is
+    the same in two releases is searched once. kbsource build --as-of makes releases of several dates from one history
+    dump. Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource age releases/enwiki-20190801 releases/enwiki-20230801 releases/enwiki-20261001 \\
-            --input fever-dev-kilt.jsonl --input nq-dev-kilt.jsonl --output ages/enwiki
+        kbsource age releases/enwiki-20190801 releases/enwiki-20230801 \\
+            releases/enwiki-20261001 \\
+            --input fever-dev-kilt.jsonl --input nq-dev-kilt.jsonl \\
+            --output ages/enwiki
         kbsource inspect ages/enwiki releases/enwiki-20190801 releases/enwiki-20261001
     """
     from mapping.age import FATES, said_half_life
@@ -327,17 +334,19 @@ def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Sum
 
 
 def facts(options: Annotated[FactsOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
-    """Make questions whose answers moved between two days, with proofs.
+    """Make questions whose answers changed between two dates, with proofs.
 
-    Compares what two releases of Wikidata say of the subjects of pages, looks for the old answers in the older release
-    of pages and for the new ones in the newer, and writes every fact with its outcome, a question, and an old and a new
-    proof with BLEU and, with --model, entailment; the questions in KILT's form too. Any option that is not listed here
-    is passed to Beam as it is.
+    Compares the statements about the subjects of pages in two releases of Wikidata. Searches the older release of pages
+    for the old answers, and the newer one for the new answers. Writes every fact with its outcome, a question, and an
+    old and a new proof with BLEU and, with --model, entailment. Also writes the questions in KILT's format. Options not
+    listed here are passed to Beam unchanged.
 
     Examples:
         kbsource facts releases/enwiki-20260901 releases/enwiki-20261001 \\
-            --wikidata releases/wikidata-20260901 releases/wikidata-20261001 --output facts/enwiki-202610
-        kbsource verify facts/enwiki-202610 --old releases/enwiki-20260901 --new releases/enwiki-20261001
+            --wikidata releases/wikidata-20260901 releases/wikidata-20261001 \\
+            --output facts/enwiki-202610
+        kbsource verify facts/enwiki-202610 --old releases/enwiki-20260901 \\
+            --new releases/enwiki-20261001
     """
     from mapping.facts import PROBLEMS, QUESTION
     from pipelines.jobs.facts import moved_facts
