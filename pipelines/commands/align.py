@@ -1,4 +1,4 @@
-"""Where a text stands, whether a KILT file fits, and what a model says of a pair of sentences."""
+"""Commands that find a text in a page, check a KILT file, and have a model judge pairs of sentences."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _FORMS = {
     "page_id": (re.compile(r"[0-9]+"), "--id", "give a page id, a number like 1208; a title is for --title"),
     "qid": (re.compile(r"[Qq][0-9]+"), "--qid", "give a Wikidata item, like Q7251"),
 }
-"""What a name of a page looks like, the option that gives it, and what to write instead."""
+"""For each kind of page name: its pattern, its option, and what to write instead."""
 _SHOWN = ("outcome", "page_id", "title", "found_by", "hops", "section", "span", "text", "suggestions")
 _MEANINGS = {
     "exact": "the text stands in the page",
@@ -73,30 +73,31 @@ def locate(
     numbering: Numbering = "elements",
     title_map: File | None = None,
 ) -> Summary:
-    """Find where a text stands in a page of a release.
+    """Find a text in a page of a release.
 
-    Finds the span of a page that matches a text best: as it is, else as the same words, else where BLEU is highest.
-    Below the threshold it is the sentence that has all names of the text and most of its words, where there is one.
-    Exit code 1 when the page is missing or has nothing of that.
+    Searches a page for the span that best matches a text: first the exact text, then the same words, then the highest
+    BLEU. Below the threshold, it returns a sentence that contains all names of the text and most of its words, if there
+    is one. Exit code 1 if the page is missing or has no match.
 
     Args:
         release: folder of a release of pages.
-        text: the text to look for, as --evidence.
+        text: the text to find; the same as --evidence.
         title: title of the page; redirects are followed.
-        url: address of the page in its wiki.
-        page_id: its page id, a number.
-        qid: its Wikidata item, like Q7251.
-        input: many at once: JSON Lines with title, url, page_id or qid, and evidence (or text, or quote); - for the
-            standard input.
-        evidence: the text to look for; without it only the page is.
-        max_elements: paragraphs or list items that the found text may reach over.
+        url: URL of the page in its wiki.
+        page_id: page id, a number.
+        qid: Wikidata item, like Q7251.
+        input: many texts at once: JSON Lines with title, url, page_id or qid, and evidence (or text, or quote); - reads
+            the standard input.
+        evidence: the text to find; without it, only the page is looked up.
+        max_elements: most paragraphs or list items that the found text may span.
         threshold: lowest score of a near match.
-        numbering: how places are given, and what is searched: elements of the release, or paragraphs as export-kilt
-            numbers them.
-        title_map: known moves: a line each, old title, tab, new title or page id.
+        numbering: how positions are counted, and what is searched: elements of the release, or paragraphs as
+            export-kilt numbers them.
+        title_map: known page moves, one a line: old title, tab, new title or page id.
 
     Examples:
-        kbsource locate releases/enwiki-20261001 --title "Abraham Lincoln" --evidence "Born in Hodgenville, Kentucky"
+        kbsource locate releases/enwiki-20261001 --title "Abraham Lincoln" \\
+            --evidence "Born in Hodgenville, Kentucky"
         kbsource locate releases/enwiki-20261001 --input evidences.jsonl
     """
     from mapping.search.page_search import Locator
@@ -142,7 +143,7 @@ def _settled(locator: Locator, key: PageKey, evidence: str | None, threshold: fl
 
 
 def _located(path: str, locator: Locator, threshold: float, faults: list[str], stack: ExitStack) -> Iterator[str]:
-    """An object for each line of a file; a line that cannot be used is told and passed over."""
+    """Yields an object for each line of a file; a line that cannot be used is reported and skipped."""
     with stack:
         for number, line in input_lines(path):
             try:
@@ -174,7 +175,7 @@ def _as_json(alignment: Alignment) -> dict[str, Any]:
 
 
 def alignment_text(alignment: Alignment, *, unit: str) -> str:
-    """An alignment for reading; ``unit`` is what the numbers of its places count."""
+    """Formats an alignment for reading. ``unit`` names what its positions count."""
     rows: list[Row] = [("outcome", f"{alignment.outcome}: {_MEANINGS[alignment.outcome]}")]
     if alignment.page_id is not None:
         over = f", over {alignment.hops} redirect{'s' if alignment.hops > 1 else ''}" if alignment.hops else ""
@@ -198,7 +199,7 @@ def alignment_text(alignment: Alignment, *, unit: str) -> str:
 
 
 def input_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Number and text of the lines of a file, packed or not, or of the standard input for ``-``."""
+    """Yields the number and text of each line of a file, compressed or not, or of the standard input for ``-``."""
     if path == "-":
         for number, line in enumerate(sys.stdin, start=1):
             text = line.removeprefix("\ufeff") if number == 1 else line
@@ -209,7 +210,7 @@ def input_lines(path: str) -> Iterator[tuple[int, str]]:
         yield raw.line, raw.data.decode("utf-8", "replace")
 
 
-# What a file that was made for another snapshot breaks.
+# Rules that a file made for another snapshot breaks.
 _OF_ANOTHER = frozenset({"page_unknown", "paragraph_range", "section_differs", "title_differs"})
 _RIGHTFUL = ", as its manifest says: every record was left out. report.json beside it has the reasons."
 _BROKEN = (
@@ -228,17 +229,18 @@ def validate_kilt(
 ) -> Summary:
     """Check a KILT file against a release.
 
-    Checks types, ids, pages, places and sections of a KILT file, and BLEU where the evidence is known. Exit code 1 when
-    a rule is broken, and for an empty file, unless the manifest beside it says that it is empty.
+    Checks the types, ids, pages, positions and sections of a KILT file, and BLEU if the evidence is known. Exit code 1
+    if a rule is broken, or if the file is empty and the manifest in its folder does not list it as empty.
 
     Args:
-        release: folder of the release it was made for.
+        release: folder of the release that the file was made for.
         file: KILT file; .gz and .bz2 too.
-        alignments: folder that kbsource map wrote, to compute BLEU again; by default the file's own, where it is one.
-        numbering: of paragraphs; by default as in --alignments, else kilt.
+        alignments: folder that kbsource map wrote, to recompute BLEU; by default the folder of the file, if it is one.
+        numbering: numbering of paragraphs; by default that of --alignments, else kilt.
 
     Examples:
-        kbsource validate-kilt releases/enwiki-20261001 aligned/fever/fever-dev-kilt.jsonl
+        kbsource validate-kilt releases/enwiki-20261001 \\
+            aligned/fever/fever-dev-kilt.jsonl
         kbsource validate-kilt releases/enwiki-20190801 nq-dev-kilt.jsonl --json
     """
     from kbsource.lookup import KnowledgeSource
@@ -269,7 +271,7 @@ def validate_kilt(
 
 
 def validation_text(result: Validation, *, is_scored: bool) -> str:
-    """What was checked and found, for reading; ``is_scored`` where alignments were at hand."""
+    """Formats what was checked and found. ``is_scored`` is true if alignments were available."""
     from mapping.write.validate import RULES
 
     lines = [
@@ -296,7 +298,7 @@ def validation_text(result: Validation, *, is_scored: bool) -> str:
 
 
 def _alignment_in(folder: str) -> ListingManifest | None:
-    """The manifest of the alignment in a folder; None where there is none."""
+    """Returns the manifest of the alignment in a folder, or None."""
     places = Folder.of(f"{folder}/{MANIFEST}"), Folder.of(f"{folder}/alignments")
     return ALIGNMENT.read(folder) if all(place.exists() for place in places) else None
 
@@ -312,20 +314,21 @@ def nli(
     model: Annotated[UsualModelOptions, FLAT] = UsualModelOptions(),
     export_onnx: FolderPath | None = None,
 ) -> Summary:
-    """Ask an NLI model whether a text says what a sentence claims.
+    """Ask an NLI model whether a text supports a sentence.
 
-    Gives the probabilities of entailment, neutral and contradiction. The model is a Hugging Face cross-encoder with
+    Prints the probabilities of entailment, neutral and contradiction. The model is a Hugging Face cross-encoder with
     safetensors weights; code that comes with a model is never run. Needs kbsource[nli].
 
     Args:
-        premise: what is taken as true.
-        hypothesis: what it should say, one declarative sentence.
-        input: many at once: JSON Lines with premise and hypothesis, or question and answer in place of the latter; -
-            for the standard input.
-        export_onnx: write the model for --backend onnx into a new folder, and end.
+        premise: the text that is taken as true.
+        hypothesis: the sentence to judge, one declarative sentence.
+        input: many pairs at once: JSON Lines with premise and hypothesis, or with question and answer instead of
+            hypothesis; - reads the standard input.
+        export_onnx: convert the model for --backend onnx, write it into a new folder, and exit.
 
     Examples:
-        kbsource nli --premise "It rises in Lake Miravel." --hypothesis "The Ullane rises in a lake."
+        kbsource nli --premise "It rises in Lake Miravel." \\
+            --hypothesis "The Ullane rises in a lake."
         kbsource nli --model models/nli --input pairs.jsonl
         kbsource nli --model models/nli --export-onnx models/nli-onnx
     """
@@ -352,13 +355,15 @@ def nli(
 def check_sources(options: Annotated[CheckSourcesOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Ask an NLI model whether sources support the sentences that cite them.
 
-    Has a model judge whether what a reference says of its source, the title and the quoted words, supports the sentence
-    that it stands behind, and writes a line for each use of a reference: its place, what was asked, the probabilities.
-    It is a signal and no more: nothing is fetched. The model is run on every runner by RunInference; a run that was
-    killed goes on where it was. Any option that is not listed here is passed to Beam as it is. Needs kbsource[nli].
+    For each use of a reference, has a model judge whether the title and the quoted words of its source support the
+    sentence before it. Writes one line for each use: its position, what the model was asked, and the probabilities.
+    Nothing is fetched, so the result is only a signal. The model runs through RunInference on every runner. Run the
+    same command again to resume a run that was killed. Options not listed here are passed to Beam unchanged. Needs
+    kbsource[nli].
 
     Examples:
-        kbsource check-sources releases/enwiki-20261001 --model models/nli --output verdicts.jsonl --runner local-multi
+        kbsource check-sources releases/enwiki-20261001 --model models/nli \\
+            --output verdicts.jsonl --runner local-multi
     """
     from pipelines.jobs.check_sources import check_sources
 
@@ -372,7 +377,7 @@ def check_sources(options: Annotated[CheckSourcesOptions, FLAT], *, run: Run = R
 
 
 def sorted_verdicts(path: str) -> str:
-    """Returns the command line that shows the verdicts of a file, those that the model doubts most first."""
+    """Returns the command line that shows the verdicts of a file, those with the lowest entailment first."""
     from kbsource.runtime.database import quoted
 
     query = f"from {quoted(path)} order by entailment"
@@ -380,7 +385,7 @@ def sorted_verdicts(path: str) -> str:
 
 
 def _judged(path: str, model: CrossEncoder, faults: list[str]) -> Iterator[str]:
-    """An object for each line of a file; a line that cannot be used is told and passed over."""
+    """Yields an object for each line of a file; a line that cannot be used is reported and skipped."""
     lines = _pairs(path, faults)
     while group := list(islice(lines, _JUDGED_TOGETHER)):
         for (number, record_id, _), answer in zip(group, model.judge([pair for *_, pair in group]), strict=True):

@@ -1,4 +1,4 @@
-"""A configuration in YAML: what it says is typed as on the command line, and faults name the line."""
+"""A configuration in YAML: its values are parsed as on the command line, and errors name the line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATHS = ("FILE", "PATH", "DIR", "RELEASE")
 
 
 class Item(NamedTuple):
-    """A key and its value, with their places."""
+    """A key and its value, with their positions."""
 
     key: yaml.Node
     value: yaml.Node
@@ -32,13 +32,13 @@ Items = dict[str, Item]
 
 
 class ConfigFile:
-    """A configuration; its paths are relative to its folder.
+    """A configuration file; its paths are relative to its folder.
 
     Args:
-        expected: what it must hold, for messages.
+        expected: what it must contain, for messages.
 
     Raises:
-        SetupError: the file is missing, empty, or no YAML; of every method: what stands there means nothing.
+        SetupError: the file is missing, empty or not YAML; any method may raise it for invalid content.
     """
 
     def __init__(self, path: str, *, expected: str) -> None:
@@ -49,7 +49,7 @@ class ConfigFile:
         self.root = root
 
     def items(self, node: yaml.Node, what: str, *, allowed: Collection[str] | None = None) -> Items:
-        """The pairs of a mapping, by name."""
+        """Returns the pairs of a mapping by name."""
         if node.id != "mapping":
             self.fail(node, f"{what}: expected 'name: value' pairs")
         items: Items = {}
@@ -63,7 +63,7 @@ class ConfigFile:
         return items
 
     def text(self, node: yaml.Node, name: str) -> str:
-        """A value that is no list and not empty."""
+        """Returns a value that is not a list and not empty."""
         if not isinstance(node.value, str) or not node.value:
             self.fail(node, f"{name!r} must have a value, or a list of them where the option takes several")
         if len(node.value) > LONGEST_PATH:
@@ -71,7 +71,7 @@ class ConfigFile:
         return str(node.value)
 
     def typed(self, argument: Argument, key: str, item: Item) -> Iterator[str]:
-        """An option as it is typed on the command line."""
+        """Yields an option as command-line arguments."""
         flag, metavar = f"--{key}", argument.parameter.metavar
         if argument.hint is bool:
             value = self.text(item.value, key)
@@ -84,17 +84,17 @@ class ConfigFile:
         for node in item.value.value if takes_many else [item.value]:
             text = self.text(node, key)
             near = self.near(text)
-            # A name on the hub, unless there is such a folder.
+            # A model is a name on the hub, unless a folder of that name exists.
             yield f"{flag}={near if metavar in _PATHS or (metavar == 'MODEL' and os.path.exists(near)) else text}"
 
     def near(self, path: str) -> str:
-        """A path as it is from the folder of the configuration."""
+        """Resolves a path relative to the folder of the configuration."""
         return path if "://" in path else join(os.path.dirname(self.path), path)
 
     def where(self, node: yaml.Node) -> str:
-        """File and line, for messages."""
+        """Returns file and line, for messages."""
         return f"{self.path}, line {node.start_mark.line + 1}"
 
     def fail(self, node: yaml.Node, message: str) -> NoReturn:
-        """Raises SetupError with the place."""
-        raise SetupError(f"{self.where(node)}: {' '.join(message.split())}.")  # values may have several lines
+        """Raises a SetupError that names file and line."""
+        raise SetupError(f"{self.where(node)}: {' '.join(message.split())}.")  # values may contain newlines

@@ -1,17 +1,17 @@
-"""``kbsource map``: a dataset becomes KILT records whose evidence stands in a release. Each dataset is a command.
+"""``kbsource map``: converts a dataset to KILT records with evidence in a release. Each dataset is a subcommand.
 
-The configuration of ``kbsource map all`` says which datasets, their files, and how each is aligned::
+The configuration of ``kbsource map all`` lists datasets, their files, and how each is aligned::
 
-    options: {threshold: 0.5}               # of every dataset
+    options: {threshold: 0.5}               # for every dataset
     datasets:
-      fever:                                # a folder of the output; the dataset's name, unless ``dataset`` says it
-        wiki-pages: fever/wiki-pages        # of every split
+      fever:                                # folder in the output; also the dataset, unless ``dataset`` names it
+        wiki-pages: fever/wiki-pages        # for every split
         splits:
           dev: {input: [fever/shared_task_dev.jsonl, fever/fever2-fixers-dev.jsonl]}
           test: {input: fever/shared_task_test.jsonl}
 
-Options are those of the command line without their dashes; what is nearer to the split counts. Paths are relative to
-the folder of the configuration.
+Options are those of the command line without their dashes. An option of a split overrides one of its dataset, which
+overrides one of all datasets. Paths are relative to the folder of the configuration.
 """
 
 from __future__ import annotations
@@ -40,21 +40,24 @@ if TYPE_CHECKING:
 
 
 LABELS = Parameter(
-    help="Answers of a test file without, by id; it is written with them too.", metavar="FILE", validator=path_like
+    help="Answers by id for a test file that has none; a file with the answers is written too.",
+    metavar="FILE",
+    validator=path_like,
 )
 _SPLIT_WORDS: dict[str, Split] = {**SPLIT_WORDS, "training": "train"}
 _WORD = re.compile(r"[a-z]+")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _OF_THE_COMMAND = frozenset(("kb", "output", "split", "worker-memory", "scratch", "runner", "workers", "dry-run"))
-"""Options that a configuration has no word for."""
+"""Options that a configuration cannot contain."""
 _DESCRIPTION = """\
-Finds the evidence of a dataset in the pages of a release and writes the dataset as KILT records, with every alignment
-and every miss as tables, counts, and manifest.json, which is written last. Any option that is not listed here is
-passed to Beam as it is."""
+Finds the evidence of a dataset in the pages of a release, and writes the dataset as KILT records. Also writes tables of
+all alignments and all misses, the counts and, last, manifest.json. Options not listed here are passed to Beam
+unchanged."""
 
 app = App(
     name="map",
-    help=f"Align a dataset, or all of them, to a release.\n\n{_DESCRIPTION} kbsource map DATASET --help says more.",
+    help="Align a dataset, or all of them, to a release.\n\n"
+    f"{_DESCRIPTION} kbsource map DATASET --help describes a dataset.",
     default_parameter=DEFAULTS,
 )
 for _name, _source in all_sources().items():
@@ -62,7 +65,7 @@ for _name, _source in all_sources().items():
 
 
 def __getattr__(name: str) -> Callable[..., Summary]:
-    """The command of a dataset, whose module is imported when it is typed."""
+    """Returns the command of a dataset; its module is imported only when the command is used."""
     if name not in all_sources():
         raise AttributeError(name)
     return _command_of(name)
@@ -70,7 +73,7 @@ def __getattr__(name: str) -> Callable[..., Summary]:
 
 @cache
 def _command_of(dataset: str) -> Callable[..., Summary]:
-    """The command of a dataset: what every one takes, and what is its own."""
+    """Returns the command of a dataset: the options of all datasets, and its own."""
     reader = all_sources()[dataset]
 
     def align(
@@ -104,7 +107,7 @@ def _command_of(dataset: str) -> Callable[..., Summary]:
 
 @cache
 def takers() -> Mapping[str, Sequence[str]]:
-    """For each flag that is not of all datasets those that take it."""
+    """Returns, for each flag that not all datasets accept, the datasets that accept it."""
     found: dict[str, list[str]] = {}
     common = set(_arguments("jsonl"))
     for dataset in all_sources():
@@ -115,29 +118,30 @@ def takers() -> Mapping[str, Sequence[str]]:
 
 @cache
 def _arguments(dataset: str) -> dict[str, Argument]:
-    """The options of a dataset's command by what they are called, the opposites of switches left out."""
+    """Returns the options of a dataset's command by name, without the negative forms of switches."""
     collection: ArgumentCollection = app[dataset].assemble_argument_collection()
     return {one.name: one for one in collection if one.show and one.name.startswith("--")}
 
 
 def dataset_options(dataset: str, options: AlignOptions, **own: Any) -> MapOptions:
-    """The options of one alignment: those of any dataset, and what is its own.
+    """Returns the options of one alignment: the common options and the dataset's own.
 
     Raises:
-        SetupError: the split is not known, or a value cannot be.
+        SetupError: the split is unknown, or a value is invalid.
     """
     given = {field.name: getattr(options, field.name) for field in fields(options)}
     return MapOptions(dataset=dataset, **{**given, **own, "split": options.split or split_of(options.inputs)})
 
 
 def split_of(paths: Sequence[str]) -> Split:
-    """The split that is meant where none is named: the one that the files are called after, else dev.
+    """Returns the split to use if none is given: the one that the file names contain, else dev.
 
     >>> split_of(["fever/shared_task_dev.jsonl"]), split_of(["a/hotpot_train_v1.1.json"]), split_of(["qa", "mine.tsv"])
     ('dev', 'train', 'dev')
 
+
     Raises:
-        SetupError: they are called after several.
+        SetupError: the file names contain several splits.
     """
     named: dict[Split, str] = {}
     for path in paths:
@@ -153,7 +157,7 @@ def _align(options: MapOptions, *, flags: Sequence[str]) -> Summary:
     from pipelines.jobs.map_dataset import map_dataset
 
     made = map_dataset(options, flags=flags, progress=Progress())
-    # Files without inputs or answers have longer names.
+    # The variants without inputs or answers have longer names.
     kilt_file = min((entry.file for entry in made.manifest.files if entry.file.endswith(".jsonl")), key=len)
     path = f"{made.output.rstrip('/')}/{kilt_file}"
     summary = made_summary(made, [], text=report_text(made.report), **made.report)
@@ -178,19 +182,21 @@ def align_all(
     worker_memory_bytes: Memory = USUAL_MEMORY,
     run: Run = RunOptions(),
 ) -> Summary:
-    """Every dataset and split that a configuration names.
+    """Align every dataset and split in a configuration.
 
-    A dataset that fails does not stop the others; the same command goes on with what is not done. The configuration has
-    the options of the command line as keys, of every dataset, of one, or of one split: docs/manual.md shows one.
+    A dataset that fails does not stop the others; run the same command again to align what is missing. The keys of the
+    configuration are options of the command line, for all datasets, for one dataset, or for one split: docs/manual.md
+    shows an example.
 
     Args:
         kb: folder of the release.
-        config: datasets, their files and options, in YAML.
-        output: folder of all alignments, each in a folder of its own.
+        config: YAML file with datasets, their files and options.
+        output: folder for all alignments, each in its own folder.
         scratch: folder for temporary indexes; by default the system's.
 
     Examples:
-        kbsource map all releases/enwiki-20261001 --config datasets.yaml --output aligned
+        kbsource map all releases/enwiki-20261001 --config datasets.yaml \\
+            --output aligned
     """
     from mapping.write.report import overview_text
     from pipelines.jobs.map_dataset import map_all
@@ -211,11 +217,11 @@ def align_all(
 
 
 def read_config(path: str, kb: str, output: str) -> list[Planned]:
-    """What a configuration names, in its order, to be aligned to a release and written into a folder.
+    """Returns the alignments in a configuration, in its order, for a release and an output folder.
 
     Raises:
-        SetupError: the file is missing, is no YAML, or says something that means nothing; names the line and what is
-            allowed there.
+        SetupError: the file is missing, is not YAML, or contains something invalid; the message names the line and what
+            is allowed there.
     """
     return list(_Config(path, kb, output).planned())
 
@@ -287,6 +293,6 @@ class _Config(ConfigFile):
 
 
 def _keys(dataset: str) -> dict[str, Argument]:
-    """What a configuration may say of a dataset."""
+    """Returns the options that a configuration may contain for a dataset."""
     options = {name.removeprefix("--"): one for name, one in _arguments(dataset).items()}
     return {key: one for key, one in options.items() if key not in _OF_THE_COMMAND}
