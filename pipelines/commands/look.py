@@ -1,4 +1,4 @@
-"""What a release is and what it holds, for reading; whether it is as it was written; what became of it later."""
+"""Commands that show and check releases: info, show, verify, report, templates, diff."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
 
 _SHA_CHARS = 12
 _MOST_ROWS = 24
-"""Of tables, files and inputs; the manifest names all of them."""
+"""Most tables, files or inputs that are printed; the manifest lists all of them."""
 
 
 def info(release: Release, /) -> Summary:
-    """Say what a release is and how to open it.
+    """Describe a release and how to open it.
 
-    Says what a release of any kind is: wiki and date of its snapshot, what was counted, its tables with their rows,
-    what it was made of and by which version, how to open it in Python, and what to do next. All of it is from the
-    manifest, which --json prints; kbsource verify says whether it is true.
+    Works for a release of any kind. Prints the wiki and date of its snapshot, the counts, the tables with their numbers
+    of rows, the inputs and the version that made it, how to open it in Python, and what to do next. Everything comes
+    from the manifest, which --json prints; kbsource verify checks that the manifest is true.
 
     Args:
         release: folder of a release of any kind.
@@ -68,20 +68,20 @@ def info(release: Release, /) -> Summary:
 
 
 def _opened(release: str) -> tuple[Kind[Any], Manifest]:
-    """Kind and manifest of a release."""
+    """Returns the kind and the manifest of a release."""
     from kbsource.release.kind import kind_of, parse_content, read_content
     from kbsource.release.pages.kind import PAGES_RELEASE
 
     content = read_content(release)
     kinds: tuple[Kind[Any], ...] = (PAGES_RELEASE,)
     if parse_content(content, release).get("format") != PAGES_RELEASE.format:
-        from mapping.kinds import KINDS as kinds  # noqa: N811  # takes a while
+        from mapping.kinds import KINDS as kinds  # noqa: N811  # a slow import
     kind = kind_of(content, release, kinds)
     return kind, kind.read(release)
 
 
 def info_text(path: str, kind: Kind[Any], manifest: Manifest) -> str:
-    """What a release is, for reading: facts, counts, what lies in it, and what can be done with it."""
+    """Describes a release for reading: facts, counts, contents, and the commands that accept it."""
     from kbsource.release.manifest import input_files_of
     from mapping.inspector.about import next_commands, python_lines, release_counts, release_facts
 
@@ -108,7 +108,7 @@ def _contents(manifest: Manifest) -> Iterator[tuple[str, ...]]:
 
 
 def _table(rows: Sequence[Sequence[str]], *, right: Iterable[int]) -> str:
-    """The first rows as a table; the manifest has all of them."""
+    """Formats the first rows as a table; the manifest has all of them."""
     rest = f"\nand {len(rows) - _MOST_ROWS:,} more; --json names all" if len(rows) > _MOST_ROWS else ""
     return table_text(rows[:_MOST_ROWS], right=right) + rest
 
@@ -118,7 +118,7 @@ def _part(name: str, text: str) -> str:
 
 
 _LABEL = 18
-"""Characters before the value of a fact, at most."""
+"""Most characters before the value of a fact."""
 _PARAGRAPHS = 3
 _FIELDS = 12
 _MISSES = {
@@ -139,29 +139,34 @@ def show(
     old: Release | None = None,
     new: Release | None = None,
 ) -> Summary:
-    """Show a page of a release, or a row of another kind.
+    """Show a page, or a row of another kind of release.
 
-    Shows a page of a release: facts, the beginning of the text, the sections, infoboxes. Exit code 1 when there is
-    none; titles like the one asked for are then named. Of an alignment shows what became of a record, by its id, of
-    AmbER sets a name, of a diff what became of a page; of every other kind the rows of all tables that have an id or a
-    name: of Wikidata an item (Q42) or a property, of passages a passage (12__0). What a release holds is said by
-    kbsource info.
+    For a page, prints facts, the beginning of the text, the sections and the infoboxes. If the release has no such
+    page, prints similar titles, and the exit code is 1.
+
+    Other kinds of release have rows of other kinds. For an alignment, prints the outcome of a record, by its id. For
+    AmbER sets, prints a name. For a diff, prints the outcome of a page. For any other kind, prints the rows of all
+    tables with that id or name, such as an item (Q42) or a property of Wikidata, or a passage (12__0). kbsource info
+    lists what a release contains.
 
     Args:
         release: folder of a release of any kind.
-        page: title (redirects are followed), page id, URL or Wikidata item; of an alignment the id of a record, of a
-            diff an old or new title or page id, of other kinds an id or a name that a table has.
-        full: all of the text instead of its beginning; of a diff what did not change too.
-        old: of a diff, folder of the older release; with --new the words that changed are shown.
-        new: of a diff, folder of the newer release.
+        page: title (redirects are followed), page id, URL or Wikidata item; for an alignment the id of a record, for a
+            diff an old or new title or page id, for other kinds an id or a name in a table.
+        full: print the whole text instead of its beginning; for a diff, also what did not change.
+        old: for a diff: folder of the older release; with --new, prints the words that changed.
+        new: for a diff: folder of the newer release.
 
     Examples:
         kbsource show releases/enwiki-20261001 "Alan Turing"
         kbsource show releases/enwiki-20261001 1208 --full
         kbsource show aligned/fever 75397
         kbsource show releases/enwiki-20261001 Q7251
-        kbsource show releases/enwiki-20261001 https://en.wikipedia.org/wiki/Alan_Turing --json
-        kbsource show diffs/enwiki-2019-2026 Turing --old releases/enwiki-20190801 --new releases/enwiki-20261001
+        kbsource show releases/enwiki-20261001 \\
+            https://en.wikipedia.org/wiki/Alan_Turing \\
+            --json
+        kbsource show diffs/enwiki-2019-2026 Turing --old releases/enwiki-20190801 \\
+            --new releases/enwiki-20261001
     """
     from kbsource.diff.kind import RELEASE_DIFF
     from kbsource.lookup import KnowledgeSource
@@ -192,11 +197,11 @@ def show(
 
 _MOST_FOUND = 1_000
 _ROWS_SHOWN = 20
-"""Rows of a table that are found, and that are shown; --json has all that are found."""
+"""Most rows of a table that are found, and most that are shown; --json has all that were found."""
 
 
 def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) -> Summary:
-    """The rows of all tables that have an id or a name."""
+    """Returns the rows of all tables with an id or a name."""
     from mapping.amber.kind import AMBER_SETS
 
     if not kind.shown_by:
@@ -221,7 +226,7 @@ def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) ->
 def _rows_named(
     path: str, kind: Kind[Any], manifest: Manifest, asked: str
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """By table the rows that the first of its columns has which has any."""
+    """Yields the matching rows of each table, from the first of its columns that has a match."""
     from kbsource.numerals import read_int
 
     releases = [(kind, path, manifest), *_releases_in(path, kind, manifest)]
@@ -244,7 +249,7 @@ def _rows_named(
 
 
 def _releases_in(path: str, kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[Kind[Any], str, Manifest]]:
-    """The releases in the folders of a release, each with its kind and manifest."""
+    """Yields the releases in the folders of a release, each with its kind and manifest."""
     if kind.parts is not None:
         for part in manifest.parts:
             folder = join(path, part.folder)
@@ -252,7 +257,7 @@ def _releases_in(path: str, kind: Kind[Any], manifest: Manifest) -> Iterator[tup
 
 
 def _row_facts(row: Mapping[str, Any]) -> Iterator[Row]:
-    """The values of a row, as they fit into a terminal; nothing of what is null or empty."""
+    """Yields the values of a row, shortened to fit a terminal; null and empty values are skipped."""
     for name, value in row.items():
         if isinstance(value, bytes):
             yield name, f"{len(value):,} bytes"
@@ -318,7 +323,7 @@ def _section_cells(change: Mapping[str, Any]) -> tuple[str, ...]:
 def _changed_lines(
     row: Mapping[str, Any], spans: Sequence[Mapping[str, Any]], manifest: Manifest, old: str, new: str, *, full: bool
 ) -> Iterator[str]:
-    """The text of both versions, line by line, changed words between [- -] and {+ +}."""
+    """Yields the text of both versions line by line, with changed words between [- -] and {+ +}."""
     from kbsource.lookup import KnowledgeSource
     from mapping.inspector.beside import folded, lines_of
 
@@ -351,7 +356,7 @@ def _marked(pieces: Iterable[Piece], before: str, behind: str) -> str:
 
 
 def set_text(rows: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str, Any]]) -> str:
-    """AmbER sets for reading: of each entity popularity, page and queries, the head first."""
+    """Formats AmbER sets: for each entity its popularity, page and queries, the head entity first."""
     asked = list(queries)
     lines = []
     for row in rows:
@@ -380,7 +385,7 @@ def _record_summary(path: str, kind: Kind[Any], record_id: str, manifest: Manife
 
 
 def record_text(fate: Mapping[str, Any]) -> str:
-    """What became of a record and of its evidence, for reading."""
+    """Formats the outcome of a record and of its evidence."""
     why = f": {fate['reason']}" if fate["reason"] else ""
     rows: list[Row] = [
         ("record", fate["example_id"]),
@@ -423,7 +428,7 @@ def _similar(release: str, title: str) -> Iterator[str]:
 
 
 def page_text(page: Page, found: Found, *, full: bool) -> str:
-    """A page for reading: facts, then its outline and the beginning of the text, or all of it."""
+    """Formats a page: facts, then its outline and the beginning of the text, or the whole text."""
     parts = [f"{page.title}\n{'=' * min(len(page.title), text_width())}", facts_table(_page_facts(page, found))]
     if full:
         parts += [_element_text(element) for element in page.elements[1:]]
@@ -434,7 +439,7 @@ def page_text(page: Page, found: Found, *, full: bool) -> str:
             parts.append("Sections\n" + "\n".join(outline))
     for infobox in page.infoboxes:
         fields = infobox.fields[:_FIELDS]
-        n_left = text_width() - max((len(field.name) for field in fields), default=0) - 4  # two blanks on either side
+        n_left = text_width() - max((len(field.name) for field in fields), default=0) - 4  # two spaces on either side
         shown = [(f"  {field.name}", textwrap.shorten(field.text, max(n_left, 10))) for field in fields]
         more = len(infobox.fields) - len(shown)
         rest = f"\n  and {more} more" if more else ""
@@ -496,29 +501,30 @@ def verify(
     new: Release | None = None,
     memory: Annotated[Megabytes, Parameter(metavar="MB")] = 1000,
 ) -> Summary:
-    """Recompute everything that a release claims.
+    """Check a release: recompute its hashes, counts and invariants.
 
-    Recomputes hashes, counts, schemas and laws of a release of any kind from its files alone. Exit code 1 when anything
-    is not as the manifest says. What kbsource publish and people add at the top, like README.md, LICENSE and
-    croissant.json, is named, and no fault.
+    Recomputes the hashes, counts, schemas and invariants of a release of any kind from its files alone. Exit code 1 if
+    anything differs from the manifest. Files that kbsource publish or people add at the top of the folder, such as
+    README.md, LICENSE and croissant.json, are listed and are no fault.
 
     Args:
         release: folder of a release of any kind.
-        kb: for passages, entity-linking data or a QAMPARI release: the release of pages that it was made from, to cut
+        kb: for passages, entity-linking data or a QAMPARI release: the release of pages that it was made from, to split
             the pages again or to compare proofs with their texts.
-        qampari: for questions with passages, with the other one: the QAMPARI release that they were made from, to find
+        qampari: for questions with passages, together with --passages: the QAMPARI release that they were made from, to
+            find them again.
+        passages: for questions with passages, together with --qampari: the passages that they were made from, to find
             them again.
-        passages: for questions with passages, with the other one: the passages that they were made from, to find them
-            again.
-        old: for a diff, with the other one: the older release, to compare pages and texts with it.
-        new: for a diff, with the other one: the newer release, to compare pages and texts with it.
-        memory: most memory that asking for laws may take; what needs more goes to the disk.
+        old: for a diff, together with --new: the older release, to compare pages and texts with it.
+        new: for a diff, together with --old: the newer release, to compare pages and texts with it.
+        memory: most memory that checking the invariants may use; what needs more is written to disk.
 
     Examples:
         kbsource verify releases/enwiki-20261001
         kbsource verify qampari/enwiki-20261001 --kb releases/enwiki-20261001
         kbsource verify passages/enwiki-20261001 --kb releases/enwiki-20261001
-        kbsource verify contexts --qampari qampari/enwiki-20261001 --passages passages/enwiki-20261001
+        kbsource verify contexts --qampari qampari/enwiki-20261001 \\
+            --passages passages/enwiki-20261001
     """
     from kbsource.release.verify import verify as check
     from mapping.kinds import KINDS
@@ -555,18 +561,18 @@ def report(
     output: NewFile | None = None,
     format: Literal["html", "markdown"] | None = None,
 ) -> Summary:
-    """Write what releases are and hold as one web page.
+    """Write a report on releases as one HTML or Markdown file.
 
-    Writes what the inspector shows of releases of any kind to one HTML file, which loads nothing from elsewhere, or the
-    same as Markdown. Of pages: inputs, counts and their law, sizes, losses, templates, distributions, markup left in
-    1,000 sampled articles. Of alignments: BLEU and outcomes beside the KILT paper, how far evidence moved, the worst
-    spans, both signals crossed. Of QAMPARI and AmbER sets: funnel and statistics beside the papers. The same releases
-    give the same bytes.
+    Writes what the inspector shows about releases of any kind to one HTML file, which loads nothing from elsewhere, or
+    to Markdown. For pages: inputs, counts and their invariant, sizes, losses, templates, distributions, and markup left
+    in 1,000 sampled articles. For alignments: BLEU and outcomes beside the figures of the KILT paper, how far evidence
+    moved, the worst spans, and a table that crosses both signals. For QAMPARI and AmbER sets: the counts of each step
+    and statistics beside the figures of the papers. The same releases always give the same bytes.
 
     Args:
-        releases: folders of releases of any kind; each has a section.
-        output: takes the report; by default the standard output.
-        format: one HTML file that needs no other, or Markdown; by default by the ending of --output, else html.
+        releases: folders of releases of any kind; each gets a section.
+        output: file for the report; by default the standard output.
+        format: html (one self-contained file) or markdown; by default chosen by the extension of --output, else html.
 
     Examples:
         kbsource report releases/enwiki-20261001 --output enwiki.html
@@ -601,19 +607,18 @@ _NAME_CHARS = 30
 
 
 def templates(release: Release, /, *, limit: AtLeast1 = 50, all: bool = False) -> Summary:
-    """Show what templates show, and those that lose most text.
+    """Show how templates were rendered, and which lose the most text.
 
-    Says how much visible text of templates comes from each way to settle one: by a rule (rendered, dropped), by its
-    definition in the dump (expanded; invoked, where that runs Lua), or not at all (bound, where it hit a limit;
-    unknown). Then lists the templates by the visible characters of their arguments that are not in the text of the
-    pages, most first, each with the first use that loses some: where a rule would win most. Those that a rule drops
-    lose theirs on purpose and are listed with --all. Lines are cut to the width of a terminal, and whole in a file or a
-    pipe.
+    First prints how much visible text of templates comes from each way to resolve one: a rule (rendered, dropped), the
+    template's definition in the dump (expanded; invoked, if the definition runs Lua), or none (bound, if it reached a
+    limit; unknown). Then lists the templates whose arguments lose the most visible characters, each with the first use
+    that loses some: there, a new rule would help most. Templates that a rule drops lose their text on purpose, and are
+    listed only with --all. Lines are cut to the width of a terminal, but not in a file or a pipe.
 
     Args:
         release: folder of a release of pages.
-        limit: templates that are listed.
-        all: list those too that are dropped on purpose.
+        limit: most templates to list.
+        all: also list templates that are dropped on purpose.
 
     Examples:
         kbsource templates releases/enwiki-20261001
@@ -652,23 +657,25 @@ def diff(
     threads: Threads | None = None,
     reverse: bool = False,
 ) -> Summary:
-    """Say what became of every page of a release in a later one.
+    """Compare two releases page by page.
 
-    Compares two releases of one wiki: pages that changed, were renamed, merged, split, made again, are gone or new;
-    their sections; and where each piece of an old page stands now. Writes tables and a report. Needs pip install
-    'kbsource[diff]'.
+    Compares two releases of one wiki: pages that changed, pages that were renamed, merged, split or recreated, and
+    pages that are gone or new; their sections; and the new position of each part of an old page's text. Writes tables
+    and a report. Needs pip install 'kbsource[diff]'.
 
     Args:
         old: folder of the older release.
         new: folder of the newer release, of the same wiki.
         output: local folder for the diff; must not exist yet.
-        memory_mb: most that the joins of both releases take, in MB; the rest goes to the disk.
-        threads: threads of these joins; by default one per core.
-        reverse: OLD is the release of the later day, and NEW what is gone back to.
+        memory_mb: most memory that the joins of both releases may use, in MB; the rest is written to disk.
+        threads: threads for these joins; by default one per core.
+        reverse: compare backwards: OLD is the later release, and NEW the earlier one.
 
     Examples:
-        kbsource diff releases/enwiki-20190801 releases/enwiki-20261001 --output diffs/enwiki-2019-2026
-        kbsource verify diffs/enwiki-2019-2026 --old releases/enwiki-20190801 --new releases/enwiki-20261001
+        kbsource diff releases/enwiki-20190801 releases/enwiki-20261001 \\
+            --output diffs/enwiki-2019-2026
+        kbsource verify diffs/enwiki-2019-2026 --old releases/enwiki-20190801 \\
+            --new releases/enwiki-20261001
     """
     from kbsource.diff.kind import doubts
     from kbsource.diff.making import make_diff

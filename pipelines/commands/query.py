@@ -1,4 +1,4 @@
-"""``kbsource sql``: queries over the tables of releases, in the sandbox of the inspector."""
+"""``kbsource sql``: queries of release tables, in the inspector's sandbox."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _ENDINGS: Mapping[str, Format] = {
 _LIMIT = 40
 _CELL_CHARS = 100
 _PROCESS_MB = 900
-"""What the process takes beside the memory that DuckDB accounts for."""
+"""Memory that the process uses in addition to what DuckDB counts."""
 _MOST_CHARS = 20_000
 
 
 class _Queried(NamedTuple):
-    """A release whose tables are queried, and by which name."""
+    """A release whose tables are queried, and its name in queries."""
 
     name: str  #: empty for the first one
     kind: Kind[Any]
@@ -60,29 +60,33 @@ def sql(
 ) -> Summary:
     """Query the tables of a release in SQL.
 
-    Runs one query of DuckDB over the tables of a release of any kind, which are views under their names. Macros answer
+    Runs one DuckDB query over the tables of a release of any kind, which are views under their names. Macros answer
     common questions: kb_text(), kb_links(), kb_infobox_values() and others. Without QUERY, the query is read from the
-    standard input if that is a pipe or a file. If there is no query, the tables, columns, macros and some queries to
-    start from are printed. A query can only read: it is checked, and runs in a process that opens no other files. Rows
+    standard input if that is a pipe or a file. If there is no query, prints the tables, columns and macros, and some
+    queries to start from. A query can only read: it is checked, and runs in a process that opens no other files. Rows
     have no order unless the query has an ORDER BY.
 
     Args:
         release: folder of a release of any kind.
-        query: a query that begins with select, from or with; by default that of the standard input.
-        format: table for reading, csv, json (one array), jsonl or parquet; by default by the ending of --output, else
-            table. Nested values are JSON in a table and in CSV.
-        output: file, which appears when it is complete. - for the standard output, except for Parquet.
-        limit: rows of a table that are printed, 40 by default. A line says how many more there are. Other formats have
+        query: a query that begins with select, from or with; by default read from the standard input.
+        format: table (for reading), csv, json (one array), jsonl or parquet; by default chosen by the extension of
+            --output, else table. Nested values are JSON in a table and in CSV.
+        output: file; appears when it is complete. - writes to the standard output, except for Parquet.
+        limit: most rows of a table to print, 40 by default; a line reports how many more there are. Other formats have
             all rows.
-        memory: most memory that the query may take; what needs more goes to the disk.
-        with_: a further release, whose tables and macros are called NAME.pages and NAME.kb_text(). May be repeated.
+        memory: most memory that the query may use; what needs more is written to disk.
+        with_: another release, whose tables and macros are called NAME.pages and NAME.kb_text(). May be repeated.
 
     Examples:
         kbsource sql releases/enwiki-20261001
-        kbsource sql releases/enwiki-20261001 "from kb_text() where title = 'Alan Turing'"
-        kbsource sql releases/enwiki-20261001 "select title, qid from pages order by title" --output titles.csv
+        kbsource sql releases/enwiki-20261001 \\
+            "from kb_text() where title = 'Alan Turing'"
+        kbsource sql releases/enwiki-20261001 \\
+            "select title, qid from pages order by title" \\
+            --output titles.csv
         kbsource sql releases/enwiki-20261001 --output links.parquet < links.sql
-        kbsource sql releases/enwiki-20261001 "from pages anti join old.pages using (page_id) select title"
+        kbsource sql releases/enwiki-20261001 \\
+            "from pages anti join old.pages using (page_id) select title" \\
             --with old=releases/enwiki-20190801
     """
     is_piped = output in ("-", "/dev/stdout")
@@ -114,7 +118,7 @@ def _form(given: Format | None, output: str) -> Format:
 
 
 def _read_query() -> str:
-    """The query on the standard input; nothing if that is a terminal or closed."""
+    """Reads the query from the standard input; returns nothing if that is a terminal or closed."""
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ""
     text = sys.stdin.read(_MOST_CHARS + 1)
@@ -190,7 +194,7 @@ def _answered(
 
 
 def _check(answer: Answer, query: str, memory_mb: int) -> None:
-    """Raises what a query failed of, with a remedy."""
+    """Raises an error with a remedy if the query failed."""
     from kbsource.release.queries import fault_line
 
     if answer.error is not None:
@@ -237,7 +241,7 @@ def _table(answer: Answer, query: str, output: str, *, is_piped: bool) -> Summar
 
 
 def _schema(release: str, queried: Sequence[_Queried]) -> Summary:
-    """What can be queried: tables and columns with their meanings, macros, and queries to start from."""
+    """Describes what can be queried: tables and columns with their meanings, macros, and queries to start from."""
     from kbsource.release.macros import macros_of, queries_of
 
     parts, values = [], []

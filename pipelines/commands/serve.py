@@ -1,4 +1,4 @@
-"""A release as web pages for people, and as answers for programs and agents."""
+"""Commands that serve releases: as web pages for people, and over HTTP and MCP for programs and agents."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ def inspect(
     port: Port = None,
     open: bool = False,
 ) -> Summary:
-    """Read releases as web pages.
+    """Browse releases in a web browser.
 
-    Serves web pages on this machine that show releases of any kind: pages as a person reads them, with what links to
-    them and what was lost; titles found as one types; every table row by row. Nothing is written to a release, nothing
-    is loaded from elsewhere.
+    Serves web pages on this machine that show releases of any kind: rendered pages, with the links to them and what was
+    lost; titles, completed as you type; and every table, row by row. The command never writes to a release, and the
+    pages load nothing from elsewhere.
 
     Args:
         releases: folders of releases of any kind.
-        host: name or address to listen at, under which alone it may be asked for; by default this machine.
-        port: port to listen at; by default 8765, or a free one where it is taken; 0 for a free one.
-        open: open the page in the browser of this machine.
+        host: name or address to listen on, and the only host name that requests may use, besides those of this machine;
+            by default this machine only.
+        port: port to listen on; by default 8765, or a free port if it is in use; 0 for a free port.
+        open: open the page in this machine's browser.
 
     Examples:
         kbsource inspect releases/enwiki-20261001
@@ -72,25 +73,27 @@ def serve(
     host: Host = "127.0.0.1",
     port: Port = None,
 ) -> Summary:
-    """Answer programs and agents from a release of pages.
+    """Serve a release of pages to programs and agents.
 
-    Serves search, pages, sections, passages, links and citations as JSON on this machine, also in the shapes of DSPy's
-    client of ColBERTv2 (/api/search) and of Search-R1's retriever (/retrieve), and as tools of an MCP server (/mcp).
-    Every answer names release, page, revision, element and characters, and /check says whether a quote stands where it
-    is said to. Nothing is written to a release; requests are bounded, and nothing is kept of them.
+    Serves search, pages, sections, passages, links and citations as JSON on this machine. Search is also available in
+    the formats of DSPy's ColBERTv2 client (/api/search) and Search-R1's retriever (/retrieve). Agents can use an MCP
+    server (/mcp). Every answer contains release, page, revision, element and character offsets, and /check reports
+    whether a quote is at the position given for it. The command never writes to a release. Requests are limited, and
+    nothing about them is stored.
 
     Args:
         release: folder of a release of pages.
-        passages: passages of that release, for search.
-        system: what answers searches, as kbsource search has it.
-        stdio: be an MCP server over standard input and output, for an agent that starts it, and no other.
-        host: name or address to listen at, under which alone it may be asked; by default this machine.
-        port: port to listen at; by default 8766, or a free one where it is taken; 0 for a free one.
+        passages: passages of that release, to search in.
+        system: retrieval system for searches, as for kbsource search.
+        stdio: run only an MCP server over standard input and output, for an agent that starts it.
+        host: name or address to listen on, and the only host name that requests may use, besides those of this machine;
+            by default this machine only.
+        port: port to listen on; by default 8766, or a free port if it is in use; 0 for a free port.
 
     Examples:
         kbsource serve releases/enwiki-20261001 --passages passages/enwiki-20261001
-        kbsource serve releases/enwiki-20261001 --passages passages/enwiki-20261001 --system aliases+bm25 \\
-            --linking linking/enwiki-20261001 --stdio
+        kbsource serve releases/enwiki-20261001 --passages passages/enwiki-20261001 \\
+            --system aliases+bm25 --linking linking/enwiki-20261001 --stdio
     """
     from mapping.retrieval.systems import open_system
     from mapping.serving.operations import Served
@@ -112,7 +115,7 @@ def serve(
 
 
 def _run(app: Starlette, host: str, port: int | None, *, usual: int, open: bool = False) -> None:
-    """Serves an application until Ctrl-C, and says where."""
+    """Serves an application until Ctrl-C, and prints its URL."""
     import uvicorn
 
     from mapping.inspector.connection import server_config
@@ -138,10 +141,10 @@ def _url(host: str, port: int) -> str:
 
 
 def _listen(host: str, port: int | None, usual: int) -> socket.socket:
-    """Opens a socket; at another port where the usual one is taken and none was asked for.
+    """Opens a socket, on a free port if the usual port is in use and no port was requested.
 
     Raises:
-        SetupError: nobody may listen there.
+        SetupError: listening there is not possible.
     """
     wanted = [usual, 0] if port is None else [port]
     for number in wanted:
@@ -151,7 +154,7 @@ def _listen(host: str, port: int | None, usual: int) -> socket.socket:
             raise SetupError(f"--host {host}: {error}; name an address of this machine.") from error
         try:
             listening = socket.create_server(address, family=family, backlog=_WAITING)
-            # Sockets that it accepts inherit it; else an answer in two pieces waits 40 ms for the client between them.
+            # Accepted sockets inherit this; otherwise an answer in two parts waits 40 ms for the client between them.
             listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return listening
         except OSError as error:
