@@ -1,13 +1,13 @@
-"""``kbsource benchmark``: systems on datasets, in one table.
+"""``kbsource benchmark``: compares systems on datasets in one table.
 
-Its configuration names datasets and systems; what a system has are the options of ``kbsource search``, and those of
-``kbsource read`` below ``reader``, as on the command line without their dashes::
+Its configuration lists datasets and systems. A system has the options of ``kbsource search`` and, below ``reader``, the
+options of ``kbsource read``, as on the command line but without their dashes::
 
     datasets:
-      nq: aligned/nq/nq-dev-kilt.jsonl         # a file of gold records, or a release that has some
+      nq: aligned/nq/nq-dev-kilt.jsonl         # a file of gold records, or a release that contains some
       amber: amber/enwiki-20261001
     systems:
-      bm25: {}                                  # a system's name is its --system, unless it says another
+      bm25: {}                                  # the name is also the --system, unless the options contain another
       linker: {system: aliases, linking: linking/enwiki-20261001, top: 20}
       bm25 and T5: {system: bm25, top: 20, reader: {model: models/t5-base, form: fid}}
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[^\W_][\w.,:+ -]*(?:/[^\W_][\w.,:+ -]*)*")
 _OF_THE_COMMAND = frozenset(("queries", "output", "negatives", "questions", "retrieved", "dry-run"))
-"""Options of ``kbsource search`` and ``read`` that a system has not."""
+"""Options of ``kbsource search`` and ``read`` that a system cannot have."""
 
 
 def benchmark(
@@ -56,25 +56,29 @@ def benchmark(
     config: File | None = None,
     resamples: Annotated[AtLeast0, Parameter("--bootstrap")] = 1000,
 ) -> Summary:
-    """Measure retrieval systems, with readers or without, on datasets, in one table.
+    """Compare retrieval systems, with or without readers, in one table.
 
-    Has every system answer the questions of every dataset, and gives the metrics of KILT, QAMPARI and AmbER with 95 %
-    intervals, seconds and memory, beside the figures of the papers. A run that was killed is taken up where it was.
+    Runs every system on the questions of every dataset. Prints the metrics of KILT, QAMPARI and AmbER with 95 %
+    intervals, seconds and memory, beside the figures of the papers. Run the same command again to resume a run that was
+    killed.
 
     Args:
-        passages: passages, as kbsource passages makes them.
-        datasets: releases with questions (aligned datasets, a QAMPARI release, AmbER sets, entity-linking data), or
-            files of gold records, or folders of them.
-        output: new folder of what is made, or one left by a run that was killed.
-        systems: what kbsource search --system takes; several may be given.
-        linking: folder that kbsource entity-linking wrote, for systems with aliases.
-        config: further datasets and systems, with options of their own, in YAML; docs/benchmark.md shows one.
-        resamples: resamples for the intervals; 0 for none.
+        passages: folder that kbsource passages wrote.
+        datasets: releases with questions (aligned datasets, a QAMPARI release, AmbER sets, entity-linking data), files
+            of gold records, or folders of such files.
+        output: new folder for the results, or the folder of a run that was killed.
+        systems: systems, as for kbsource search --system; several may be given.
+        linking: folder that kbsource entity-linking wrote, for systems that use aliases.
+        config: YAML file with further datasets and systems and their options; docs/benchmark.md shows one.
+        resamples: number of resamples for the intervals; 0 for no intervals.
 
     Examples:
-        kbsource benchmark passages/enwiki-20261001 aligned qampari/enwiki-20261001 amber/enwiki-20261001 \\
-            --system bm25 aliases aliases+bm25 --linking linking/enwiki-20261001 --output benchmark
-        kbsource benchmark passages/enwiki-20261001 --config systems.yaml --output benchmark
+        kbsource benchmark passages/enwiki-20261001 aligned qampari/enwiki-20261001 \\
+            amber/enwiki-20261001 \\
+            --system bm25 aliases aliases+bm25 --linking linking/enwiki-20261001 \\
+            --output benchmark
+        kbsource benchmark passages/enwiki-20261001 --config systems.yaml \\
+            --output benchmark
     """
     from mapping.retrieval.benchmark import datasets_of, score_rows
     from mapping.retrieval.layouts import paper_tables
@@ -120,8 +124,8 @@ def benchmark(
 
 
 def _system(passages: str, name: str, options: Sequence[str], reader: Sequence[str] = ()) -> PlannedSystem:
-    """The system of options as they are typed behind ``kbsource search PASSAGES``, and those of its reader, if it has
-    one, behind ``kbsource read QUESTIONS``; raises CycloptsError where they mean nothing."""
+    """Returns the system for some options of ``kbsource search PASSAGES`` and, if it has a reader, of ``kbsource read
+    QUESTIONS``; raises CycloptsError if an option is invalid."""
     from pipelines.jobs.benchmark import PlannedSystem
 
     bound = _typed("search").parse_args([passages, *options], exit_on_error=False, print_error=False)[1]
@@ -139,7 +143,7 @@ def _system(passages: str, name: str, options: Sequence[str], reader: Sequence[s
 def _read(
     *, queries: str, output: str, find: Callable[..., Summary], options: ReadOptions, run: RunOptions = RunOptions()
 ) -> Summary:
-    """Has a reader answer a file of queries, with what a system finds unless it reads nothing."""
+    """Has a reader answer a file of queries, with the results of a system unless it reads no passages."""
     with TemporaryFolder() as folder:
         faults: list[BadRecord | str] = []
         found = None
@@ -162,7 +166,7 @@ def _check_names(of: str, names: Sequence[str], remedy: str) -> None:
 
 @cache
 def _typed(command: Literal["search", "read"]) -> App:
-    """A command as a command line of its own, by which the options of systems are read."""
+    """Returns a command as a separate command line, which parses the options of systems."""
     app = App(name=command, default_parameter=DEFAULTS)
     app.default(search if command == "search" else read)
     return app
@@ -170,14 +174,14 @@ def _typed(command: Literal["search", "read"]) -> App:
 
 @cache
 def _options(command: Literal["search", "read"]) -> dict[str, Argument]:
-    """What a configuration may say of a system, or of its reader."""
+    """Returns the options that a configuration may contain for a system, or for its reader."""
     named = {one.name.removeprefix("--"): one for one in _typed(command).assemble_argument_collection() if one.show}
     left_out = {*_OF_THE_COMMAND, *(("form",) if command == "search" else ())}
     return {key: one for key, one in named.items() if key.islower() and key not in left_out}
 
 
 class _Config(ConfigFile):
-    """Datasets and systems of a configuration."""
+    """The datasets and systems of a configuration."""
 
     def __init__(self, path: str, passages: str) -> None:
         from mapping.retrieval.benchmark import datasets_of

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="Scores")
 app = App(
     name="evaluate",
-    help="Give the metrics of a benchmark.\n\nCompares what a system predicts with the gold file of a benchmark. What "
-    "cannot be used is named on the standard error with file, line and reason, and the exit code is 1.",
+    help="Compute the metrics of a benchmark.\n\nCompares the predictions of a system with the gold file of a "
+    "benchmark. Lines that cannot be used are reported on the standard error with file, line and reason, and the exit "
+    "code is 1.",
 )
 
 
@@ -40,15 +41,18 @@ app = App(
 def qampari(
     files: Annotated[QampariFiles, FLAT], *, options: Annotated[QampariEvaluation, FLAT] = QampariEvaluation()
 ) -> Summary:
-    """Questions with many answers: QAMPARI.
+    """Evaluate lists of answers and retrieved passages on QAMPARI.
 
     Compares predicted lists of answers and retrieved passages with a gold file of QAMPARI.
 
     Examples:
         kbsource evaluate qampari dev_data.jsonl --predictions predictions.jsonl
-        kbsource evaluate qampari dev_data.jsonl --retrieved bm25.jsonl --k 10,100 --json
-        kbsource evaluate qampari test_data.jsonl --predictions predictions.jsonl --extended extended.jsonl
-        kbsource evaluate qampari dev_data.jsonl --retrieved bm25.jsonl --compare dense.jsonl --bootstrap 10000
+        kbsource evaluate qampari dev_data.jsonl --retrieved bm25.jsonl --k 10,100 \\
+            --json
+        kbsource evaluate qampari test_data.jsonl --predictions predictions.jsonl \\
+            --extended extended.jsonl
+        kbsource evaluate qampari dev_data.jsonl --retrieved bm25.jsonl \\
+            --compare dense.jsonl --bootstrap 10000
     """
     from mapping.metrics.qampari import evaluate_qampari
 
@@ -60,15 +64,18 @@ def qampari(
 
 @app.command
 def kilt(files: Annotated[KiltFiles, FLAT], *, options: Annotated[KiltEvaluation, FLAT] = KiltEvaluation()) -> Summary:
-    """Answers and their provenance: the tasks of KILT.
+    """Evaluate answers and their provenance on the tasks of KILT.
 
-    Compares predictions with the gold records of a task: accuracy, exact match, F1, ROUGE-L, the same where the
-    provenance is right (KILT scores), and R-precision, recall and precision of evidence sets.
+    Compares predictions with the gold records of a task. Computes accuracy, exact match, F1 and ROUGE-L, the same
+    scores counted only where the provenance is right (KILT scores), and R-precision, recall and precision of evidence
+    sets.
 
     Examples:
         kbsource evaluate kilt nq-dev-kilt.jsonl predictions.jsonl
-        kbsource evaluate kilt nq-dev-kilt.jsonl a.jsonl --compare b.jsonl --bootstrap 10000
-        kbsource evaluate kilt aligned/nq/nq-dev-kilt.jsonl old.jsonl --crosswalk aligned/nq
+        kbsource evaluate kilt nq-dev-kilt.jsonl a.jsonl --compare b.jsonl \\
+            --bootstrap 10000
+        kbsource evaluate kilt aligned/nq/nq-dev-kilt.jsonl old.jsonl \\
+            --crosswalk aligned/nq
         kbsource evaluate kilt kilt/ predictions/ --all
     """
     from mapping.metrics.kilt import evaluate_kilt, evaluate_tasks, leaderboard_text
@@ -96,14 +103,17 @@ def kilt(files: Annotated[KiltFiles, FLAT], *, options: Annotated[KiltEvaluation
 def amber(
     files: Annotated[AmberFiles, FLAT], *, options: Annotated[AmberEvaluation, FLAT] = AmberEvaluation()
 ) -> Summary:
-    """Entities that share a name: AmbER sets.
+    """Evaluate retrieved pages and answers on AmbER sets.
 
-    Compares retrieved pages and answers with a gold file of AmbER sets: accuracy@K of all, head and tail queries,
-    consistency, entity confusion, accuracy by gap in popularity, F1 or accuracy of answers.
+    Compares retrieved pages and answers with a gold file of AmbER sets, whose entities share a name. Computes
+    accuracy@K of all, head and tail queries, consistency, entity confusion, accuracy by gap in popularity, and F1 or
+    accuracy of answers.
 
     Examples:
-        kbsource evaluate amber amber_sets.jsonl ranked.jsonl --k 1,20 --plot gaps.html
-        kbsource evaluate amber amber_sets.jsonl a.jsonl --compare b.jsonl --bootstrap 10000
+        kbsource evaluate amber amber_sets.jsonl ranked.jsonl --k 1,20 \\
+            --plot gaps.html
+        kbsource evaluate amber amber_sets.jsonl a.jsonl --compare b.jsonl \\
+            --bootstrap 10000
     """
     from mapping.document import Charts, Document, Section
     from mapping.inspector.saved import saved_page
@@ -133,12 +143,12 @@ def _summary(
     *,
     next: str,
 ) -> Summary:
-    """Evaluates, and writes what was asked for.
+    """Evaluates, and writes the requested files.
 
     Args:
-        evaluate: takes ``reject``.
-        items: file for the values of every item.
-        write: writes other files out of the first system's scores.
+        evaluate: the evaluation; it accepts ``reject``.
+        items: file for the scores of every item.
+        write: writes other files from the first system's scores.
     """
     import orjson
 

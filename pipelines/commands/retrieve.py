@@ -1,4 +1,4 @@
-"""Commands around retrieval and linking: search, the linker, runs, datasets for BEIR."""
+"""Commands for retrieval and linking: search, rerankers, readers, the linker, runs, and data in other formats."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Q = TypeVar("Q")
 TOP, _SHOWN = 100, 10
-"""Documents of a query, for a file and for one that is typed."""
+"""Most documents of a query from a file, and of a query on the command line."""
 
 
 def search(
@@ -56,36 +56,43 @@ def search(
     form: FoundForm | None = None,
     options: Annotated[SystemOptions, FLAT] = SystemOptions(),
 ) -> Summary:
-    """Find passages or pages by words, mentions, vectors, or several of them.
+    """Find passages or pages by words, mentions, vectors or a combination.
 
-    Finds those that are best for a query, or for every record of a file. bm25 ranks passages by their words, dense by
-    their vectors; those of one score stand in the order of the corpus. tfidf ranks passages, or with --level page whole
-    pages, by hashed unigrams and bigrams, as DrQA does. aliases ranks the pages that the mentions of a query may mean.
-    aliases+bm25 is what aliases finds and behind it what only bm25 finds; bm25,dense fuses both by
-    their ranks; bm25:rerank is what bm25 finds in the order of a cross-encoder.
+    Finds the best passages or pages for a query, or for every record of a file. bm25 ranks passages by their words,
+    dense by their vectors; passages with the same score are in the order of the corpus. tfidf ranks passages, or with
+    --level page whole pages, by hashed unigrams and bigrams, as DrQA does. aliases ranks the pages that the mentions in
+    a query may refer to.
+
+    Systems can be combined. aliases+bm25 returns the results of aliases, followed by the results that only bm25 has.
+    bm25,dense merges both rankings by the ranks of their results. bm25:rerank reorders the results of bm25 with a
+    cross-encoder.
 
     Args:
-        passages: passages, as kbsource passages makes them.
-        query: what is looked for.
-        system: bm25, tfidf, aliases, dense, oracle (the gold pages of KILT and AmbER), or several with + (in this
-            order) or a comma (fused) between them; :rerank behind it.
-        level: what is found: passages, of a page that aliases finds the best one, or pages.
-        queries: records of KILT's form, AmbER sets, or questions of QAMPARI, JSON Lines, in place of QUERY.
-        output: what is found for --queries; appears when it is complete.
-        top: most passages or pages of a query; by default 100 for a file, 10 for a QUERY.
-        form: kilt: predictions of KILT; trec: a run of TREC; ctxs: questions with passages, as QAMPARI, DPR and
-            Fusion-in-Decoder have them. By default ctxs for QAMPARI, kilt for all others.
+        passages: folder that kbsource passages wrote.
+        query: the query.
+        system: bm25, tfidf, aliases, dense, oracle (the gold pages of KILT and AmbER), or several of them joined by +
+            (in this order) or by a comma (fused); append :rerank to rerank.
+        level: what to return: passages, or pages. For a page that aliases finds, passage returns its best passage.
+        queries: file of queries instead of QUERY: records in KILT's format, AmbER sets, or questions of QAMPARI, JSON
+            Lines.
+        output: file for the results of --queries; appears when it is complete.
+        top: most passages or pages for a query; by default 100 for a file, 10 for a QUERY.
+        form: kilt: predictions for KILT; trec: a TREC run; ctxs: questions with passages, as QAMPARI, DPR and
+            Fusion-in-Decoder use them. By default ctxs for QAMPARI, else kilt.
 
     Examples:
         kbsource search passages/enwiki-20261001 "Who wrote Faust?"
-        kbsource search passages/enwiki-20261001 --system aliases+bm25 --linking linking/enwiki-20261001 \\
-            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev.jsonl
+        kbsource search passages/enwiki-20261001 --system aliases+bm25 \\
+            --linking linking/enwiki-20261001 --queries aligned/nq/nq-dev-kilt.jsonl \\
+            --output nq-dev.jsonl
         kbsource search passages/enwiki-20261001 --system tfidf --level page \\
             --queries aligned/fever/fever-dev-kilt.jsonl --output tfidf-fever.jsonl
-        kbsource search passages/enwiki-20261001 --system bm25,dense --model models/bge-small-en-v1.5 \\
-            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev.jsonl
-        kbsource search passages/enwiki-20261001 --queries qampari/enwiki-20261001/qampari_data/dev_data.jsonl \\
-            --top 200 --output bm25-dev.jsonl
+        kbsource search passages/enwiki-20261001 --system bm25,dense \\
+            --model models/bge-small-en-v1.5 --queries aligned/nq/nq-dev-kilt.jsonl \\
+            --output nq-dev.jsonl
+        kbsource search passages/enwiki-20261001 \\
+            --queries qampari/enwiki-20261001/qampari_data/dev_data.jsonl --top 200 \\
+            --output bm25-dev.jsonl
     """
     from mapping.retrieval.queries import Query
     from mapping.retrieval.runs import found_line, searched_queries
@@ -116,16 +123,18 @@ def search(
 
 
 def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
-    """Put a run in the order of a cross-encoder.
+    """Rerank retrieved passages with a cross-encoder.
 
-    Has a cross-encoder read title and text of the first passages of every query beside it, and puts them in the order
-    of its scores; the others stay behind them. A page is read by the passage that bm25 ranks highest. The model is run
-    on every runner by RunInference; a run that was killed goes on where it was. Any option that is not listed here is
-    passed to Beam as it is.
+    Scores the first passages of every query with a cross-encoder, which reads the query with the title and text of the
+    passage, and sorts them by score. The other passages keep their order after them. A page is scored by the passage
+    that bm25 ranks highest. The model runs through RunInference on every runner. Run the same command again to resume a
+    run that was killed. Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource rerank passages/enwiki-20261001 nq-dev.jsonl --model models/ms-marco-MiniLM-L6-v2 \\
-            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev-reranked.jsonl --runner local-multi
+        kbsource rerank passages/enwiki-20261001 nq-dev.jsonl \\
+            --model models/ms-marco-MiniLM-L6-v2 \\
+            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev-reranked.jsonl \\
+            --runner local-multi
     """
     from mapping.retrieval.systems import open_index
     from pipelines.jobs.read import rerank_run
@@ -138,22 +147,26 @@ def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) 
 
 
 def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
-    """Have a model answer questions, with passages or without.
+    """Answer questions with a model, with or without passages.
 
-    Has a model of transformers read each question with its passages, and writes predictions with the passages that
-    were read as their provenance. A seq2seq or causal model writes the answer, greedily; a list of answers, for
-    QAMPARI, is written with # between them. A question-answering model marks the answer in a passage, and a classifier
-    judges a claim. The model is run on every runner by RunInference, in batches that hang on the questions alone; a run
-    that was killed goes on where it was. A question that is too long for the model is named, and the exit code is 1.
-    Any option that is not listed here is passed to Beam as it is.
+    Has a transformers model read each question with its passages, and writes predictions whose provenance is the
+    passages that were read. A seq2seq or causal model generates the answer greedily; for QAMPARI, it separates several
+    answers with #. A question-answering model marks the answer in a passage, and a classifier judges a claim.
+
+    The model runs through RunInference on every runner, and the batches depend only on the questions. Run the same
+    command again to resume a run that was killed. Questions that are too long for the model are reported, and the exit
+    code is 1. Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource read aligned/nq/nq-dev-kilt.jsonl --retrieved bm25-nq.jsonl --model models/t5-large-nq --form fid \\
-            --output nq-predictions.jsonl --runner local-multi
-        kbsource read qampari_contexts/dev_data_with_contexts.jsonl --contexts positive_ctxs --model models/pig \\
-            --form pig --output oracle.jsonl
-        kbsource read aligned/fever/fever-dev-kilt.jsonl --retrieved dpr-fever.jsonl --model models/fever-nli \\
-            --form fact-checking --top 100 --first-sentences 1 --kb releases/enwiki-20261001 --output fever.jsonl
+        kbsource read aligned/nq/nq-dev-kilt.jsonl --retrieved bm25-nq.jsonl \\
+            --model models/t5-large-nq --form fid --output nq-predictions.jsonl \\
+            --runner local-multi
+        kbsource read qampari_contexts/dev_data_with_contexts.jsonl \\
+            --contexts positive_ctxs --model models/pig --form pig \\
+            --output oracle.jsonl
+        kbsource read aligned/fever/fever-dev-kilt.jsonl --retrieved dpr-fever.jsonl \\
+            --model models/fever-nli --form fact-checking --top 100 \\
+            --first-sentences 1 --kb releases/enwiki-20261001 --output fever.jsonl
     """
     from pipelines.jobs.read import read_questions
 
@@ -169,18 +182,19 @@ def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> S
 
 
 def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, FLAT] = LinkerOptions()) -> Summary:
-    """Link the mentions of a text to pages, by an alias table alone.
+    """Link the mentions in a text to pages, using only an alias table.
 
-    Finds the longest mentions of a text that the alias table of entity-linking data knows, whole words, and gives each
-    the page that it leads to most often; exit code 1 when there is none. The records of a file kbsource search
-    --system aliases answers.
+    Finds the longest mentions in a text that the alias table of entity-linking data contains, as whole words, and links
+    each to the page that it refers to most often. Exit code 1 if there is none. For the records of a file, use kbsource
+    search --system aliases.
 
     Args:
         release: folder that kbsource entity-linking wrote.
-        text: the text.
+        text: the text to link.
 
     Examples:
-        kbsource link linking/enwiki-20261001 "Ada Lovelace worked with Charles Babbage in London."
+        kbsource link linking/enwiki-20261001 \\
+            "Ada Lovelace worked with Charles Babbage in London."
     """
     import msgspec
 
@@ -204,19 +218,21 @@ def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, F
 
 
 def beir(alignment: Release, passages: Release, /, *, output: FolderPath, level: Level = "passage") -> Summary:
-    """Write an aligned dataset over passages as BEIR has datasets.
+    """Write an aligned dataset and its passages in BEIR's format.
 
-    Writes corpus, queries and qrels, which BEIR's GenericDataLoader reads, and qrels as TREC has them.
+    Writes a corpus, queries and qrels that BEIR's GenericDataLoader reads, and the qrels in TREC's format.
 
     Args:
         alignment: folder that kbsource map wrote for one dataset.
         passages: passages of the same release.
         output: empty folder.
-        level: relevant is a passage that has a part of the evidence, or every passage of its page.
+        level: which passages are relevant: those that contain a part of the evidence (passage), or all passages of its
+            page (page).
 
     Examples:
         kbsource beir aligned/nq passages/enwiki-20261001 --output beir/nq
-        kbsource beir aligned/wned passages/enwiki-20261001 --output beir/wned --level page
+        kbsource beir aligned/wned passages/enwiki-20261001 --output beir/wned \\
+            --level page
     """
     from mapping.retrieval.beir import make_beir
 
@@ -239,25 +255,28 @@ def training_data(
 ) -> Summary:
     """Write training data for retrievers and readers.
 
-    Writes the examples that the retrievers and readers of KILT, QAMPARI and AmbER are trained on: questions with
-    passages that contain evidence, passages that do not, and targets. They are a table, and JSON Lines in the form that
-    each trainer reads. A question that gives no example, or a line of a run that cannot be used, is a row of the table
-    rejected, with the reason.
+    Writes the examples on which the retrievers and readers of KILT, QAMPARI and AmbER are trained: questions with
+    passages that contain evidence, passages that do not, and targets. The examples are written as a table, and as JSON
+    Lines in the format that each trainer reads. Questions that give no example and lines of a run that cannot be used
+    are rows of the table rejected, with the reason.
 
     Args:
-        datasets: folders that kbsource map wrote for one dataset and split, or QAMPARI releases.
+        datasets: folders that kbsource map wrote, each for one dataset and split, or QAMPARI releases.
         passages: passages of the same release.
         output: empty folder.
-        retrieved: what kbsource search found for each dataset, in the same order; without it, --for seq2seq makes
+        retrieved: results of kbsource search for each dataset, in the same order; without them, --for seq2seq makes
             closed-book examples.
 
     Examples:
-        kbsource training-data aligned/nq/train --for dpr --passages passages/enwiki-20261001 \\
-            --retrieved bm25-nq-train.jsonl --output training/dpr
+        kbsource training-data aligned/nq/train --for dpr \\
+            --passages passages/enwiki-20261001 --retrieved bm25-nq-train.jsonl \\
+            --output training/dpr
         kbsource training-data qampari/enwiki-20261001 aligned/nq/train --for pig \\
-            --passages passages/enwiki-20261001 --retrieved bm25-qampari.jsonl bm25-nq-train.jsonl --output training/pig
-        kbsource training-data aligned/trex/train --for amber --passages passages/enwiki-20261001 \\
-            --retrieved tfidf-trex-train.jsonl --output training/amber-trex
+            --passages passages/enwiki-20261001 \\
+            --retrieved bm25-qampari.jsonl bm25-nq-train.jsonl --output training/pig
+        kbsource training-data aligned/trex/train --for amber \\
+            --passages passages/enwiki-20261001 --retrieved tfidf-trex-train.jsonl \\
+            --output training/amber-trex
     """
     from mapping.retrieval.training_data import make_training_data
 
@@ -273,18 +292,19 @@ def training_data(
 
 
 def trec(file: File, /, *, output: NewFile, queries: File | None = None) -> Summary:
-    """Turn runs of TREC into predictions of KILT, and back.
+    """Convert TREC runs to KILT predictions, and back.
 
-    Writes a run as the predictions that kbsource evaluate kilt takes, or predictions as a run for trec_eval, ranx or
-    ir_measures. Documents are passages, by their ids, or pages.
+    Writes a run as predictions for kbsource evaluate kilt, or predictions as a run for trec_eval, ranx or ir_measures.
+    Documents are passages, by their ids, or pages.
 
     Args:
-        file: a run (query, Q0, document, rank, score, name), or predictions as KILT has them, or with ctxs.
-        output: the other form; appears when it is complete.
-        queries: for a run: records as kbsource search takes them, whose inputs predictions then have too.
+        file: a run (query, Q0, document, rank, score, name), or predictions in KILT's format or with ctxs.
+        output: file in the other format; appears when it is complete.
+        queries: only for a run: records as for kbsource search, whose inputs are copied into the predictions.
 
     Examples:
-        kbsource trec run.trec --queries aligned/nq/nq-dev-kilt.jsonl --output predictions.jsonl
+        kbsource trec run.trec --queries aligned/nq/nq-dev-kilt.jsonl \\
+            --output predictions.jsonl
         kbsource trec predictions.jsonl --output run.trec
     """
     from mapping.retrieval.queries import read_queries
@@ -302,7 +322,7 @@ def trec(file: File, /, *, output: NewFile, queries: File | None = None) -> Summ
 
 
 def _check_found(output: str, form: FoundForm | None) -> None:
-    """Checks that a file is not called as one of another form than what is found is written in."""
+    """Checks that the extension of a file does not belong to another format than the one to be written."""
     if form == "trec":
         check_ending("--output", output, "runs of TREC", fitting=["trec", "text", "other"])
     else:
@@ -310,8 +330,8 @@ def _check_found(output: str, form: FoundForm | None) -> None:
 
 
 def _evaluated(queries: str, output: str, form: FoundForm | None, *, role: str = "--retrieved") -> str:
-    """What scores the answers to a file of queries, for QAMPARI by their ``role``; nothing where they have the form of
-    another benchmark."""
+    """Returns the command that evaluates the answers to a file of queries. For QAMPARI, ``role`` is the option for the
+    answers. Returns nothing if the answers have the format of another benchmark."""
     from mapping.retrieval.queries import benchmark_of_file
 
     match benchmark_of_file(queries), form:
@@ -329,7 +349,7 @@ def _converted(
     output: str,
     then: str,
 ) -> Summary:
-    """Writes what queries become, and tells what could not be used."""
+    """Writes the converted queries, and reports the lines that could not be used."""
     from kbsource.release.output import output_file
     from mapping.retrieval.runs import of_queries
 
@@ -339,7 +359,8 @@ def _converted(
         for content in of_queries(queries(faults.append), faults.append, line_of):
             target.write(content)
             n_records += 1
-    faults.sort(key=lambda fault: (len(fault.key), fault.key))  # "line 12": some lines are read before others are made
+    # Keys are like "line 12": some lines are read before others are written.
+    faults.sort(key=lambda fault: (len(fault.key), fault.key))
     return _written(n_records, output, faults, then)
 
 
