@@ -1,4 +1,4 @@
-"""Questions: the passages that prove their answers, and what people judge of both."""
+"""Commands for human judgements: QAMPARI tasks, campaigns and AmbER's user study; also QAMPARI with passages."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from pipelines.terminal import Row, Summary, command_line
 
 tasks_app = App(
     name="qampari-tasks",
-    help="Ask people about a QAMPARI release, and take in verdicts.\n\nA line that cannot be used is named on the "
-    "standard error with file, line and reason, and the exit code is 1.",
+    help="Export crowd tasks for a QAMPARI release, and import the verdicts.\n\nLines that cannot be used are reported "
+    "on the standard error with file, line and reason, and the exit code is 1.",
 )
 campaign_app = App(
     name="campaign",
-    help="Have people judge whether passages answer questions.\n\nMakes tasks for people out of what several systems "
-    "found for the questions of a KILT file, and takes in what they say. kbsource map nq or eli5 with --campaign then "
-    "makes provenance of it.",
+    help="Collect human judgements on whether passages answer questions.\n\nExports tasks with the passages that "
+    "several systems found for the questions of a KILT file, and imports the judgements. kbsource map nq or eli5 with "
+    "--campaign then turns them into provenance.",
 )
 
 
@@ -55,27 +55,30 @@ def qampari_contexts(
     kb: Release | None = None,
     options: Annotated[ContextsOptions, FLAT] = ContextsOptions(),
 ) -> Summary:
-    """Give the questions of QAMPARI their passages.
+    """Attach passages to the questions of QAMPARI.
 
-    Writes for each question the passages that hold its proofs and, out of what a retriever found, hard negatives and
-    ranked passages: in DPR's form and in that of Fusion-in-Decoder. Proofs that no passage holds are listed with the
-    reason. A ranked line, or a published question, that cannot be used is named on the standard error with file, line
-    and reason, and the exit code is 1.
+    Writes, for each question, the passages that contain its proofs and, from a retriever's results, hard negatives and
+    ranked passages. The files have the formats of DPR and of Fusion-in-Decoder. Proofs that no passage contains are
+    listed with the reason. Ranked lines and published questions that cannot be used are reported on the standard error
+    with file, line and reason, and the exit code is 1.
 
     Args:
-        release: folder of a QAMPARI release, or of QAMPARI's files as they are published.
-        passages: passages of the knowledge source that it was made from.
+        release: folder of a QAMPARI release, or of the published files of QAMPARI.
+        passages: passages of the release of pages that it was made from.
         output: empty folder.
-        retrieved: qid and ctxs, a list of passages with id, title, text and score, best first, as for evaluate; may be
-            given several times. Without it there are no hard negatives and no ranked passages.
-        kb: for published files, whose proofs are looked for in its pages: the release that the passages are from.
+        retrieved: results of a retriever, as for kbsource evaluate: qid and ctxs, a list of passages with id, title,
+            text and score, best first. Several files may be given. Without them, there are no hard negatives and no
+            ranked passages.
+        kb: only for published files: the release of pages that the passages are from; the proofs are searched for in
+            its pages.
 
     Examples:
-        kbsource qampari-contexts qampari/enwiki-20261001 passages/enwiki-20261001 --output contexts
+        kbsource qampari-contexts qampari/enwiki-20261001 passages/enwiki-20261001 \\
+            --output contexts
         kbsource qampari-contexts qampari/enwiki-20261001 passages/enwiki-20261001 \\
             --retrieved bm25-train.jsonl bm25-dev.jsonl --output contexts --top 100
-        kbsource qampari-contexts downloads/qampari_data passages/enwiki-20261001 --kb releases/enwiki-20261001 \\
-            --output contexts
+        kbsource qampari-contexts downloads/qampari_data passages/enwiki-20261001 \\
+            --kb releases/enwiki-20261001 --output contexts
     """
     from pipelines.progress import Progress
 
@@ -116,9 +119,9 @@ def qampari_contexts(
 def export_tasks(
     release: Release, /, *, output: FolderPath, options: Annotated[TaskOptions, FLAT] = TaskOptions()
 ) -> Summary:
-    """Tasks about a release.
+    """Export tasks for a release.
 
-    Answers of dev and test questions to judge, with wrong ones among them, and questions to write anew.
+    Exports answers of dev and test questions to judge, with wrong answers among them, and questions to rephrase.
 
     Args:
         release: folder of a QAMPARI release.
@@ -150,23 +153,25 @@ def apply_verdicts(
     least_answers: AtLeast1 = 5,
     workers: Annotated[WorkerOptions, FLAT] = WorkerOptions(),
 ) -> Summary:
-    """A new release without the answers judged wrong and with the paraphrases.
+    """Make a new release from verdicts and paraphrases.
 
-    A question with too few answers left is replaced.
+    The new release has no answers that were judged wrong, and uses the paraphrases. Questions with too few remaining
+    answers are replaced.
 
     Args:
         release: folder of a QAMPARI release.
         tasks: folder that kbsource qampari-tasks export wrote.
         output: empty folder for the new release.
-        verdicts: task_id, verdict (correct, incorrect) and worker; JSON Lines, CSV or an export of Label Studio. Those
-            of a second look come behind the first.
-        paraphrases: qid, paraphrase and perhaps worker, one object a line.
-        paraphrase_verdicts: qid and verdict on paraphrases that were checked; those that are incorrect are not taken.
-        least_answers: answers that a question needs.
+        verdicts: task_id, verdict (correct, incorrect) and worker; JSON Lines, CSV or an export of Label Studio. List
+            the verdicts of a second look after the first ones.
+        paraphrases: qid, paraphrase and optionally worker, one object a line.
+        paraphrase_verdicts: qid and verdict for paraphrases that were checked; incorrect paraphrases are not used.
+        least_answers: fewest answers that a question may have.
 
     Examples:
-        kbsource qampari-tasks apply qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl \\
-            --paraphrases paraphrases.jsonl --output qampari/enwiki-20261001-judged
+        kbsource qampari-tasks apply qampari/enwiki-20261001 tasks \\
+            --verdicts verdicts.jsonl --paraphrases paraphrases.jsonl \\
+            --output qampari/enwiki-20261001-judged
     """
     if not verdicts and not paraphrases:
         raise SetupError("nothing to take in: give --verdicts, --paraphrases or both.")
@@ -220,21 +225,22 @@ def ask_again(
     workers: Annotated[WorkerOptions, FLAT] = WorkerOptions(),
     options: Annotated[LookOptions, FLAT] = LookOptions(),
 ) -> Summary:
-    """A second look at what people said.
+    """Export tasks for a second look.
 
-    Writes tasks again: all answers judged incorrect, 5 % of those judged correct, those that nobody judged whose word
-    counts, and half of each person's paraphrases to be checked. kbsource qampari-tasks apply takes what comes back,
-    with the tasks of export: --verdicts of the first and of the second look, and --paraphrase-verdicts.
+    Exports tasks again: all answers judged incorrect, 5 % of those judged correct, answers without a valid verdict, and
+    half of each person's paraphrases, to be checked. Pass the results to kbsource qampari-tasks apply, together with
+    the tasks of export: --verdicts with the first and the second verdicts, and --paraphrase-verdicts.
 
     Args:
         release: folder of a QAMPARI release.
         tasks: folder that kbsource qampari-tasks export wrote.
         output: empty folder for the tasks.
-        verdicts: what was said, as for apply.
-        paraphrases: what was written, as for apply.
+        verdicts: the first verdicts, as for apply.
+        paraphrases: the paraphrases, as for apply.
 
     Examples:
-        kbsource qampari-tasks again qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl --output second
+        kbsource qampari-tasks again qampari/enwiki-20261001 tasks \\
+            --verdicts verdicts.jsonl --output second
     """
     faults: list[BadRecord] = []
     counts = second_look(
@@ -257,9 +263,9 @@ def ask_again(
 def extend(
     release: Release, /, *, output: FolderPath, options: Annotated[ExtendedOptions, FLAT] = ExtendedOptions()
 ) -> Summary:
-    """Tasks to add answers, for an ExtendedSet.
+    """Export tasks to find further answers, for an ExtendedSet.
 
-    Draws questions of the test set; people look for answers that these do not have yet.
+    Draws questions of the test set. People look for answers that these questions do not have yet.
 
     Args:
         release: folder of a QAMPARI release.
@@ -275,15 +281,15 @@ def extend(
 
 @tasks_app.command(name="extended")
 def extended(tasks: FolderPath, answers: Files, /, *, output: NewFile) -> Summary:
-    """An ExtendedSet of what people added.
+    """Make an ExtendedSet from the answers that people added.
 
-    Prints how many answers were added to a question: the share of questions with none, median, mean and most. The file
-    is what kbsource evaluate qampari takes with --extended.
+    Prints how many answers were added to each question: the share of questions with none, the mean, the median and the
+    maximum. Pass the file to kbsource evaluate qampari with --extended.
 
     Args:
         tasks: folder that kbsource qampari-tasks extend wrote.
-        answers: qid, answer_text, found_in_url, proof_text and worker, a line for each answer: JSON Lines or CSV.
-        output: file of further answers, JSON Lines.
+        answers: qid, answer_text, found_in_url, proof_text and worker, one line for each answer: JSON Lines or CSV.
+        output: file for the further answers, JSON Lines.
 
     Examples:
         kbsource qampari-tasks extended extend found.jsonl --output extended.jsonl
@@ -296,7 +302,7 @@ def extended(tasks: FolderPath, answers: Files, /, *, output: NewFile) -> Summar
 
 
 def _rejected(kind: ListingKind, output: str) -> list[BadRecord]:
-    """What the table ``rejected`` of a release has."""
+    """Returns the rows of the table ``rejected`` of a release."""
     return [BadRecord(**row) for row in kind.rows(output, kind.read(output), "rejected")]
 
 
@@ -304,16 +310,17 @@ def _rejected(kind: ListingKind, output: str) -> list[BadRecord]:
 def filter_sample(
     release: Release, /, *, output: FolderPath, options: Annotated[FilterSampleOptions, FLAT] = FilterSampleOptions()
 ) -> Summary:
-    """A sample of proofs, to see what the NLI filter removes.
+    """Export a sample of proofs, to measure what the NLI filter removes.
 
-    Draws proofs of a release that was made with --model none, for people to judge.
+    Draws proofs for people to judge. The release must have been made with --model none.
 
     Args:
         release: folder of a QAMPARI release.
         output: empty folder for the tasks.
 
     Examples:
-        kbsource qampari-tasks filter-sample qampari/enwiki-20261001-none --output sample
+        kbsource qampari-tasks filter-sample qampari/enwiki-20261001-none \\
+            --output sample
     """
     counts = export_filter_sample(release, output, options)
     again = command_line("qampari-tasks", "filter-report", output, "--verdicts", "FILE", "--model", "MODEL")
@@ -329,9 +336,9 @@ def filter_report(
     model: Annotated[UsualModelOptions, FLAT] = UsualModelOptions(),
     options: Annotated[FilterOptions, FLAT] = FilterOptions(),
 ) -> Summary:
-    """What the NLI filter removes of a sample that people judged.
+    """Report what the NLI filter removes from a sample that people judged.
 
-    Has a model judge the proofs, and prints the shares of incorrect and of correct ones that a threshold removes (in
+    Has a model judge the proofs, and prints the shares of incorrect and of correct proofs that a threshold removes (in
     the paper 70 % and 7.5 %), and the highest threshold that removes at most 7.5 % of the correct ones.
 
     Args:
@@ -339,7 +346,8 @@ def filter_report(
         verdicts: task_id and verdict (correct, incorrect), as for apply.
 
     Examples:
-        kbsource qampari-tasks filter-report sample --verdicts verdicts.jsonl --model models/nli
+        kbsource qampari-tasks filter-report sample --verdicts verdicts.jsonl \\
+            --model models/nli
     """
     from mapping.entail.model import open_model
 
@@ -359,19 +367,19 @@ def candidates(
     kb: Release | None = None,
     options: Annotated[CandidateOptions, FLAT] = CandidateOptions(),
 ) -> Summary:
-    """Passages to judge, out of several runs.
+    """Choose passages to judge from several runs.
 
-    Chooses the passages of every question: the best of each system in turn, each once, if it shares enough tokens with
-    a gold answer.
+    Takes the best passages of each system in turn, each passage once, if it shares enough tokens with a gold answer.
 
     Args:
         gold: the questions: a KILT file with answers.
         runs: predictions of each system.
-        output: file of candidates.
-        kb: texts of pages, where a run names pages alone.
+        output: file for the candidates.
+        kb: release with the texts of pages; needed if a run names only pages.
 
     Examples:
-        kbsource campaign candidates nq-dev-kilt.jsonl a.jsonl b.jsonl --output c.jsonl
+        kbsource campaign candidates nq-dev-kilt.jsonl a.jsonl b.jsonl \\
+            --output c.jsonl
     """
     from kbsource.lookup import KnowledgeSource
     from mapping.annotation.campaign import write_candidates
@@ -390,16 +398,16 @@ def candidates(
 def tasks(
     candidates: File, /, *, output: FolderPath, form: TaskForm = "jsonl", annotations: AtLeast1 = N_ANNOTATIONS
 ) -> Summary:
-    """Tasks in the form of a tool.
+    """Export tasks for an annotation tool.
 
-    Writes a task for each passage of each question, in an order that tells nothing.
+    Writes a task for each passage of each question, in an order that reveals nothing.
 
     Args:
         candidates: file that kbsource campaign candidates wrote.
         output: empty folder for the tasks.
-        form: jsonl: one JSON object a line; csv: a row a task, with empty columns for what is said of it; label-studio:
-            tasks for its import, beside the labelling interface.
-        annotations: people who are to judge each passage, which every task has as n_annotations.
+        form: jsonl: one JSON object per line; csv: one row per task, with empty columns for the judgement;
+            label-studio: tasks for its import, and the labelling interface.
+        annotations: how many people are to judge each passage; every task has this number as n_annotations.
 
     Examples:
         kbsource campaign tasks c.jsonl --form label-studio --output tasks
@@ -421,21 +429,21 @@ def study(
     form: TaskForm = "jsonl",
     options: Annotated[StudyOptions, FLAT] = StudyOptions(),
 ) -> Summary:
-    """AmbER's user study: which page is a query about?
+    """Export tasks for AmbER's user study: which page is a query about?
 
-    Writes a task for each of some drawn queries: the question, its gold page and the pages of two other entities of its
-    set. People choose a page and mark the answer in it; kbsource campaign import and report take the folder.
+    Draws queries, and writes a task for each: the question, its gold page, and the pages of two other entities of its
+    set. People choose a page and mark the answer in it. Pass the folder to kbsource campaign import and report.
 
     Args:
         sets: AmbER sets of questions or slots, amber_sets.jsonl.
-        kb: release that the pages are from.
+        kb: release that contains the pages.
         output: empty folder for the tasks.
-        form: jsonl: one JSON object a line; csv: a row a task, with empty columns for what is said of it; label-studio:
-            tasks for its import, beside the labelling interface.
+        form: jsonl: one JSON object per line; csv: one row per task, with empty columns for the judgement;
+            label-studio: tasks for its import, and the labelling interface.
 
     Examples:
-        kbsource campaign study amber/enwiki-20261001/human/qa/amber_sets.jsonl --kb releases/enwiki-20261001 \\
-            --output study
+        kbsource campaign study amber/enwiki-20261001/human/qa/amber_sets.jsonl \\
+            --kb releases/enwiki-20261001 --output study
     """
     from kbsource.lookup import KnowledgeSource
 
@@ -449,16 +457,16 @@ def study(
 
 @campaign_app.command(name="import")
 def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> Summary:
-    """What people said.
+    """Import judgements.
 
-    Takes in what people said of the tasks, with the place of every highlight in its passage. What cannot be used is
-    named on the standard error and released, and the exit code is 1.
+    Imports judgements of the tasks, with the position of every highlight in its passage. Judgements that cannot be used
+    are reported on the standard error and written to the table rejected, and the exit code is 1.
 
     Args:
         tasks: folder that kbsource campaign tasks or study wrote.
         judgements: passage_id, worker_id, label (yes, no, partial), highlight, free_text and other_passage: JSON Lines,
-            CSV, or an export of Label Studio. Of a study query_id, worker_id, label (1, 2, 3, none) and highlight.
-        output: empty folder for what people said.
+            CSV, or an export of Label Studio. For a study: query_id, worker_id, label (1, 2, 3, none) and highlight.
+        output: empty folder for the judgements.
 
     Examples:
         kbsource campaign import tasks export.json --output campaign
@@ -479,16 +487,18 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
 
 @campaign_app.command
 def report(campaign: FolderPath, /, *, questions: NewFile | None = None, predictions: Files = ()) -> Summary:
-    """What came of it, and how far people agree.
+    """Report the results of a campaign, and how far people agree.
 
-    Gives what was accepted by two people or more, Cohen's and Fleiss' kappa, who accepted gold passages, the passages
-    that are unlike every answer and want a look, and who gave neither another passage nor an explanation where they
-    accepted none. Of a study it gives document accuracy and exact match of people, and of systems over the same pages.
+    Prints what two or more people accepted, Cohen's and Fleiss' kappa, and who accepted gold passages. Lists passages
+    that are unlike every answer and should be checked, and people who gave neither another passage nor an explanation
+    when they accepted none. For a study, prints document accuracy and exact match for people, and for systems on the
+    same pages.
 
     Args:
         campaign: folder that kbsource campaign import wrote.
-        questions: where the fate of every question is written, JSON Lines.
-        predictions: of a study, those of a system, JSON Lines with id and output; may be given several times.
+        questions: file for the outcome of every question, JSON Lines.
+        predictions: only for a study: predictions of a system, JSON Lines with id and output; may be given several
+            times.
 
     Examples:
         kbsource campaign report campaign --questions fates.jsonl
