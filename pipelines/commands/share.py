@@ -1,4 +1,4 @@
-"""What is passed on: a folder for a dataset hub, the form of KILT's knowledge source."""
+"""Commands that prepare releases for others: for a dataset hub, as text, and in KILT's format."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ AtLeast8 = Annotated[int, Parameter(metavar="N", validator=Number(gte=8, lte=LAR
 
 
 def _part_names(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
-    """The names of parts of pages in lists with commas.
+    """Parses the names of page parts from lists with commas.
 
     Raises:
-        ValueError: a list cannot be split, or has no name in it.
+        ValueError: a list cannot be split, or contains no name.
     """
     try:
         names = tuple(name for token in tokens for name in split_names(token.value))
@@ -84,22 +84,23 @@ def publish(
     ] = None,
     date: Annotated[str | None, Parameter(metavar="DATE", validator=_day)] = None,
 ) -> Summary:
-    """Prepare a folder of a release for a dataset hub.
+    """Prepare a release for upload to a dataset hub.
 
-    Makes a folder with the files of a release of any kind, as they are, and what describes them: a dataset card,
-    croissant.json, LICENSE and ATTRIBUTION.md, CITATION.cff, prov.json. The release itself is not touched.
+    Makes a folder with the unchanged files of a release of any kind and with files that describe them: a dataset card,
+    croissant.json, LICENSE, ATTRIBUTION.md, CITATION.cff and prov.json. The release itself is not changed.
 
     Args:
         release: folder of a release of any kind.
-        output: empty folder, or one to be made.
-        link: hard links to the files of the release, or nothing.
-        copy: copies of them; by default links where that is possible.
-        repo_id: where on the hub it will lie.
-        date: day of publication, as 2026-12-01.
+        output: folder that is empty or does not exist yet.
+        link: make hard links to the files of the release; fail if that is not possible.
+        copy: copy the files; by default they are hard-linked if possible, else copied.
+        repo_id: repository on the hub where the release will be.
+        date: day of publication, like 2026-12-01.
 
     Examples:
         kbsource publish releases/enwiki-20261001 --output published/enwiki-20261001
-        kbsource publish aligned --output published/aligned --copy --repo-id lab/aligned --date 2026-12-01
+        kbsource publish aligned --output published/aligned --copy \\
+            --repo-id lab/aligned --date 2026-12-01
     """
     from mapping.kinds import KINDS
     from mapping.publish.folder import publish as prepare
@@ -128,14 +129,14 @@ def publish(
 
 
 def catalogue(folder: FolderPath, /) -> Summary:
-    """List the releases of a folder, and what was made from what.
+    """List the releases in a folder, and what each was made from.
 
-    Lists every release in a folder and up to three folders below, out of the manifests: its name, by which every
-    command takes it where the environment variable KBSOURCE_RELEASES names the folder; kind, rows and size; and from
-    which of the others it was made, by the hash of the manifest.
+    Lists every release in a folder and up to three folders below it, from the manifests: name, kind, rows, size, and
+    which of the other releases it was made from, by the hash of the manifest. If the environment variable
+    KBSOURCE_RELEASES is set to the folder, every command accepts these names.
 
     Args:
-        folder: with releases of any kind.
+        folder: folder with releases of any kind.
 
     Examples:
         kbsource catalogue releases
@@ -178,31 +179,37 @@ def export(
 ) -> Summary:
     """Write the pages of a release as text, Markdown, HTML or JSON Lines.
 
-    Writes each page in one piece, formulas as TeX between dollar signs. A line of JSON has id, url, title and text, as
-    loaders of Wikipedia text expect; with Markdown also item, revision and time. It holds a page, a section, or a piece
-    of at most so many tokens. Memory stays flat.
+    Writes whole pages, with formulas as TeX between dollar signs. In JSON Lines, each line is a page, a section, or a
+    chunk with a maximum number of tokens. It has id, url, title and text, as loaders of Wikipedia text expect; with
+    Markdown also item, revision and time. The command needs little memory, whatever the size of the release.
 
     Args:
         release: folder of a release of pages.
         pages: titles, page ids, URLs or Wikidata items; by default all pages, in the order of the release.
-        output: file, which appears when it is complete, compressed if its name ends in .gz, .zst or .bz2. A * in its
-            name is the number of a file of pages, and there is one for each. - for the standard output.
-        format: by default as the output is called (.txt, .md, .html, .jsonl), else text.
-        text: of text and JSON Lines. plain: paragraphs and headings, from the first sentence on (default of text).
-            body: lists, indented lines and tables too. markdown: the title and infoboxes too (default of JSON Lines).
+        output: file; appears when it is complete, and is compressed if its name ends in .gz, .zst or .bz2. If the name
+            contains a *, writes one file for each file of pages in the release, with its number in place of the *. -
+            writes to the standard output.
+        format: by default chosen by the extension of --output (.txt, .md, .html, .jsonl), else text.
+        text: for text and JSON Lines. plain: paragraphs and headings, from the first sentence on (default for text).
+            body: also lists, indented lines and tables. markdown: also the title and infoboxes (default for JSON
+            Lines).
         without: parts to leave out: infoboxes, tables, lists, headings, or sections by their headings in the wiki's
-            language, as "references, see also, external links". Case does not matter; a section goes with its
-            subsections. A heading with a comma stands in double quotes of its own.
-        links: links to the wiki, in HTML and Markdown, also that of JSON Lines.
-        by: what a line of JSON Lines is.
-        max_tokens: cut what a line is into pieces of so many words and signs at most, behind paragraphs where that can
-            be, else sentences.
+            language, such as "references, see also, external links". Case does not matter. Subsections are left out
+            with their section. Put a heading that contains a comma in double quotes.
+        links: include links to the wiki, in HTML and in Markdown, including the Markdown of JSON Lines.
+        by: what a line of JSON Lines contains.
+        max_tokens: split each line into chunks of at most N tokens (words and other signs), after a paragraph if
+            possible, else after a sentence.
 
     Examples:
-        kbsource export releases/enwiki-20261001 --text plain --output 'enwiki/part-*.jsonl.zst'
-        kbsource export releases/enwiki-20261001 --without 'references, see also, external links' --output enwiki.txt
-        kbsource export releases/enwiki-20261001 'Alan Turing' --format markdown --links
-        kbsource export releases/enwiki-20261001 --by section --max-tokens 400 --output s3://lake/enwiki.jsonl.gz
+        kbsource export releases/enwiki-20261001 --text plain \\
+            --output 'enwiki/part-*.jsonl.zst'
+        kbsource export releases/enwiki-20261001 \\
+            --without 'references, see also, external links' --output enwiki.txt
+        kbsource export releases/enwiki-20261001 'Alan Turing' --format markdown \\
+            --links
+        kbsource export releases/enwiki-20261001 --by section --max-tokens 400 \\
+            --output s3://lake/enwiki.jsonl.gz
     """
     from kbsource.export import COMPRESSIONS, ExportOptions, export_pages
     from kbsource.lookup import KnowledgeSource
@@ -236,20 +243,22 @@ def export(
 
 
 def export_kilt(release: Release, /, *, output: NewFileOrPipe) -> Summary:
-    """Write a release in the form of KILT's knowledge source.
+    """Write a release in the format of KILT's knowledge source.
 
-    Writes one JSON record a line, as the KILT knowledge source has them, in the order of the release. wikidata_info has
-    label, description and aliases where the release was built with --wikidata. mongoimport and the datasets library
-    load the file as it is.
+    Writes one JSON record a line, in the order of the release, with the fields of the KILT knowledge source.
+    wikidata_info has label, description and aliases if the release was built with --wikidata. mongoimport and the
+    datasets library load the file without changes.
 
     Args:
         release: folder of a release of pages.
-        output: JSON Lines file, which appears when it is complete, compressed if its name ends in .gz, .zst or .bz2. -
-            for the standard output.
+        output: JSON Lines file; appears when it is complete, and is compressed if its name ends in .gz, .zst or .bz2. -
+            writes to the standard output.
 
     Examples:
-        kbsource export-kilt releases/enwiki-20261001 --output kilt_knowledgesource.jsonl
-        kbsource export-kilt releases/enwiki-20261001 --output kilt_knowledgesource.jsonl.gz
+        kbsource export-kilt releases/enwiki-20261001 \\
+            --output kilt_knowledgesource.jsonl
+        kbsource export-kilt releases/enwiki-20261001 \\
+            --output kilt_knowledgesource.jsonl.gz
     """
     from kbsource.export import COMPRESSIONS, opened_output
     from kbsource.kilt import write_kilt
