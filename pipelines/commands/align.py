@@ -235,8 +235,9 @@ def validate_kilt(
     Args:
         release: folder of the release that the file was made for.
         file: KILT file; .gz and .bz2 too.
-        alignments: folder that kbsource map wrote, to recompute BLEU; by default the folder of the file, if it is one.
-        numbering: numbering of paragraphs; by default that of --alignments, else kilt.
+        alignments: folder that kbsource map wrote, to recompute BLEU; by default the folder of FILE, if kbsource map
+            wrote it.
+        numbering: numbering of paragraphs; by default as in the alignments, else kilt.
 
     Examples:
         kbsource validate-kilt releases/enwiki-20261001 \\

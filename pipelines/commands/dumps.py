@@ -45,8 +45,9 @@ def _release_name(dump: str) -> str:
 def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bool = False) -> Summary:
     """Check that a dump is complete and intact.
 
-    Checks sizes and checksums, the beginning and end of every file, that all parts are present, and the index. Builds
-    nothing. Every finding explains what it means and what to do. Exit code 1 if there are errors.
+    Checks sizes and checksums, the beginning and end of every file, that the files belong together and no part is
+    missing, and the index. Builds nothing. Every finding explains what it means and what to do. Exit code 1 if there
+    are errors.
 
     Args:
         dump: the files of one dump, or patterns; put patterns in quotes.

@@ -144,10 +144,9 @@ def show(
     For a page, prints facts, the beginning of the text, the sections and the infoboxes. If the release has no such
     page, prints similar titles, and the exit code is 1.
 
-    Other kinds of release have rows of other kinds. For an alignment, prints the outcome of a record, by its id. For
-    AmbER sets, prints a name. For a diff, prints the outcome of a page. For any other kind, prints the rows of all
-    tables with that id or name, such as an item (Q42) or a property of Wikidata, or a passage (12__0). kbsource info
-    lists what a release contains.
+    For an alignment, prints the outcome of a record, by its id. For AmbER sets, prints a name. For a diff, prints the
+    outcome of a page. For any other kind of release, prints the rows of all tables with that id or name, such as an
+    item (Q42) or a property of Wikidata, or a passage (12__0). kbsource info lists what a release contains.
 
     Args:
         release: folder of a release of any kind.

@@ -36,8 +36,8 @@ def inspect(
 ) -> Summary:
     """Browse releases in a web browser.
 
-    Serves web pages on this machine that show releases of any kind: rendered pages, with the links to them and what was
-    lost; titles, completed as you type; and every table, row by row. The command never writes to a release, and the
+    Serves web pages on this machine that show releases of any kind: rendered pages with their incoming links and
+    losses; titles, completed as you type; and every table, row by row. The command never writes to a release, and the
     pages load nothing from elsewhere.
 
     Args:
