@@ -96,8 +96,7 @@ def locate(
         title_map: known page moves, one a line: old title, tab, new title or page id.
 
     Examples:
-        kbsource locate releases/enwiki-20261001 --title "Abraham Lincoln" \\
-            --evidence "Born in Hodgenville, Kentucky"
+        kbsource locate releases/enwiki-20261001 --title "Abraham Lincoln" --evidence "Born in Hodgenville, Kentucky"
         kbsource locate releases/enwiki-20261001 --input evidences.jsonl
     """
     from mapping.search.page_search import Locator
@@ -240,8 +239,7 @@ def validate_kilt(
         numbering: numbering of paragraphs; by default as in the alignments, else kilt.
 
     Examples:
-        kbsource validate-kilt releases/enwiki-20261001 \\
-            aligned/fever/fever-dev-kilt.jsonl
+        kbsource validate-kilt releases/enwiki-20261001 aligned/fever/fever-dev-kilt.jsonl
         kbsource validate-kilt releases/enwiki-20190801 nq-dev-kilt.jsonl --json
     """
     from kbsource.lookup import KnowledgeSource
@@ -328,8 +326,7 @@ def nli(
         export_onnx: convert the model for --backend onnx, write it into a new folder, and exit.
 
     Examples:
-        kbsource nli --premise "It rises in Lake Miravel." \\
-            --hypothesis "The Ullane rises in a lake."
+        kbsource nli --premise "It rises in Lake Miravel." --hypothesis "The Ullane rises in a lake."
         kbsource nli --model models/nli --input pairs.jsonl
         kbsource nli --model models/nli --export-onnx models/nli-onnx
     """
@@ -363,8 +360,7 @@ def check_sources(options: Annotated[CheckSourcesOptions, FLAT], *, run: Run = R
     kbsource[nli].
 
     Examples:
-        kbsource check-sources releases/enwiki-20261001 --model models/nli \\
-            --output verdicts.jsonl --runner local-multi
+        kbsource check-sources releases/enwiki-20261001 --model models/nli --output verdicts.jsonl --runner local-multi
     """
     from pipelines.jobs.check_sources import check_sources
 

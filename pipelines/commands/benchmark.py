@@ -73,12 +73,9 @@ def benchmark(
         resamples: number of resamples for the intervals; 0 for no intervals.
 
     Examples:
-        kbsource benchmark passages/enwiki-20261001 aligned qampari/enwiki-20261001 \\
-            amber/enwiki-20261001 \\
-            --system bm25 aliases aliases+bm25 --linking linking/enwiki-20261001 \\
-            --output benchmark
-        kbsource benchmark passages/enwiki-20261001 --config systems.yaml \\
-            --output benchmark
+        kbsource benchmark passages/enwiki-20261001 aligned qampari/enwiki-20261001 amber/enwiki-20261001 \\
+            --system bm25 aliases aliases+bm25 --linking linking/enwiki-20261001 --output benchmark
+        kbsource benchmark passages/enwiki-20261001 --config systems.yaml --output benchmark
     """
     from mapping.retrieval.benchmark import datasets_of, score_rows
     from mapping.retrieval.layouts import paper_tables

@@ -54,8 +54,7 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
         deep: decompress and check everything: every page, and the index against the content.
 
     Examples:
-        kbsource check-dump \\
-            'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2'
+        kbsource check-dump 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2'
         kbsource check-dump dumps/ltgwiki-20261001-pages-articles.xml.gz --deep --json
     """
     from kbsource.dump.check import check_dump as check
@@ -103,10 +102,8 @@ def build(options: Annotated[BuildOptions, FLAT], *, run: Run = RunOptions()) ->
 
     Examples:
         kbsource build 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2' \\
-            --page-props dumps/enwiki-20261001-page_props.sql.gz \\
-            --output releases/enwiki-20261001 --runner local-multi
-        kbsource build dumps/enwiki-20261001-pages-articles.xml.bz2 \\
-            --limit-pages 1000 --output releases/try
+            --page-props dumps/enwiki-20261001-page_props.sql.gz --output releases/enwiki-20261001 --runner local-multi
+        kbsource build dumps/enwiki-20261001-pages-articles.xml.bz2 --limit-pages 1000 --output releases/try
     """
     from pipelines.jobs.build import BadDumpError, finding_line
     from pipelines.jobs.build import build as make
@@ -182,10 +179,9 @@ def wikidata(options: Annotated[WikidataOptions, FLAT], *, run: Run = RunOptions
     Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource wikidata dumps/wikidata-20261001-all.json.bz2 \\
-            --output releases/wikidata-20261001 --sites enwiki --runner local-multi
-        kbsource wikidata entities.ndjson --languages de,en --qualifiers all \\
-            --output releases/try
+        kbsource wikidata dumps/wikidata-20261001-all.json.bz2 --output releases/wikidata-20261001 \\
+            --sites enwiki --runner local-multi
+        kbsource wikidata entities.ndjson --languages de,en --qualifiers all --output releases/try
     """
     from pipelines.jobs.wikidata import make_wikidata
 
@@ -216,10 +212,8 @@ def pageviews(options: Annotated[PageviewsOptions, FLAT], *, run: Run = RunOptio
     passed to Beam unchanged.
 
     Examples:
-        kbsource pageviews 'views/pageviews-202610*-user.bz2' \\
-            --output releases/views-202610
-        kbsource pageviews pagecounts-2019-10-views-ge-5-totals.bz2 --site dewiki \\
-            --output releases/views
+        kbsource pageviews 'views/pageviews-202610*-user.bz2' --output releases/views-202610
+        kbsource pageviews pagecounts-2019-10-views-ge-5-totals.bz2 --site dewiki --output releases/views
     """
     from pipelines.jobs.pageviews import make_pageviews
 

@@ -47,12 +47,9 @@ def qampari(
 
     Examples:
         kbsource evaluate qampari dev_data.jsonl --predictions predictions.jsonl
-        kbsource evaluate qampari dev_data.jsonl --retrieved bm25.jsonl --k 10,100 \\
-            --json
-        kbsource evaluate qampari test_data.jsonl --predictions predictions.jsonl \\
-            --extended extended.jsonl
-        kbsource evaluate qampari dev_data.jsonl --retrieved bm25.jsonl \\
-            --compare dense.jsonl --bootstrap 10000
+        kbsource evaluate qampari dev_data.jsonl --retrieved bm25.jsonl --k 10,100 --json
+        kbsource evaluate qampari test_data.jsonl --predictions predictions.jsonl --extended extended.jsonl
+        kbsource evaluate qampari dev_data.jsonl --retrieved bm25.jsonl --compare dense.jsonl --bootstrap 10000
     """
     from mapping.metrics.qampari import evaluate_qampari
 
@@ -72,10 +69,8 @@ def kilt(files: Annotated[KiltFiles, FLAT], *, options: Annotated[KiltEvaluation
 
     Examples:
         kbsource evaluate kilt nq-dev-kilt.jsonl predictions.jsonl
-        kbsource evaluate kilt nq-dev-kilt.jsonl a.jsonl --compare b.jsonl \\
-            --bootstrap 10000
-        kbsource evaluate kilt aligned/nq/nq-dev-kilt.jsonl old.jsonl \\
-            --crosswalk aligned/nq
+        kbsource evaluate kilt nq-dev-kilt.jsonl a.jsonl --compare b.jsonl --bootstrap 10000
+        kbsource evaluate kilt aligned/nq/nq-dev-kilt.jsonl old.jsonl --crosswalk aligned/nq
         kbsource evaluate kilt kilt/ predictions/ --all
     """
     from mapping.metrics.kilt import evaluate_kilt, evaluate_tasks, leaderboard_text
@@ -110,10 +105,8 @@ def amber(
     accuracy of answers.
 
     Examples:
-        kbsource evaluate amber amber_sets.jsonl ranked.jsonl --k 1,20 \\
-            --plot gaps.html
-        kbsource evaluate amber amber_sets.jsonl a.jsonl --compare b.jsonl \\
-            --bootstrap 10000
+        kbsource evaluate amber amber_sets.jsonl ranked.jsonl --k 1,20 --plot gaps.html
+        kbsource evaluate amber amber_sets.jsonl a.jsonl --compare b.jsonl --bootstrap 10000
     """
     from mapping.document import Charts, Document, Section
     from mapping.inspector.saved import saved_page

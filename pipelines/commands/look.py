@@ -161,11 +161,8 @@ def show(
         kbsource show releases/enwiki-20261001 1208 --full
         kbsource show aligned/fever 75397
         kbsource show releases/enwiki-20261001 Q7251
-        kbsource show releases/enwiki-20261001 \\
-            https://en.wikipedia.org/wiki/Alan_Turing \\
-            --json
-        kbsource show diffs/enwiki-2019-2026 Turing --old releases/enwiki-20190801 \\
-            --new releases/enwiki-20261001
+        kbsource show releases/enwiki-20261001 https://en.wikipedia.org/wiki/Alan_Turing --json
+        kbsource show diffs/enwiki-2019-2026 Turing --old releases/enwiki-20190801 --new releases/enwiki-20261001
     """
     from kbsource.diff.kind import RELEASE_DIFF
     from kbsource.lookup import KnowledgeSource
@@ -522,8 +519,7 @@ def verify(
         kbsource verify releases/enwiki-20261001
         kbsource verify qampari/enwiki-20261001 --kb releases/enwiki-20261001
         kbsource verify passages/enwiki-20261001 --kb releases/enwiki-20261001
-        kbsource verify contexts --qampari qampari/enwiki-20261001 \\
-            --passages passages/enwiki-20261001
+        kbsource verify contexts --qampari qampari/enwiki-20261001 --passages passages/enwiki-20261001
     """
     from kbsource.release.verify import verify as check
     from mapping.kinds import KINDS
@@ -671,10 +667,8 @@ def diff(
         reverse: compare backwards: OLD is the later release, and NEW the earlier one.
 
     Examples:
-        kbsource diff releases/enwiki-20190801 releases/enwiki-20261001 \\
-            --output diffs/enwiki-2019-2026
-        kbsource verify diffs/enwiki-2019-2026 --old releases/enwiki-20190801 \\
-            --new releases/enwiki-20261001
+        kbsource diff releases/enwiki-20190801 releases/enwiki-20261001 --output diffs/enwiki-2019-2026
+        kbsource verify diffs/enwiki-2019-2026 --old releases/enwiki-20190801 --new releases/enwiki-20261001
     """
     from kbsource.diff.kind import doubts
     from kbsource.diff.making import make_diff

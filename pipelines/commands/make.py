@@ -53,8 +53,7 @@ def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions
     passed to Beam unchanged.
 
     Examples:
-        kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 \\
-            --runner local-multi
+        kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 --runner local-multi
         kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 \\
             --format pyserini dpr --max-words 120 --split-long-sentences
         kbsource passages releases/enwiki-20261101 --output passages/enwiki-20261101 \\
@@ -88,10 +87,8 @@ def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()
     Examples:
         kbsource vectors passages/enwiki-20261001 --model models/bge-small-en-v1.5 \\
             --output passages/enwiki-20261001-vectors --runner local-multi
-        kbsource vectors passages/enwiki-20261001 \\
-            --model models/dpr-ctx_encoder-multiset-base \\
-            --query-model models/dpr-question_encoder-multiset-base \\
-            --output passages/enwiki-20261001-dpr
+        kbsource vectors passages/enwiki-20261001 --model models/dpr-ctx_encoder-multiset-base \\
+            --query-model models/dpr-question_encoder-multiset-base --output passages/enwiki-20261001-dpr
     """
     from pipelines.jobs.vectors import make_vectors
 
@@ -118,10 +115,9 @@ def entity_linking(options: Annotated[EntityLinkingOptions, FLAT], *, run: Run =
     kbsource link. manifest.json is written last. Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource entity-linking releases/enwiki-20261001 \\
-            --output linking/enwiki-20261001 --runner local-multi
-        kbsource entity-linking releases/enwiki-20261001 --output linking/small \\
-            --train 100000 --dev 1000 --context-chars 250 --exclude wned-pages.txt
+        kbsource entity-linking releases/enwiki-20261001 --output linking/enwiki-20261001 --runner local-multi
+        kbsource entity-linking releases/enwiki-20261001 --output linking/small --train 100000 --dev 1000 \\
+            --context-chars 250 --exclude wned-pages.txt
     """
     from pipelines.jobs.entity_linking import make_entity_linking
 
@@ -181,8 +177,8 @@ def qampari(
     Examples:
         kbsource qampari releases/enwiki-20261001 releases/wikidata-20261001 \\
             --output releases/qampari-20261001 --runner local-multi
-        kbsource qampari releases/miniwiki-20260101 releases/miniwikidata-20260101 \\
-            --model none --output releases/qampari-mini
+        kbsource qampari releases/miniwiki-20260101 releases/miniwikidata-20260101 --model none \\
+            --output releases/qampari-mini
     """
     from pipelines.jobs.qampari import make_qampari
 
@@ -270,8 +266,7 @@ def amber(options: Annotated[AmberJobOptions, FLAT], *, run: Run = RunOptions())
     was considered with its outcome. Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource amber releases/enwiki-20261001 releases/wikidata-20261001 \\
-            releases/views-202610 \\
+        kbsource amber releases/enwiki-20261001 releases/wikidata-20261001 releases/views-202610 \\
             --output releases/amber-20261001 --collection human,nonhuman
     """
     from pipelines.jobs.amber import make_amber
@@ -299,10 +294,8 @@ def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Sum
     dump. Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource age releases/enwiki-20190801 releases/enwiki-20230801 \\
-            releases/enwiki-20261001 \\
-            --input fever-dev-kilt.jsonl --input nq-dev-kilt.jsonl \\
-            --output ages/enwiki
+        kbsource age releases/enwiki-20190801 releases/enwiki-20230801 releases/enwiki-20261001 \\
+            --input fever-dev-kilt.jsonl --input nq-dev-kilt.jsonl --output ages/enwiki
         kbsource inspect ages/enwiki releases/enwiki-20190801 releases/enwiki-20261001
     """
     from mapping.age import FATES, said_half_life
@@ -343,10 +336,8 @@ def facts(options: Annotated[FactsOptions, FLAT], *, run: Run = RunOptions()) ->
 
     Examples:
         kbsource facts releases/enwiki-20260901 releases/enwiki-20261001 \\
-            --wikidata releases/wikidata-20260901 releases/wikidata-20261001 \\
-            --output facts/enwiki-202610
-        kbsource verify facts/enwiki-202610 --old releases/enwiki-20260901 \\
-            --new releases/enwiki-20261001
+            --wikidata releases/wikidata-20260901 releases/wikidata-20261001 --output facts/enwiki-202610
+        kbsource verify facts/enwiki-202610 --old releases/enwiki-20260901 --new releases/enwiki-20261001
     """
     from mapping.facts import PROBLEMS, QUESTION
     from pipelines.jobs.facts import moved_facts

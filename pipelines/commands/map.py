@@ -195,8 +195,7 @@ def align_all(
         scratch: folder for temporary indexes; by default the system's.
 
     Examples:
-        kbsource map all releases/enwiki-20261001 --config datasets.yaml \\
-            --output aligned
+        kbsource map all releases/enwiki-20261001 --config datasets.yaml --output aligned
     """
     from mapping.write.report import overview_text
     from pipelines.jobs.map_dataset import map_all

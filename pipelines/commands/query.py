@@ -79,14 +79,10 @@ def sql(
 
     Examples:
         kbsource sql releases/enwiki-20261001
-        kbsource sql releases/enwiki-20261001 \\
-            "from kb_text() where title = 'Alan Turing'"
-        kbsource sql releases/enwiki-20261001 \\
-            "select title, qid from pages order by title" \\
-            --output titles.csv
+        kbsource sql releases/enwiki-20261001 "from kb_text() where title = 'Alan Turing'"
+        kbsource sql releases/enwiki-20261001 "select title, qid from pages order by title" --output titles.csv
         kbsource sql releases/enwiki-20261001 --output links.parquet < links.sql
-        kbsource sql releases/enwiki-20261001 \\
-            "from pages anti join old.pages using (page_id) select title" \\
+        kbsource sql releases/enwiki-20261001 "from pages anti join old.pages using (page_id) select title" \\
             --with old=releases/enwiki-20190801
     """
     is_piped = output in ("-", "/dev/stdout")

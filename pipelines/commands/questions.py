@@ -73,12 +73,11 @@ def qampari_contexts(
             its pages.
 
     Examples:
-        kbsource qampari-contexts qampari/enwiki-20261001 passages/enwiki-20261001 \\
-            --output contexts
+        kbsource qampari-contexts qampari/enwiki-20261001 passages/enwiki-20261001 --output contexts
         kbsource qampari-contexts qampari/enwiki-20261001 passages/enwiki-20261001 \\
             --retrieved bm25-train.jsonl bm25-dev.jsonl --output contexts --top 100
-        kbsource qampari-contexts downloads/qampari_data passages/enwiki-20261001 \\
-            --kb releases/enwiki-20261001 --output contexts
+        kbsource qampari-contexts downloads/qampari_data passages/enwiki-20261001 --kb releases/enwiki-20261001 \\
+            --output contexts
     """
     from pipelines.progress import Progress
 
@@ -169,9 +168,8 @@ def apply_verdicts(
         least_answers: fewest answers that a question may have.
 
     Examples:
-        kbsource qampari-tasks apply qampari/enwiki-20261001 tasks \\
-            --verdicts verdicts.jsonl --paraphrases paraphrases.jsonl \\
-            --output qampari/enwiki-20261001-judged
+        kbsource qampari-tasks apply qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl \\
+            --paraphrases paraphrases.jsonl --output qampari/enwiki-20261001-judged
     """
     if not verdicts and not paraphrases:
         raise SetupError("nothing to take in: give --verdicts, --paraphrases or both.")
@@ -239,8 +237,7 @@ def ask_again(
         paraphrases: the paraphrases, as for apply.
 
     Examples:
-        kbsource qampari-tasks again qampari/enwiki-20261001 tasks \\
-            --verdicts verdicts.jsonl --output second
+        kbsource qampari-tasks again qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl --output second
     """
     faults: list[BadRecord] = []
     counts = second_look(
@@ -319,8 +316,7 @@ def filter_sample(
         output: empty folder for the tasks.
 
     Examples:
-        kbsource qampari-tasks filter-sample qampari/enwiki-20261001-none \\
-            --output sample
+        kbsource qampari-tasks filter-sample qampari/enwiki-20261001-none --output sample
     """
     counts = export_filter_sample(release, output, options)
     again = command_line("qampari-tasks", "filter-report", output, "--verdicts", "FILE", "--model", "MODEL")
@@ -346,8 +342,7 @@ def filter_report(
         verdicts: task_id and verdict (correct, incorrect), as for apply.
 
     Examples:
-        kbsource qampari-tasks filter-report sample --verdicts verdicts.jsonl \\
-            --model models/nli
+        kbsource qampari-tasks filter-report sample --verdicts verdicts.jsonl --model models/nli
     """
     from mapping.entail.model import open_model
 
@@ -378,8 +373,7 @@ def candidates(
         kb: release with the texts of pages; needed if a run names only pages.
 
     Examples:
-        kbsource campaign candidates nq-dev-kilt.jsonl a.jsonl b.jsonl \\
-            --output c.jsonl
+        kbsource campaign candidates nq-dev-kilt.jsonl a.jsonl b.jsonl --output c.jsonl
     """
     from kbsource.lookup import KnowledgeSource
     from mapping.annotation.campaign import write_candidates
@@ -442,8 +436,8 @@ def study(
             label-studio: tasks for its import, and the labelling interface.
 
     Examples:
-        kbsource campaign study amber/enwiki-20261001/human/qa/amber_sets.jsonl \\
-            --kb releases/enwiki-20261001 --output study
+        kbsource campaign study amber/enwiki-20261001/human/qa/amber_sets.jsonl --kb releases/enwiki-20261001 \\
+            --output study
     """
     from kbsource.lookup import KnowledgeSource
 

@@ -82,17 +82,14 @@ def search(
 
     Examples:
         kbsource search passages/enwiki-20261001 "Who wrote Faust?"
-        kbsource search passages/enwiki-20261001 --system aliases+bm25 \\
-            --linking linking/enwiki-20261001 --queries aligned/nq/nq-dev-kilt.jsonl \\
-            --output nq-dev.jsonl
+        kbsource search passages/enwiki-20261001 --system aliases+bm25 --linking linking/enwiki-20261001 \\
+            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev.jsonl
         kbsource search passages/enwiki-20261001 --system tfidf --level page \\
             --queries aligned/fever/fever-dev-kilt.jsonl --output tfidf-fever.jsonl
-        kbsource search passages/enwiki-20261001 --system bm25,dense \\
-            --model models/bge-small-en-v1.5 --queries aligned/nq/nq-dev-kilt.jsonl \\
-            --output nq-dev.jsonl
-        kbsource search passages/enwiki-20261001 \\
-            --queries qampari/enwiki-20261001/qampari_data/dev_data.jsonl --top 200 \\
-            --output bm25-dev.jsonl
+        kbsource search passages/enwiki-20261001 --system bm25,dense --model models/bge-small-en-v1.5 \\
+            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev.jsonl
+        kbsource search passages/enwiki-20261001 --queries qampari/enwiki-20261001/qampari_data/dev_data.jsonl \\
+            --top 200 --output bm25-dev.jsonl
     """
     from mapping.retrieval.queries import Query
     from mapping.retrieval.runs import found_line, searched_queries
@@ -131,10 +128,8 @@ def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) 
     run that was killed. Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource rerank passages/enwiki-20261001 nq-dev.jsonl \\
-            --model models/ms-marco-MiniLM-L6-v2 \\
-            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev-reranked.jsonl \\
-            --runner local-multi
+        kbsource rerank passages/enwiki-20261001 nq-dev.jsonl --model models/ms-marco-MiniLM-L6-v2 \\
+            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev-reranked.jsonl --runner local-multi
     """
     from mapping.retrieval.systems import open_index
     from pipelines.jobs.read import rerank_run
@@ -158,15 +153,12 @@ def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> S
     code is 1. Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource read aligned/nq/nq-dev-kilt.jsonl --retrieved bm25-nq.jsonl \\
-            --model models/t5-large-nq --form fid --output nq-predictions.jsonl \\
-            --runner local-multi
-        kbsource read qampari_contexts/dev_data_with_contexts.jsonl \\
-            --contexts positive_ctxs --model models/pig --form pig \\
-            --output oracle.jsonl
-        kbsource read aligned/fever/fever-dev-kilt.jsonl --retrieved dpr-fever.jsonl \\
-            --model models/fever-nli --form fact-checking --top 100 \\
-            --first-sentences 1 --kb releases/enwiki-20261001 --output fever.jsonl
+        kbsource read aligned/nq/nq-dev-kilt.jsonl --retrieved bm25-nq.jsonl --model models/t5-large-nq --form fid \\
+            --output nq-predictions.jsonl --runner local-multi
+        kbsource read qampari_contexts/dev_data_with_contexts.jsonl --contexts positive_ctxs --model models/pig \\
+            --form pig --output oracle.jsonl
+        kbsource read aligned/fever/fever-dev-kilt.jsonl --retrieved dpr-fever.jsonl --model models/fever-nli \\
+            --form fact-checking --top 100 --first-sentences 1 --kb releases/enwiki-20261001 --output fever.jsonl
     """
     from pipelines.jobs.read import read_questions
 
@@ -193,8 +185,7 @@ def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, F
         text: the text to link.
 
     Examples:
-        kbsource link linking/enwiki-20261001 \\
-            "Ada Lovelace worked with Charles Babbage in London."
+        kbsource link linking/enwiki-20261001 "Ada Lovelace worked with Charles Babbage in London."
     """
     import msgspec
 
@@ -231,8 +222,7 @@ def beir(alignment: Release, passages: Release, /, *, output: FolderPath, level:
 
     Examples:
         kbsource beir aligned/nq passages/enwiki-20261001 --output beir/nq
-        kbsource beir aligned/wned passages/enwiki-20261001 --output beir/wned \\
-            --level page
+        kbsource beir aligned/wned passages/enwiki-20261001 --output beir/wned --level page
     """
     from mapping.retrieval.beir import make_beir
 
@@ -268,15 +258,12 @@ def training_data(
             closed-book examples.
 
     Examples:
-        kbsource training-data aligned/nq/train --for dpr \\
-            --passages passages/enwiki-20261001 --retrieved bm25-nq-train.jsonl \\
-            --output training/dpr
+        kbsource training-data aligned/nq/train --for dpr --passages passages/enwiki-20261001 \\
+            --retrieved bm25-nq-train.jsonl --output training/dpr
         kbsource training-data qampari/enwiki-20261001 aligned/nq/train --for pig \\
-            --passages passages/enwiki-20261001 \\
-            --retrieved bm25-qampari.jsonl bm25-nq-train.jsonl --output training/pig
-        kbsource training-data aligned/trex/train --for amber \\
-            --passages passages/enwiki-20261001 --retrieved tfidf-trex-train.jsonl \\
-            --output training/amber-trex
+            --passages passages/enwiki-20261001 --retrieved bm25-qampari.jsonl bm25-nq-train.jsonl --output training/pig
+        kbsource training-data aligned/trex/train --for amber --passages passages/enwiki-20261001 \\
+            --retrieved tfidf-trex-train.jsonl --output training/amber-trex
     """
     from mapping.retrieval.training_data import make_training_data
 
@@ -303,8 +290,7 @@ def trec(file: File, /, *, output: NewFile, queries: File | None = None) -> Summ
         queries: only for a run: records as for kbsource search, whose inputs are copied into the predictions.
 
     Examples:
-        kbsource trec run.trec --queries aligned/nq/nq-dev-kilt.jsonl \\
-            --output predictions.jsonl
+        kbsource trec run.trec --queries aligned/nq/nq-dev-kilt.jsonl --output predictions.jsonl
         kbsource trec predictions.jsonl --output run.trec
     """
     from mapping.retrieval.queries import read_queries

@@ -92,8 +92,8 @@ def serve(
 
     Examples:
         kbsource serve releases/enwiki-20261001 --passages passages/enwiki-20261001
-        kbsource serve releases/enwiki-20261001 --passages passages/enwiki-20261001 \\
-            --system aliases+bm25 --linking linking/enwiki-20261001 --stdio
+        kbsource serve releases/enwiki-20261001 --passages passages/enwiki-20261001 --system aliases+bm25 \\
+            --linking linking/enwiki-20261001 --stdio
     """
     from mapping.retrieval.systems import open_system
     from mapping.serving.operations import Served

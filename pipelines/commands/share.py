@@ -99,8 +99,7 @@ def publish(
 
     Examples:
         kbsource publish releases/enwiki-20261001 --output published/enwiki-20261001
-        kbsource publish aligned --output published/aligned --copy \\
-            --repo-id lab/aligned --date 2026-12-01
+        kbsource publish aligned --output published/aligned --copy --repo-id lab/aligned --date 2026-12-01
     """
     from mapping.kinds import KINDS
     from mapping.publish.folder import publish as prepare
@@ -202,14 +201,10 @@ def export(
             possible, else after a sentence.
 
     Examples:
-        kbsource export releases/enwiki-20261001 --text plain \\
-            --output 'enwiki/part-*.jsonl.zst'
-        kbsource export releases/enwiki-20261001 \\
-            --without 'references, see also, external links' --output enwiki.txt
-        kbsource export releases/enwiki-20261001 'Alan Turing' --format markdown \\
-            --links
-        kbsource export releases/enwiki-20261001 --by section --max-tokens 400 \\
-            --output s3://lake/enwiki.jsonl.gz
+        kbsource export releases/enwiki-20261001 --text plain --output 'enwiki/part-*.jsonl.zst'
+        kbsource export releases/enwiki-20261001 --without 'references, see also, external links' --output enwiki.txt
+        kbsource export releases/enwiki-20261001 'Alan Turing' --format markdown --links
+        kbsource export releases/enwiki-20261001 --by section --max-tokens 400 --output s3://lake/enwiki.jsonl.gz
     """
     from kbsource.export import COMPRESSIONS, ExportOptions, export_pages
     from kbsource.lookup import KnowledgeSource
@@ -255,10 +250,8 @@ def export_kilt(release: Release, /, *, output: NewFileOrPipe) -> Summary:
             writes to the standard output.
 
     Examples:
-        kbsource export-kilt releases/enwiki-20261001 \\
-            --output kilt_knowledgesource.jsonl
-        kbsource export-kilt releases/enwiki-20261001 \\
-            --output kilt_knowledgesource.jsonl.gz
+        kbsource export-kilt releases/enwiki-20261001 --output kilt_knowledgesource.jsonl
+        kbsource export-kilt releases/enwiki-20261001 --output kilt_knowledgesource.jsonl.gz
     """
     from kbsource.export import COMPRESSIONS, opened_output
     from kbsource.kilt import write_kilt
