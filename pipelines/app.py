@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from inspect import BoundArguments, cleandoc, signature
@@ -119,8 +120,9 @@ def _parsed(given: Sequence[str]) -> Typed | None:
         from rich.console import Console
 
         app.console = Console(width=text_width())
-        command.help_epilogue = examples_of(command.default_command)
         app.meta(given, result_action="return_value")
+        if examples := examples_of(command.default_command):
+            sys.stdout.write(f"\n{examples}\n")  # the console would wrap the lines, and they are there to be pasted
         return None
     if command.default_command is None:
         parts = [name for name in command if not name.startswith("-")]

@@ -152,6 +152,17 @@ def test_the_list_of_commands_is_what_their_functions_say(capsys: pytest.Capture
     assert all(f"  {name} " in overview for name in COMMANDS)
 
 
+def test_examples_are_printed_as_they_are_typed_however_narrow_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["build", "--help"]) == 0
+    examples = capsys.readouterr().out.partition("Examples:\n\n")[2]
+    assert all(line.startswith("    ") and line == line.rstrip() for line in examples.splitlines())
+    joined = examples.replace("\\\n", " ")
+    assert all(line.startswith("    kbsource build ") for line in joined.splitlines())
+
+
 def test_help_of_map_is_short_until_a_dataset_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     def shown(*argv: str) -> str:
         assert main(["map", *argv, "--help"]) == 0
