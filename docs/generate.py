@@ -150,8 +150,8 @@ def operations_page() -> str:
         "# Operations",
         _wrapped(
             "Written by `docs/generate.py` from the classes of `mapping.serving.operations`. `kbsource serve` offers "
-            "each operation as a route: send its parameters by GET in the URL, or by POST as JSON. The first eight are also "
-            "MCP tools. [serving.md](serving.md) shows examples."
+            "each operation as a route: send its parameters by GET in the URL, or by POST as JSON. The first eight are "
+            "also MCP tools. [serving.md](serving.md) shows examples."
         ),
     ]
     for name, operation in {**OPERATIONS, **SHAPES}.items():
