@@ -1,4 +1,4 @@
-"""The kind of release that entity-linking data are.
+"""The kind of release for entity-linking data.
 
 ::
 
@@ -51,7 +51,7 @@ LAWS = (
 
 
 def _size_faults(manifest: ListingManifest) -> list[str]:
-    """Every split that has not as many records as were found, or as were wanted."""
+    """Returns an error for every split whose size is not the smaller of the numbers of found and requested records."""
     counts, wanted = manifest.facts["counts"], manifest.facts["options"]
     return [
         f"counts.{split} is {counts[split]}, of {counts['distinct'][split]} found and {wanted[split]} wanted"
