@@ -191,9 +191,9 @@ def _bounds_of(schema: dict[str, Any]) -> str:
         case {"enum": choices}:
             return " or ".join(f"`{choice}`" for choice in choices)
         case {"type": "array"}:
-            return f"list of 1 to {schema['maxItems']}: {_bounds(schema['items'])}"
+            return f"list of 1 to {schema['maxItems']} items: {_bounds(schema['items'])}"
         case {"type": "string", "maxLength": most}:
-            return f"text, at most {most:,} characters"
+            return f"text (at most {most:,} characters)"
         case {"type": "integer", "minimum": least, "maximum": most} if most < 1 << 31:
             return f"{least} to {most:,}"
         case {"type": "boolean"}:

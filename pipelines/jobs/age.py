@@ -1,7 +1,7 @@
 """The age of a benchmark: one pipeline searches for its evidence in several releases.
 
-Each page has a hash of all its searched text. Evidence is resolved in every release. Among releases with the same page,
-it is searched for only in the first one, so an unchanged page costs one search.
+Each page has a hash of all its searched text. Evidence is resolved in every release. If several releases have an
+identical page, only the first of them is searched, so an unchanged page costs one search.
 
 Evidence that its page has lost is followed as ``kbsource diff`` follows text. The element that last contained it, or
 the part of the element that the page lost, is searched for among the elements that other pages have gained since. The
