@@ -61,8 +61,8 @@ class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     Args:
         make: returns the ``chunks.ChunkFunction``; called once per process, with the values of ``given``. It is pickled
-        and must be importable by workers, such as a module's function or class. If it has a method ``prepare``, this is
-        called first, with the same values, in the process that starts the others.
+            and must be importable by workers, such as a module's function or class. If it has a method ``prepare``,
+            this is called first, with the same values, in the process that starts the others.
         given: side inputs (``AsSingleton`` of JSON values), passed to ``make``.
         folder: a file per chunk is written to it; None for no files.
         timeout_s: maximum seconds per row; None for no limit.

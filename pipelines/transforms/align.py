@@ -57,12 +57,12 @@ class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     Outputs:
         ``examples``: (key, ``BatchRef``) of all records, rows of ``pipelines.alignment.reading.ReadRecord``. A key is
-        (number of the dataset, number of the chunk). There is at least one key.
+            (number of the dataset, number of the chunk). There is at least one key.
         ``evidence``: (key, ``BatchRef``) with the same keys, rows of ``Alignment``.
         ``rejected``: (key, ``BatchRef``) of unusable records, rows of ``BadRecord``.
         ``datasets``: (number of the dataset, ``ReadDataset``) for each dataset that was read completely.
         ``faults``: (number of the dataset, ``kbsource.errors.fault_values``) of a dataset that cannot be read
-        completely or has too many bad records; such a dataset has no other outputs.
+            completely or has too many bad records; such a dataset has no other outputs.
 
     The same files always produce the same chunks. A dataset that was already read into the folder is not read again, so
     reuse a folder only for the same job with the same input.
@@ -367,7 +367,7 @@ class WriteAlignment(beam.PTransform):  # type: ignore[misc]  # Beam is not type
     Outputs:
         ``done``: numbers of the datasets.
         ``faults``: (number, ``kbsource.errors.fault_values``) of datasets whose counts do not add up, or which have too
-        few records to draw from.
+            few records to draw from.
 
     Args:
         staging: folder for temporary files; for one job with one input only.

@@ -32,7 +32,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         ``rejected``: ``BadRecord`` of articles that cannot be extracted at all: ``page_timeout``, ``page_crash``,
             ``page_error``, ``offset_law``, ``page_law``, ``bad_text``.
         ``counts``: (key, dict): ``articles`` written, including ``taken_over``; ``skipped``, because a newer row has
-        their page id.
+            their page id.
 
     ``kbsource.columns.rows_of`` returns the pages of a chunk as records.
 
@@ -47,7 +47,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         has_references: output pages are ``kbsource.wikitext.reference_rows.NotedPage``, with their references.
         has_traces: output pages also have a column ``trace`` of ``kbsource.records.Trace``.
         base: folder of a release with traces. Pages that would be parsed to the same result are copied from it;
-        ``index`` must then come from ``FindChanges``.
+            ``index`` must then come from ``FindChanges``.
         parser: ``module:class`` of the parser, constructed with the site; see ``kbsource.pages.articles.Parser``.
         folder, timeout_s, memory_bytes, beats: see ``GuardedMap``; the timeout applies to one article.
     """
@@ -117,7 +117,7 @@ class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     Outputs, as in ``GuardedMap``:
         ``chunks``: (key, ``BatchRef``) with a folder, else (key, record batch), with the schema
-        ``mapping.passages.corpus.PASSAGES``, in page order.
+            ``mapping.passages.corpus.PASSAGES``, in page order.
         ``counts``: (key, dict) of ``pages``, ``pages_without_text``, ``passages``, ``words`` and ``long_passages``;
             and of the pages ``taken_over`` from the base.
         ``rejected``: nothing.
@@ -125,7 +125,7 @@ class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     Args:
         lang: language of the wiki, whose rules are used to count tokens.
         base: files of an earlier corpus, cut with the same options, and of its pages. The passages of pages with
-        unchanged text are copied from it.
+            unchanged text are copied from it.
         folder: a file per chunk is written to it; None for no files.
         memory_bytes: maximum memory of a worker process; None for no limit.
         beats: local folder where the processes report their progress; None for no reports.

@@ -242,7 +242,7 @@ class CommitRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     Raises:
         SetupError: the folder is not empty; or a file is missing, has another size, or was not written by this
-        pipeline.
+            pipeline.
     """
 
     def __init__(self, output: str, *, facts: Mapping[str, Any], kind: ListingKind = OWN_TABLES) -> None:

@@ -27,7 +27,7 @@ class ReadWikidata(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     Outputs:
         ``items``, ``properties``, ``sitelinks``, ``statements``: (key, record batch), with the columns of this table in
-        a release (docs/tables.md); the key is the number of the range and the number of the batch in it.
+            a release (docs/tables.md); the key is the number of the range and the number of the batch in it.
         ``rejected``: ``BadRecord`` of lines that cannot be read, in no particular order.
         ``counts``: (key, dict): ``lines``, ``items``, ``properties``, ``others`` (lexemes, …) and ``rejected``; the
             first is the sum of the others.

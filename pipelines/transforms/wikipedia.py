@@ -64,10 +64,10 @@ class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not t
 
     Outputs:
         ``raw``: (key, articles of schema ``staging.StagedArticle``), about 4 million characters per chunk; the key is
-        the number of the range and the number of the chunk.
+            the number of the range and the number of the chunk.
         ``titles``: (key, articles and redirects of schema ``kbsource.index.title_index_build.TITLE_ROWS``).
         ``definitions``: (key, templates and modules of schema ``kbsource.index.definition_store.DEFINITION_ROWS``), if
-        requested.
+            requested.
         ``rejected``: ``BadRecord`` of pages that cannot be read, in no particular order.
         ``counts``: (key, dict): ``pages``, ``articles``, ``redirects``, ``other_namespaces``, ``not_selected``,
             ``rejected``; the first is the sum of the others.
