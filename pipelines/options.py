@@ -112,8 +112,8 @@ TakenAs = Annotated[
     As,
     Parameter(
         "--as",
-        help="Take the choices of the paper, or of the code and files that its authors released, for all options on "
-        "which these differ from each other or from the defaults.",
+        help="Use the settings of the paper, or of the code and files that its authors released, for every option "
+        "where these differ from each other or from the defaults.",
     ),
 ]
 USUAL_MEMORY = 4 << 30
@@ -146,7 +146,7 @@ class BuildOptions(Checked):
     """Inputs and options of a build."""
 
     dump: Annotated[Files, Parameter(metavar="DUMP")]
-    """Files of one dump, or patterns; quote patterns."""
+    """Files of one dump, or quoted patterns."""
     _: KW_ONLY
     output: Output
     page_props: File | None = None
@@ -397,7 +397,7 @@ class AgeOptions(Checked):
     """Datasets whose evidence is searched for, and the releases to search."""
 
     releases: Releases
-    """Folders of releases of one wiki, of different dates."""
+    """Folders of releases of one wiki from different dates."""
     _: KW_ONLY
     inputs: Annotated[Files, Parameter("--input")]
     """Datasets in KILT's format, one file each; they may be compressed (.gz, .bz2)."""
@@ -657,7 +657,7 @@ class QampariOptions:
     answer_filter: Annotated[AnswerFilter, FLAT] = AnswerFilter()
     sizes: Annotated[SampleSizes, FLAT] = SampleSizes()
     mixed: Mixed = "train"
-    """What to do with intersections of a training relation and a test relation."""
+    """Intersections of a training relation and a test relation: train: use them for training; drop: skip them."""
     with_meta: bool = False
     """Add a field meta to the records: relations, items, probabilities, positions."""
     is_released_case: Annotated[bool, Parameter("--released-case")] = False
@@ -706,7 +706,7 @@ class AmberJobOptions:
     min_views: AtLeast1 = 5
     """Minimum number of page views of an entity."""
     deprecated: Literal["keep", "drop"] = "keep"
-    """What to do with deprecated statements."""
+    """Keep or drop deprecated statements."""
     rules: Annotated[AmberOptions, FLAT] = AmberOptions()
     verify: Annotated[ModelOptions | None, FLAT] = None
     """The model that judges every tuple; None for no model."""

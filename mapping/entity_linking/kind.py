@@ -3,8 +3,8 @@
 ::
 
     blink-train-kilt.jsonl  blink-dev-kilt.jsonl    the records, as KILT publishes them
-    links/                                          where each of them stands, in the order of the release
-    aliases/                                        what every mention means, by mention
+    links/                                          the position of each record, in the order of the release
+    aliases/                                        the meanings of each mention, by mention
     rejected/                                       lines of the exclusion list that name no page
     manifest.json                                   written last
 """

@@ -2,10 +2,10 @@
 
 ::
 
-    predictions/DATASET/SYSTEM.jsonl    what each system found or answered, as kbsource evaluate takes it
+    predictions/DATASET/SYSTEM.jsonl    results or answers of each system, for kbsource evaluate
     scores/                             means with their intervals
-    values/                             what they are means of
-    costs/                              seconds and memory of each run: measured, so the only bytes that no rerun gives
+    values/                             the values that are averaged
+    costs/                              seconds and memory of each run: measured, so a rerun writes other bytes
     rejected/                           lines that could not be used
     papers.md                           the scores in the layout of the papers' tables
     manifest.json                       passages, datasets and systems; written last

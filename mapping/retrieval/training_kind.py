@@ -5,7 +5,7 @@
     examples/              every example with its passages and target, by dataset
     batches/               for dpr: which examples make up each batch, in the order of training
     lines/DATASET.jsonl    the examples of a dataset as trainers read them
-    lines/mixed.jsonl      those of all datasets in a random order, if a model is trained with several together
+    lines/mixed.jsonl      all lines in a random order, if a model is trained with several datasets
     rejected/              questions without an example, and lines of runs that could not be used
     manifest.json          datasets, runs, passages, options and counts; written last
 """

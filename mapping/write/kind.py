@@ -3,11 +3,11 @@
 ::
 
     fever-dev-kilt.jsonl                        the records, as KILT publishes them
-    records/                                    what became of every record that was read, Parquet
-    alignments/  misses/  rejected/             the same of every evidence, and what was wrong with rejected records
+    records/                                    the outcome of every record that was read, Parquet
+    alignments/  misses/  rejected/             the same for all evidence, and the errors of rejected records
     crosswalk/                                  for KILT files: old spans and new ones
     report.json                                 counts
-    manifest.json                               written last: without it the folder is not finished
+    manifest.json                               written last: a folder without it is incomplete
 """
 
 from __future__ import annotations
