@@ -1,4 +1,4 @@
-"""Writes the pages of ``PAGES`` from the code; ``--check`` says whether they are current."""
+"""Writes the pages of ``PAGES`` from the code; ``--check`` reports whether they are current."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def tables_page() -> str:
-    """Gives docs/tables.md."""
+    """Returns docs/tables.md."""
     known: Known = {}
 
     def table(tables: Mapping[str, pa.Schema]) -> str:
@@ -58,18 +58,18 @@ def tables_page() -> str:
         table({**TABLES, **OPTIONAL_TABLES}),
         "# Tables of Wikidata",
         _wrapped(
-            "Written by `kbsource wikidata`. Ids are text with their letter, as everywhere in Wikidata. Its table "
-            "`rejected` has the columns given above."
+            "Written by `kbsource wikidata`. Ids are texts that include their letter, as everywhere in Wikidata. The "
+            "table `rejected` has the same columns as above."
         ),
         table({name: schema for name, schema in WIKIDATA_TABLES.items() if name not in TABLES}),
         "# Tables of page views",
-        "Written by `kbsource pageviews`. Its table `rejected` has the columns given above.",
+        "Written by `kbsource pageviews`. The table `rejected` has the same columns as above.",
         table({"pageviews": schema_of(TitleViews)}),
         "# Tables of an alignment",
-        "Written by `kbsource map`, beside the records; see [alignment.md](alignment.md).",
+        "Written by `kbsource map` next to the records; see [alignment.md](alignment.md).",
         table({name: one for name, one in ALIGNMENT_TABLES.items() if name != "rejected"}),
         "# Tables of QAMPARI",
-        "Written by `kbsource qampari` beside the files of questions; see [qampari.md](qampari.md).",
+        "Written by `kbsource qampari` next to the files of questions; see [qampari.md](qampari.md).",
         table(QAMPARI_TABLES),
         "# Tables of AmbER sets",
         "Written by `kbsource amber`; see [amber.md](amber.md).",
@@ -91,8 +91,8 @@ def tables_page() -> str:
         table({name: one for name, one in TRAINING_DATA.tables.items() if name != "rejected"}),
         "# Tables of entity linking",
         _wrapped(
-            "Written by `kbsource entity-linking` beside the records; see [entity_linking.md](entity_linking.md). Its "
-            "table `rejected` has the lines of the exclusion list that name no page."
+            "Written by `kbsource entity-linking` next to the records; see [entity_linking.md](entity_linking.md). Its "
+            "table `rejected` contains the lines of the exclusion list that name no page."
         ),
         table(LINKING_TABLES),
         "# Tables of a diff",
@@ -108,7 +108,7 @@ def tables_page() -> str:
         markdown_table(
             ("value", "meaning"),
             [
-                ("**reason**", "why a page or an entity is in `rejected`"),
+                ("**reason**", "why a page or an entity was rejected"),
                 *((f"`{one}`", meaning) for one, meaning in REASONS.items()),
                 ("**parse_status**", "how a page was extracted"),
                 *((f"`{one}`", meaning) for one, meaning in FALLBACKS.items()),
@@ -119,18 +119,18 @@ def tables_page() -> str:
 
 
 def commands_page() -> str:
-    """Gives docs/commands.md."""
+    """Returns docs/commands.md."""
     app = make_app()
     parts = [
         "# Commands",
         _wrapped(
-            "Written by `docs/generate.py` from the functions and the options that the commands are; `kbsource COMMAND "
-            "--help` shows the same, and [manual.md](manual.md#commands) says more of each. What a command needs to "
-            "read stands behind its name, the release first; what it may use besides has an option; what it writes is "
-            "`--output`. Every command takes `--json`, for its summary as one JSON object, and `--storage KEY=VALUE`, "
-            "as often as needed: where a store is and who asks it, by the name of the environment's variable in small "
-            "letters (`--storage aws_endpoint_url=http://store:9000`). "
-            "[running.md](running.md#buckets-and-hdfs) says more. Jobs take options of Beam too."
+            "Written by `docs/generate.py` from the code of the commands. `kbsource COMMAND --help` prints the same "
+            "text, and [manual.md](manual.md#commands) explains each command. Required inputs are arguments after the "
+            "command's name, the release first. Optional inputs are options. The output is `--output`. Every command "
+            "accepts `--json`, which prints its summary as one JSON object, and `--storage KEY=VALUE`, which may be "
+            "repeated. `--storage` sets a storage endpoint or credentials; the key is the name of the environment "
+            "variable in lower case (`--storage aws_endpoint_url=http://store:9000`). See "
+            "[running.md](running.md#buckets-and-hdfs). Jobs also accept options of Beam."
         ),
     ]
     for group, commands in GROUPS.items():
@@ -138,44 +138,48 @@ def commands_page() -> str:
         for command in commands:
             typed = app[command.name]
             parts.append(_section(typed, command.name))
-            # What the datasets share; what is particular to one is in datasets.md.
+            # Only options that all datasets share; datasets.md has the options of each one.
             names = ("jsonl", "all") if command.name == "map" else [name for name in typed if not name.startswith("-")]
             parts += [_section(typed[name], f"{command.name} {name}") for name in names]
     return "\n\n".join(parts) + "\n"
 
 
 def operations_page() -> str:
-    """Gives docs/operations.md."""
+    """Returns docs/operations.md."""
     parts = [
         "# Operations",
         _wrapped(
-            "Written by `docs/generate.py` from the classes of `mapping.serving.operations`. What `kbsource serve` "
-            "answers: each is a route, by GET with its parameters in the address or by POST with them as JSON, and the "
-            "first eight are tools of MCP too. [serving.md](serving.md) shows them at work."
+            "Written by `docs/generate.py` from the classes of `mapping.serving.operations`. `kbsource serve` offers "
+            "each operation as a route: send its parameters by GET in the URL, or by POST as JSON. The first eight are "
+            "also MCP tools. [serving.md](serving.md) shows examples."
         ),
     ]
     for name, operation in {**OPERATIONS, **SHAPES}.items():
         schema = operation.schema()
         rows = [
-            (f"`{field}`", _bounds(own), "needed" if field in schema["required"] else f"`{json.dumps(own['default'])}`")
+            (
+                f"`{field}`",
+                _bounds(own),
+                "required" if field in schema["required"] else f"`{json.dumps(own['default'])}`",
+            )
             for field, own in schema["properties"].items()
         ]
         parts += [
             f"## /{name}",
             _wrapped(operation.said()),
-            markdown_table(("parameter", "what it may be", "default"), rows),
+            markdown_table(("parameter", "allowed values", "default"), rows),
         ]
     reasons = [(f"`{reason}`", str(status)) for reason, status in STATUS.items()]
     parts += [
         "## Errors",
-        '`{"reason": …, "detail": …}`, and the status in HTTP.',
+        'An error is returned as `{"reason": …, "detail": …}` with an HTTP status.',
         markdown_table(("reason", "status"), reasons),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _bounds(schema: dict[str, Any]) -> str:
-    """What a parameter may be, of its JSON Schema."""
+    """Returns the allowed values of a parameter, from its JSON Schema."""
     choices = [own for own in schema.get("anyOf", [schema]) if own.get("type") != "null"]
     said = [_bounds_of(own) for own in choices]
     meant = next((own["description"] for own in (schema, *choices) if "description" in own), "")
@@ -187,9 +191,9 @@ def _bounds_of(schema: dict[str, Any]) -> str:
         case {"enum": choices}:
             return " or ".join(f"`{choice}`" for choice in choices)
         case {"type": "array"}:
-            return f"1 to {schema['maxItems']} of: {_bounds(schema['items'])}"
+            return f"list of 1 to {schema['maxItems']} items: {_bounds(schema['items'])}"
         case {"type": "string", "maxLength": most}:
-            return f"text of {most:,} characters at most"
+            return f"text (at most {most:,} characters)"
         case {"type": "integer", "minimum": least, "maximum": most} if most < 1 << 31:
             return f"{least} to {most:,}"
         case {"type": "boolean"}:
@@ -200,8 +204,8 @@ def _bounds_of(schema: dict[str, Any]) -> str:
 def _section(typed: App, name: str) -> str:
     typed.default_parameter, typed.help_epilogue = DEFAULTS, None
     text = typed.generate_docs(recursive=False, usage_name=f"kbsource {name}")
-    _, _, text = text.partition("\n")  # its heading
-    text = re.sub(r"(?m)^(kbsource [a-z -]*?) -m \w+", r"\1", text)  # how this program was started
+    _, _, text = text.partition("\n")  # without its heading
+    text = re.sub(r"(?m)^(kbsource [a-z -]*?) -m \w+", r"\1", text)  # the way this program was started
     text = re.sub(r"## Table of Contents\n\n(?:- .*\n)+\n", "", text)
     text = re.sub(r"\[(`.*?`)\]\(#.*?\)", r"\1", text)
     text = re.sub(r"\n {2,}(?=\S)", " ", text).replace("\n```console\n", "\n```\n").strip()
@@ -218,7 +222,7 @@ PAGES = {"tables.md": tables_page, "commands.md": commands_page, "operations.md"
 
 
 def main(argv: list[str]) -> int:
-    """Writes the pages, or checks them, and gives the exit code."""
+    """Writes or checks the pages, and returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 when a page is not current")
     args = parser.parse_args(argv)

@@ -123,7 +123,7 @@ MEASURES = (
         section=_HOW_MUCH,
     ),
 )
-"""What an age shows beside half-lives, which are no sums."""
+"""Contents of the overview, besides half-lives, which are not sums."""
 
 
 class PageFacts(NamedTuple):
@@ -142,7 +142,7 @@ class Found(NamedTuple):
 
     @property
     def fate(self) -> str:
-        """Its fate, regardless of where it was in earlier releases."""
+        """Returns its fate, regardless of its fate in earlier releases."""
         fate = _FATE_OF.get(self.aligned.outcome, "not_searched")
         return "near_changed" if self.has_other_details and fate in ("exact", "near") else fate
 
@@ -225,12 +225,11 @@ def size_class(n_chars: int) -> str:
 
 
 class HalfLife(NamedTuple):
-    """Years until half of the evidence that was standing at first has fallen, by an exponential law, with 95 %
-    bounds."""
+    """Years until half of the initially standing evidence has fallen, under exponential decay, with 95 % bounds."""
 
-    years: float | None  #: None where nothing fell
+    years: float | None  #: None if nothing fell
     low: float
-    high: float | None  #: None where it cannot be determined
+    high: float | None  #: None if it cannot be determined
 
 
 _LIKELY = 3.841458820694124 / 2
@@ -328,7 +327,7 @@ def report_values(db: DuckDBPyConnection, dates: Sequence[str]) -> dict[str, Any
 
 
 def as_date(text: str) -> date:
-    """Parses a day written as yyyymmdd; raises ValueError for anything else."""
+    """Parses a date written as yyyymmdd. Raises ValueError for anything else."""
     return date(int(text[:4]), int(text[4:6]), int(text[6:]))
 
 
@@ -406,7 +405,7 @@ LAWS = (
 
 
 class _HalfLifeFacts(msgspec.Struct):
-    """A half-life in the report, without upper bound where that cannot be determined."""
+    """A half-life in the report, without an upper bound if that cannot be determined."""
 
     years: float | None
     low: float
@@ -480,7 +479,7 @@ def commit_age(
     dates: Sequence[str],
     facts: Mapping[str, Any],
 ) -> None:
-    """Writes rows of ``Fate`` in their order, the rejected records, the report and, last, the manifest.
+    """Writes rows of ``Fate`` in order, the rejected records, the report and finally the manifest.
 
     Args:
         output: folder, marked as unfinished.

@@ -1,4 +1,4 @@
-"""Facts that moved: what Wikidata said of a page's subject at two times, as questions with an old and a new proof.
+"""Changed facts: Wikidata's statements about a page's subject at two times, as questions with an old and a new proof.
 
 ::
 
@@ -51,7 +51,7 @@ OUTCOMES: Mapping[str, str] = {
     "appeared": "the newer one alone has answers",
     "went": "the older one alone has answers",
 }
-"""What becomes of a fact."""
+"""Outcomes of a fact."""
 _REASONS = {
     "no_page": "the {} release of pages has no page of the subject, and that of Wikidata has answers",
     "no_name": "no answer of the {} release has a name to look for",
@@ -66,7 +66,7 @@ PROBLEMS: Mapping[str, str] = {
     },
     "change_unproved": "no answer is proved that one release has and the other has not",
 }
-"""Why a fact makes no question, in the order in which they are looked for."""
+"""Reasons why a fact makes no question, in the order in which they are checked."""
 QUESTION = "question"
 MEASURES = (
     Measure(
@@ -93,14 +93,14 @@ MEASURES = (
         section="Facts",
     ),
 )
-"""What a release of moved facts shows."""
+"""Contents of the overview of a release of changed facts."""
 _OWN = "mapping/facts.toml"
 _GROUP_ROWS, _ROWS = 1 << 14, 256
 _PROPERTY = re.compile(r"P[1-9]\d*", re.ASCII)
 
 
 class FactProof(Row):
-    """A text of a page that names an answer: exactly ``elements[element].text[start_char:end_char]``."""
+    """A text of a page that mentions an answer: exactly ``elements[element].text[start_char:end_char]``."""
 
     text: Annotated[str, "the sentence that names the answer, behind the sentences before it"]
     page_id: Annotated[int, "page of the subject"]
@@ -153,22 +153,22 @@ class Fact(Row):
     new_answers: Annotated[tuple[FactAnswer, ...], "values in the newer one"]
 
     def answers(self, side: Side) -> tuple[FactAnswer, ...]:
-        """The answers of a release."""
+        """Returns the answers of a release."""
         return self.old_answers if side == "old" else self.new_answers
 
     def page_id(self, side: Side) -> int | None:
-        """The page of a release."""
+        """Returns the page of a release."""
         return self.old_page_id if side == "old" else self.new_page_id
 
 
 def load_templates(path: str | None = None) -> dict[str, str]:
-    """What is asked by property, with ``{entity}`` for the subject.
+    """Returns the question templates by property, with ``{entity}`` for the subject.
 
     Args:
-        path: TOML file of all questions; None for those of the package.
+        path: TOML file of all questions; None for the package's own.
 
     Raises:
-        SetupError: the file is none of such questions.
+        SetupError: the file does not contain such questions.
     """
     where = path or _OWN
     if path is None:
@@ -193,7 +193,7 @@ def load_templates(path: str | None = None) -> dict[str, str]:
 
 
 def compared(old: Sequence[FactAnswer], new: Sequence[FactAnswer]) -> str:
-    """The outcome of the answers of two releases, of which one at least has some."""
+    """Returns the outcome for the answers of two releases, at least one of which has answers."""
     if not old or not new:
         return "went" if old else "appeared"
     return "stayed" if {one.value for one in old} == {one.value for one in new} else "changed"
@@ -202,16 +202,16 @@ def compared(old: Sequence[FactAnswer], new: Sequence[FactAnswer]) -> str:
 def with_common(
     old: Sequence[FactAnswer], new: Sequence[FactAnswer]
 ) -> tuple[tuple[FactAnswer, ...], tuple[FactAnswer, ...]]:
-    """The answers of two releases, each of which says whether both have it."""
+    """Returns the answers of two releases, each marked with whether both releases have it."""
     common = {one.value for one in old} & {one.value for one in new}
     old, new = ([replace(one, is_common=one.value in common) for one in answers] for answers in (old, new))
     return tuple(old), tuple(new)
 
 
 def problem_of(fact: Fact) -> str | None:
-    """Why a fact makes no question, one of ``PROBLEMS``; None: it does.
+    """Returns the reason why a fact makes no question, one of ``PROBLEMS``; None if it makes one.
 
-    Each release that has answers must prove one of them, and where answers differ, one of those that do.
+    Each release with answers must prove at least one of them. If the answers differ, it must prove one that differs.
     """
     sides = [(side, fact.answers(side)) for side in SIDES if fact.answers(side)]
     lacking: dict[str, Callable[[Side, Sequence[FactAnswer]], bool]] = {
@@ -229,17 +229,17 @@ def problem_of(fact: Fact) -> str | None:
 
 
 def score(hypothesis: str, proof_text: str, sentence_at: int, tokeniser: Tokeniser) -> tuple[float, float]:
-    """BLEU of a statement as a sentence on the sentence that names the answer, which begins so far behind the start of
-    a proof; and the share of the words of both that both have."""
+    """Returns the BLEU of a statement's sentence against the sentence that mentions the answer, which starts at an
+    offset in the proof, and the share of words that both have in common."""
     stated, said = tokeniser.forms(hypothesis), tokeniser.forms(proof_text[sentence_at:])
     return bleu(stated, said), len({*stated} & {*said}) / max(len({*stated, *said}), 1)
 
 
 def kilt_record(fact: Fact, side: Side) -> dict[str, Any] | None:
-    """A fact as KILT has questions, with what a release answers; None where it makes none there.
+    """Returns a fact as a KILT question, with the answers of a release; None if it makes no question there.
 
-    Names come once each, in the order of the answers, those with a proof with the place of it. What the other release
-    answers stands in ``meta``.
+    Each name occurs once, in the order of the answers, with the position of its proof if it has one. The answers of the
+    other release are in ``meta``.
     """
     other: Side = "new" if side == "old" else "old"
     if fact.problem is not None or not fact.answers(side):
@@ -255,7 +255,7 @@ def kilt_record(fact: Fact, side: Side) -> dict[str, Any] | None:
 
 def _outputs(answers: Sequence[FactAnswer]) -> list[dict[str, Any]]:
     outputs: dict[str, dict[str, Any]] = {}
-    for one in sorted(answers, key=lambda one: one.proof is None):  # a name that two have is that of the proved one
+    for one in sorted(answers, key=lambda one: one.proof is None):  # a proved answer claims a shared name
         for number, name in enumerate(one.aliases):
             provenance = [_provenance(one.proof)] if number == 0 and one.proof is not None else []
             outputs.setdefault(name, {"answer": name, **({"provenance": provenance} if provenance else {})})
@@ -278,7 +278,7 @@ def _provenance(proof: FactProof) -> dict[str, Any]:
 
 
 def kilt_path(side: Side) -> str:
-    """The file of a release's answers."""
+    """Returns the path of the file of a release's answers."""
     return f"{side}-kilt.jsonl"
 
 
@@ -308,8 +308,8 @@ LAWS = (
 
 
 def check_facts(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    """Makes the questions again from the table of facts, and what each fact says of itself; None where the files do not
-    allow it."""
+    """Recomputes the questions, and each fact's derived columns, from the table of facts. Returns None if files are
+    missing or damaged."""
     if not checking.has_files([_FACTS, *(kilt_path(side) for side in SIDES)]):
         return None
     tokeniser = Tokeniser("en")
@@ -359,7 +359,7 @@ class _Statements(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _OfProperty(msgspec.Struct):
-    """What the report has of a property."""
+    """A property in the report."""
 
     label: str | None
     question: str | None
@@ -411,18 +411,18 @@ def commit_facts(
     output: str,
     facts: Mapping[str, Any],
 ) -> None:
-    """Writes rows of ``Fact`` in their order, their questions, the report and, last of all, the manifest.
+    """Writes rows of ``Fact`` in order, their questions, the report and finally the manifest.
 
     Args:
-        batches: gives the rows, as often as it is asked.
-        properties: what is known of the statements of every property, for the report.
+        batches: returns the rows; may be called several times.
+        properties: facts about the statements of every property, for the report.
         output: folder, marked as unfinished.
-        facts: of the manifest.
+        facts: facts for the manifest.
     """
 
     def lines(side: Side) -> Iterator[bytes]:
         for batch in batches():
-            for start in range(0, batch.num_rows, _ROWS):  # as Python values they take many times the room
+            for start in range(0, batch.num_rows, _ROWS):  # Python values take many times more memory
                 for fact in rows_of(batch.slice(start, _ROWS), Fact):
                     if (record := kilt_record(fact, side)) is not None:
                         yield kilt_line(record)

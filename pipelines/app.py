@@ -1,4 +1,4 @@
-"""The command line as cyclopts makes it of the functions of ``pipelines.commands``."""
+"""The command line, which cyclopts builds from the functions in ``pipelines.commands``."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def _common(
     ] = (),
     force: Annotated[bool, Parameter(group=_COMMON)] = False,
 ) -> _Common:
-    """What every command takes.
+    """Options of every command.
 
     Args:
-        json: the result as one JSON object.
-        storage: an option of the store, such as aws_endpoint_url=http://store:9000; may be repeated.
-        force: overwrite files that are there already; of commands that write a file.
+        json: print the result as one JSON object.
+        storage: storage option, such as aws_endpoint_url=http://store:9000; may be repeated.
+        force: overwrite existing files; for commands that write a file.
     """
     return _Common(tokens, json, storage, force)
 
 
 def make_app() -> App:
-    """The whole command line; a command is imported when it is typed."""
+    """Returns the whole command line. A command is imported when it is used."""
     app = App(name="kbsource", version=__version__, default_parameter=DEFAULTS, exit_on_error=False, print_error=False)
     for group, commands in GROUPS.items():
         for command in commands:
@@ -62,23 +62,23 @@ def make_app() -> App:
 
 
 class Typed(NamedTuple):
-    """What was typed: a command with its arguments."""
+    """A parsed command line: a command with its arguments."""
 
     function: Callable[..., Summary]
     arguments: BoundArguments
     as_json: bool
-    options: Collection[str]  # that the command has
+    options: Collection[str]  # options of the command
 
     def call(self) -> Summary:
-        """Does it."""
+        """Runs the command."""
         return self.function(*self.arguments.args, **self.arguments.kwargs)
 
 
 def run_command(given: Sequence[str]) -> int:
-    """Runs what was typed, prints its summary, and gives the exit code.
+    """Runs a command line, prints its summary, and returns the exit code.
 
     Raises:
-        SetupError: as ``parse_command``, or as the command does.
+        SetupError: raised by ``parse_command`` or by the command.
     """
     quiet_beam()
     typed = parse_command(given)
@@ -86,10 +86,10 @@ def run_command(given: Sequence[str]) -> int:
         return 0
     run = typed.arguments.arguments.get("run")
     if run is not None and run.runner == "local-multi" and not run.dry_run:
-        fork_server()  # imports Beam while this process does
+        fork_server()  # imports Beam at the same time as this process
     try:
         if run is not None and run.dry_run:
-            from pipelines.trial import dry_run  # brings Beam
+            from pipelines.trial import dry_run  # imports Beam
 
             summary = dry_run(typed.call, typed.arguments.arguments)
         else:
@@ -101,10 +101,10 @@ def run_command(given: Sequence[str]) -> int:
 
 
 def parse_command(given: Sequence[str]) -> Typed | None:
-    """What was typed; None for ``--help``, which is printed.
+    """Returns the parsed command line; None for ``--help``, which is printed.
 
     Raises:
-        SetupError: it means nothing; names what is near.
+        SetupError: the command line is invalid; the message suggests similar names.
     """
     try:
         return _parsed(given)
@@ -148,7 +148,7 @@ def _parsed(given: Sequence[str]) -> Typed | None:
 
 
 def _chosen(function: Callable[..., Any], tokens: list[str]) -> list[str]:
-    """What is typed, with the options that ``--as`` stands for where a command has it."""
+    """Returns the arguments, with ``--as`` expanded to its options if the command has it."""
     for hint in get_type_hints(function).values():
         if (choices := getattr(hint, "CHOICES", None)) is not None:
             return with_choices(tokens, hint, choices)
@@ -163,13 +163,13 @@ def _setting(typed: str) -> tuple[str, str]:
 
 
 def options_of(command: App) -> set[str]:
-    """What the options of a command are called."""
+    """Returns the names of a command's options."""
     arguments = command.assemble_argument_collection()
     return {name for one in arguments for name in one.names if name.startswith("--")}
 
 
 def examples_of(function: Callable[..., Any] | None) -> str:
-    """The section ``Examples`` of a docstring, as Markdown."""
+    """Returns the section ``Examples`` of a docstring as Markdown."""
     lines = iter(cleandoc(getattr(function, "__doc__", None) or "").split("\n"))
     if not any(line == "Examples:" for line in lines):
         return ""
@@ -179,11 +179,11 @@ def examples_of(function: Callable[..., Any] | None) -> str:
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> Summary:
     """Let the shell complete commands and options.
 
-    Prints what makes a shell complete commands, options and paths. Its first line says which line the shell's profile
-    gets.
+    Prints a script that makes a shell complete commands, options and paths. Its first line tells you what to add to the
+    shell's profile.
 
     Args:
-        shell: whose commands are printed.
+        shell: shell that will run the script.
 
     Examples:
         eval "$(kbsource completion bash)"
@@ -196,11 +196,11 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> Summary:
 
 
 def parse_fault(error: CycloptsError) -> str:
-    """What is wrong with what was typed, as people are told."""
+    """Returns the message about an invalid command line."""
     error.verbose = False
     said = str(error)
     if isinstance(error, MissingArgumentError) and error.argument is not None and not error.argument.tokens:
-        # Of options that stand flat beside the others, the first that is needed.
+        # For flattened options, the first required one.
         parts = [part for part in error.argument.children_recursive if part.field_info.required and not part.has_tokens]
         missing = parts[0] if parts else error.argument
         said = f"{missing.name if missing.index is None else missing.name.lstrip('-').upper()} is needed."

@@ -1,4 +1,4 @@
-"""The console command, which ends quietly where it is interrupted while it still loads."""
+"""The console command, which ends quietly if it is interrupted while loading."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import sys
 
 
 def run_and_leave() -> int:
-    """Runs one command and gives its exit code, as ``pipelines.cli.run_and_leave`` does."""
+    """Runs one command and returns its exit code, like ``pipelines.cli.run_and_leave``."""
     try:
         from pipelines import cli  # takes half a second
     except KeyboardInterrupt:
         sys.stderr.write("\nkbsource: interrupted\n")
-        return 130  # as cli.INTERRUPTED
+        return 130  # same as cli.INTERRUPTED
     return cli.run_and_leave()

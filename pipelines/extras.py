@@ -1,4 +1,4 @@
-"""Which extra of kbsource brings a module that is not installed."""
+"""Finds the extra of kbsource that installs a missing module."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EXTRAS: dict[str, str] = {
     "mcp": "serve",
     "lupa": "lua",
 }
-"""The smallest extra that brings a module, by its top name."""
+"""The smallest extra that installs a module, by the module's top-level name."""
 
 _WITHIN: dict[str, tuple[str, ...]] = {
     "publish": ("verify",),
@@ -56,7 +56,7 @@ _WITHIN: dict[str, tuple[str, ...]] = {
     "diff": ("verify",),
     "lua": ("build",),
 }
-"""Extras that an extra brings with it."""
+"""Extras that an extra includes."""
 
 
 def _whole(extra: str) -> set[str]:
@@ -64,16 +64,16 @@ def _whole(extra: str) -> set[str]:
 
 
 def missing_extra(error: ImportError, *, needs: str) -> SetupError | None:
-    """What to say where a module of an extra is not installed; None where no extra brings it.
+    """Returns the message for a missing module; None if no extra installs it.
 
     >>> print(missing_extra(ModuleNotFoundError(name="lxml.etree"), needs="align"))
     lxml is not installed: pip install 'kbsource[align]'
 
     Args:
-        error: what the import raised.
-        needs: extra that the command needs altogether.
+        error: the exception of the import.
+        needs: extra with everything that the command needs.
     """
-    cause = error if isinstance(error, ModuleNotFoundError) else error.__cause__  # of a command's module
+    cause = error if isinstance(error, ModuleNotFoundError) else error.__cause__  # raised by a command's module
     module = (getattr(cause, "name", None) or "").partition(".")[0]
     extra = EXTRAS.get(module)
     if extra is None:
@@ -84,7 +84,7 @@ def missing_extra(error: ImportError, *, needs: str) -> SetupError | None:
 
 
 def first_missing(extra: str) -> str | None:
-    """A module of an extra, or of those within it, that is not installed; None where all are."""
+    """Returns a missing module of an extra or of its included extras; None if all are installed."""
     return next((name for name, own in EXTRAS.items() if own in _whole(extra) and not _is_installed(name)), None)
 
 

@@ -1,8 +1,8 @@
-"""Jobs of Dataflow that anybody can start from a form: the entry point of Flex Templates.
+"""The entry point of Flex Templates: Dataflow jobs that anybody can start from a form.
 
-The launcher calls it with the form's values, ``--command=build --dump=gs://… --output=gs://…``. What a job looks at
-before it runs is looked at there; then its pipeline is handed over, and nobody waits for it. A form has the options of
-its command, as ``python -m pipelines.flex_template build`` prints them for ``gcloud … --metadata-file``.
+The launcher calls it with the form's values, ``--command=build --dump=gs://… --output=gs://…``. The launcher performs
+the job's checks and submits the pipeline without waiting for it. A form has the options of its command; ``python -m
+pipelines.flex_template build`` prints them for ``gcloud … --metadata-file``.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pipelines.terminal import Summary
 _COMMAND = "command"
 _GOOGLES = r"gs://[^,{}\n]+"
 _NOT_IN_FORMS = frozenset(("--runner", "--workers", "--dry-run", "--scratch"))
-_OVERVIEW = ["map", "all"]  # writes its overview once the datasets are done
+_OVERVIEW = ["map", "all"]  # writes its overview after the datasets
 
 
 def arguments_of(command: str) -> list[Argument]:
-    """The options of a job's command.
+    """Returns the options of a job's command.
 
     Raises:
-        SetupError: there is no such job, or nothing is left to wait for its end.
+        SetupError: there is no such job, or it needs a process that waits for its end.
     """
     words = command.split()
     _, apps, rest = make_app().parse_commands(words)
@@ -43,7 +43,7 @@ def arguments_of(command: str) -> list[Argument]:
 
 
 def metadata(command: str) -> dict[str, Any]:
-    """The form of a command: what ``gcloud dataflow flex-template build`` calls metadata.
+    """Returns the form of a command, called metadata by ``gcloud dataflow flex-template build``.
 
     Source: https://cloud.google.com/dataflow/docs/reference/rest/v1b3/TemplateMetadata, 2026-11-24.
     """
@@ -69,7 +69,7 @@ def metadata(command: str) -> dict[str, Any]:
 def _parameter(argument: Argument) -> dict[str, Any]:
     name, types, metavar = _form_name(argument), set(_types(argument.hint)), argument.parameter.metavar
     validators: Any = argument.parameter.validator
-    is_place = path_like in validators and name != "model"  # which the hub may have
+    is_place = path_like in validators and name != "model"  # a model may also be on the hub
     kind: dict[str, Any] = {"paramType": "TEXT"}
     if tuple in types:
         pass  # several are separated by commas
@@ -101,7 +101,7 @@ def _flag(argument: Argument) -> str:
 
 
 def _types(hint: Any) -> Iterator[Any]:
-    """The types that an option may have, None apart."""
+    """Yields the possible types of an option, except None."""
     origin = get_origin(hint)
     if origin in (Annotated, Union, UnionType):
         for part in get_args(hint)[: 1 if origin is Annotated else None]:
@@ -111,8 +111,8 @@ def _types(hint: Any) -> Iterator[Any]:
 
 
 def typed(argv: Sequence[str]) -> Typed:
-    """What the values of a form stand for: the command as it would be typed for Dataflow, or for another runner that is
-    named; what is no option of it goes to Beam.
+    """Returns the command line for the values of a form, for Dataflow unless they name another runner. Values that are
+    not options of the command are passed to Beam.
 
     >>> typed(["--command=build", "--dump=gs://b/1,gs://b/2", "--output=gs://b/r", "--as_of="]).arguments.args[0].dump
     ('gs://b/1', 'gs://b/2')
@@ -136,13 +136,13 @@ def typed(argv: Sequence[str]) -> Typed:
 def _words(name: str, value: str, known: dict[str, Argument]) -> Iterator[str]:
     if (argument := known.get(name)) is None:
         yield f"{name}={value}" if value else name
-    elif value:  # what is left empty arrives as an empty string
+    elif value:  # an empty field is passed as an empty string
         parts = value.split(",") if tuple in _types(argument.hint) else (value,)
         yield from (f"{_flag(argument)}={part}" for part in parts)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Starts a job and does not wait for its end, as launchers must not; or prints the form of a command."""
+    """Starts a job without waiting for its end, as launchers require, or prints the form of a command."""
     given = sys.argv[1:] if argv is None else argv
     if not any(argument.startswith("-") for argument in given):
         Summary(values=metadata(" ".join(given))).show(as_json=True)

@@ -1,4 +1,4 @@
-"""Options of each job: plain values, their bounds and their meanings."""
+"""Options of each job: plain values, their limits and their help texts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _MEBIBYTE = 1 << 20
 _TIME = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ"
 _MOST_MEMORY = 1 << 46
 _PLACES = frozenset("dump kb base wikidata pageviews output page_props siteinfo relations key_columns types".split())
-"""Where things are, which does not decide a byte."""
+"""Options that locate inputs and outputs. They do not change the bytes of the output."""
 
 
 def _mebibytes(type_: Any, tokens: Sequence[Token]) -> int:
@@ -88,13 +88,13 @@ def _enough(type_: Any, n_bytes: int) -> None:
         raise ValueError(f"No machine has as much; give at most {_MOST_MEMORY // _MEBIBYTE} MB.")
 
 
-Output = Annotated[FolderPath, Parameter(help="New folder of what is made, or one left by a run that was killed.")]
+Output = Annotated[FolderPath, Parameter(help="New output folder, or one left by a run that was killed.")]
 Memory = Annotated[
     int,
     Parameter(
         "--worker-memory",
         metavar="MB",
-        help="Most memory that one working process may allocate.",
+        help="Maximum memory that one worker process may allocate.",
         converter=_mebibytes,
         validator=_enough,
         show_default=lambda n_bytes: str(n_bytes // _MEBIBYTE),
@@ -104,16 +104,16 @@ RangeBytes = Annotated[
     AtLeast1 | None,
     Parameter(
         "--range-bytes",
-        help="Bytes of the pieces that the dump is read in; by default 1 to 32 MiB, by the size of the dump.",
+        help="Bytes per range of the dump; by default 1 to 32 MiB, depending on its size.",
     ),
 ]
-Truncated = Annotated[bool, Parameter("--allow-truncated", help="Take what can be read of a dump that breaks off.")]
+Truncated = Annotated[bool, Parameter("--allow-truncated", help="Read as much as possible of a truncated dump.")]
 TakenAs = Annotated[
     As,
     Parameter(
         "--as",
-        help="Take the choices of the paper, or of the code and files that its authors released, for all options on "
-        "which these differ from each other or from the defaults.",
+        help="Use the settings of the paper, or of the code and files that its authors released, for every option "
+        "where these differ from each other or from the defaults.",
     ),
 ]
 USUAL_MEMORY = 4 << 30
@@ -121,74 +121,74 @@ USUAL_MEMORY = 4 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions(Checked):
-    """Where a job runs; any other option goes to Beam as it is."""
+    """Where a job runs. All other options are passed to Beam unchanged."""
 
     runner: Name = "local"
-    """local: one worker; local-multi: one a core; spark, flink, dataflow: a cluster, see docs/running.md; or a runner
-    of Beam."""
+    """local: one worker; local-multi: one worker per core; spark, flink or dataflow: a cluster, see docs/running.md; or
+    any other Beam runner."""
     workers: Threads | None = None
-    """Workers for local-multi; by default one per core."""
+    """Number of workers for local-multi; by default one per core."""
     dry_run: bool = False
-    """Look at all that the job reads and where it writes, put its pipeline together, say how large it is, and stop."""
+    """Check the inputs and the output location, construct the pipeline, print its size, and stop."""
     beam_args: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
 
     def flags(self) -> list[str]:
-        """The flags of Beam that all this stands for."""
+        """Returns the Beam flags for these options."""
         from pipelines.runners.presets import beam_flags
 
-        # So told, Beam asks nothing of the cloud when it looks at its options.
+        # With this flag, Beam does not contact the cloud when it validates its options.
         beam_args = (*self.beam_args, "--dry_run=True") if self.dry_run else self.beam_args
         return beam_flags(self.runner, workers=self.workers, beam_args=beam_args)
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions(Checked):
-    """What is built, and how."""
+    """Inputs and options of a build."""
 
     dump: Annotated[Files, Parameter(metavar="DUMP")]
-    """Files of one dump, or patterns; quote patterns."""
+    """Files of one dump, or quoted patterns."""
     _: KW_ONLY
     output: Output
     page_props: File | None = None
-    """page_props.sql.gz of the same date: Wikidata items, disambiguation."""
+    """page_props.sql.gz of the same date, for Wikidata items and disambiguation pages."""
     wikidata: Release | None = None
-    """Release that kbsource wikidata made: items by sitelink, with labels, descriptions and aliases."""
+    """Release made by kbsource wikidata, for items by sitelink, with labels, descriptions and aliases."""
     siteinfo: File | None = None
-    """siteinfo as JSON from the wiki's API: aliases of namespaces."""
+    """siteinfo as JSON from the wiki's API, for aliases of namespaces."""
     only_titles: File | None = None
-    """Only the articles whose titles the file lists, one a line, and the redirects that lead to them."""
+    """Build only the articles whose titles are in this file, one per line, and the redirects to them."""
     limit_pages: AtLeast1 | None = None
-    """Only the first N pages of the dump, of all namespaces."""
+    """Read only the first N pages of the dump, counting all namespaces."""
     as_of: Annotated[
         str | None,
         Parameter(metavar="TIME", validator=Like(_TIME, "2019-08-01T00:00:00Z")),
     ] = None
-    """Of each page the newest revision not after TIME, like 2019-08-01T00:00:00Z."""
+    """Use the newest revision of each page that is not after TIME, like 2019-08-01T00:00:00Z."""
     templates: Literal["definitions", "lua", "rules"] = "definitions"
-    """What shows a template that no rule knows: its own definition in the dump, that with the Lua modules that it calls
-    (needs kbsource[lua]), or nothing."""
+    """How templates without a rule are rendered: definitions: by their definitions in the dump; lua: also by the Lua
+    modules that these call (needs kbsource[lua]); rules: not at all."""
     references: bool = False
-    """Tables of references and of their places in the text; a build takes about 1.6 times as long."""
+    """Write tables of references and of their positions in the text. A build takes about 1.6 times as long."""
     traces: bool = False
-    """Tables of what each page was made from, so that the release can be the base of a later build."""
+    """Write tables of what each page was made from. A later build can then use the release as its --base."""
     base: Release | None = None
-    """Release with traces, of an earlier dump: pages that would be made into the same again are taken over. The same
-    bytes come, in less time."""
+    """Release of an earlier dump, built with --traces. Pages whose result would be the same are copied from it. The
+    output has the same bytes and takes less time."""
     max_rejects: Share = 0.001
-    """Highest share of the pages that may be rejected."""
+    """Maximum share of pages that may be rejected."""
     max_fallbacks: Share = 0.001
-    """Highest share of the articles that may fall back to the simplest extraction, because the parser failed; ten may
-    always."""
+    """Maximum share of articles that may fall back to the simplest extraction because the parser failed. Ten articles
+    are always allowed."""
     allow_truncated: Truncated = False
     page_timeout_s: Annotated[Seconds, Parameter("--page-timeout")] = 60.0
-    """Longest time for one page, which is then extracted in a simpler way."""
+    """Maximum time for one page. A page that takes longer is extracted in a simpler way."""
     worker_memory_bytes: Memory = USUAL_MEMORY
     range_bytes: RangeBytes = None
     parser: Annotated[str, Parameter(parse=False)] = "kbsource.pages.articles:PageParser"
-    """``module:class`` of what parses pages, made with the site and, where they are used, the definitions."""
+    """``module:class`` of the page parser. It is constructed with the site and, if they are used, the definitions."""
 
     def data_options(self) -> dict[str, Any]:
-        """The options that decide the bytes of the release, as JSON values for the manifest."""
+        """Returns the options that affect the bytes of the release, as JSON values for the manifest."""
         values = {name: value for name, value in asdict(self).items() if name not in _PLACES}
         return {**values, "only_titles": self.only_titles is not None}
 
@@ -208,14 +208,14 @@ def _two(type_: Any, value: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WikidataOptions:
-    """What the release of Wikidata is made of. Of ``sites`` and ``qualifiers`` None is all."""
+    """Inputs and options of a release of Wikidata. For ``sites`` and ``qualifiers``, None means all."""
 
     dump: Annotated[Files, Parameter(metavar="DUMP")]
-    """JSON dump (.json.bz2, .json.gz, .json, .ndjson), one entity a line; files or patterns."""
+    """JSON dump (.json.bz2, .json.gz, .json, .ndjson) with one entity per line; files or patterns."""
     _: KW_ONLY
     output: Output
     languages: Annotated[Words, Parameter(validator=Like("[a-z]{2,}(?:-[a-z0-9]+)*", "en,de"))] = ("en",)
-    """Languages of labels, descriptions and aliases, the preferred one first; their variants and mul come with them."""
+    """Languages of labels, descriptions and aliases, the preferred one first. Their variants and mul are included."""
     sites: Annotated[
         Words | None,
         Parameter(
@@ -226,53 +226,53 @@ class WikidataOptions:
             ),
         ),
     ] = None
-    """Wikis whose sitelinks are kept, like enwiki,dewiki, or all (the default)."""
+    """Wikis whose sitelinks are included, like enwiki,dewiki, or all (the default)."""
     qualifiers: Annotated[
         Words | None,
         Parameter(
             converter=_qualifiers, validator=Like("P[1-9][0-9]*", "P580,P582, or all, or none"), show_default=False
         ),
     ] = NEEDED_QUALIFIERS
-    """Properties of the qualifiers that are kept, like P580,P582, or all, or none; by default those of time, role and
-    certainty."""
+    """Properties whose qualifiers are included, like P580,P582, or all, or none; by default the properties of time,
+    role and certainty."""
     max_rejects: Share = 0.001
-    """Highest share of the lines that may be rejected."""
+    """Maximum share of lines that may be rejected."""
     allow_truncated: Truncated = False
     worker_memory_bytes: Memory = USUAL_MEMORY
     range_bytes: RangeBytes = None
 
     def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options`` and for no language."""
+        """Raises SetupError in the same cases as ``check_options``, and if there is no language."""
         check_options(self)
         if not self.languages:
             raise SetupError("--languages is empty; give at least one, like en.")
 
     def data_options(self) -> dict[str, Any]:
-        """The options that decide the bytes of the release, as JSON values for the manifest."""
+        """Returns the options that affect the bytes of the release, as JSON values for the manifest."""
         values = {name: value for name, value in asdict(self).items() if name not in _PLACES}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class PageviewsOptions(Checked):
-    """Which page views are summed."""
+    """Page views to be summed."""
 
     input: Annotated[Files, Parameter(metavar="VIEWS")]
-    """Files of page views (.bz2, .gz or plain), pageview_complete or pagecounts, or patterns."""
+    """Files of page views (.bz2, .gz or plain) from pageview_complete or pagecounts, or patterns."""
     _: KW_ONLY
     output: Output
     site: Annotated[Name, Parameter(validator=Like("[a-z][a-z0-9_]*wiki", "enwiki"))] = "enwiki"
-    """Wikipedia whose views are taken."""
+    """Wikipedia whose views are summed."""
     all_access: bool = False
-    """Of pagecounts, take the mobile site and hourly files too (en, en.m, en.m.z, en.zero); else en.z alone, as the
-    authors of AmbER."""
+    """With pagecounts, include the mobile site and hourly files (en, en.m, en.m.z, en.zero). By default only en.z is
+    counted, as by the authors of AmbER."""
     max_rejects: Share = 0.001
-    """Highest share of the lines that may be rejected."""
+    """Maximum share of lines that may be rejected."""
     allow_truncated: Truncated = False
     range_bytes: RangeBytes = None
 
     def data_options(self) -> dict[str, Any]:
-        """The options that decide the bytes of the release, as JSON values for the manifest."""
+        """Returns the options that affect the bytes of the release, as JSON values for the manifest."""
         values = asdict(self)
         del values["input"], values["output"]
         return values
@@ -293,60 +293,60 @@ _DECIDING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyOptions(Checked):
-    """How alignments are verified by an NLI model."""
+    """Options for verifying alignments with an NLI model."""
 
     model: Annotated[ModelOptions, FLAT]
     hypothesis: HypothesisKind | None = None
-    """What the model judges; by default what goes with the dataset."""
+    """Hypothesis that the model judges; the default depends on the dataset."""
     rescue_sentences: Annotated[AtLeast0, Parameter("--rescue")] = 0
-    """Where BLEU is weak, take the sentence of the page that the model finds most likely to say it, of the N that share
-    most of its words; 100 is a good number, 0 is for none."""
+    """If BLEU is low, choose the sentence that most probably entails the hypothesis, among the N sentences of the page
+    that share most words with it. 100 is a good value; 0 turns this off."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlignOptions:
-    """How the evidence of any dataset is found again."""
+    """Options for aligning the evidence of any dataset."""
 
     kb: Release
     """Folder of the release."""
     _: KW_ONLY
     inputs: Annotated[Files, Parameter("--input")]
-    """Files of the dataset, in order; .gz and .bz2 too."""
+    """Files of the dataset, in order; they may be compressed (.gz, .bz2)."""
     output: Output
     split: Split | None = None
-    """Rules that records are filtered by; by default as the files' names say, else dev."""
+    """Split whose filter rules apply; by default the split in the file names, else dev."""
     threshold: Bleu = THRESHOLD
-    """Lowest score that is kept."""
+    """Minimum BLEU score of an accepted span."""
     max_elements: AtLeast1 = 1
-    """Paragraphs a span may cross."""
+    """Maximum number of paragraphs in a span."""
     title_map: File | None = None
-    """Known moves: a line each, old title, tab, new title or page id."""
+    """File of known page moves, one per line: old title, tab, new title or page id."""
     accept_fuzzy: Annotated[float | None, Parameter(metavar="SCORE", validator=Number(gte=60, lte=100))] = None
-    """Take the most similar title for a missing one, from 60 to 100."""
+    """Replace a missing title by the most similar one, if the similarity is at least SCORE (60 to 100)."""
     numbering: Numbering = "kilt"
-    """Of paragraphs."""
+    """Numbering of paragraphs: as in KILT, or by the elements of the release."""
     strips_section: Annotated[bool, Parameter("--strip-section")] = False
-    """Section without the newline at its end."""
+    """Write sections without the newline at the end."""
     stem: Annotated[Name | None, Parameter(validator=name_like)] = None
-    """Begins the name of the file that is written; by default the dataset's."""
+    """Start of the output file's name; by default the dataset's name."""
     max_rejects: Share = 0.01
-    """Highest share of the records that may be rejected."""
+    """Maximum share of records that may be rejected."""
     worker_memory_bytes: Memory = USUAL_MEMORY
     chunk_records: AtLeast1 = 5_000
-    """Records of a file of a table."""
+    """Number of records per table file."""
     evidence_timeout_s: Annotated[Seconds, Parameter("--evidence-timeout")] = 60.0
-    """Longest time for one piece of evidence, which is then tried once more and given up."""
+    """Maximum time for one piece of evidence. If it takes longer, it is tried once more and then given up."""
     verify: Annotated[VerifyOptions | None, FLAT] = None
     accept: Rule | None = None
-    """Spans that are kept, in place of --threshold: "bleu>=0.5", "bleu>=0.5 and entailment>=0.5"; signals bleu,
-    entailment, neutral, contradiction, with and, or, not and brackets."""
+    """Rule for accepting spans, instead of --threshold: "bleu>=0.5", "bleu>=0.5 and entailment>=0.5". The signals are
+    bleu, entailment, neutral and contradiction; combine them with and, or, not and brackets."""
     scratch: FolderPath | None = None
-    """Folder for temporary indexes; by default the system's."""
+    """Folder for temporary indexes; by default the system's temporary folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapOptions(AlignOptions):
-    """What is aligned, and how: a dataset of ``mapping.sources.all_sources()``, with what is its own."""
+    """Options for aligning one dataset of ``mapping.sources.all_sources()``, including the dataset's own."""
 
     dataset: str
     split: Split
@@ -355,7 +355,7 @@ class MapOptions(AlignOptions):
     source: SourceOptions | None = None
 
     def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``, and for options that do not go together."""
+        """Raises SetupError in the same cases as ``check_options``, and for options that exclude each other."""
         if self.dataset not in all_sources():
             raise SetupError(f"No dataset {self.dataset!r}. Choose one of: {', '.join(all_sources())}.")
         if self.labels and self.split != "test":
@@ -378,11 +378,11 @@ class MapOptions(AlignOptions):
 
     @property
     def choices(self) -> SourceOptions:
-        """Choices of the dataset's reader; the usual ones where none were made."""
+        """Options of the dataset's reader; its defaults if none are set."""
         return self.source or all_sources()[self.dataset].options_type()
 
     def data_options(self) -> dict[str, Any]:
-        """The options that decide the bytes, as JSON values for the manifest."""
+        """Returns the options that affect the bytes of the output, as JSON values for the manifest."""
         values: dict[str, Any] = {name: getattr(self, name) for name in _DECIDING}
         if self.accept is not None:
             values["accept"] = self.accept
@@ -394,36 +394,36 @@ class MapOptions(AlignOptions):
 
 @dataclass(frozen=True, slots=True)
 class AgeOptions(Checked):
-    """Which evidence is looked for in which releases."""
+    """Datasets whose evidence is searched for, and the releases to search."""
 
     releases: Releases
-    """Folders of releases of one wiki, of different dates."""
+    """Folders of releases of one wiki from different dates."""
     _: KW_ONLY
     inputs: Annotated[Files, Parameter("--input")]
-    """Datasets in KILT's form, a file each; .gz and .bz2 too."""
+    """Datasets in KILT's format, one file each; they may be compressed (.gz, .bz2)."""
     output: Output
     from_kb: Annotated[FolderPath | None, Parameter(metavar="PATH")] = None
-    """Release or kilt_knowledgesource.json that the datasets were made for, whose places their evidence names; without,
-    their evidence must have texts of its own."""
+    """Release or kilt_knowledgesource.json that the datasets refer to. Without it, their evidence must contain its own
+    text."""
     threshold: Bleu = THRESHOLD
-    """Lowest score of a text that still stands."""
+    """Minimum score of a text that counts as still present."""
     max_rejects: Share = 0.01
-    """Highest share of the records of a dataset that may be rejected."""
+    """Maximum share of a dataset's records that may be rejected."""
     worker_memory_bytes: Memory = USUAL_MEMORY
     evidence_timeout_s: Annotated[Seconds, Parameter("--evidence-timeout")] = 60.0
-    """Longest time for one piece of evidence, which is then tried once more and given up."""
+    """Maximum time for one piece of evidence. If it takes longer, it is tried once more and then given up."""
 
     def data_options(self) -> dict[str, Any]:
-        """The options that decide the bytes, as JSON values for the manifest."""
+        """Returns the options that affect the bytes of the output, as JSON values for the manifest."""
         return {"threshold": self.threshold}
 
 
 @dataclass(frozen=True, slots=True)
 class FactsOptions(Checked):
-    """What is compared, and how answers are proved."""
+    """Releases to compare, and options for proving answers."""
 
     old: Release
-    """Older release of pages, built with the items of its pages."""
+    """Older release of pages, built with the Wikidata items of its pages."""
     new: Release
     """Newer release of the same wiki."""
     _: KW_ONLY
@@ -431,38 +431,38 @@ class FactsOptions(Checked):
         tuple[str, ...],
         Parameter(metavar="OLD NEW", n_tokens=2, converter=releases_named, validator=(path_like, _two)),
     ]
-    """Releases of Wikidata of the two days, the older one first."""
+    """Releases of Wikidata for the two dates, the older one first."""
     output: Output
     model: Annotated[ModelOptions | None, FLAT] = None
-    """None: the sentence that is most like the statement is the proof."""
+    """If None, the sentence most similar to the statement is the proof."""
     least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = 0.5
-    """A sentence proves an answer when its probability of entailment is above this; for a model."""
+    """A sentence proves an answer if its entailment probability is above this; only with --model."""
     sentences_before: AtLeast0 = N_BEFORE
-    """Sentences of the same paragraph that a proof begins with."""
+    """Number of preceding sentences of the same paragraph that a proof includes."""
     questions: File | None = None
-    """All questions, by property, TOML; by default those of the package."""
+    """TOML file with all questions, by property; by default the package's own."""
 
     def data_options(self) -> dict[str, Any]:
-        """The options that decide the bytes, as JSON values for the manifest."""
+        """Returns the options that affect the bytes of the output, as JSON values for the manifest."""
         return {"least_entailment": self.least_entailment, "sentences_before": self.sentences_before}
 
 
 class Planned(NamedTuple):
-    """One alignment of many."""
+    """One of several alignments."""
 
-    name: str  # of the dataset
-    options: MapOptions  # its ``output`` is ``name/split`` below the folder of all
-    where: str  # where it was asked for, for messages
+    name: str  # name of the dataset
+    options: MapOptions  # its ``output`` is ``name/split`` in the folder of all alignments
+    where: str  # where it was requested, for messages
 
     @property
     def folder(self) -> str:
-        """Folder of the alignment, relative to that of all."""
+        """Folder of the alignment, relative to the folder of all alignments."""
         return f"{self.name}/{self.options.split}"
 
 
 @dataclass(frozen=True, slots=True)
 class PassagesOptions:
-    """Which corpus is made."""
+    """Inputs and options of a corpus of passages."""
 
     kb: Release
     """Folder of a release of pages."""
@@ -475,19 +475,20 @@ class PassagesOptions:
             "--format",
             metavar="NAME",
             choices=tuple(FORMS),
-            help="Write the passages in this form too; may be given several times. "
+            help="Write the passages in this format too; may be given several times. "
             + "; ".join(f"{name}: {form.meaning}" for name, form in FORMS.items()),
         ),
     ] = ()
     base: Release | None = None
-    """Passages of an earlier release, cut in the same way: those of pages with the same title and text are taken over.
-    The same bytes come, in less time."""
+    """Passages of an earlier release, cut with the same options. Passages of pages with the same title and text are
+    copied from it. The output has the same bytes and takes less time."""
     base_kb: Release | None = None
-    """The release that these are of."""
+    """Release of pages from which the --base passages were cut."""
     worker_memory_bytes: Memory = USUAL_MEMORY
 
     def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``, for a form that is given twice and one that the unit rules out."""
+        """Raises SetupError in the same cases as ``check_options``, for a repeated format and for one that the unit
+        excludes."""
         check_options(self)
         if unknown := [name for name in self.formats if name not in FORMS]:
             raise SetupError(f"--format is {unknown[0]}. Choose one of {', '.join(FORMS)}.")
@@ -500,102 +501,102 @@ class PassagesOptions:
             )
 
     def data_options(self) -> dict[str, Any]:
-        """The options that decide the bytes of the corpus, as JSON values for the manifest."""
+        """Returns the options that affect the bytes of the corpus, as JSON values for the manifest."""
         return {**asdict(self.cut), "formats": sorted(self.formats)}
 
 
 @dataclass(frozen=True, slots=True)
 class VectorsOptions(Checked):
-    """Which vectors are made."""
+    """Inputs and options of a release of vectors."""
 
     passages: Release
-    """Passages, as kbsource passages makes them."""
+    """Passages made by kbsource passages."""
     _: KW_ONLY
     encoder: Annotated[EncoderOptions, FLAT]
     output: Output
     query_model: File | None = None
-    """Folder of an encoder for queries, such as DPR's for questions, trained together with that of passages; by default
-    one encoder reads both."""
+    """Folder of an encoder for queries that was trained together with the passage encoder, such as DPR's question
+    encoder. By default, one encoder encodes both."""
     precision: VectorPrecision = "float16"
-    """Of the numbers of a vector: float16; int8, half as large; or bits, a sixteenth."""
+    """Precision of a vector's numbers: float16; int8, half as large; or bits, a sixteenth as large."""
     base: Release | None = None
-    """Vectors of earlier passages by the same encoder: those of passages whose title and text are there are taken over.
-    The same bytes come, in less time."""
+    """Vectors of earlier passages by the same encoder. Vectors of passages with the same title and text are copied from
+    it. The output has the same bytes and takes less time."""
     base_passages: Release | None = None
-    """The passages that these are of."""
+    """Passages from which the --base vectors were made."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckSourcesOptions(Checked):
-    """Whose sources are judged, and by which model."""
+    """Release whose sources are judged, and the model that judges them."""
 
     kb: Release
     """Release of pages, built with --references."""
     _: KW_ONLY
     output: NewFile
-    """JSON Lines, an object a use of a reference; appears when it is complete."""
+    """JSON Lines file with one object per use of a reference. The file appears when it is complete."""
     model: Annotated[UsualModelOptions, FLAT] = UsualModelOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class RerankOptions(Checked):
-    """Which passages are put in a new order."""
+    """Options for reranking search results."""
 
     passages: Release
-    """Passages, as kbsource passages makes them, whose index kbsource search made."""
+    """Passages made by kbsource passages and indexed by kbsource search."""
     ranked: File
-    """What was found in them: a run of TREC, predictions of KILT, or questions with ctxs; passages or pages, by their
-    ids."""
+    """Search results in these passages: a TREC run, KILT predictions, or questions with ctxs, with ids of passages or
+    pages."""
     _: KW_ONLY
     queries: File
-    """What was asked, as kbsource search takes it."""
+    """Queries of the search, in any format that kbsource search accepts."""
     output: NewFile
-    """The same in the new order; appears when it is complete."""
+    """The results in the new order. The file appears when it is complete."""
     reranker: Annotated[RerankerOptions, FLAT]
     index: FolderPath | None = None
-    """Folder of the passages' index; by default PASSAGES-bm25, beside them."""
+    """Folder of the passages' index; by default PASSAGES-bm25, next to the passages."""
     form: FoundForm | None = None
-    """kilt, trec or ctxs, as kbsource search has them."""
+    """Format of the results: kilt, trec or ctxs, as in kbsource search."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions(Checked):
-    """What is read, by which model, and in which form."""
+    """Questions to read, the model that reads them, and the form of its inputs."""
 
     questions: File
-    """Records of KILT's form, AmbER sets, or questions of QAMPARI, JSON Lines; with ctxs, as kbsource qampari-contexts
-    writes them, their own passages are read."""
+    """JSON Lines: records in KILT's format, AmbER sets, or QAMPARI questions. If questions have ctxs, as written by
+    kbsource qampari-contexts, these passages are read."""
     _: KW_ONLY
     output: NewFile
-    """Predictions, as kbsource evaluate takes them; appears when it is complete."""
+    """Predictions for kbsource evaluate. The file appears when it is complete."""
     reader: Annotated[ReaderOptions, FLAT]
     form: ReadForm | None = None
-    """closed: the question alone; read: one prompt with as many passages as fit; fid: Fusion-in-Decoder, for seq2seq
-    models; pig: each passage by itself, the answers united; best: each passage by itself, the most probable answer;
-    rag-sequence and rag-token: each passage by itself, weighted by its score; extractive: a span of a passage;
-    fact-checking: the class of a claim. By default as the model is made for: extractive, fact-checking, rag-sequence,
-    rag-token, or read."""
+    """closed: only the question; read: one prompt with as many passages as fit; fid: Fusion-in-Decoder, for seq2seq
+    models; pig: each passage separately, all answers united; best: each passage separately, the most probable answer;
+    rag-sequence and rag-token: each passage separately, weighted by its score; extractive: a span of a passage;
+    fact-checking: the class of a claim. By default the form that the model was made for: extractive, fact-checking,
+    rag-sequence, rag-token, or read."""
     retrieved: File | None = None
-    """Passages of the questions, as kbsource search writes them, with their texts."""
+    """Passages for the questions, with texts, as written by kbsource search."""
     passages_key: Annotated[Literal["ctxs", "positive_ctxs"], Parameter("--contexts")] = "ctxs"
-    """Which passages of a question with passages are read where --retrieved has none: what was found, or the gold
-    ones."""
+    """Which of a question's own passages are read if --retrieved has none: the retrieved ones (ctxs) or the gold ones
+    (positive_ctxs)."""
     top: AtLeast1 = 20
-    """Passages of a question at most."""
+    """Maximum number of passages per question."""
     prompt: File | None = None
-    """Prompt of the form, TOML with prompt and passage; by default that of the package."""
+    """TOML file with the keys prompt and passage; by default the package's prompt for the form."""
     template_seed: Name | None = None
-    """Ask for a slot by one of the record's template_questions, drawn by this seed and the record's id."""
+    """Phrase a slot as one of the record's template_questions, drawn with this seed and the record's id."""
     kb: Release | None = None
-    """Release of pages: the provenance of a linked mention is the page that has the answer as its title, and
-    --first-sentences are those of its pages."""
+    """Release of pages. The provenance of a linked mention is the page whose title is the answer; --first-sentences
+    reads pages of this release."""
     redirects: bool = False
-    """The answer to a linked mention may be the title of a redirect."""
+    """Also accept the title of a redirect as the answer to a linked mention."""
     first_sentences: AtLeast1 | None = None
-    """For fact-checking: read the first sentences, so many, of the pages of the passages, in place of these."""
+    """For fact-checking: instead of the passages, read the first N sentences of their pages."""
 
     def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options`` and for options that do not go together."""
+        """Raises SetupError in the same cases as ``check_options``, and for options that exclude each other."""
         check_options(self)
         if self.redirects and self.kb is None:
             raise SetupError("--redirects needs --kb, the release that has them.")
@@ -605,66 +606,68 @@ class ReadOptions(Checked):
 
 @dataclass(frozen=True, slots=True)
 class QampariOptions:
-    """What is made, and how."""
+    """Inputs and options of the job."""
 
     CHOICES: ClassVar[Choices] = QAMPARI_CHOICES
 
     kb: Release
-    """Knowledge source, built with the items of its pages."""
+    """Release of pages, built with the Wikidata items of its pages."""
     wikidata: Release
-    """Release of Wikidata, see kbsource wikidata."""
+    """Release of Wikidata made by kbsource wikidata."""
     _: KW_ONLY
     output: Output
     model: Annotated[UsualModelOptions | None, FLAT] = UsualModelOptions()
-    """None: the first candidate is the proof."""
+    """If None, the first candidate is the proof."""
     as_: TakenAs | None = None
     relations: File | None = None
-    """Relations and their words, TOML; by default those of the package."""
+    """TOML file with relations and their wording; by default the package's own."""
     relation_list: RelationList = "corrected"
-    """Relations of the package that are asked for: corrected: all but P275, whose released entry is a slip; paper:
-    those of the table of its appendix; released: all of the released code."""
+    """The package's relations to ask about: corrected: all but P275, whose released entry is a mistake; paper: the
+    relations in the table of the paper's appendix; released: all relations of the released code."""
     least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = LEAST_ENTAILMENT
-    """A sentence proves a fact when its probability of entailment is above this."""
+    """A sentence proves a fact if its entailment probability is above this."""
     sentences_before: AtLeast0 = N_BEFORE
-    """Sentences of the same paragraph that a proof begins with."""
+    """Number of preceding sentences of the same paragraph that a proof includes."""
     most_subjects: AtLeast1 = MOST_SUBJECTS
-    """Properties and values with more subjects are passed over."""
+    """Maximum number of subjects; properties and values with more subjects are skipped."""
     composition_base: CompositionBase = "kept"
-    """Simple queries that compositions are made of: kept: those that passed the filter; all: all that have enough
-    answers, as the paper says it."""
+    """Simple queries that compositions are made from: kept: queries that passed the filter; all: all queries with
+    enough answers, as in the paper."""
     most_specific_types: bool = False
-    """Of typed questions about one thing with the same answers keep the one with the most specific type."""
+    """If several typed questions about one thing have the same answers, keep only the one with the most specific
+    type."""
     all_proofs: bool = False
-    """Of a value that several things have, the proofs of all of them."""
+    """If several things share a value, include the proofs of all of them."""
     has_tables: Annotated[bool, Parameter("--tables", negative="--no-tables")] = True
     """Make questions about the tables of list pages."""
     least_rows: AtLeast1 = LEAST_ROWS
-    """Rows that a table needs."""
+    """Minimum number of rows in a table."""
     table_rows: TableRows = "linked"
-    """Rows of a table, of which --least-share must be proved: linked: those that link to a page, as the released code;
-    all: all rows, as the paper."""
+    """Rows of a table of which --least-share must be proved: linked: only rows that link to a page, as in the released
+    code; all: all rows, as in the paper."""
     key_rule: KeyRule = "any"
-    """Columns of a table that the rule may find to be its key: any, or not-last, as the released code."""
+    """Columns that the rule may choose as a table's key: any: all columns; not-last: all but the last, as in the
+    released code."""
     key_columns: File | None = None
-    """Key columns of tables, JSON Lines of {title, table, column}; by default a rule finds them."""
+    """JSON Lines file of tables' key columns, {title, table, column}; by default, a rule finds them."""
     redirect_aliases: bool = False
-    """Titles that lead to the page of a table's answer are aliases."""
+    """Count the titles of redirects to the page of a table's answer as aliases."""
     seed: Name = "qampari"
-    """Of every draw."""
+    """Seed of every draw."""
     answer_filter: Annotated[AnswerFilter, FLAT] = AnswerFilter()
     sizes: Annotated[SampleSizes, FLAT] = SampleSizes()
     mixed: Mixed = "train"
-    """Intersections of a training with a test relation."""
+    """Intersections of a training relation and a test relation: train: use them for training; drop: skip them."""
     with_meta: bool = False
-    """Give records a field meta: relations, items, probabilities, places."""
+    """Add a field meta to the records: relations, items, probabilities, positions."""
     is_released_case: Annotated[bool, Parameter("--released-case")] = False
-    """Write proofs as the published files have them, each sentence in lower case but for its first letter."""
+    """Write proofs as in the published files: each sentence in lower case except for its first letter."""
     is_released_wording: Annotated[bool, Parameter("--released-wording")] = False
-    """Leave the verbs of compositions as the published questions have them: persons that works for X."""
+    """Leave the verbs of compositions as in the published questions: persons that works for X."""
     worker_memory_bytes: Memory = USUAL_MEMORY
 
     def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options`` and for options that do not go together."""
+        """Raises SetupError in the same cases as ``check_options``, and for options that exclude each other."""
         check_options(self)
         if self.most_subjects < self.answer_filter.least:
             raise SetupError(f"--most-subjects is {self.most_subjects}; give at least {self.answer_filter.least}.")
@@ -676,42 +679,43 @@ class QampariOptions:
         check_choices(self, self.as_, self.CHOICES)
 
     def data_options(self) -> dict[str, Any]:
-        """The options that decide the bytes, as JSON values for the manifest."""
+        """Returns the options that affect the bytes of the output, as JSON values for the manifest."""
         left_out = _PLACES | {"model", "worker_memory_bytes", "as_"}
         return {"as": self.as_} | {name: value for name, value in asdict(self).items() if name not in left_out}
 
 
 @dataclass(frozen=True, slots=True)
 class AmberJobOptions:
-    """What is made, and how."""
+    """Inputs and options of the job."""
 
     CHOICES: ClassVar[Choices] = AMBER_CHOICES
 
     kb: Release
-    """Knowledge source, built with the items of its pages."""
+    """Release of pages, built with the Wikidata items of its pages."""
     wikidata: Release
-    """Release of Wikidata, see kbsource wikidata."""
+    """Release of Wikidata made by kbsource wikidata."""
     pageviews: Release
-    """Release of page views, see kbsource pageviews."""
+    """Release of page views made by kbsource pageviews."""
     _: KW_ONLY
     output: Output
     collection: Words = ()
-    """Collections of the types; by default all."""
+    """Collections of types to make sets for; by default all."""
     types: File | None = None
-    """Types, properties and templates, JSON or YAML; by default those of the package, human and nonhuman."""
+    """JSON or YAML file with types, properties and templates; by default the package's own, human and nonhuman."""
     as_: TakenAs | None = None
     min_views: AtLeast1 = 5
-    """Page views that an entity needs."""
+    """Minimum number of page views of an entity."""
     deprecated: Literal["keep", "drop"] = "keep"
-    """Deprecated statements."""
+    """Keep or drop deprecated statements."""
     rules: Annotated[AmberOptions, FLAT] = AmberOptions()
     verify: Annotated[ModelOptions | None, FLAT] = None
-    """A model is asked about every tuple; None for none."""
+    """The model that judges every tuple; None for no model."""
     accept: Rule | None = None
-    """Tuples that are kept of those whose page names a value: "bleu>=0.3", "entailment>=0.5"; as for kbsource map."""
+    """Rule for accepting tuples whose page names a value: "bleu>=0.3", "entailment>=0.5"; see kbsource map."""
 
     def __post_init__(self) -> None:
-        """Raises SetupError, as ``check_options``, and for a rule on what no model tells."""
+        """Raises SetupError in the same cases as ``check_options``, and for a rule that needs a model if there is
+        none."""
         check_options(self)
         signals = read_rule(self.accept).signals() if self.accept is not None else frozenset()
         if self.verify is None and (unknown := sorted(signals - {"bleu"})):
@@ -719,29 +723,29 @@ class AmberJobOptions:
         check_choices(self, self.as_, self.CHOICES)
 
     def data_options(self) -> dict[str, Any]:
-        """The options that decide the bytes, as JSON values for the manifest."""
+        """Returns the options that affect the bytes of the output, as JSON values for the manifest."""
         left_out = _PLACES | {"verify", "as_"}
         return {"as": self.as_} | {name: value for name, value in asdict(self).items() if name not in left_out}
 
 
 @dataclass(frozen=True, slots=True)
 class EntityLinkingOptions(Checked):
-    """Which data are made."""
+    """Inputs and options of entity-linking data."""
 
     kb: Release
     """Folder of a release of pages."""
     _: KW_ONLY
     output: Output
     train: AtLeast0 = 9_000_000
-    """Records of train; all that there are, where there are fewer."""
+    """Maximum number of records in train."""
     dev: AtLeast0 = 10_000
-    """Records of dev, from other pages."""
+    """Number of records in dev, which come from other pages than train."""
     context: Annotated[ContextOptions, FLAT] = ContextOptions()
     exclude: File | None = None
-    """Pages whose links are not taken, a title or page id a line: those that an evaluation is about."""
+    """File of pages whose links are not used, such as the pages of an evaluation: one title or page id per line."""
     seed: Name = "kilt"
-    """Names what is drawn at random."""
+    """Seed of the random draws."""
 
     def data_options(self) -> dict[str, Any]:
-        """The options that decide the bytes of the data, as JSON values for the manifest."""
+        """Returns the options that affect the bytes of the data, as JSON values for the manifest."""
         return {"train": self.train, "dev": self.dev, "seed": self.seed, **asdict(self.context)}

@@ -1,4 +1,4 @@
-"""How far long work has come, on the standard error: a line that is redrawn, or lines now and then in a log."""
+"""Shows the progress of long jobs on standard error: a line that is redrawn, or occasional lines in a log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOG_S = 30.0
 
 
 class Done(NamedTuple):
-    """Work done: bytes of those to do, and pages; or other things where ``unit`` says what they are."""
+    """Work done: bytes out of the total, and pages; or other things named by ``unit``."""
 
     n_bytes: int
     total_bytes: int
@@ -29,7 +29,7 @@ class Done(NamedTuple):
 
 
 class Progress:
-    """Shows one stage after the other."""
+    """Shows one stage after another."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -37,7 +37,7 @@ class Progress:
 
     @contextmanager
     def stage(self, name: str, poll: Callable[[], Done]) -> Iterator[None]:
-        """Shows how far a stage has come while the body runs, and at its end that it is done; another thread polls."""
+        """Shows the progress of a stage while the body runs, and its end; another thread polls."""
         started, is_over = time.monotonic(), threading.Event()
         thread = threading.Thread(target=self._watch, args=(name, poll, started, is_over), daemon=True)
         thread.start()
@@ -52,7 +52,7 @@ class Progress:
 
     @contextmanager
     def counting(self, name: str, unit: str = "") -> Iterator[Callable[[int, int], None]]:
-        """Shows a stage whose body says how far it has come: by work done, and work to do."""
+        """Shows a stage whose body reports its progress: the work done, and the total."""
         seen = Done(0, 0)
 
         def see(n_done: int, n_total: int) -> None:
@@ -64,7 +64,7 @@ class Progress:
 
     @contextmanager
     def adding(self, name: str, total: int) -> Iterator[Callable[[int], None]]:
-        """Shows a stage whose body says how many more bytes are done, of so many."""
+        """Shows a stage whose body reports how many more of ``total`` bytes are done."""
         n_done = 0
         with self.counting(name) as see:
 
@@ -77,7 +77,7 @@ class Progress:
             yield add
 
     def note(self, message: str) -> None:
-        """Shows a line that stays."""
+        """Shows a permanent line."""
         start = "\r\x1b[K" if self._is_terminal else ""
         self._stream.write(f"{start}{harmless(message)}\n")
         self._stream.flush()
@@ -85,7 +85,7 @@ class Progress:
     def _watch(self, name: str, poll: Callable[[], Done], started: float, is_over: threading.Event) -> None:
         while not is_over.wait(_REDRAW_S if self._is_terminal else _LOG_S):
             line = progress_line(name, poll(), elapsed_s=time.monotonic() - started)
-            columns = columns_of(self._stream)  # a line that is broken cannot be redrawn
+            columns = columns_of(self._stream)  # a wrapped line cannot be redrawn
             self._stream.write(f"\r\x1b[K{cut(line, columns and columns - 1)}" if self._is_terminal else f"{line}\n")
             self._stream.flush()
 
@@ -97,7 +97,7 @@ class Progress:
 
 
 def progress_line(name: str, done: Done, *, elapsed_s: float) -> str:
-    """One line: bytes done of bytes to do, pages per second and the time that is left.
+    """Returns one line: bytes done out of the total, pages per second and the remaining time.
 
     >>> progress_line("scan", Done(50_000_000, 200_000_000, 9_000), elapsed_s=10)
     'scan: 50.0 MB of 200.0 MB (25 %), 900 pages/s, 0:30 left'
@@ -121,7 +121,7 @@ def progress_line(name: str, done: Done, *, elapsed_s: float) -> str:
 
 
 def stage_line(name: str, done: Done, *, elapsed_s: float) -> str:
-    """The line that ends a stage; the last poll may have come before the end, and then it has no number.
+    """Returns the last line of a stage. It has no number if the last poll was before the end.
 
     >>> stage_line("pages", Done(9, 9, 1200), elapsed_s=61), stage_line("pages", Done(8, 9, 1100), elapsed_s=61)
     ('pages: 1,200 pages in 1:01', 'pages: 1:01')
@@ -134,7 +134,7 @@ def stage_line(name: str, done: Done, *, elapsed_s: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """A duration as minutes and seconds, or hours too.
+    """Returns a duration as minutes and seconds, with hours if necessary.
 
     >>> clock(75), clock(3700)
     ('1:15', '1:01:40')
@@ -145,7 +145,7 @@ def clock(seconds: float) -> str:
 
 
 def size(n_bytes: float) -> str:
-    """A number of bytes in a unit that suits it.
+    """Returns a number of bytes in a suitable unit.
 
     >>> size(999), size(1_500_000), size(22_300_000_000)
     ('999 bytes', '1.5 MB', '22.3 GB')
@@ -157,16 +157,16 @@ def size(n_bytes: float) -> str:
 
 
 def beats_in(folder: str, prefix: str) -> Callable[[], Reading]:
-    """A poll of the sum of the beats that workers leave in a local folder; zeros for one elsewhere.
+    """Returns a function that sums the progress reports of workers in a local folder; zeros for a remote folder.
 
-    What was read once is not forgotten when the folder goes.
+    The last values are kept when the folder is removed.
     """
     most = Reading(0, 0, 0, 0)
 
     def poll() -> Reading:
         nonlocal most
         if is_local(folder):
-            with suppress(FileNotFoundError):  # the staging folder goes as soon as all is done
+            with suppress(FileNotFoundError):  # the staging folder is removed as soon as all work is done
                 readings = [Beat.glance(path) for path in glob(join(folder, f"{prefix}*.beat"))]
                 amount = sum(reading.amount_done for reading in readings)
                 n_pages = sum(reading.pages_done for reading in readings)
@@ -179,17 +179,17 @@ def beats_in(folder: str, prefix: str) -> Callable[[], Reading]:
 def chunks_done(
     staging: str, folder: str, sizes: Sequence[int], *, unit: str = "", chunk_size: int | None = None
 ) -> Callable[[], Done]:
-    """A poll of the chunks that a ``GuardedMap`` is doing.
+    """Returns a function that reports the progress of a ``GuardedMap``.
 
-    Its beats are only seen where the staging folder is local; elsewhere, and of steps without any, chunks are counted,
-    or parts that have one.
+    Progress reports are visible only if the staging folder is local. Otherwise, and for steps without reports, finished
+    chunks are counted, or parts with at least one chunk.
 
     Args:
         staging: staging folder, with the folder ``beats``.
-        folder: where the chunks come to lie.
-        sizes: bytes of each part of the input, or things where they are not bytes.
-        unit: what these are.
-        chunk_size: how many are in a chunk, but the last one of a part; by default a part is one.
+        folder: folder of the chunks.
+        sizes: size of each part of the input, in bytes or in ``unit``.
+        unit: unit of the sizes.
+        chunk_size: size of a chunk, except the last one of a part; by default, a part is one chunk.
     """
     total, beats, n_done = sum(sizes), beats_in(join(staging, "beats"), ""), 0
 

@@ -1,4 +1,5 @@
-"""What a command says: a summary for people or as JSON; on a terminal cut to its width, with a little colour."""
+"""Prints the results of commands: a summary for people, or JSON; on a terminal, cut to its width and with some
+colour."""
 
 from __future__ import annotations
 
@@ -22,43 +23,43 @@ _CODES: dict[Style, int] = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
 _CUT = "…"
 _NARROWEST, _WIDEST = 40, 100
 _LONGEST_WORD, _LONGEST_LINE = 200, 480
-"""Characters of what a message quotes, and of a line of it: a path fits, and a text is known again."""
+"""Maximum characters of a quotation and of a line in a message: long enough for a path, and to recognise a text."""
 
 Row = tuple[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a command found or made.
+    """The result of a command.
 
-    People read rows and text, then the title, then what to type next; ``--json`` gives ``values`` alone.
+    People see rows and text, then the title, then the next command; ``--json`` prints only ``values``.
     """
 
     title: str = ""
     rows: Iterable[Row] = ()  # names and values
-    text: str = ""  # what is no list of facts: tables, a page
+    text: str = ""  # output that is not a list of facts: tables, a page
     next: str = ""  # a command line
     values: Any = None
-    stream: Iterable[str] = ()  # lines that are printed as they are found, for people and with --json
-    faults: Sequence[BadRecord | str] = ()  # what could not be used: named on the standard error
+    stream: Iterable[str] = ()  # lines that are printed as they are produced, also with --json
+    faults: Sequence[BadRecord | str] = ()  # unusable inputs, listed on standard error
     is_ok: bool = True
 
     @property
     def code(self) -> int:
-        """The exit code: 1 where the data are not in order."""
+        """Returns the exit code: 1 if the data have errors."""
         return 0 if self.is_ok and not self.faults else 1
 
     def to_json(self) -> str:
-        """The values as one JSON object."""
+        """Returns the values as one JSON object."""
         return json.dumps(self.values, ensure_ascii=False, indent=2)
 
     def to_text(self) -> str:
-        """All that people read but the next step."""
+        """Returns the text for people, without the next step."""
         return "\n\n".join(part for part in (facts_table(self.rows), self.text, self.title) if part)
 
     def show(self, *, as_json: bool) -> None:
-        """Prints it."""
-        is_seen = is_terminal(sys.stdout)  # else a program reads it, which gets it as it is
+        """Prints the summary."""
+        is_seen = is_terminal(sys.stdout)  # otherwise a program reads it and needs the unchanged text
         for line in self.stream:
             print(harmless(line) if is_seen else line)
         if as_json and self.values is not None:
@@ -69,18 +70,18 @@ class Summary:
             named = fault if isinstance(fault, str) else f"{fault.file}, {fault.detail} ({fault.reason})"
             print(told(named), file=sys.stderr)
         if self.next and not as_json:
-            # Never cut, whatever blanks are in a path.
+            # Never cut, even if a path contains spaces.
             print(harmless(f"{next_words(self.next)}: {styled(self.next, 'bold')}"))
 
 
 PLACEHOLDERS = frozenset(
     ("ANSWERS", "DIR", "FILE", "GOLD", "ITEMS", "JUDGEMENTS", "MODEL", "OTHER", "OWNER/NAME", "PREDICTIONS", "SECOND")
 )
-"""What stands in a command line for a name that only the reader knows."""
+"""Placeholders in a command line for names that only the reader knows."""
 
 
 def command_line(*words: str) -> str:
-    """A command of kbsource as it is typed.
+    """Returns a kbsource command as typed in a shell.
 
     >>> command_line("show", "releases/wiki", "Alan Turing")
     "kbsource show releases/wiki 'Alan Turing'"
@@ -89,7 +90,7 @@ def command_line(*words: str) -> str:
 
 
 def show_line(release: str, title: str) -> str:
-    """The command that shows a page, whose title may look like an option.
+    """Returns the command that shows a page. Its title may look like an option.
 
     >>> show_line("releases/wiki", "-30-")
     'kbsource show releases/wiki -- -30-'
@@ -98,7 +99,7 @@ def show_line(release: str, title: str) -> str:
 
 
 def next_words(line: str) -> str:
-    """The words before a command line that comes next: whether it works as it is, or what is to be filled in.
+    """Returns the words before the next command, including which placeholders to replace.
 
     >>> next_words("kbsource info releases/wiki"), next_words("kbsource trec PREDICTIONS --output FILE")
     ('Next', 'Next, with names of yours for PREDICTIONS and FILE')
@@ -112,23 +113,23 @@ _CELLS = re.compile(r"\S {2,}\S")
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a stream, which a process may lack, is a terminal."""
+    """Returns whether a stream is a terminal; a process may lack the stream."""
     return stream is not None and not stream.closed and stream.isatty()
 
 
 def columns_of(stream: TextIO | None) -> int | None:
-    """The columns of the terminal that a stream is; None where it is none."""
+    """Returns the width of the terminal of a stream; None if it is not a terminal."""
     if stream is None or not is_terminal(stream):
         return None
     try:
         columns = os.get_terminal_size(stream.fileno()).columns
-    except (OSError, ValueError):  # nothing says so
+    except (OSError, ValueError):  # the width is unknown
         columns = 0
     return columns or shutil.get_terminal_size().columns
 
 
 def styled(text: str, style: Style, stream: TextIO | None = None) -> str:
-    """A text in a colour where a stream (None: the standard output) is a terminal that shows some.
+    """Returns a text in colour if a stream (None: standard output) is a terminal that shows colours.
 
     Source of NO_COLOR: https://no-color.org.
     """
@@ -138,7 +139,7 @@ def styled(text: str, style: Style, stream: TextIO | None = None) -> str:
 
 
 def cut(line: str, columns: int | None) -> str:
-    """A line without colour in at most so many columns, with an ellipsis where something is left out.
+    """Returns a line without colour, cut to a number of columns, with an ellipsis if it was cut.
 
     >>> cut("Halvane Isles", 8), cut("東京都庁舎", 7), cut("Halvane", 7), cut("Halvane", None)
     ('Halvane…', '東京都…', 'Halvane', 'Halvane')
@@ -168,9 +169,9 @@ def harmless(text: str) -> str:
 
 
 def told(message: str) -> str:
-    """A message for the standard error: what it quotes is cut in the middle, and of no effect on a terminal.
+    """Returns a message for standard error. Quotations are cut in the middle, and control characters are made harmless.
 
-    Further lines of a message are indented; a line break before anything else is part of what is quoted.
+    Further lines of a message are indented. Any other line break belongs to a quotation.
 
     >>> told("no page a\\nb\\x1b[31m. Similar:\\n  Halvane"), len(told("9" * 5000))
     ('no page a\\\\nb\\\\x1b[31m. Similar:\\n  Halvane', 200)
@@ -188,7 +189,7 @@ def _ends_of(text: str, most: int) -> str:
 
 
 def _width(text: str) -> int:
-    """The columns of a text: two for a wide character, none for one that is put upon another."""
+    """Returns the width of a text in columns: two for a wide character, none for a combining one."""
     return sum(
         0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
         for letter in text
@@ -196,7 +197,7 @@ def _width(text: str) -> int:
 
 
 def table_text(rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> str:
-    """A table in columns of the width of what is in them, those with the numbers ``right`` set to the right.
+    """Returns a table with columns as wide as their content. The columns with numbers in ``right`` are right-aligned.
 
     >>> print(table_text([("rows", "table"), ("1,200", "pages"), ("3", "redirects")], right=[0]))
      rows  table
@@ -214,27 +215,27 @@ def table_text(rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> s
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What to ask of someone who typed a name that there is not; nothing where none is near.
+    """Returns a question that suggests a similar name for an unknown one; empty if none is similar.
 
     >>> nearest("--limit-page", ["--limit-pages", "--output"])
     ' Did you mean --limit-pages?'
     >>> nearest("--runner", ["--new"])
     ''
     """
-    # By their letters: the dashes of options would make all short ones alike.
+    # Compare only letters: the dashes of options would make all short ones similar.
     words = {one.lstrip("-"): one for one in sorted(known)}
     near = get_close_matches(name.lstrip("-"), words, n=1) if len(name) <= _WIDEST else ()
     return f" Did you mean {words[near[0]]}?" if near else ""
 
 
 def text_width() -> int:
-    """The most characters of a line of running text: those of the terminal, 100 where it is wider or there is none, 40
-    where it is narrower."""
+    """Returns the maximum line length for running text: the terminal's width, but 100 if it is wider or there is no
+    terminal, and 40 if it is narrower."""
     return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
 
 
 def facts_table(rows: Iterable[Row]) -> str:
-    """Names and values in two columns; numbers with thousands separators.
+    """Returns names and values in two columns; numbers have thousands separators.
 
     >>> print(facts_table([("pages", 1200), ("title", "A")]))
     pages  1,200
@@ -246,10 +247,10 @@ def facts_table(rows: Iterable[Row]) -> str:
 
 
 def print_text(text: str) -> None:
-    """Prints what is for reading: rows of tables cut to the terminal where there is one, all else whole.
+    """Prints text for people: rows of tables are cut to the width of the terminal if there is one, other text is not.
 
-    A row has cells at least two blanks apart. Running text is left to the terminal, which breaks it, so that paths and
-    commands in it can be copied.
+    The cells of a row are separated by at least two spaces. The terminal wraps running text, so that paths and commands
+    in it can be copied.
     """
     columns = columns_of(sys.stdout)
     lines = (cut(line, columns) if _CELLS.search(line) else line for line in text.split("\n"))

@@ -1,4 +1,4 @@
-"""A job looked at before it runs: its inputs, its folder, its pipeline and what it will take."""
+"""Checks a job before it runs: its inputs, its output folder, its pipeline and its requirements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pipelines.terminal import Summary
 
 _WRITTEN = ("output", "scratch")
 DATAFLOW_MOST_BYTES = 10_000_000
-"""Of the graph of a job. https://cloud.google.com/dataflow/quotas, 2026-11-24."""
+"""Maximum size of a job's graph. https://cloud.google.com/dataflow/quotas, 2026-11-24."""
 _SETTINGS = (
     "sdk_container_image",
     "temp_location",
@@ -43,10 +43,10 @@ _SHUFFLES = (common_urns.primitives.GROUP_BY_KEY.urn, common_urns.composites.RES
 
 
 def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
-    """What a command of a job would do with its arguments; the job itself checks all that it checks before it runs.
+    """Returns what a job's command would do with its arguments. The job performs all its checks.
 
     Raises:
-        SetupError: as the job does, for what can be seen to be wrong.
+        SetupError: as the job raises it, for errors that can be detected now.
     """
     with trial(), instead_of_running(graph_of):
         try:
@@ -84,8 +84,8 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
 
 
 def _sizes(name: str, path: str) -> tuple[int, int]:
-    """The bytes of an input, and those that every machine gets a copy of: of what lies in a store, the index of a
-    release and a model, since both are mapped into memory."""
+    """Returns the bytes of an input, and the bytes that are copied to every machine: for inputs in a store, the index
+    of a release and a model, because both are memory-mapped."""
     folder = Folder.of(path)
     files = {file: folder.size(file) for file in folder.files()} or {
         file: Folder.of(file).size() for file in glob(path)
@@ -100,29 +100,29 @@ def _text(n_bytes: int) -> str:
 
 
 class Graph(NamedTuple):
-    """What a runner gets of a pipeline."""
+    """The pipeline as a runner receives it."""
 
     runner: str
-    transforms: int  # with those that consist of others
-    stages: int  # after fusion: what lies between shuffles is one
+    transforms: int  # including composite transforms
+    stages: int  # after fusion: all steps between two shuffles are one stage
     shuffles: int
     side_inputs: int
-    bytes: int  # as it is handed over
-    settings: dict[str, Any]  # of Beam: what was given of what decides cost and place
+    bytes: int  # size of the submitted graph
+    settings: dict[str, Any]  # Beam options that were given and that affect cost and location
 
 
 def graph_of(pipeline: Any) -> Graph:
-    """What the runner of a pipeline gets; for Dataflow its job is made as it would be sent.
+    """Returns the pipeline as its runner receives it; for Dataflow, the job is constructed but not sent.
 
     Raises:
-        SetupError: Dataflow would refuse it.
+        SetupError: Dataflow would reject it.
     """
     options, runner = pipeline.options, type(pipeline.runner).__name__
     is_far = runner == DATAFLOW_RUNNER
     environment = DockerEnvironment.from_options(options.view_as(PortableOptions)) if is_far else None
     graph = pipeline.to_runner_api(default_environment=environment)
     n_bytes = graph.ByteSize()
-    given = options.get_all_options(drop_default=True)  # before a job of Dataflow adds its own folders
+    given = options.get_all_options(drop_default=True)  # before a Dataflow job adds its own folders
     if is_far:
         _check_job(options, graph)
     transforms = graph.components.transforms.values()
@@ -144,7 +144,7 @@ def graph_of(pipeline: Any) -> Graph:
 
 
 def _check_job(options: Any, graph: Any) -> None:
-    """Makes the job that Dataflow's service would get, which nothing is sent to."""
+    """Constructs the job for Dataflow's service, without sending anything."""
     from apache_beam.runners.dataflow.internal import apiclient  # needs Google's libraries
 
     try:

@@ -1,4 +1,4 @@
-"""The kind of release that AmbER sets are, and its laws."""
+"""The kind of release for AmbER sets, and its invariants."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LAWS = (
 
 
 def further_pages(release: PagesManifest) -> dict[str, tuple[int, ...]]:
-    """The pages of a release that claim the item of another page, by item, ascending."""
+    """Returns the pages of a release that claim the item of another page, by item, ascending."""
     pages: dict[str, set[int]] = {}
     for conflict in release.qid_conflicts:
         pages.setdefault(conflict.qid, set()).add(conflict.refused_page_id)
@@ -53,7 +53,7 @@ def further_pages(release: PagesManifest) -> dict[str, tuple[int, ...]]:
 
 
 def check_sets(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    """Checks every law of AmbER sets and gives how much was checked; None where the files do not allow it."""
+    """Checks all invariants of AmbER sets and returns how much was checked; None if files are missing or damaged."""
     facts = checking.manifest.facts
     try:
         options, names = AmberOptions(**facts["options"]["rules"]), list(facts["collections"])
@@ -107,7 +107,7 @@ def _check_collection(
         path = sets_path(name, task)
         for amber_set, found in zip_longest(_sets(checking, file), _records(checking, path, _QueriesRecord)):
             line, record = found or (None, None)
-            if amber_set is not None and amber_set.name in faulty:  # whose queries nobody can make
+            if amber_set is not None and amber_set.name in faulty:  # its queries cannot be made
                 continue
             try:
                 queries = [] if amber_set is None else set_queries(amber_set, task, collection, options, objects)
@@ -116,7 +116,7 @@ def _check_collection(
                 continue
             stored = {} if record is None else record["qids"]
             counts["set_queries"] += sum(len(one["queries"]) for one in stored.values())
-            # Of false claims that are told from all of Wikidata, the objects are not in the release.
+            # The objects of false claims chosen from all of Wikidata are not in the release.
             is_known = task != "fc" or options.false_objects == "code"
             wanted = None if amber_set is None else record_line(set_record(amber_set.name, queries))
             if amber_set is None or line is None or (is_known and line != wanted):
@@ -132,7 +132,7 @@ def _sets(checking: Checking[ListingManifest], file: str) -> Iterator[AmberSet]:
 
 
 class _LineError(DataError):
-    """A line that is no record of its file."""
+    """A line that is not a valid record of its file."""
 
     def __init__(self, file: str, said: str) -> None:
         super().__init__(said)
@@ -144,7 +144,7 @@ _Texts = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
 
 class _EntityRecord(msgspec.Struct):
-    """What a record of a set has of an entity, so far as ``set_of`` takes it apart."""
+    """An entity in a record of a set, as far as ``set_of`` parses it."""
 
     pids: dict[str, dict[str, Any]]
 
@@ -157,7 +157,7 @@ class _TuplesRecord(msgspec.Struct):
 
 
 class _Queries(msgspec.Struct):
-    """What a record of queries has of an entity."""
+    """An entity in a record of queries."""
 
     queries: list[Any]
 
@@ -172,7 +172,7 @@ class _QueriesRecord(msgspec.Struct):
 def _records(
     checking: Checking[ListingManifest], file: str, wanted: type[msgspec.Struct]
 ) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """The lines of a file, each with its record."""
+    """Yields the lines of a file, each with its record."""
     for number, line in enumerate(checking.lines(file), start=1):
         try:
             record = orjson.loads(line)
@@ -231,7 +231,7 @@ def _page_fault(entity: SetEntity, source: KnowledgeSource, further: Collection[
 
 
 class _Share(msgspec.Struct):
-    """A figure beside that of the paper."""
+    """A figure next to the paper's figure."""
 
     made: float
     published: float | None
@@ -252,7 +252,7 @@ class _Statistics(msgspec.Struct):
 
 
 class _CollectionReport(msgspec.Struct):
-    """What the report has of a collection."""
+    """A collection in the report."""
 
     names: dict[str, Count]
     signals: dict[str, dict[str, dict[str, dict[str, Count]]]]

@@ -1,4 +1,4 @@
-"""The kind of release that questions with their passages are."""
+"""The kind of release for questions with their passages."""
 
 from __future__ import annotations
 

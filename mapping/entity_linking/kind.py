@@ -1,10 +1,10 @@
-"""The kind of release that entity-linking data are.
+"""The kind of release for entity-linking data.
 
 ::
 
     blink-train-kilt.jsonl  blink-dev-kilt.jsonl    the records, as KILT publishes them
-    links/                                          where each of them stands, in the order of the release
-    aliases/                                        what every mention means, by mention
+    links/                                          the position of each record, in the order of the release
+    aliases/                                        the meanings of each mention, by mention
     rejected/                                       lines of the exclusion list that name no page
     manifest.json                                   written last
 """
@@ -51,7 +51,7 @@ LAWS = (
 
 
 def _size_faults(manifest: ListingManifest) -> list[str]:
-    """Every split that has not as many records as were found, or as were wanted."""
+    """Returns an error for every split whose size is not the smaller of the numbers of found and requested records."""
     counts, wanted = manifest.facts["counts"], manifest.facts["options"]
     return [
         f"counts.{split} is {counts[split]}, of {counts['distinct'][split]} found and {wanted[split]} wanted"

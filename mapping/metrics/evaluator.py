@@ -1,7 +1,7 @@
-"""The evaluator of every benchmark: joins files by id, counts what cannot be used, takes means with intervals, and
+"""The evaluator of all benchmarks: joins files by id, counts unusable lines, computes means with intervals, and
 compares two systems.
 
-A benchmark says what its files hold and which values come of a question and what was predicted for it: its ``Metrics``.
+Each benchmark defines a ``Metrics`` class: the content of its files, and the values of a question and its prediction.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Q = TypeVar("Q")
 S = TypeVar("S", bound="Scores")
 
 Reject = Callable[[BadRecord], None]
-"""Told the place and the reason of every line, or part of one, that cannot be used."""
+"""Called with the position and the reason of every line, or part of a line, that cannot be used."""
 
 GOLD = "gold"
 DECIMALS = 6
@@ -39,7 +39,7 @@ DECIMALS = 6
 
 @dataclass(slots=True)
 class Column:
-    """The values of a metric: which items they are of, by number and ascending, and the values themselves, 0 to 1."""
+    """The values of a metric: the numbers of their items, ascending, and the values, 0 to 1."""
 
     items: array[int] = field(default_factory=lambda: array("I"))
     values: array[float] = field(default_factory=lambda: array("d"))
@@ -51,46 +51,46 @@ class Column:
 
     @property
     def n(self) -> int:
-        """How many items have a value."""
+        """Returns how many items have a value."""
         return len(self.values)
 
     @property
     def mean(self) -> float | None:
-        """The mean, correctly rounded; None of nothing."""
+        """Returns the mean, correctly rounded; None if there are no values."""
         return fsum(self.values) / self.n if self.n else None
 
     @property
     def rounded(self) -> float | None:
-        """The mean to ``DECIMALS``."""
+        """Returns the mean rounded to ``DECIMALS``."""
         mean = self.mean
         return None if mean is None else round(mean, DECIMALS)
 
 
 @dataclass(slots=True)
 class Scores(ABC):
-    """The scores of one system; a question without a prediction scores 0, and is counted."""
+    """The scores of one system. A question without a prediction scores 0 and is counted."""
 
-    path: str = ""  # of its predictions
-    ids: list[str] = field(default_factory=list)  # of what is scored, in the order of the gold file
-    #: By metric; of a part of the questions under a name of its own, such as ``accuracy@1 head``.
+    path: str = ""  # path of its predictions
+    ids: list[str] = field(default_factory=list)  # ids of the scored items, in the order of the gold file
+    #: By metric. Metrics of a subset of the questions have separate names, such as ``accuracy@1 head``.
     columns: defaultdict[str, Column] = field(default_factory=lambda: defaultdict(Column))
-    intervals: dict[str, Interval] = field(default_factory=dict)  # of the means
-    rejected: dict[str, Counter[str]] = field(default_factory=dict)  # lines by role of the file and reason
+    intervals: dict[str, Interval] = field(default_factory=dict)  # intervals of the means
+    rejected: dict[str, Counter[str]] = field(default_factory=dict)  # number of lines by role of the file and reason
 
     scale: ClassVar[int] = 1
-    """What means are multiplied with in JSON."""
+    """Factor for means in JSON."""
 
     def new_item(self, item_id: str) -> int:
-        """Returns the number of another item."""
+        """Adds an item and returns its number."""
         self.ids.append(item_id)
         return len(self.ids) - 1
 
     def mean(self, name: str) -> float | None:
-        """The mean of a metric; None where nothing counts for it."""
+        """Returns the mean of a metric; None if no item counts for it."""
         return self.columns[name].mean if name in self.columns else None
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Id and values of every item, without the metrics that it does not count for."""
+        """Yields the id and values of every item, without metrics for which it does not count."""
         positions = dict.fromkeys(self.columns, 0)
         for number, item_id in enumerate(self.ids):
             row: dict[str, Any] = {"id": item_id}
@@ -102,33 +102,33 @@ class Scores(ABC):
             yield row
 
     def scaled(self, interval: Interval) -> list[float]:
-        """The ends of an interval as JSON has them."""
+        """Returns the bounds of an interval for JSON."""
         return [self.scale * interval.low, self.scale * interval.high]
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """The means as JSON, and what they leave out."""
+        """Returns the means as JSON, and the counts of items without values."""
 
     @abstractmethod
     def counts(self) -> Iterator[tuple[str, int]]:
-        """What is counted beside the metrics: label and number."""
+        """Returns the counts besides the metrics: label and number."""
 
     def remarks(self) -> Iterator[str]:
-        """What there is to say of the scores."""
+        """Yields remarks about the scores."""
         yield from ()
 
     def table(self) -> Iterator[str]:
-        """The lines of a table of parts of the questions."""
+        """Yields the lines of a table for subsets of the questions."""
         yield from ()
 
     def groups(self) -> Iterator[Sequence[str]]:
-        """The metrics that are printed, those together that belong together."""
+        """Yields the metrics to print, in groups."""
         yield tuple(self.columns)
 
 
 @dataclass(slots=True)
 class Evaluated(Generic[S]):
-    """The scores of a system, and those of a second one with what it is better by, where there is one."""
+    """The scores of a system, and optionally of a second system, with the differences."""
 
     first: S
     second: S | None = None
@@ -136,11 +136,11 @@ class Evaluated(Generic[S]):
 
     @property
     def has_rejects(self) -> bool:
-        """Whether something could not be used."""
+        """Returns whether any line could not be used."""
         return bool(self.first.rejected or (self.second is not None and self.second.rejected))
 
     def to_json(self) -> dict[str, Any]:
-        """The scores as JSON."""
+        """Returns the scores as JSON."""
         value = _with_intervals(self.first)
         if self.second is not None:
             value["compared"] = _with_intervals(self.second)
@@ -151,7 +151,7 @@ class Evaluated(Generic[S]):
         return value
 
     def to_text(self) -> str:
-        """The scores for reading, in per cent."""
+        """Returns the scores as readable text, in per cent."""
         first, second = self.first, self.second
         lines = []
         for system in (first,) if second is None else (first, second):
@@ -182,7 +182,7 @@ def _with_intervals(scores: Scores) -> dict[str, Any]:
 
 
 def percent(mean: float | None) -> str:
-    """A mean in per cent, eight characters wide."""
+    """Returns a mean in per cent, eight characters wide."""
     return f"{'–':>8}" if mean is None else f"{100 * mean:>8.2f}"
 
 
@@ -191,82 +191,82 @@ def _interval(interval: Interval | None) -> str:
 
 
 def rejected_json(rejected: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
-    """Rejected lines by role and reason, as JSON values."""
+    """Returns rejected lines by role and reason, as JSON values."""
     return {role: dict(sorted(counts.items())) for role, counts in sorted(rejected.items())}
 
 
 def rejected_text(rejected: Mapping[str, Counter[str]]) -> list[str]:
-    """Rejected lines by role and reason, for reading."""
+    """Returns rejected lines by role and reason, as readable text."""
     counted = rejected_json(rejected)
     return [f"rejected {role}: {reason} {count:,}" for role in counted for reason, count in counted[role].items()]
 
 
 class Given:
-    """What the files of a system say of questions."""
+    """The content of a system's files, by question."""
 
     def __init__(self, joined: Joined) -> None:
         self._joined = joined
-        self.n_common: Counter[str] = Counter()  # by role, questions that the file says something of
+        self.n_common: Counter[str] = Counter()  # by role, the number of gold questions in the file
 
     def get(self, role: str, question_id: str) -> Any:
-        """What was kept of a question, as JSON values; None where the file says nothing of it."""
+        """Returns the stored values of a question as JSON values; None if the file does not contain the question."""
         content = self._joined.get(role, question_id)
         self.n_common[role] += content is not None
         return None if content is None else orjson.loads(content)
 
 
 class Metrics(ABC, Generic[Q, S]):
-    """What differs between benchmarks: the form of their files, and the values that come of a question."""
+    """Benchmark-specific parts: the format of the files, and the values of a question."""
 
     family: ClassVar[Family]
     duplicate: ClassVar[str] = "duplicate_question"
-    """Reason of a record whose id was given before in its file."""
+    """Reason for rejecting a record whose id occurred before in its file."""
     unknown: ClassVar[str] = "unknown_question"
-    """Reason of a record of a question that is not among the gold ones."""
+    """Reason for rejecting a record whose question is not in the gold file."""
 
     def __init__(self, gold: str, given: Mapping[str, str], scores: S) -> None:
         """
         Args:
             gold: path of the gold file.
-            given: paths of other files by role; those of ``predicted`` are what a system gives.
-            scores: takes the values.
+            given: paths of other files by role; the roles in ``predicted`` are the system's output.
+            scores: receives the values.
         """
         self.gold, self.given, self.scores = gold, given, scores
 
     @property
     def predicted(self) -> Sequence[str]:
-        """Roles of the files that a system gives."""
+        """Returns the roles of the system's output files."""
         return tuple(self.given)
 
     @abstractmethod
     def expected(self, role: str) -> str:
-        """What a file should hold, for errors."""
+        """Returns a description of a file's expected content, for error messages."""
 
     @abstractmethod
     def fits(self, role: str, record: Json) -> bool:
-        """Whether a record has the keys that those of a file need."""
+        """Returns whether a record has the keys that a file's records need."""
 
     @abstractmethod
     def id_of(self, record: Json) -> str:
-        """The question that a record is of; raises RecordError."""
+        """Returns the id of a record's question. Raises RecordError."""
 
     @abstractmethod
     def kept(self, role: str, record: Json) -> Any:
-        """What is kept of a record of a file, as JSON values; raises RecordError."""
+        """Returns the values of a record to store, as JSON values. Raises RecordError."""
 
     def look_at(self, role: str, kept: Any, reject: Callable[[RecordError], None]) -> None:
-        """Called with what was kept of each record; ``reject`` is told what of it cannot be used."""
+        """Called with the stored values of each record; calls ``reject`` for parts that cannot be used."""
 
     def begin(self) -> None:
-        """Called between the other files and the gold file."""
+        """Called after the other files and before the gold file."""
 
     def questions(self, record: Json) -> Iterable[str]:
-        """Ids of the questions in a gold record; raises RecordError."""
+        """Returns the ids of the questions in a gold record. Raises RecordError."""
         return (self.id_of(record),)
 
     @abstractmethod
     def parse(self, record: Json) -> Q:
-        """What a gold record says; raises RecordError."""
+        """Parses a gold record. Raises RecordError."""
 
     @abstractmethod
     def score(self, ids: Sequence[str], question: Q, given: Given) -> None:
@@ -276,14 +276,14 @@ class Metrics(ABC, Generic[Q, S]):
 def evaluate(metrics: Metrics[Any, S], *, resamples: int = 0, reject: Reject) -> S:
     """Returns the scores of a system.
 
-    Every gold question counts, also one of which no other file says anything. What files say is kept on disk; memory
-    holds the values, and one record.
+    Every gold question counts, even if no other file contains it. The content of files is stored on disk; memory holds
+    the values and one record.
 
     Args:
-        resamples: of the bootstrap, for intervals; 0 for none.
+        resamples: bootstrap resamples for intervals; 0 for none.
 
     Raises:
-        SetupError: a file cannot be read, the first records are not what it should hold, or no id is common.
+        SetupError: a file cannot be read, its first records have the wrong format, or the files have no id in common.
     """
     scores = metrics.scores
     lines = _Lines(reject, scores.rejected)
@@ -335,7 +335,7 @@ def _renamed(error: RecordError, duplicate: str) -> RecordError:
 
 
 class _Lines:
-    """The lines of the files of an evaluation; those that cannot be used are counted by role of the file and reason."""
+    """Reads the lines of an evaluation's files, and counts unusable ones by role of the file and reason."""
 
     def __init__(self, reject: Reject, rejected: dict[str, Counter[str]]) -> None:
         self._tell, self._rejected = reject, rejected
@@ -343,10 +343,10 @@ class _Lines:
     def read(
         self, path: str, role: str, fits: Callable[[Json], bool], expected: str
     ) -> Iterator[tuple[RawRecord, Json]]:
-        """The records of a file of JSON Lines or one JSON array, plain, gzip or bzip2.
+        """Yields the records of a file of JSON Lines or one JSON array, plain or compressed with gzip or bzip2.
 
         Raises:
-            SetupError: it cannot be read, or none of the first records fits what is ``expected``.
+            SetupError: it cannot be read, or none of its first records has the ``expected`` format.
         """
         check_shape(path, iter_records(path), fits, expected=f"{expected} ({role})")
         for raw in iter_records(path):
@@ -358,7 +358,7 @@ class _Lines:
                 yield raw, record
 
     def reject(self, raw: RawRecord, error: RecordError, *, role: str, key: str = "") -> None:
-        """Counts a line, or a part of it, that cannot be used, and tells of it."""
+        """Counts and reports a line, or part of it, that cannot be used."""
         self._rejected.setdefault(role, Counter())[error.reason] += 1
         self._tell(raw.bad(error, key=key, stage=role))
 
@@ -366,10 +366,10 @@ class _Lines:
 def evaluated(
     first: Metrics[Any, S], second: Metrics[Any, S] | None, *, resamples: int, reject: Reject
 ) -> Evaluated[S]:
-    """Returns the scores of a system, and of a second one where there is one.
+    """Returns the scores of a system, and of a second one if it is given.
 
     Raises:
-        SetupError: as ``evaluate`` and ``check_plausible``.
+        SetupError: see ``evaluate`` and ``check_plausible``.
     """
     for metrics in (first,) if second is None else (first, second):
         for role in metrics.predicted:
@@ -382,8 +382,8 @@ def evaluated(
 
 
 def differences_of(first: S, second: S, resamples: int) -> dict[str, Difference]:
-    """What the second system is better by, for each metric of both, over the items that count for both; with
-    ``resamples`` 0 nothing."""
+    """Returns the second system's advantage for each metric of both, over the items that count for both; empty if
+    ``resamples`` is 0."""
     import numpy as np
 
     pairs: defaultdict[bytes, list[tuple[str, Values, Values]]] = defaultdict(list)
@@ -404,7 +404,7 @@ def differences_of(first: S, second: S, resamples: int) -> dict[str, Difference]
 
 
 def intervals_of(columns: Mapping[str, Column], resamples: int) -> dict[str, Interval]:
-    """The interval of the mean of each metric that some items count for."""
+    """Returns the interval of the mean of each metric that has values."""
     import numpy as np
 
     by_size: defaultdict[int, list[str]] = defaultdict(list)

@@ -1,5 +1,5 @@
-"""The kinds of release that passages make. A corpus keeps laws: passages are built as such, every form says the same,
-and all of it is what the pages give when they are cut again."""
+"""The kinds of release for passages. A corpus has invariants: passages are well-formed, all formats have the same
+content, and cutting the pages again produces the same corpus."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mapping.passages.cut import CutOptions, Passage
 from mapping.passages.forms import FORMS, KiltPages, LineForm, line_forms
 
 TABLES = {"passages": schema_of(Passage)}
-"""Every table that a corpus of passages alone has, by folder name."""
+"""All tables that only a corpus of passages has, by folder name."""
 LAWS = (
     Law(
         "passage_law",
@@ -91,9 +91,10 @@ def _settings(manifest: ListingManifest) -> dict[str, int]:
 
 
 def check_corpus(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    """Makes the files of lines again out of the table, and with the pages the table too; None where files are missing.
+    """Recomputes the files of lines from the table and, if pages are given, the table. Returns None if files are
+    missing.
 
-    Memory: a row group.
+    Memory holds a row group.
     """
     path, kb = checking.path, checking.sources.get("kb")
     options, forms = _options(checking.manifest)
@@ -128,7 +129,7 @@ def check_corpus(checking: Checking[ListingManifest]) -> Mapping[str, int] | Non
 
 
 class _Again:
-    """A file of lines that is made again."""
+    """A file of lines that is recomputed."""
 
     def __init__(
         self, form: LineForm, checking: Checking[ListingManifest], stack: ExitStack, number: int, n_files: int
@@ -148,7 +149,7 @@ class _Again:
 
 
 def _written(passages: Iterator[Passage], files: Sequence[_Again], pages: KiltPages) -> Iterator[Passage]:
-    """The passages, as they are written into files."""
+    """Yields the passages as they are written to files."""
     for passage in passages:
         for file in files:
             file.write(passage, pages)

@@ -1,5 +1,5 @@
-"""The kind of release that QAMPARI is, and its laws: tables and files of the splits say the same, and proofs stand
-where they are said to stand."""
+"""The kind of release for QAMPARI, and its invariants: tables and split files have the same content, and proofs are at
+their recorded positions."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from mapping.write.kilt import kilt_line
 from mapping.write.kind import FROM_PAGES, REPORT
 
 TABLES = {"questions": schema_of(Question), "queries": schema_of(QueryRow)}
-"""Every table that a QAMPARI release alone has, by folder name."""
+"""All tables that only a QAMPARI release has, by folder name."""
 _QUESTIONS = shard_path("questions", 0, 1)
 _PROOF = "(proof.end_char - proof.start_char)"
 
 
 def proof_law(file: str, proofs: str, source: str, *, further: str = "") -> Law:
-    """The law that proofs are what their pages say.
+    """Returns the invariant that proofs are equal to the text of their pages.
 
     Args:
-        file: that they are in.
-        proofs: query of a key and a proof, a struct with page, title, element, place and text.
+        file: the file of the proofs.
+        proofs: query for a key and a proof, a struct with page, title, element, position and text.
         source: name of the release of the pages.
-        further: cases, as SQL, of what else is wrong with a proof.
+        further: SQL cases for other errors in a proof.
     """
     return Law(
         "proof_differs",
@@ -116,9 +116,9 @@ LAWS = (
 
 
 def check_release(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    """Compares the files of the splits with the table of questions; None where files do not allow it.
+    """Compares the split files with the table of questions. Returns None if files are missing or damaged.
 
-    Memory: some 200 bytes a question.
+    Memory: about 200 bytes per question.
     """
     form, found = form_of(checking.manifest), checking.found
     if form is None:
@@ -144,7 +144,7 @@ def check_release(checking: Checking[ListingManifest]) -> Mapping[str, int] | No
 
 
 def _read_lines(checking: Checking[ListingManifest], split: str, lines: dict[str, bytes]) -> None:
-    """Checks each line of a split by itself, and adds it by its qid."""
+    """Checks each line of a split separately, and adds it by its qid."""
     file, numbers = data_path(split), set[int]()
     for number, data in enumerate(checking.lines(file), start=1):
         try:
@@ -165,10 +165,10 @@ def _digest(line: bytes) -> bytes:
 
 
 def check_record(record: Json, split: str) -> int:
-    """The number in the qid of a released question.
+    """Returns the number in the qid of a released question.
 
     Raises:
-        RecordError: it is not built as such questions are.
+        RecordError: the question does not have the expected structure.
     """
     qid = text_at(record, "qid")
     n, _, named = parse_qid(qid)
@@ -192,7 +192,7 @@ def check_record(record: Json, split: str) -> int:
 
 
 def _numbered(parts: list[Json], key: str, what: str, owner: str) -> Iterator[tuple[str, Json]]:
-    """Parts of a question or answer, each with its id, which names the owner and counts on."""
+    """Yields the parts of a question or answer, checking their ids, which consist of the owner's id and a counter."""
     for number, part in enumerate(parts):
         if (given := text_at(part, key)) != part_id(owner, number):
             raise RecordError(f"malformed_{key}", f"{what} {number} of {owner} has the {key} {given!r}")
@@ -245,10 +245,10 @@ QAMPARI_RELEASE = ListingKind(
 
 
 def read_form(output: str) -> tuple[ListingManifest, Form]:
-    """The manifest of a finished release, and how the release is written.
+    """Returns the manifest of a finished release, and the format of the release.
 
     Raises:
-        SetupError: there is none, it is that of something else, or not as it was written.
+        SetupError: there is no manifest, it belongs to another kind of release, or it has changed since it was written.
     """
     manifest = QAMPARI_RELEASE.read(output)
     if (form := form_of(manifest)) is None:

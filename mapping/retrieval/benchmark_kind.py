@@ -1,11 +1,11 @@
-"""The kind of release that a benchmark is: what systems score on datasets, question by question, and what it took.
+"""The kind of release for a benchmark: the scores of systems on datasets, question by question, and the costs.
 
 ::
 
-    predictions/DATASET/SYSTEM.jsonl    what each system found or answered, as kbsource evaluate takes it
+    predictions/DATASET/SYSTEM.jsonl    results or answers of each system, for kbsource evaluate
     scores/                             means with their intervals
-    values/                             what they are means of
-    costs/                              seconds and memory of each run: measured, so the only bytes that no rerun gives
+    values/                             the values that are averaged
+    costs/                              seconds and memory of each run: measured, so a rerun writes other bytes
     rejected/                           lines that could not be used
     papers.md                           the scores in the layout of the papers' tables
     manifest.json                       passages, datasets and systems; written last
@@ -27,7 +27,7 @@ from mapping.passages.kind import PASSAGES_CORPUS
 
 PREDICTIONS, PAPERS = "predictions", "papers.md"
 QUESTIONS, MENTIONS = "all questions", "all mentions"
-"""Datasets of KILT's form together: of records that ask, and of those with a mention to link."""
+"""Summary rows for all datasets in KILT's form: records with questions, and records with a mention to link."""
 
 
 class Score(Row):
@@ -66,7 +66,7 @@ class Cost(Row):
 EVERY_VALUE = """(
     select dataset, system, metric, value, _row, false as is_pool from "values" union all
     select pool, system, metric, value, _row, true from "values" where pool <> '')"""
-"""Values by all that they count for, in SQL: their dataset, and all questions or all mentions."""
+"""Values by everything they count for, in SQL: their dataset, and all questions or all mentions."""
 
 
 def _pool(name: str) -> Measure:
@@ -104,11 +104,11 @@ MEASURES = (
         needs=("costs",),
     ),
 )
-"""What a benchmark shows beside the table of scores, which has the figures of the papers."""
+"""Contents of the overview of a benchmark, besides the table of scores with the papers' figures."""
 
 
 class _DatasetFacts(TypedDict, total=False):
-    """What a manifest says of a dataset."""
+    """A dataset in a manifest."""
 
     name: str
     path: str
@@ -119,7 +119,7 @@ class _DatasetFacts(TypedDict, total=False):
 
 
 class _SystemFacts(TypedDict, total=False):
-    """What a manifest says of a system."""
+    """A system in a manifest."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Tf-idf over hashed unigrams and bigrams, as DrQA ranks documents: an index on disk, and search in it.
+"""Tf-idf over hashed unigrams and bigrams, as in DrQA: makes an index on disk and searches it.
 
 ::
 
@@ -8,12 +8,13 @@
 
 A document is a passage or a whole page, with the title in front. Its text is decomposed (NFD), put in lower case and
 split into words (runs of letters, digits and combining marks) and single other characters. N-grams with a stop word or
-a punctuation mark are left out; the others are hashed to 2²⁴ buckets by MurmurHash3. The weight of a bucket, in
+a punctuation mark are skipped; the others are hashed to 2²⁴ buckets by MurmurHash3. The weight of a bucket, in
 documents and queries alike, is ::
 
     log(tf + 1) · max(0, log((N - df + 0.5) / (df + 0.5)))
 
-where tf n-grams of the text are in the bucket, and df of all N documents have any. The score is the inner product.
+where tf is the number of the text's n-grams in the bucket, and df is the number of documents, out of N, with any. The
+score is the inner product.
 
 DuckDB sorts the postings on disk when the index is made, and joins a query with them by SQL, so memory stays flat.
 
@@ -56,9 +57,9 @@ from mapping.passages.kind import PASSAGES_CORPUS
 
 N_BUCKETS = 1 << 24
 DECIMALS = 6
-"""Of scores: the last digits of a sum depend on its order."""
+"""Digits of scores, because the last digits of a sum depend on its order."""
 _HELD_POSTINGS = 1 << 20
-"""Postings in memory before they are handed to the database that sorts them."""
+"""Maximum postings in memory before they are passed to the database, which sorts them."""
 _GROUP_ROWS = 1 << 16
 _MEMORY_MB = 500
 
@@ -73,7 +74,7 @@ _ENGLISH = frozenset(
     mightn mustn needn shan shouldn wasn weren won wouldn
     """.split()
 )
-"""Stop words of English. Source: ``drqa.retriever.utils``, less those that its tokenizer ``simple`` never gives."""
+"""English stop words. Source: ``drqa.retriever.utils``, without words that its tokenizer ``simple`` never produces."""
 
 
 class TfidfDocument(Row):
@@ -165,7 +166,7 @@ TFIDF_INDEX = ListingKind(
 
 @lru_cache(maxsize=8)
 def stop_words(lang: str) -> frozenset[str]:
-    """The words of a language that are left out: DrQA's for English, spaCy's for others, and none where it has none."""
+    """Returns the stop words of a language: DrQA's for English, and spaCy's for other languages, if it has any."""
     if lang in ("en", "simple"):
         return _ENGLISH
     from spacy.util import get_lang_class  # takes a while
@@ -178,7 +179,7 @@ def stop_words(lang: str) -> frozenset[str]:
 
 
 def open_analyser(lang: str) -> Callable[[str], Counter[int]]:
-    """Returns what counts the n-grams of a text by bucket.
+    """Returns a function that counts the n-grams of a text by bucket.
 
     >>> counts = open_analyser("en")("The Halvane Isles, and the Halvane Sea")
     >>> sorted(counts.values())  # halvane twice; isles, sea, "halvane isles", "halvane sea"
@@ -193,7 +194,7 @@ def open_analyser(lang: str) -> Callable[[str], Counter[int]]:
 
     @lru_cache(maxsize=1 << 16)
     def bucket_of_word(word: str) -> int | None:
-        """None where the word is left out."""
+        """Returns the bucket of a word; None if the word is skipped."""
         return None if word in stopped or is_punctuation(word) else hash_unicode(word) & mask
 
     def count(text: str) -> Counter[int]:
@@ -213,10 +214,11 @@ def open_analyser(lang: str) -> Callable[[str], Counter[int]]:
 def make_tfidf_index(passages: str, index: str, *, level: Level) -> int:
     """Writes the index of a corpus and returns the number of its documents.
 
-    Memory: ``_HELD_POSTINGS``, a page, and ``_MEMORY_MB`` of the database, which sorts on the disk of the output.
+    Memory holds ``_HELD_POSTINGS`` postings, a page, and ``_MEMORY_MB`` of the database, which sorts on the output's
+    disk.
 
     Raises:
-        SetupError: the corpus is not as it was written, or the output folder is not empty.
+        SetupError: the corpus has changed since it was written, or the output folder is not empty.
     """
     corpus = PASSAGES_CORPUS.read(passages)
     entries = corpus.tables["passages"]
@@ -249,7 +251,7 @@ def make_tfidf_index(passages: str, index: str, *, level: Level) -> int:
 
 
 def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of a database with the columns of a schema."""
+    """Returns a batch of a database with the columns of a schema."""
     return pa.RecordBatch.from_arrays([batch[field.name].cast(field.type) for field in schema], schema=schema)
 
 
@@ -261,7 +263,8 @@ class _Document(NamedTuple):
 
 
 def _documents(passages: Iterator[Passage], level: Level) -> Iterator[_Document]:
-    """The documents of a corpus, in its order; of a page all passages are one text, with the title once."""
+    """Yields the documents of a corpus in order. The passages of a page are joined into one text that has the title
+    once."""
     if level == "passage":
         for one in passages:
             yield _Document(one.page_id, one.number, one.title, f"{one.title}\n{one.text}")
@@ -274,7 +277,7 @@ def _documents(passages: Iterator[Passage], level: Level) -> Iterator[_Document]
 def _count_documents(
     documents: Iterator[_Document], count: Callable[[str], Counter[int]]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Rows of both tables, ``_HELD_POSTINGS`` postings and those of one document at most."""
+    """Yields rows of both tables, with at most ``_HELD_POSTINGS`` postings plus those of one document."""
     rows, postings = list[TfidfDocument](), list[tuple[int, int, int]]()
 
     def batches() -> tuple[pa.RecordBatch, pa.RecordBatch]:
@@ -300,10 +303,10 @@ class ScoredDocument(NamedTuple):
 
 
 class TfidfIndex:
-    """An index that can be searched; its files are compared with their hashes when it is opened.
+    """A searchable index. Its files are checked against their hashes when it is opened.
 
     Raises:
-        SetupError: it is missing, is not as it was written, or is of other passages or another level.
+        SetupError: it is missing, has changed since it was written, or belongs to other passages or another level.
     """
 
     def __init__(self, passages: str, index: str, level: Level) -> None:
@@ -324,14 +327,15 @@ class TfidfIndex:
         add_release(self._db, TFIDF_INDEX, index)
 
     def search(self, query: str, n_documents: int) -> list[ScoredDocument]:
-        """Returns the best documents for a query, best first, those of equal score in the order of the corpus.
+        """Returns the best documents for a query, best first; documents with equal scores are in the order of the
+        corpus.
 
-        Documents with a score of 0, which share no n-gram that counts with the query, are left out.
+        Documents with a score of 0, which share no relevant n-gram with the query, are skipped.
         """
         counts = self._count(query)
         if not counts:
             return []
-        buckets = ", ".join(map(str, counts))  # literals: row groups without these are not read
+        buckets = ", ".join(map(str, counts))  # as literals, so that row groups without them are not read
         found = self._db.execute(
             f"""
             with given as (select unnest(?) as bucket, unnest(?) as n_in_query),

@@ -1,4 +1,4 @@
-"""Training examples for retrievers and readers: which passages and targets a question gets, and the line of each form.
+"""Training examples for retrievers and readers: the passages and targets of a question, and the line of each form.
 
 | form | an example | its passages |
 |---|---|---|
@@ -9,8 +9,8 @@
 | fact-checking | a claim and one passage | evidence; neutral passages of other pages, and of the same pages |
 | amber | a question and one passage | evidence; a passage of the best page that is not gold |
 
-Evidence is a passage that contains a part of a provenance span, as ``kbsource beir`` has it, or the sentence of one of
-QAMPARI's proofs. The order of anything drawn at random is that of SHA-256 over the names of dataset and question.
+Evidence is a passage that contains a part of a provenance span, as in ``kbsource beir``, or the sentence of one of
+QAMPARI's proofs. Random draws are ordered by SHA-256 over the names of dataset and question.
 
 Sources: Karpukhin et al., Dense Passage Retrieval (2020); Maillard et al., Multi-task retrieval for
 knowledge-intensive tasks (2021); Petroni et al., KILT (2021), section 5; Izacard and Grave (2021); Amouyal et al.,
@@ -40,7 +40,7 @@ from mapping.sources.source import Split
 TrainingForm = Literal["dpr", "seq2seq", "fid", "pig", "fact-checking", "amber"]
 FORMS: tuple[TrainingForm, ...] = get_args(TrainingForm)
 NOT_RELEVANT, NEUTRAL, NONE = "Not Relevant", "NEUTRAL", "none"
-"""What a reader writes of a passage that has no answer: QAMPARI's generator, a fact checker, slot filling of AmbER."""
+"""Outputs of readers for a passage without an answer: QAMPARI's generator, a fact checker, slot filling of AmbER."""
 LABELS = frozenset(("SUPPORTS", "REFUTES"))
 POSITIVE, NEGATIVE, CONTEXT = "positive", "negative", "context"
 ROLES = (POSITIVE, NEGATIVE, CONTEXT)
@@ -54,7 +54,7 @@ TRAINING_REASONS: dict[str, str] = {
     "duplicate_question": "the run has the question twice",
     "unknown_question": "the run has passages for a question that the dataset lacks",
 }
-"""Why a question gives no example, or a line of a run is left out: reason -> meaning."""
+"""Reasons why a question has no example, or a line of a run is skipped: reason -> meaning."""
 
 
 class TrainingPassage(Row):
@@ -91,7 +91,7 @@ class TrainingBatch(Row):
 
 @dataclass(frozen=True, slots=True)
 class TrainingOptions(Checked):
-    """What examples are made of."""
+    """Options for making examples."""
 
     form: Annotated[TrainingForm, Parameter("--for")]
     """The model that is trained: dpr (retriever), seq2seq (BART and T5, with passages or closed book), fid
@@ -121,17 +121,17 @@ class TrainingOptions(Checked):
                 raise SetupError(f"--{option}: --for {self.form} does not use it; leave it out.")
 
     def value(self, name: str) -> int:
-        """The value of a number, or its default for the form; 0 if the form does not use it."""
+        """Returns the value of a numeric option, or its default for the form; 0 if the form does not use it."""
         given: int | None = getattr(self, name)
         return _DEFAULTS[self.form].get(name, 0) if given is None else given
 
     @property
     def n_ranked(self) -> int | None:
-        """First passages of a run that are looked at; None for all."""
+        """Returns the number of first passages of a run to use; None for all."""
         return self.value("top") or None
 
     def facts(self) -> dict[str, Any]:
-        """All values, defaults among them, for a manifest."""
+        """Returns all values, including defaults, for a manifest."""
         numbers = {name: self.value(name) for name in _DEFAULTS[self.form]}
         return {"form": self.form, "split": self.split, **numbers}
 
@@ -147,23 +147,23 @@ _DEFAULTS: Mapping[str, Mapping[str, int]] = {
 
 
 class TrainingQuery(NamedTuple):
-    """A question of a dataset with the passages that examples are made of."""
+    """A question of a dataset with the passages for its examples."""
 
     dataset: str
     query: Query
-    evidence: Sequence[Hit]  # in the order of the corpus, of QAMPARI in that of the proofs
+    evidence: Sequence[Hit]  # in corpus order; for QAMPARI in the order of the proofs
     ranked: Sequence[Hit] = ()  # best first
-    others: Sequence[Hit] = ()  # passages of the pages of the provenance that are no evidence
-    targets: Mapping[str, str] = {}  # what QAMPARI's evidence proves, by passage
+    others: Sequence[Hit] = ()  # passages of the provenance pages that are not evidence
+    targets: Mapping[str, str] = {}  # answers proved by QAMPARI's evidence, by passage
     target: str | None = None  # all answers of a QAMPARI question
 
     def negatives(self, n_passages: int) -> list[Hit]:
-        """The best ranked passages of pages that are not gold, which name no answer."""
+        """Returns the best-ranked passages of non-gold pages that mention no answer."""
         names = NameFinder(one for one in self.query.answers if one not in LABELS)
         return self._without_answers((hit for hit in self.ranked if not self.query.has_gold(hit)), names, n_passages)
 
     def irrelevant(self, n_passages: int) -> list[Hit]:
-        """The best ranked passages that are no evidence and name no answer."""
+        """Returns the best-ranked passages that are not evidence and mention no answer."""
         evidence = {hit.document for hit in self.evidence}
         found = (hit for hit in self.ranked if hit.document not in evidence)
         return self._without_answers(found, NameFinder(self.query.answers), n_passages)
@@ -175,13 +175,13 @@ class TrainingQuery(NamedTuple):
         return [by_id[one.passage_id] for one in found]
 
     def random_others(self, n_passages: int) -> list[Hit]:
-        """Passages of the pages of the provenance that are no evidence, the first by a hash."""
+        """Returns passages of the provenance pages that are not evidence, the first ones in hash order."""
         names = self.dataset, self.query.query_id
         return sorted(self.others, key=lambda hit: digest(*names, hit.document))[:n_passages]
 
 
 def digest(*names: object) -> bytes:
-    """SHA-256 of names, by which passages and examples are put in a random order.
+    """Returns the SHA-256 of names, which puts passages and examples in a random order.
 
     >>> digest("nq-train", 7) == digest("nq-train", "7") != digest("nq-train", 8)
     True
@@ -190,7 +190,7 @@ def digest(*names: object) -> bytes:
 
 
 class _Draft(NamedTuple):
-    """An example without what its dataset and question say."""
+    """An example without the data of its dataset and question."""
 
     target: str | None = None
     passages: Sequence[TrainingPassage] = ()
@@ -198,7 +198,7 @@ class _Draft(NamedTuple):
 
 
 def examples_of(source: TrainingQuery, options: TrainingOptions) -> list[TrainingExample]:
-    """The examples that a question gives, numbered from 0.
+    """Returns the examples of a question, numbered from 0.
 
     Raises:
         RecordError: for a reason of ``TRAINING_REASONS``.
@@ -250,7 +250,7 @@ def _for_pig(source: TrainingQuery, options: TrainingOptions) -> Iterator[_Draft
 
 
 def _named_answer(answers: Sequence[str], hit: Hit) -> str:
-    """The first answer that a passage names; the first of all if it names none."""
+    """Returns the first answer that a passage mentions; the first of all answers if it mentions none."""
     named = (one for one in answers if NameFinder([one], most_edits=0).is_in(hit.title, hit.text))
     return next(named, answers[0])
 
@@ -288,7 +288,7 @@ def _for_amber(source: TrainingQuery, options: TrainingOptions) -> Iterator[_Dra
 
 
 def _spans(source: TrainingQuery) -> list[_Draft]:
-    """An example for each passage of the evidence that contains an answer as it is written."""
+    """Returns an example for each evidence passage that contains an answer verbatim."""
     _check(source)
     drafts = []
     for hit in source.evidence:
@@ -301,7 +301,7 @@ def _spans(source: TrainingQuery) -> list[_Draft]:
 
 
 def task_of(query: Query) -> str:
-    """The task of a question, by the form of its input and answers.
+    """Returns the task of a question, determined from its input and answers.
 
     >>> [task_of(one) for one in (Query("1", "a", ("REFUTES",)), Query("2", "Ada [SEP] spouse", subject="Ada"))]
     ['fact checking', 'slot filling']
@@ -343,7 +343,7 @@ _MAKERS: Mapping[str, Callable[[TrainingQuery, TrainingOptions], Iterator[_Draft
 
 
 def line_of(example: TrainingExample, form: TrainingForm) -> bytes:
-    """An example as a line of the form."""
+    """Returns an example as a line of the form."""
     if form == "dpr":
         return json_line(
             {
@@ -394,15 +394,16 @@ def _pair_id(example: TrainingExample) -> str:
 
 
 def _source(example: TrainingExample, query: Query) -> str:
-    """The prompt that ``kbsource read`` makes of an example: with passages, or closed book."""
-    from mapping.retrieval.reader import read_prompt  # needs what models need
+    """Returns the prompt of ``kbsource read`` for an example: with passages, or closed book."""
+    from mapping.retrieval.reader import read_prompt  # needs the dependencies of models
 
     hits = [Hit(one.passage_id, one.passage_id.partition("__")[0], one.title, one.text) for one in example.passages]
     return read_prompt(None, "read" if hits else "closed").text(query, hits)
 
 
 def batches_of(sizes: Mapping[str, int], options: TrainingOptions) -> Iterator[TrainingBatch]:
-    """The batches of all epochs: each of one dataset, the datasets in turn; datasets without examples are left out.
+    """Yields the batches of all epochs. Each batch has one dataset; datasets take turns. Datasets without examples are
+    skipped.
 
     Args:
         sizes: examples of each dataset, in the order of the datasets.
@@ -421,7 +422,7 @@ def batches_of(sizes: Mapping[str, int], options: TrainingOptions) -> Iterator[T
 
 
 def _draw(name: str, n_examples: int, epoch: int, n_drawn: int) -> list[int]:
-    """So many examples of a dataset in an order by hash: none comes again before all have come."""
+    """Returns a number of examples of a dataset in hash order. No example is repeated before all have been used."""
     drawn: list[int] = []
     for cycle in count():
         if len(drawn) >= n_drawn:
@@ -432,7 +433,7 @@ def _draw(name: str, n_examples: int, epoch: int, n_drawn: int) -> list[int]:
 
 
 def answer_targets(answers: Iterable[tuple[str, Sequence[str]]]) -> dict[str, str]:
-    """What the evidence of a list question proves: its answers with ``#`` between them, by passage.
+    """Returns the answers that the evidence of a list question proves, separated by ``#``, by passage.
 
     Args:
         answers: each with the passages that prove it.

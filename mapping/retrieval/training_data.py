@@ -1,4 +1,4 @@
-"""Makes training data out of datasets, runs and passages; ``mapping.retrieval.training`` says what an example is."""
+"""Makes training data from datasets, runs and passages; ``mapping.retrieval.training`` defines the examples."""
 
 from __future__ import annotations
 
@@ -97,11 +97,11 @@ class _Asked(NamedTuple):
 
     query: Query
     target: str | None = None  # all answers of a question of QAMPARI
-    targets: Mapping[str, str] = {}  # what its evidence proves, by passage
+    targets: Mapping[str, str] = {}  # answers proved by its evidence, by passage
 
 
 class _Dataset(NamedTuple):
-    """A dataset whose questions are read several times, always the same ones in the same order."""
+    """A dataset whose questions can be read several times, always in the same order."""
 
     name: str
     folder: str
@@ -112,28 +112,28 @@ class _Dataset(NamedTuple):
 
 @dataclass(slots=True)
 class _Written:
-    """What was written of the datasets."""
+    """The output written for the datasets."""
 
     rejected: RejectedRows
     facts: list[dict[str, object]] = field(default_factory=list)
     entries: list[FileEntry] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    ends: dict[str, array[int]] = field(default_factory=dict)  # where each line of a dataset ends in its file
+    ends: dict[str, array[int]] = field(default_factory=dict)  # end of each line of a dataset in its file
 
 
 def make_training_data(
     datasets: Sequence[str], passages: str, runs: Sequence[str], output: str, options: TrainingOptions
 ) -> ListingManifest:
-    """Writes the examples of datasets, and gives the manifest.
+    """Writes the examples of datasets, and returns the manifest.
 
-    Memory: some 400 MB of joins, a row group, a byte a question, and eight an example.
+    Memory: about 400 MB for joins, a row group, one byte per question, and eight per example.
 
     Args:
         datasets: folders of alignments or of QAMPARI releases.
-        runs: for each dataset what was found for its questions, in the same order; none only for seq2seq.
+        runs: for each dataset, the search results for its questions, in the same order; may be empty only for seq2seq.
 
     Raises:
-        SetupError: an input is not what it should be, or they are not of one release.
+        SetupError: an input is invalid, or the inputs do not belong to one release.
     """
     if runs and len(runs) != len(datasets):
         raise SetupError(
@@ -188,7 +188,7 @@ def _examples(
     output: str,
     written: _Written,
 ) -> Iterator[TrainingExample]:
-    """The examples of all datasets; lines, counts and rejected questions are written beside them."""
+    """Yields the examples of all datasets, and writes lines, counts and rejected questions."""
     names: set[str] = set()
     for number, folder in enumerate(datasets):
         with ExitStack() as stack:
@@ -236,10 +236,10 @@ def _examples(
 def _read_dataset(
     db: DuckDBPyConnection, folder: str, passages: str, options: TrainingOptions, stack: ExitStack
 ) -> _Dataset:
-    """A dataset, with its tables and those of the corpus in the database.
+    """Returns a dataset, and loads its tables and those of the corpus into the database.
 
     Args:
-        stack: closes what its questions are read with.
+        stack: closes the resources for reading its questions.
     """
     corpus = PASSAGES_CORPUS.read(passages)
     add_release(db, PASSAGES_CORPUS, passages, places=True)
@@ -288,7 +288,7 @@ def _read_qampari(
 
 
 def _insert(db: DuckDBPyConnection, table: str, rows: Iterable[Sequence[Any]], schema: pa.Schema) -> None:
-    """Adds rows to a table, which is made if it is missing."""
+    """Adds rows to a table, and creates the table if it is missing."""
     numbered = iter(rows)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -300,7 +300,7 @@ def _insert(db: DuckDBPyConnection, table: str, rows: Iterable[Sequence[Any]], s
 
 
 def _add_questions(db: DuckDBPyConnection, dataset: _Dataset, options: TrainingOptions) -> int:
-    """Makes the tables ``queries`` and ``wanted``, the evidence and the other passages of its pages, and returns the
+    """Makes the tables ``queries`` and ``wanted`` (the evidence and the other passages of its pages), and returns the
     number of questions.
     """
     n_queries = 0
@@ -331,7 +331,7 @@ def _add_run(
     """Adds the first documents of a run to the table ``wanted``; a page counts as its first passage.
 
     Raises:
-        SetupError: a passage is none of the corpus.
+        SetupError: a passage is not in the corpus.
     """
     is_ranked = bytearray(n_queries)
 
@@ -357,7 +357,7 @@ def _add_run(
 
 
 def _sources(db: DuckDBPyConnection, dataset: _Dataset) -> Iterator[TrainingQuery]:
-    """The questions with their passages, in the order of the dataset."""
+    """Yields the questions with their passages, in dataset order."""
 
     def rows() -> Iterator[tuple[int, int, Hit]]:
         # A stream of Arrow: fetched row by row, the whole result would have to fit into the database's memory.

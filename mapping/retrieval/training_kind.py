@@ -1,11 +1,11 @@
-"""The kind of release that training data are.
+"""The kind of release for training data.
 
 ::
 
     examples/              every example with its passages and target, by dataset
     batches/               for dpr: which examples make up each batch, in the order of training
     lines/DATASET.jsonl    the examples of a dataset as trainers read them
-    lines/mixed.jsonl      those of all datasets in a random order, if a model is trained with several together
+    lines/mixed.jsonl      all lines in a random order, if a model is trained with several datasets
     rejected/              questions without an example, and lines of runs that could not be used
     manifest.json          datasets, runs, passages, options and counts; written last
 """
@@ -48,30 +48,30 @@ _ROLES = ", ".join(f"'{role}'" for role in ROLES)
 
 
 def options_of(facts: Mapping[str, Any]) -> TrainingOptions:
-    """The options that training data were made with, out of their manifest."""
+    """Returns the options of training data, from their manifest."""
     return TrainingOptions(**facts["options"])
 
 
 def sizes_of(facts: Mapping[str, Any]) -> dict[str, int]:
-    """The number of examples of each dataset, in their order, out of a manifest."""
+    """Returns the number of examples of each dataset, in order, from a manifest."""
     return {str(one["name"]): int(one["examples"]) for one in facts["datasets"]}
 
 
 def lines_path(name: str) -> str:
-    """The path of the lines of a dataset, or of all of them mixed."""
+    """Returns the path of the lines of a dataset, or of the mixed lines."""
     return f"{LINES}/{name}.jsonl"
 
 
 def mixed_lines(
     db: DuckDBPyConnection, files: Mapping[str, BinaryIO], ends: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[bytes, str]]:
-    """The lines of all datasets in an order by hash, each with the id of its question. Only the order is sorted: lines
-    are read from their files one by one, because the passages of all examples can be many times the memory.
+    """Yields the lines of all datasets in hash order, each with the id of its question. Only the order is sorted. Lines
+    are read from their files one by one, because the passages of all examples can be much larger than the memory.
 
     Args:
-        db: with the table ``examples``.
+        db: database with the table ``examples``.
         files: the lines of each dataset, in the order of its examples.
-        ends: 0, and where each of these lines ends.
+        ends: 0, and the end of each of these lines.
     """
     for batch in db.sql(_MIXED).to_arrow_reader(_AT_ONCE):
         for name, number, query_id in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -82,14 +82,14 @@ def mixed_lines(
 
 
 def is_mixed(options: TrainingOptions, sizes: Mapping[str, int]) -> bool:
-    """Whether the lines of all datasets are written mixed: there are several, and one model is trained with them. The
-    retriever is trained by batches, and AmbER has a reader for each task."""
+    """Returns whether the lines of all datasets are also written mixed: if there are several datasets and one model is
+    trained with them. The retriever is trained by batches, and AmbER has a reader for each task."""
     return options.form not in ("dpr", "amber") and len(sizes) > 1
 
 
 def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    """Makes lines and batches again out of the examples. Memory: a row group, and eight bytes an example; if there are
-    mixed lines, all lines are on disk once more."""
+    """Recomputes lines and batches from the examples. Memory holds a row group and eight bytes per example. If there
+    are mixed lines, all lines are copied to disk."""
     facts = checking.manifest.facts
     try:
         options, sizes = options_of(facts), sizes_of(facts)
@@ -128,7 +128,7 @@ def _examples(checking: Checking[ListingManifest]) -> Iterator[TrainingExample]:
 
 
 class _DatasetFacts(TypedDict, total=False):
-    """What a manifest says of a dataset."""
+    """A dataset in a manifest."""
 
     name: str
     examples: Count

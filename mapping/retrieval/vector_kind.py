@@ -1,11 +1,11 @@
-"""The kind of release that vectors of passages are, and what makes them.
+"""The kind of release for vectors of passages, and for the graph of an approximate search.
 
 ::
 
     vectors/vectors-00000-of-00012.parquet    a vector a passage, in the order of the passages
     manifest.json                             the encoder by the hashes of its files, written last
 
-and of the graph that ``kbsource search --approximate`` makes of them.
+``kbsource search --approximate`` makes the graph from the vectors.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ VECTORS = schema_of(PassageVector)
 
 
 def vector_bytes(facts: Mapping[str, Any]) -> int:
-    """The bytes of each vector, by what the manifest says."""
+    """Returns the bytes of each vector, according to the manifest."""
     return int(facts["encoder"]["dimension"]) * _BITS[facts["precision"]] // 8
 
 

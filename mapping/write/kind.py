@@ -1,13 +1,13 @@
-"""The kinds of release that alignments are, and what kinds that are made from pages have in common.
+"""The kinds of release for alignments, and the common parts of kinds that are made from pages.
 
 ::
 
     fever-dev-kilt.jsonl                        the records, as KILT publishes them
-    records/                                    what became of every record that was read, Parquet
-    alignments/  misses/  rejected/             the same of every evidence, and what was wrong with rejected records
+    records/                                    the outcome of every record that was read, Parquet
+    alignments/  misses/  rejected/             the same for all evidence, and the errors of rejected records
     crosswalk/                                  for KILT files: old spans and new ones
     report.json                                 counts
-    manifest.json                               written last: without it the folder is not finished
+    manifest.json                               written last: a folder without it is incomplete
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mapping.write.measures import MEASURES
 
 REPORT, TEXT_REPORT = "report.json", "report.txt"
 N_BINS = 20
-"""Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and 1 itself in a bin of its own."""
+"""Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and a separate bin for 1."""
 
 _BY_REASON = dict[str, Count]
 _RECORDS = shape("records", read=Count, merged=Count, examples=Count, excluded=_BY_REASON, rejected=_BY_REASON)
@@ -50,7 +50,7 @@ class _Dropped(msgspec.Struct):
 
 
 class _Averages(msgspec.Struct):
-    """Averages of a dataset, as table 6 of the KILT paper has them."""
+    """Averages of a dataset, as in table 6 of the KILT paper."""
 
     spans: float | None
     sets: float | None
@@ -59,7 +59,7 @@ class _Averages(msgspec.Struct):
 
 
 class _DatasetReport(msgspec.Struct):
-    """What the report on all alignments has of one dataset."""
+    """A dataset in the report on all alignments."""
 
     name: str
     split: str
@@ -163,7 +163,7 @@ _RECORDS_WITH_SETS = f"""(
 
 
 def _by_name(path: str, column: str, table: str, where: str = "true") -> TableCount:
-    """The count of the rows of a table by the values of a column, null left out."""
+    """Returns the number of rows of a table by the values of a column, without null."""
     query = f"select {column} as name, count(*) from {table} where {where} and {column} is not null group by all"
     return TableCount(path, query, names=())
 
@@ -212,8 +212,8 @@ COUNTS = (
         "score is not null",
     ),
 )
-"""What became of records and pieces of evidence. ``scores`` are spans by the lower bound of their bin, of width 0.05,
-with 1 in a bin of its own."""
+"""Outcomes of records and pieces of evidence. ``scores`` counts spans by the lower bound of their bin; bins are 0.05
+wide, and 1 has a separate bin."""
 
 
 ALIGNMENT = ListingKind(
@@ -263,10 +263,10 @@ ALIGNMENTS = ListingKind(
     laws=LAWS,
 )
 FROM_PAGES = {"kb": MadeFrom(PAGES_RELEASE, "release")}
-"""What is made from a release of pages, of which single pages are looked up to compare it."""
+"""A kind of release made from a release of pages, whose single pages are read for comparison."""
 
 
 def write_report(report: Mapping[str, Any], *, output: str) -> FileEntry:
-    """Writes the counts of what was made, and gives the entry of the file."""
+    """Writes the counts to the report, and returns the entry of the file."""
     content = orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
     return write_lines([content], REPORT, output=output)

@@ -1,1 +1,1 @@
-"""The stages of an alignment: what `kbsource map` does between a dataset and the aligned release."""
+"""The stages of an alignment, from a dataset to its aligned release, for `kbsource map`."""

@@ -1,4 +1,4 @@
-"""A dataset read: its records in chunks, and a row for each piece of evidence that they name."""
+"""Reads a dataset: its records in chunks, and a row for each piece of evidence in them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from mapping.sources.kilt import fallback_page
 from mapping.sources.source import HypothesisKind, Inputs, Source, SourceOptions, Split, Tally
 
 CHUNK_CHARS = 16 << 20
-"""Characters of records after which a chunk ends, however few they are."""
+"""Maximum characters of a chunk; a chunk ends here even if it has few records."""
 _LEFT_OUT_CHARS = 100
-"""What a record counts as that is no example."""
+"""The outcome of a record that is not an example."""
 _ROWS_AT_ONCE = 1_000
 _BATCH_CHARS = 1 << 20
 _REJECTED_ROWS = 50_000
@@ -43,7 +43,7 @@ R = TypeVar("R", bound=Row)
 
 
 class ReadRecord(Row):
-    """A record as it is read: an example as JSON with its number, or what became of one that is none."""
+    """A record as read: an example as JSON with its number, or the outcome of a record that is not an example."""
 
     ordinal: int | None = None
     example: str | None = None
@@ -52,7 +52,7 @@ class ReadRecord(Row):
 
 @dataclass(frozen=True, slots=True)
 class EvidenceFiles:
-    """A dataset in its original form, or one split of it."""
+    """A dataset in its original format, or one split of it."""
 
     dataset: str  # of ``mapping.sources.all_sources``
     # paths, see ``mapping.sources.source.Inputs``
@@ -60,37 +60,37 @@ class EvidenceFiles:
     split: Split = "dev"  # ``train``, ``dev`` or ``test``
     references: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    source: SourceOptions | None = None  # choices of the dataset's reader; None for the usual ones
-    hypothesis: HypothesisKind | None = None  # what a model is to judge evidence by; None where none is asked
-    chunk_records: int = 5_000  # records of a chunk at most
-    max_rejects: float = 0.01  # highest share of the records that may be rejected
-    scratch: str | None = None  # folder for temporary indexes; None for the system's
+    source: SourceOptions | None = None  # options of the dataset's reader; None for the defaults
+    hypothesis: HypothesisKind | None = None  # hypothesis for the model; None without a model
+    chunk_records: int = 5_000  # maximum records per chunk
+    max_rejects: float = 0.01  # maximum share of records that may be rejected
+    scratch: str | None = None  # folder for temporary indexes; None for the system's temporary folder
 
     @property
     def paths(self) -> Inputs:
-        """What the reader takes."""
+        """Returns the inputs of the reader."""
         return Inputs(self.inputs, self.references, self.labels, self.scratch)
 
     @property
     def choices(self) -> SourceOptions:
-        """Choices of the reader."""
+        """Returns the options of the reader."""
         return self.source or all_sources()[self.dataset].options_type()
 
     def check(self) -> None:
-        """Looks at the beginning of every file; raises SetupError for what is missing or not what it should be."""
+        """Checks the beginning of every file. Raises SetupError if a file is missing or invalid."""
         for path in (*self.inputs, *self.references, *self.labels):
             Folder.of(path).reached()
         self.reader(Tally()).check()
 
     def reader(self, tally: Tally) -> Source[Any]:
-        """The reader, which adds its counts to ``tally``."""
+        """Returns the reader, which adds its counts to ``tally``."""
         kind = all_sources()[self.dataset]
         return kind(self.paths, self.split, self.choices, tally=tally)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadDataset:
-    """Where the rows of each chunk of a dataset that was read are, and the records that cannot be used; its counts."""
+    """The files with the rows of each chunk of a dataset, its unusable records, and its counts."""
 
     examples: tuple[BatchRef, ...]
     evidence: tuple[BatchRef, ...]
@@ -99,11 +99,11 @@ class ReadDataset:
 
 
 def read_part(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
-    """Reads a dataset once, front to back, into files of a folder; one that was read before is taken as it is.
+    """Reads a dataset once, sequentially, into files of a folder. If it was read before, the existing files are used.
 
     Raises:
         DataError: too many records cannot be used.
-        SetupError: an input cannot be read to its end.
+        SetupError: an input cannot be read completely.
     """
     done = join(folder, "read", f"{part:05d}.json")
     return once_value(done, lambda: _read(files, part, folder), ReadDataset)
@@ -127,7 +127,7 @@ def _read(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
 
 
 class _TellingTally(Tally):
-    """Counts, and hands every record that is no example on."""
+    """Counts records, and passes on every record that is not an example."""
 
     def __init__(self, take: Callable[[RecordFate], None]) -> None:
         super().__init__()
@@ -151,7 +151,8 @@ def _check_rejects(tally: Tally, first: Sequence[BadRecord], ceiling: float) -> 
 
 
 class _StoredRows(Generic[R]):
-    """Rows on their way into chunk files of a part, ``stored`` once they are; what is held of a chunk is batches."""
+    """Writes rows to the chunk files of a part; ``stored`` lists the written files. Memory holds the batches of one
+    chunk."""
 
     def __init__(self, folder: str, part: int, row: type[R], *, most: int | None = None) -> None:
         self._folder, self._part, self._row, self._most = folder, part, row, most
@@ -161,7 +162,7 @@ class _StoredRows(Generic[R]):
         self.stored: list[BatchRef] = []
 
     def add(self, row: R) -> None:
-        """Takes a row."""
+        """Adds a row."""
         self._rows.append(row)
         self._n_rows += 1
         if len(self._rows) == _ROWS_AT_ONCE:
@@ -170,7 +171,7 @@ class _StoredRows(Generic[R]):
             self.end_file()
 
     def flush(self) -> None:
-        """Makes a batch of the rows that are pending."""
+        """Makes a batch of the pending rows."""
         if self._rows:
             self._batches.append(batch_of(self._rows, self._row))
             self._rows = []
@@ -184,13 +185,13 @@ class _StoredRows(Generic[R]):
         self._n_rows = 0
 
     def end(self) -> None:
-        """Writes the last file, unless it would be empty and not the only one."""
+        """Writes the last file, unless it is empty and there are others."""
         if self._n_rows or not self.stored:
             self.end_file()
 
 
 class Chunks:
-    """Records on their way into chunks, as they are read, with their evidences; a chunk without records for none."""
+    """Divides records into chunks, together with their evidence. Without records, there is one empty chunk."""
 
     def __init__(self, files: EvidenceFiles, part: int, folder: str) -> None:
         self._part, self._chunk_records, self._hypothesis = part, files.chunk_records, files.hypothesis
@@ -199,7 +200,7 @@ class Chunks:
         self._ordinal = self._n_records = self._n_chars = self._n_pending = 0
 
     def add(self, example: Example) -> None:
-        """Takes a record."""
+        """Adds a record."""
         if self._n_records == self._chunk_records:
             self._end_chunk()
         text = example_to_json(example)
@@ -233,7 +234,7 @@ class Chunks:
         )
 
     def leave(self, left: RecordFate) -> None:
-        """Takes a record that is no example."""
+        """Adds a record that is not an example."""
         self._take(ReadRecord(left=left), _LEFT_OUT_CHARS)
 
     def _take(self, row: ReadRecord, n_chars: int) -> None:
@@ -248,7 +249,7 @@ class Chunks:
         self._n_pending += n_chars
 
     def end(self) -> None:
-        """Ends the last chunk."""
+        """Finishes the last chunk."""
         if self._n_chars or not self.examples.stored:
             self._end_chunk()
 

@@ -1,4 +1,4 @@
-"""The search of a release for evidence: its pages are looked up, put in the order of the release, and searched."""
+"""Searches a release for evidence: resolves its pages, sorts them in the order of the release, and searches them."""
 
 from __future__ import annotations
 
@@ -26,27 +26,28 @@ from mapping.search.tokens import Tokeniser
 from pipelines.primitives.page_texts import PageTexts, ReleasePages
 
 ROWS_AT_ONCE = 1_000
-"""Rows of a batch."""
+"""Rows per batch."""
 PIECE_BYTES = 4 << 20
-"""Text of evidences that are one chunk, with ``ROW_BYTES`` for what else there is of each."""
+"""Bytes of evidence text per chunk, with ``ROW_BYTES`` per row for the other columns."""
 MISSING_BYTES = 64 << 20
-"""The same of evidences without a page: one pass over all titles of a release serves a whole chunk."""
+"""The same for evidence without a page: a whole chunk needs one pass over all titles of a release."""
 ROW_BYTES = 1_000
 MAX_LOST = 3
-"""Evidences of a page that are given up before the page is, with all further ones."""
+"""Number of failed pieces of evidence after which a page is given up with all its remaining evidence."""
 
 
 @lru_cache(maxsize=1)
 def resolver_of(folder: str, title_map: str | None = None) -> Resolver:
-    """What looks pages up in the release of a folder, with a file of known moves; a process opens one at a time."""
+    """Returns a resolver of pages in a release, with a file of known page moves. A process opens one at a time."""
     moves = None if title_map is None else read_moves(title_map)
     return Resolver.open(folder, moves=moves)
 
 
 def resolve_rows(batches: Iterable[pa.RecordBatch], resolver: Resolver, starts: Sequence[int]) -> pa.RecordBatch:
-    """Evidences of a chunk with their pages, in the order of these; those without a page come first, title by title.
+    """Returns the evidence of a chunk with its pages, in page order. Evidence without a page comes first, grouped by
+    title.
 
-    ``starts`` has the position of the first page of each file of the release.
+    ``starts`` contains the position of the first page of each file of the release.
     """
     rows = [
         _on_page(wanted, resolver.resolve(wanted.page, fallback=wanted.fallback), resolver, starts)
@@ -68,8 +69,8 @@ def _on_page(wanted: Alignment, found: Resolved, resolver: Resolver, starts: Seq
 
 
 def page_groups(batch: pa.RecordBatch, *, n_pages: int, n_groups: int) -> npt.NDArray[np.int64]:
-    """For each row the group of its page, neighbours together; behind these a group for each part's rows without
-    one."""
+    """Returns the group of each row. Neighbouring pages share a group; further groups contain each part's rows without
+    a page."""
     positions = batch["position"].to_numpy()
     groups: npt.NDArray[np.int64] = np.where(
         positions < 0, n_groups + batch["part"].to_numpy().astype(np.int64), positions * n_groups // max(1, n_pages)
@@ -78,9 +79,9 @@ def page_groups(batch: pa.RecordBatch, *, n_pages: int, n_groups: int) -> npt.ND
 
 
 def cut_rows(batches: Iterable[pa.RecordBatch], *, have_pages: bool) -> Iterator[list[pa.RecordBatch]]:
-    """Rows in the order of their positions in chunks that end between pages; a page that is more than a chunk is cut.
+    """Yields rows ordered by position, in chunks that end between pages. A page larger than a chunk is divided.
 
-    Rows without a page are cut between titles, so many of them to a chunk as one pass over all titles serves.
+    Rows without a page are divided between titles; a chunk has as many rows as one pass over all titles can handle.
     """
     most_bytes = PIECE_BYTES if have_pages else MISSING_BYTES
     held: list[pa.RecordBatch] = []
@@ -99,7 +100,7 @@ def cut_rows(batches: Iterable[pa.RecordBatch], *, have_pages: bool) -> Iterator
 
 
 def _runs(batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
-    """Where rows of one position end, and what they weigh; of those that are more than a chunk, each row."""
+    """Yields the ends and sizes of runs of rows with one position. For a run larger than a chunk, each row is a run."""
     texts = pc.fill_null(pc.binary_length(batch["evidence_text"]), 0).to_numpy()
     weights = np.cumsum(texts.astype(np.int64) + ROW_BYTES).tolist()
     start = before = 0
@@ -112,10 +113,10 @@ def _runs(batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
 
 
 class Search:
-    """Looks for evidences in their pages: rows of ``Alignment`` with their pages -> the same with what was found there.
+    """Searches pages for evidence: rows of ``Alignment`` with their pages -> the same rows with the results.
 
-    A page that comes in rows after each other is read and tokenised once. What ended the process, and did so again
-    when it was alone, is given up. No threshold is known here.
+    A page of consecutive rows is read and tokenised once. Evidence that crashes the process twice, the second time by
+    itself, is given up. The search does not depend on a threshold.
 
     Args:
         by_part: settings by number of the dataset.
@@ -147,7 +148,8 @@ class Search:
                 yield from self._of_page(self._texts.page(position), list(group), work)
 
     def _taken(self, wanted: Alignment, similar: Mapping[str, tuple[Suggestion, ...]]) -> Alignment:
-        """An evidence with the page of the most similar title, where that is asked for, else with similar titles."""
+        """Returns a piece of evidence with the page of the most similar title if requested, else with similar
+        titles."""
         if wanted.position >= 0 or not wanted.asked:
             return wanted
         suggestions = similar.get(wanted.asked, ())
@@ -163,7 +165,7 @@ class Search:
         return self._by_part.get(wanted.part, self._settings)
 
     def _of_page(self, page: Page, group: list[tuple[int, Alignment]], work: Work) -> Iterator[Alignment]:
-        """What became of evidences of one page; most often all are searched for in one way."""
+        """Yields the outcomes of the evidence of one page; usually all of it has the same settings."""
         ways: dict[SearchSettings, list[tuple[int, Alignment]]] = {}
         for number, wanted in group:
             ways.setdefault(self._settings_of(wanted), []).append((number, wanted))
@@ -179,7 +181,7 @@ class Search:
 
 
 def in_batches(rows: Iterable[Alignment]) -> Iterator[pa.RecordBatch]:
-    """Rows as batches of ``ROWS_AT_ONCE``."""
+    """Yields rows in batches of ``ROWS_AT_ONCE``."""
     source = iter(rows)
     while part := list(islice(source, ROWS_AT_ONCE)):
         yield batch_of(part, Alignment)

@@ -1,4 +1,4 @@
-"""The records of a chunk with what became of their evidences: judged by a model, decided by the rules of a dataset."""
+"""Decides the records of a chunk from the outcomes of their evidence, with a model's answers and a dataset's rules."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from mapping.write.kilt import kilt_example
 from pipelines.alignment.reading import ReadRecord
 
 JUDGED_TOGETHER = 512
-"""Questions in a list that a model gets as a whole: enough to sort by length, few enough to be held by the dozen."""
+"""Questions per list for a model: enough to sort them by length, few enough to hold a dozen lists in memory."""
 ORDER = ("position", "ordinal", "output", "evidence")
-"""Columns that outcomes of a chunk are in the order of."""
+"""Columns by which the outcomes of a chunk are sorted."""
 _DEFECT = "Report this, it is a defect."
 
 _Key = tuple[int, int, int]
@@ -44,19 +44,19 @@ _Key = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class FilterOptions:
-    """Which records are kept, and how."""
+    """Options for filtering records."""
 
-    policy: str  # dataset whose policies are meant
-    split: Split = "dev"  # whose rules these are
-    threshold: float = THRESHOLD  # lowest score of a span that is kept
-    accept: str | None = None  # rule of ``mapping.acceptance`` in its place; None without
-    is_verified: bool = False  # a model was asked about the spans
-    strips_section: bool = False  # sections without the newline
+    policy: str  # name of the dataset whose policy applies
+    split: Split = "dev"  # split whose rules apply
+    threshold: float = THRESHOLD  # minimum score of an accepted span
+    accept: str | None = None  # rule of ``mapping.acceptance`` instead of the threshold; None for no rule
+    is_verified: bool = False  # a model has judged the spans
+    strips_section: bool = False  # write sections without the newline
 
 
 class AlignedChunk(NamedTuple):
-    """Where the records of a chunk are and, in any order, the rows of their evidences, with the answers of a model to
-    the questions of ``read_pairs``, in their order; none where none were asked."""
+    """The file with a chunk's records, the files with the rows of their evidence in any order, and a model's answers to
+    the questions of ``read_pairs`` in their order; empty without a model."""
 
     examples: BatchRef
     outcomes: tuple[BatchRef, ...]
@@ -64,21 +64,21 @@ class AlignedChunk(NamedTuple):
 
 
 class AlignedRecord(NamedTuple):
-    """One record with what becomes of it."""
+    """One record with its decision."""
 
     ordinal: int  # its number in the dataset
     example: Example  # as it was read
-    found: dict[EvidenceKey, Alignment]  # what became of its evidences, in their order
-    decision: Decision  # what becomes of it; ``reason`` is None where it is kept
-    written: Decision  # the same by what is in the file, see ``write_places_once``
-    record: dict[str, Any] | None  # in KILT's form, with its answers; None where it is not kept
+    found: dict[EvidenceKey, Alignment]  # outcomes of its evidence, in order
+    decision: Decision  # the decision; ``reason`` is None if the record is accepted
+    written: Decision  # the decision as written to the file, see ``write_places_once``
+    record: dict[str, Any] | None  # in KILT's form, with its answers; None if it is rejected
 
 
 def read_pairs(outcomes: Sequence[BatchRef], threshold: float) -> Iterator[tuple[Pair, ...]]:
-    """The questions about a chunk, page by page in the order of the release, in lists for a model.
+    """Yields the questions about a chunk as lists for a model, page by page in the order of the release.
 
-    Each of the outcomes' pieces is in the order of ``ORDER``; where a span scores less than the threshold, sentences of
-    the page are asked about.
+    Each part of the outcomes is sorted by ``ORDER``. If a span scores less than the threshold, there are also questions
+    about sentences of the page.
     """
     pairs = (
         Pair(question.premise, aligned.hypothesis or "", (question.core_start, question.core_end))
@@ -90,7 +90,7 @@ def read_pairs(outcomes: Sequence[BatchRef], threshold: float) -> Iterator[tuple
 
 
 def _asked(outcomes: Sequence[BatchRef], threshold: float) -> Iterator[tuple[Alignment, tuple[Question, ...]]]:
-    """The evidences that there are questions about, and these."""
+    """Yields the pieces of evidence with their questions."""
     for batch in merge_group(outcomes, ORDER):
         for found in rows_of(batch, Alignment):
             aligned = with_outcome(found, threshold)
@@ -100,10 +100,10 @@ def _asked(outcomes: Sequence[BatchRef], threshold: float) -> Iterator[tuple[Ali
 
 
 def filter_records(chunk: AlignedChunk, options: FilterOptions, cuts: Cuts | None = None) -> Iterator[AlignedRecord]:
-    """Every record of a chunk, in order; ``cuts`` say where the draw of a dataset without splits ends.
+    """Yields every record of a chunk, in order; ``cuts`` limit the draw of a dataset without splits.
 
     Raises:
-        DataError: an evidence has no outcome, or two: the job is broken.
+        DataError: a piece of evidence has no outcome, or two, so the job is broken.
     """
     policy = all_sources()[options.policy].policies[options.split]
     for ordinal, example, found in _settled_records(chunk, options):
@@ -121,7 +121,7 @@ def filter_records(chunk: AlignedChunk, options: FilterOptions, cuts: Cuts | Non
 
 
 def standing(chunks: Iterable[AlignedChunk], options: FilterOptions) -> Iterator[int]:
-    """The number of every record that stands the filter of dev and test, in order."""
+    """Yields the number of every record that passes the filter of dev and test, in order."""
     for chunk in chunks:
         for ordinal, example, found in _settled_records(chunk, options):
             if _stands(example, found, options):
@@ -154,7 +154,7 @@ def _settled_records(
 
 
 def _settled(chunk: AlignedChunk, options: FilterOptions) -> dict[_Key, Alignment]:
-    """What became of the evidences of a chunk."""
+    """Returns the outcomes of a chunk's evidence."""
     settled: dict[_Key, Alignment] = {}
     for piece in chunk.outcomes:
         for batch in read_batches(piece):
@@ -165,7 +165,7 @@ def _settled(chunk: AlignedChunk, options: FilterOptions) -> dict[_Key, Alignmen
     rule = None if options.accept is None else read_rule(options.accept)
     if options.is_verified:
         for key, aligned in settled.items():
-            if aligned.hypothesis is not None:  # nobody asked, unless the questions come now
+            if aligned.hypothesis is not None:  # no model was asked, unless the questions are being made now
                 settled[key] = replace(aligned, hypothesis=None, hypothesis_kind=None, expects=None)
         answers = iter(chunk.answers)
         for aligned, asked in _asked(chunk.outcomes, options.threshold):
@@ -179,7 +179,7 @@ def _settled(chunk: AlignedChunk, options: FilterOptions) -> dict[_Key, Alignmen
 
 
 def _without_questions(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows without the texts that a model was asked about, which take much more memory than all else."""
+    """Returns rows without the texts for a model, which take much more memory than the rest."""
     at = batch.schema.get_field_index("questions")
     field = batch.schema.field(at)
     return batch.set_column(at, field, pa.array([()] * batch.num_rows, field.type))

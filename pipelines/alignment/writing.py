@@ -1,4 +1,4 @@
-"""A dataset of a job: what its options mean, and what its alignment is written as: KILT lines, tables, counts."""
+"""Writes the alignment of a dataset: KILT lines, tables and counts, as its options require."""
 
 from __future__ import annotations
 
@@ -53,42 +53,42 @@ from pipelines.options import MapOptions
 
 InputFacts = dict[str, list[dict[str, Any]]]
 _DECIDING = frozenset(("threshold", "accept", "strips_section"))
-"""Options that only say which of the spans that were found are written, and how."""
+"""Options that only affect which of the found spans are written, and how."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetPart:
     """One dataset of a job."""
 
-    options: MapOptions  # how it is aligned
+    options: MapOptions  # options of its alignment
     facts: dict[str, Any]  # see ``alignment_facts``
 
     @property
     def search_facts(self) -> dict[str, Any]:
-        """Those of the facts that the search hangs on; the others say what is made of its scores."""
+        """Returns the facts that determine the search; the other facts affect only how its scores are used."""
         options = {name: value for name, value in self.facts["options"].items() if name not in _DECIDING}
         return {**self.facts, "options": options}
 
     @property
     def output(self) -> str:
-        """Folder of the alignment."""
+        """Returns the folder of the alignment."""
         return absolute(self.options.output.rstrip("/") or "/")
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the dataset has no splits of its own, see ``mapping.decide``."""
+        """Returns whether the dataset has no splits of its own, see ``mapping.decide``."""
         return self.options.choices.sample_records is not None
 
 
 def policy_name(options: MapOptions) -> str:
-    """The name that the policy goes by: for KILT files that of the dataset they hold."""
+    """Returns the name of the policy; for KILT files, the name of the dataset that they contain."""
     if options.dataset == "kilt":
         return source_of_file(base_name(options.inputs[0])).name
     return options.dataset
 
 
 def file_stem(options: MapOptions) -> str:
-    """What the name of the KILT file begins with."""
+    """Returns the start of the KILT file's name."""
     if options.stem is not None:
         return options.stem
     if options.dataset != "kilt":
@@ -99,14 +99,14 @@ def file_stem(options: MapOptions) -> str:
 
 
 def hypothesis_kind(options: MapOptions) -> HypothesisKind | None:
-    """What a model judges spans by; None where none is asked."""
+    """Returns the hypothesis for a model; None without a model."""
     if options.verify is None:
         return None
     return options.verify.hypothesis or all_sources()[policy_name(options)].hypothesis
 
 
 def evidence_files(options: MapOptions) -> EvidenceFiles:
-    """What is read."""
+    """Returns the input files."""
     return EvidenceFiles(
         options.dataset,
         options.inputs,
@@ -122,7 +122,7 @@ def evidence_files(options: MapOptions) -> EvidenceFiles:
 
 
 def search_settings(options: MapOptions) -> SearchSettings:
-    """How pages are searched."""
+    """Returns the search settings."""
     return SearchSettings(
         max_elements=options.max_elements,
         numbering=options.numbering,
@@ -133,7 +133,7 @@ def search_settings(options: MapOptions) -> SearchSettings:
 
 
 def filter_options(options: MapOptions) -> FilterOptions:
-    """Which records are kept."""
+    """Returns the filter options."""
     return FilterOptions(
         policy_name(options),
         options.split,
@@ -145,9 +145,9 @@ def filter_options(options: MapOptions) -> FilterOptions:
 
 
 def input_facts(options: MapOptions, known: dict[str, list[dict[str, Any]]] | None = None) -> InputFacts:
-    """Every file that is read with its size and hash, by what it is; reads them all.
+    """Returns the size and hash of every input file, by its role. Reads all files.
 
-    Facts by path are taken from ``known`` and put into it: datasets share references.
+    ``known`` caches the facts by path, because datasets share references.
     """
     given = {"records": options.inputs, "references": options.references}
     if options.labels:
@@ -163,7 +163,7 @@ def input_facts(options: MapOptions, known: dict[str, list[dict[str, Any]]] | No
 def alignment_facts(
     options: MapOptions, release: PagesManifest, inputs: Mapping[str, list[dict[str, Any]]]
 ) -> dict[str, Any]:
-    """The part of the manifest that is known before anything is read: same facts, same bytes."""
+    """Returns the part of the manifest that is known before reading. The same facts produce the same bytes."""
     return {
         "dataset": options.dataset,
         "policy": policy_name(options),
@@ -177,21 +177,21 @@ def alignment_facts(
 
 
 MERGED = "merged"
-"""Folder below that for staging of what hangs on the decisions about records."""
+"""Subfolder of the staging folder for files that depend on the decisions about records."""
 LINES, ANSWERED = "kilt", "answers"
-"""Endings of a chunk's lines, and of those of a test file with their answers."""
+"""Suffixes of a chunk's lines, and of a test file's lines with answers."""
 
 _INT32 = 1 << 31
 
 
 def lines_path(staging: str, key: ChunkKey, ending: str) -> str:
-    """The path of a chunk's lines, or of its report."""
+    """Returns the path of a chunk's lines or report."""
     return join(staging, MERGED, f"{key.part:05d}-{key.chunk:05d}.{ending}")
 
 
 @dataclass(frozen=True, slots=True)
 class MergedChunk:
-    """What a chunk was written as."""
+    """The written output of a chunk."""
 
     chunk: int  # its number
     outcomes: dict[str, int]  # pieces of evidence by outcome
@@ -201,13 +201,13 @@ class MergedChunk:
 def merge_chunk(
     chunk: AlignedChunk, part: DatasetPart, key: ChunkKey, *, n_chunks: int, cuts: Cuts | None, staging: str
 ) -> MergedChunk:
-    """Writes the KILT lines of a chunk into the staging folder, and its part of every table.
+    """Writes the KILT lines of a chunk to the staging folder, and its part of every table.
 
-    Records of test are written without their answers, and where there are labels with them as well. A chunk that was
-    written before is taken as it is.
+    Test records are written without their answers, and with labels also with them. A chunk that was written before is
+    not written again.
 
     Raises:
-        DataError: an evidence has no outcome: the job is broken.
+        DataError: a piece of evidence has no outcome, so the job is broken.
     """
     make = partial(_merge_chunk, chunk, part, key, n_chunks=n_chunks, cuts=cuts, staging=staging)
     return once_value(lines_path(staging, key, "json"), make, MergedChunk)
@@ -237,7 +237,7 @@ def _merge_chunk(
 
 
 class _Merged:
-    """What comes of a chunk beside its lines: rows of tables, and counts."""
+    """A chunk's output besides its lines: rows of tables, and counts."""
 
     def __init__(self, part: DatasetPart) -> None:
         self._output = part.output
@@ -249,7 +249,7 @@ class _Merged:
         self._crosswalk: list[Crossing] = []
 
     def add(self, record: AlignedRecord) -> None:
-        """Takes a record and all its evidences."""
+        """Adds a record and all its evidence."""
         example, decision, found = record.example, record.decision, record.found
         for key, _ in iter_evidence(example):
             aligned = found[key]
@@ -265,7 +265,7 @@ class _Merged:
             if output.evidence
         ]
         is_kept, written = decision.reason is None, record.written.outputs
-        # The highest score of evidence sets that have a span for each piece: the lowest of these.
+        # The score of an evidence set that has all its spans is the lowest score of a span; take the best set.
         spans = ([piece.span for piece in evidence_set] for evidence_set in sets)
         best_score = max((min(span.score for span in one if span) for one in spans if all(one)), default=None)
         self._records[record.ordinal] = RecordFate(
@@ -287,11 +287,11 @@ class _Merged:
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """The pieces of evidence by outcome."""
+        """Returns the number of pieces of evidence by outcome."""
         return dict(Counter(one.outcome for one in chain(self._alignments, self._misses)))
 
     def write_tables(self, examples: BatchRef, number: int, n_chunks: int) -> list[FileEntry]:
-        """Writes the chunk's part of every table; ``examples`` has its records as they were read."""
+        """Writes the chunk's part of every table; ``examples`` contains its records as read."""
         read = read_rows(examples, ReadRecord)
         records = [one.left if one.ordinal is None else self._records[one.ordinal] for one in read]
         tables: dict[str, tuple[type[Row], Sequence[Any]]] = {
@@ -311,12 +311,12 @@ class _Merged:
 
 
 def _answers(record: Mapping[str, Any]) -> set[str]:
-    """The distinct answers of a record in KILT's form."""
+    """Returns the distinct answers of a record in KILT's form."""
     return {output["answer"] for output in record.get("output", ()) if "answer" in output}
 
 
 def _groups(rows: Sequence[Any], row: type[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows as groups of a table that has some of their columns."""
+    """Yields rows as groups of a table with some of their columns."""
     for start in range(0, len(rows), GROUP_ROWS):
         yield batch_of(rows[start : start + GROUP_ROWS], row).select(schema.names)
 
@@ -350,7 +350,7 @@ def _crossing(old: dict[str, Any], new: Alignment) -> Crossing:
 
 
 def record_files(options: MapOptions) -> tuple[str, ...]:
-    """The names of the files of records that an alignment may write."""
+    """Returns the names of the files of records that an alignment may write."""
     stem = file_stem(options)
     return tuple(
         file_name(stem, options.split, with_answers=answers, with_input=has_input)
@@ -368,10 +368,10 @@ def commit_part(
     rejected: Sequence[BatchRef],
     staging: str,
 ) -> None:
-    """Writes what is left to write of an alignment, its manifest last; one that has it is left as it is.
+    """Writes the remaining files of an alignment, its manifest last. An alignment with a manifest is not changed.
 
     Raises:
-        DataError: a law of the counts does not hold.
+        DataError: the counts violate an invariant.
     """
     if Folder.of(join(part.output, MANIFEST)).exists():
         return
@@ -405,10 +405,10 @@ def _report(options: MapOptions, tally: Tally, facts: Mapping[str, Any]) -> dict
 
 
 def _write_records(part: DatasetPart, number: int, staging: str, *, n_chunks: int, n_records: int) -> list[FileEntry]:
-    """Joins the lines of all chunks: the records of the split, of test without their answers; gives the files.
+    """Joins the lines of all chunks into the file of the split, for test without answers, and returns the files.
 
-    Where there are labels the records of test are written with them too, and where a dataset is published so, every
-    file again without the inputs.
+    With labels, the test records are also written with answers. If the dataset is published without inputs, every file
+    is also written without them.
     """
     options, output = part.options, part.output
     stem = file_stem(options)
@@ -416,7 +416,7 @@ def _write_records(part: DatasetPart, number: int, staging: str, *, n_chunks: in
     for with_answers in (False, True) if options.labels else (False,):
         ending = ANSWERED if with_answers else LINES
         parts = [lines_path(staging, ChunkKey(number, chunk), ending) for chunk in range(n_chunks)]
-        # A KILT file without inputs has a published name of its own.
+        # KILT publishes files without inputs under a different name.
         has_ids_alone = options.dataset == "kilt" and f"-{options.split}_id" in base_name(options.inputs[0])
         name = file_name(stem, options.split, with_answers=with_answers, with_input=not has_ids_alone)
         files.append(write_lines(_blocks(parts), name, output=output, n_rows=n_records))

@@ -1,1 +1,1 @@
-"""AmbER sets as a pipeline: entities, names, sets, their alignment to the pages, and the release."""
+"""The pipeline of AmbER sets: entities, names, sets, their alignment to pages, and the release."""

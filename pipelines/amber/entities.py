@@ -1,4 +1,4 @@
-"""Plan and rows of AmbER sets, and items with a page and page views: their names, and what Wikidata states of them."""
+"""Settings and rows of AmbER sets, and the items with a page and page views: their names and statements in Wikidata."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ from pipelines.transforms.tables import ReadStatements, ReadTable
 
 Numbers = npt.NDArray[np.int64]
 VIEWS_POWER = "views_2^"
-"""Begins the counts of entities by views: a power of two, up to the next."""
+"""Prefix of the counts of entities by views: each class ranges from a power of two to the next."""
 SET_BITS = 32
-"""Of a set's number: its place in its group."""
+"""Bits of a set's number for its position in its group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(PagesPlan):
-    """What all steps share."""
+    """Settings shared by all steps."""
 
     options: AmberJobOptions
     collections: tuple[Collection, ...]  # with labels of their properties
-    site: str  # database name of its wiki, which sitelinks go by
-    #: pages that claim the item of another page, by item; none unless they are gold too
+    site: str  # database name of its wiki, as in sitelinks
+    #: pages that claim the item of another page, by item; empty unless they are also gold pages
     further_pages: Mapping[str, tuple[int, ...]]
 
 
 BY_SET = ByNumber("set", shift=SET_BITS)
-"""The groups that sets were numbered in."""
+"""Returns the groups in which sets were numbered."""
 
 
 KEYED = pa.schema([*required("key", of=pa.string()), *required("number", "page_id")])
-"""Views of a page, or the item of one; keys are ``#`` and page id, or a title that the release does not know."""
+"""Views or the item of a page. Keys are ``#`` and the page id, or a title that is not in the release."""
 VIEWED = pa.schema(required("item", "page_id", "views"))
-"""Items with a sitelink and views; page -1 for none."""
+"""Items with a sitelink and views; page is -1 if there is none."""
 TERMS = pa.schema([*required("item"), *required("text", of=pa.string())])
 FACTS = pa.schema(
     [*required("item", "property", "kind"), pa.field("value", pa.string()), pa.field("unit", pa.string())]
 )
-"""Statements of a known item or quantity; kinds 1: item, 2: quantity."""
+"""Statements with a known item or quantity; kinds 1: item, 2: quantity."""
 ENTITIES = pa.schema(
     [
         *required("item", "page_id", "views"),
@@ -66,15 +66,15 @@ ENTITIES = pa.schema(
     ]
 )
 NAMES = pa.schema([*required("first", "second", "order", "item", "members"), *required("name", of=pa.string())])
-"""Names of entities. First and second: hash of the name; order: views, negative; members: a bit a collection."""
+"""Names of entities. First and second: hash of the name; order: views, negated; members: one bit per collection."""
 NAME_ORDER = ("first", "second", "order", "item")
 USED = pa.schema([*required("property", "kind"), *required("value", of=pa.string()), *required("n")])
-"""How many entities have a value."""
+"""Number of entities with a value."""
 MEMBERS = pa.schema([*required("collection", "set"), *required("name", of=pa.string()), *required("item", "is_head")])
 OUTCOME_ROWS = pa.schema(
     [*required("collection"), *required("name", "outcome", of=pa.string()), *required("n_bearers", "n_members")]
 )
-"""What became of names; the outcome is empty for one that goes on."""
+"""Outcomes of names; empty for a name that is processed further."""
 WANTED = pa.schema(
     [
         *required("position", "set", "item", "collection"),
@@ -82,7 +82,7 @@ WANTED = pa.schema(
         pa.field("entity", pa.binary()),
     ]
 )
-"""Entities of sets, on their way to their pages and back."""
+"""Entities of sets, sent to their pages and back."""
 WANTED_ORDER, SET_ORDER = ("position", "set", "item"), ("set", "item")
 SIGNALS = pa.schema(
     [
@@ -93,7 +93,7 @@ SIGNALS = pa.schema(
         *required("core_start", "core_end"),
     ]
 )
-"""What the page says of a tuple beside naming a value."""
+"""Signals of a page about a tuple, besides mentioning a value."""
 ANSWERS = pa.schema(
     [
         *required("set", "item", "property"),
@@ -113,11 +113,11 @@ _ROWS = 1 << 14
 
 @wired
 def find_entities(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]], made: Made) -> dict[str, Any]:
-    """Pipeline -> ``entities``, ``names``, ``used``: ((0, group), ``BatchRef``) of such rows.
+    """Pipeline -> ``entities``, ``names``, ``used``: ((0, group), ``BatchRef``) of these rows.
 
     Args:
-        paths: of the files ``pageviews``, ``sitelinks``, ``items`` and ``statements``.
-        made: gets the ``counts``.
+        paths: paths of the files ``pageviews``, ``sitelinks``, ``items`` and ``statements``.
+        made: receives the ``counts``.
     """
     by_key = By(ByText("key", plan.n_groups))
     by_item = By(ByNumber("item", plan.n_groups))
@@ -159,7 +159,7 @@ def find_entities(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]
 
 
 def key_views(batch: pa.RecordBatch, *, plan: Plan) -> pa.RecordBatch:
-    """Views of pages as rows of KEYED."""
+    """Returns views of pages as rows of KEYED."""
     pages, page_ids = plan.pages.of_items(), pc.fill_null(batch["page_id"], -1).to_numpy()
     _, is_there = pages.positions(page_ids)
     keys = [
@@ -170,7 +170,7 @@ def key_views(batch: pa.RecordBatch, *, plan: Plan) -> pa.RecordBatch:
 
 
 def key_links(batch: pa.RecordBatch, *, plan: Plan) -> pa.RecordBatch:
-    """Sitelinks to pages of the wiki as rows of KEYED."""
+    """Returns sitelinks to pages of the wiki as rows of KEYED."""
     batch = batch.filter(pc.equal(batch["site"], plan.site))
     items = item_numbers(batch["item_id"])
     page_ids = plan.pages.of_items().page_ids(items)
@@ -183,11 +183,11 @@ def key_links(batch: pa.RecordBatch, *, plan: Plan) -> pa.RecordBatch:
 
 
 def _key(page_id: int | None, title: str) -> str:
-    return title if page_id is None else f"#{page_id}"  # no title begins with that sign
+    return title if page_id is None else f"#{page_id}"  # no title starts with this character
 
 
 def join_views(work: GroupWork, *, least: int) -> None:
-    """The items whose page has enough views. Inputs: ``views``, ``links``. Output: ``viewed``."""
+    """Writes the items whose page has enough views. Inputs: ``views``, ``links``. Output: ``viewed``."""
     views: Counter[str] = Counter()
     for batch in work.rows("views"):
         for key, n in zip(batch["key"].to_pylist(), batch["number"].to_pylist(), strict=True):
@@ -205,7 +205,7 @@ def join_views(work: GroupWork, *, least: int) -> None:
 
 
 def take_terms(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.RecordBatch:
-    """The labels and aliases in one language, as rows of TERMS; of an item the label first."""
+    """Returns the labels and aliases in one language, as rows of TERMS; an item's label comes first."""
     numbers = item_numbers(batch["item_id"])
     is_needed = needed.has(numbers)
     batch, numbers = batch.filter(pa.array(is_needed)), numbers[is_needed]
@@ -221,9 +221,9 @@ def take_terms(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.Reco
 
 
 def take_facts(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.RecordBatch:
-    """The statements that count, as rows of FACTS, in their order.
+    """Returns the relevant statements, as rows of FACTS, in order.
 
-    One of an unknown value, or of none, does not. Source: the authors' ``extract_wikidata_entities.py``.
+    Statements with an unknown value or no value are skipped. Source: the authors' ``extract_wikidata_entities.py``.
     """
     property_ids = {
         INSTANCE_OF,
@@ -245,10 +245,10 @@ def take_facts(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.Reco
 
 
 def make_entities(work: GroupWork, *, plan: Plan) -> None:
-    """The entities of a group, their names and how often values are used.
+    """Writes the entities of a group, their names, and how often values are used.
 
-    Inputs: ``viewed``, ``terms``, ``facts``. Outputs: ``entities``, by number; ``names``; ``used``, only where it
-    decides something.
+    Inputs: ``viewed``, ``terms``, ``facts``. Outputs: ``entities``, by number; ``names``; ``used``, only if it affects
+        the result.
     """
     viewed = work.table("viewed", VIEWED).sort_by("item").combine_chunks()
     items = viewed["item"].to_numpy()
@@ -282,7 +282,7 @@ def make_entities(work: GroupWork, *, plan: Plan) -> None:
 
 
 def name_rows(items: Numbers, views: Numbers, members: Numbers, texts: pa.ChunkedArray | pa.Array) -> pa.RecordBatch:
-    """Rows of NAMES."""
+    """Returns rows of NAMES."""
     digests = b"".join(hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts.to_pylist())
     hashes = np.frombuffer(digests, "<i8").reshape(-1, 2)
     columns = [*(pa.array(np.ascontiguousarray(one)) for one in (*hashes.T, -views, items, members)), _array(texts)]
@@ -299,7 +299,7 @@ def _offsets(items: Numbers, table: pa.Table) -> pa.Array:
 
 
 def _members(items: Numbers, facts: pa.Table, plan: Plan) -> Numbers:
-    """The collections that items are of, a bit each."""
+    """Returns the collections of items, one bit each."""
     bits = np.zeros(len(items), np.int64)
     is_type = (facts["property"].to_numpy() == int(INSTANCE_OF[1:])) & (facts["kind"].to_numpy() == _ITEM)
     for number, collection in enumerate(plan.collections):

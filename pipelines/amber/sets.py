@@ -1,4 +1,4 @@
-"""Names that several entities share -> sets, and the pages of these: which values they name, what else they say."""
+"""Makes sets from names shared by several entities, and finds which values their pages mention and other signals."""
 
 from __future__ import annotations
 
@@ -74,9 +74,10 @@ _ENTITY = msgspec.json.Decoder(SetEntity)
 
 
 def find_names(work: GroupWork, *, n_collections: int, options: AmberOptions) -> None:
-    """The names of a group that several entities share. Memory: some rows, however many bearers a name has.
+    """Writes the names of a group that several entities share. Memory holds some rows, even if many entities share a
+    name.
 
-    Input: ``names``, in ``NAME_ORDER``. Outputs: ``members`` of names that go on; ``outcomes``.
+    Input: ``names``, in ``NAME_ORDER``. Outputs: ``members`` of names that are processed further; ``outcomes``.
     """
     n_sets = 0
     for number in range(n_collections):
@@ -86,14 +87,14 @@ def find_names(work: GroupWork, *, n_collections: int, options: AmberOptions) ->
             for one, is_head in members:
                 work.add("members", (number, work.group << SET_BITS | n_sets, run.name, one.item, int(is_head)))
             for _ in run:
-                pass  # so that all are counted
+                pass  # to count all of them
             n_sets += reason is None
             if run.n_bearers > 1 and run.n_members:
                 work.add("outcomes", (number, run.name, reason or "", run.n_bearers, run.n_members))
 
 
 def _shared_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """The rows of names that more than one row has; those at the ends of batches too, which may go on."""
+    """Yields the rows of names that occur in more than one row, and rows at the ends of batches, which may continue."""
     for batch in batches:
         is_next = np.ones(batch.num_rows + 1, np.bool_)
         is_next[1:-1] = True
@@ -105,7 +106,7 @@ def _shared_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]
 
 
 class _Run:
-    """The entities of a name, each once, counted as they are taken."""
+    """Iterates over the entities of a name, each once, and counts them."""
 
     def __init__(self, rows: Iterator[tuple[Any, ...]], bit: int) -> None:
         self.name, self.n_bearers, self.n_members = "", 0, 0
@@ -125,21 +126,21 @@ class _Run:
 
 
 class KnownEntities:
-    """Looks entities up."""
+    """Looks up entities."""
 
     def __init__(self, chunks: Sequence[tuple[ChunkKey, BatchRef]], items: ItemSet, n_groups: int) -> None:
         self._items = items
         self._lookup = Lookup(chunks, "item", ByNumber("item", n_groups).of)
 
     def take(self, qids: Iterable[str]) -> dict[str, tuple[Entity, int]]:
-        """The entities that there are of some items, with their pages, -1 for none."""
+        """Returns the existing entities of some items, with their pages, -1 for none."""
         numbers = np.unique(np.array([int(qid[1:]) for qid in qids], np.int64))
         numbers = numbers[self._items.has(numbers)]
         rows = self._lookup.take(numbers).to_pylist() if len(numbers) else []
         return {f"Q{row['item']}": (_entity(row), row["page_id"]) for row in rows}
 
     def known(self, qids: Iterable[str]) -> dict[str, Entity]:
-        """The entities that there are of some items."""
+        """Returns the existing entities of some items."""
         return {qid: entity for qid, (entity, _) in self.take(qids).items()}
 
 
@@ -160,9 +161,9 @@ def _value(fact: dict[str, Any]) -> Value:
 
 
 def make_sets(work: GroupWork, chunks: Sequence[tuple[ChunkKey, BatchRef]], items_path: str, *, plan: Plan) -> None:
-    """The sets of a group whose entities can be told apart and have pages.
+    """Writes the sets of a group whose entities are distinguishable and have pages.
 
-    Input: ``members``. Outputs: ``wanted``, a row an entity; ``outcomes``.
+    Input: ``members``. Outputs: ``wanted``, one row per entity; ``outcomes``.
     """
     known = KnownEntities(chunks, read_item_set(items_path), plan.n_groups)
     pending: list[list[tuple[Any, ...]]] = []
@@ -218,7 +219,7 @@ _NO_SPAN: tuple[None, ...] = (None,) * 6
 
 @wired
 def align_sets(wanted: Any, plan: Plan, step: Step) -> Any:
-    """Rows of WANTED -> ``sets``, ``tuples``, ``outcomes`` and ``counts``, as ``map_groups`` gives them."""
+    """Rows of WANTED -> ``sets``, ``tuples``, ``outcomes`` and ``counts``, as returned by ``map_groups``."""
     aligned = {"wanted": wanted} | "align" >> map_groups(
         partial(align_pages, plan=plan),
         plan.folder("aligned"),
@@ -246,7 +247,7 @@ def align_sets(wanted: Any, plan: Plan, step: Step) -> Any:
 
 
 def align_pages(work: GroupWork, *, plan: Plan) -> None:
-    """Looks into the pages of a group. Input: ``wanted``. Outputs: ``aligned``, the same rows; ``signals``."""
+    """Searches the pages of a group. Input: ``wanted``. Outputs: ``aligned``, the same rows; ``signals``."""
     texts, items = PageTexts(plan.pages), plan.pages.of_items()
     tokeniser = Tokeniser(plan.pages.lang)
     try:
@@ -275,7 +276,7 @@ def align_pages(work: GroupWork, *, plan: Plan) -> None:
 
 
 class _ReadPage(NamedTuple):
-    """A page that is looked into."""
+    """A page that is searched."""
 
     page: Page
     passage: Passage
@@ -289,7 +290,7 @@ class _ReadPage(NamedTuple):
 def _signals(
     name: str, entity: SetEntity, one: AmberTuple, aligned: SetEntity, read: _ReadPage, collection: Any
 ) -> tuple[Any, ...]:
-    """Where a page says a tuple best: a row of SIGNALS without set and item."""
+    """Returns the best match of a tuple in a page: a row of SIGNALS without set and item."""
     stated = next((found for found in aligned.tuples if found.property_id == one.property_id), None)
     value = one.values[0] if stated is None else next(value for value in stated.values if value.found_in_passage)
     span = align_evidence(f"{name} {one.property} {value.aliases[0]}", read.tokenised)
@@ -310,7 +311,7 @@ def _signals(
 
 
 def _ask(element: tuple[ChunkKey, BatchRef]) -> Iterator[tuple[Any, tuple[Pair, ...]]]:
-    """(key, ``BatchRef``) of rows of SIGNALS -> (their keys, pairs for a model), in lists."""
+    """(key, ``BatchRef``) of rows of SIGNALS -> (their keys, pairs for a model), one list of pairs at a time."""
     (_, group), stored = element
     rows = (row for row in value_rows(read_stored(BatchRef(*stored))) if row[10] is not None)
     number = 0
@@ -330,10 +331,10 @@ def _answered(asked: tuple[int, int, Any], answers: Iterable[Verdict | Refused])
 
 
 def settle_sets(work: GroupWork, *, plan: Plan) -> None:
-    """Puts the sets of a group together again. Inputs: ``aligned``, ``signals``, perhaps ``answers``.
+    """Reassembles the sets of a group. Inputs: ``aligned``, ``signals``, and ``answers`` if there is a model.
 
-    Outputs: ``sets``; ``tuples``, what the pages say of theirs; ``outcomes``. Counts: of the tuples of each property
-    how many were found, by BLEU and verdict.
+    Outputs: ``sets``; ``tuples``, with the signals of the pages; ``outcomes``. Counts: the tuples of each property, by
+    whether they were found, BLEU and verdict.
     """
     rule = None if plan.options.accept is None else read_rule(plan.options.accept)
     said: dict[Any, dict[str, Any]] = {}
@@ -373,7 +374,7 @@ def settle_sets(work: GroupWork, *, plan: Plan) -> None:
 
 
 def _cell(said: Mapping[str, Any]) -> str:
-    """What the signals of a tuple say, in words that are counted by."""
+    """Returns the signals of a tuple as words for the counts."""
     found = "found" if said["is_found"] else "not_found"
     band = "no_span" if said["bleu"] is None else f"bleu_{int(said['bleu'] * 4) / 4:.2f}"
     if said.get("entailment") is None:

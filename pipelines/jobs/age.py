@@ -1,11 +1,11 @@
-"""The age of a benchmark: its evidence is looked for in one release after the other, by one pipeline.
+"""The age of a benchmark: one pipeline searches for its evidence in several releases.
 
-Every page has a hash of all that is searched in it. Evidence is resolved in every release, but searched for in the
-first one of those whose page is the same: a page that did not change costs one search however many releases have it.
+Each page has a hash of all its searched text. Evidence is resolved in every release. If several releases have an
+identical page, only the first of them is searched, so an unchanged page costs one search.
 
-Evidence that its page has no longer is followed as ``kbsource diff`` follows text: the element that it stood in last,
-or the piece of it that the page lost, is looked for among the elements that other pages have since then. The page that
-has it is searched in that release and in the later ones.
+Evidence that its page has lost is followed as ``kbsource diff`` follows text. The element that last contained it, or
+the part of the element that the page lost, is searched for among the elements that other pages have gained since. The
+page found this way is searched in that release and in the later ones.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ select hash(title, is_disambiguation, elements) as version,
     infoboxes[1].name as infobox
 from pages order by _file_number, _row
 """
-"""Facts of the pages of a release, in their order."""
+"""Facts about the pages of a release, in page order."""
 
 
 _PLACES = """
@@ -77,7 +77,7 @@ select {number}, text_hash, page_id, title from (
     from release_{number}.pages where not is_disambiguation
 ) semi join lost using (text_hash)
 """
-"""Pages of a release that have an element with a text that is looked for, some of them several times."""
+"""Pages of a release with an element whose text is searched for. A page may occur several times."""
 _FOLLOWED = """
 create table followed as
 with new_places as (
@@ -100,7 +100,7 @@ select * replace (last_value(page_id ignore nulls) over (
     partition by part, chunk, ordinal, output, evidence, base order by release
 ) as page_id) from there
 """
-"""The page that evidence was moved to, by release: the one that has its text, else the last one that had it."""
+"""The page that evidence was moved to, by release: the page with its text, else the last page that had it."""
 _STARTS = """
 select part, chunk, ordinal, output, evidence, release, page_id, title, {starts}[_file_number + 1] + _row as position
 from release_{number}.pages join followed using (page_id) where release = {number}
@@ -108,22 +108,22 @@ from release_{number}.pages join followed using (page_id) where release = {numbe
 
 
 class Lost(Row):
-    """A text that is looked for in a release, since its page has evidence in it no longer."""
+    """A text to search for in a release because its page no longer contains the evidence."""
 
     part: Int32
     chunk: Int32
     ordinal: int
     output: Int32
     evidence: Int32
-    base: Int32  # the last release before in which it stood in its page
+    base: Int32  # the last earlier release whose page contained it
     release: Int32
-    page_id: int | None  # its page, which has it not
+    page_id: int | None  # its page, which no longer contains it
     text_hash: str
-    is_piece: bool  # a piece of the element that it stood in, not all of it
+    is_piece: bool  # only a part of the element that contained it
 
 
 class Followed(Row):
-    """A page that is searched for evidence which was moved to it, in a release."""
+    """A page of a release that is searched for evidence moved to it."""
 
     part: Int32
     chunk: Int32
@@ -137,25 +137,25 @@ class Followed(Row):
 
 
 class Located(Alignment):
-    """A row of the search of a release."""
+    """A search result in a release."""
 
     has_other_details: bool = False
-    """Whether the text that is near has other numbers, dates or names."""
+    """Whether the nearest text has other numbers, dates or names."""
 
 
 class Snapshot(NamedTuple):
-    """A release, and where the facts of its pages are."""
+    """A release and the file with the facts about its pages."""
 
     kb: str  # its folder
     date: str  # yyyymmdd
-    facts: str  # file with the facts of its pages
+    facts: str  # file with the facts about its pages
 
 
 def age(options: AgeOptions, *, flags: Sequence[str], progress: Progress) -> MadeRelease[ListingManifest]:
-    """Says how fast a benchmark rots.
+    """Measures how fast a benchmark ages.
 
     Raises:
-        DataError: too many records cannot be used, or a law of the counts does not hold.
+        DataError: too many records cannot be used, or the counts violate an invariant.
         SetupError: a file, an option, a release or the output folder is wrong.
     """
     started = time.monotonic()
@@ -199,10 +199,10 @@ def age(options: AgeOptions, *, flags: Sequence[str], progress: Progress) -> Mad
 
 
 def in_order_of_dates(releases: Sequence[str]) -> list[tuple[str, PagesManifest]]:
-    """Folders of releases with their manifests, the oldest first.
+    """Returns folders of releases with their manifests, the oldest first.
 
     Raises:
-        SetupError: they are not of one wiki, one has no date, or two have the same.
+        SetupError: they belong to different wikis, one has no date, or two have the same date.
     """
     found = []
     for path in map(absolute, releases):
@@ -226,7 +226,7 @@ def in_order_of_dates(releases: Sequence[str]) -> list[tuple[str, PagesManifest]
 
 
 def dataset_name(path: str) -> str:
-    """What the evidence of a file is called.
+    """Returns the name of the dataset in a file.
 
     >>> dataset_name("gs://bucket/fever-dev-kilt.jsonl.gz")
     'fever-dev'
@@ -235,7 +235,7 @@ def dataset_name(path: str) -> str:
 
 
 def _snapshot(kb: str, manifest: PagesManifest, staging: str, progress: Progress) -> Snapshot:
-    """A release with the facts of its pages, which are written unless they are there."""
+    """Returns a release with the facts about its pages. Writes the facts if they do not exist yet."""
     facts = join(staging, "pages", f"{manifest.sha256}.arrow")
     if not Folder.of(facts).exists():
         progress.note(f"{kb}: hashing {manifest.totals.articles:,} pages")
@@ -248,7 +248,7 @@ def _snapshot(kb: str, manifest: PagesManifest, staging: str, progress: Progress
 
 @lru_cache
 def _pages(facts: str) -> pa.Table:
-    """The facts of the pages of a release, mapped."""
+    """Returns the memory-mapped facts about the pages of a release."""
     file = Folder.of(facts)
     local = join(file.parent.local_copy([file.name]), file.name)
     return pa.ipc.open_file(pa.memory_map(local)).read_all()
@@ -262,16 +262,16 @@ def look_in_all(
     options: AgeOptions,
     staging: str,
 ) -> Any:
-    """Evidence of datasets in every release. Applied to a pipeline.
+    """Searches for the evidence of datasets in every release. Applied to a pipeline.
 
     Outputs:
         ``fates``: (key, ``BatchRef``) of rows of ``Fate``.
-        ``rejected``: as ``ReadEvidence`` gives them.
+        ``rejected``: as in ``ReadEvidence``.
 
     Args:
         parts: the datasets.
-        snapshots: the releases, in the order of their dates.
-        staging: folder for what lies between the steps; for one job with one input only.
+        snapshots: the releases, ordered by date.
+        staging: folder for intermediate files; for one job with one input only.
     """
     read = pipeline | ReadEvidence(parts, staging)
     _ = read[FAULTS] | "fail" >> do(_fail)
@@ -343,7 +343,7 @@ _Known = dict[tuple[int, int, int], list[Alignment]]
 
 
 def _by_evidence(stored: Sequence[BatchRef]) -> _Known:
-    """The rows of a chunk in each release, by record, output and evidence."""
+    """Returns the rows of a chunk in each release, by record, output and evidence."""
     known: _Known = {}
     for rows in stored:
         for row in read_rows(rows, Alignment):
@@ -352,7 +352,7 @@ def _by_evidence(stored: Sequence[BatchRef]) -> _Known:
 
 
 def _facts(rows: Sequence[Alignment], snapshots: Sequence[Snapshot]) -> list[PageFacts | None]:
-    """What is known of the page of a row in each release; None without one."""
+    """Returns the facts about a row's page in each release; None if there is no page."""
     return [
         None if row.position < 0 else PageFacts(*(column[row.position].as_py() for column in _pages(one.facts).columns))
         for row, one in zip(rows, snapshots, strict=True)
@@ -362,9 +362,9 @@ def _facts(rows: Sequence[Alignment], snapshots: Sequence[Snapshot]) -> list[Pag
 def _wanted(
     element: tuple[int, dict[int, Iterable[BatchRef]]], *, snapshots: Sequence[Snapshot], folder: str
 ) -> Iterator[Any]:
-    """(chunk, its rows in each release) -> (key, those that must be searched for in a release) for each of these.
+    """(chunk, its rows in each release) -> (key, rows to search for in a release), for each release.
 
-    The first number of the key is that of the dataset times that of all releases, and that of the release.
+    The first number of the key is the dataset's number times the number of releases, plus the release's number.
     """
     chunk, given = element
     key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
@@ -386,7 +386,7 @@ def _by_chunk(key: ChunkKey, stored: BatchRef, n_releases: int) -> tuple[int, tu
 
 
 class Searches:
-    """The search of all releases; the keys of chunks say which is meant."""
+    """The search of all releases; the key of a chunk selects the release."""
 
     schema = schema_of(Located)
 
@@ -411,12 +411,12 @@ def _values(row: Alignment) -> dict[str, Any]:
 
 
 class _Details:
-    """Whether the texts that were found in a release have other numbers, dates or names than the evidence."""
+    """Checks whether the texts found in a release have other numbers, dates or names than the evidence."""
 
     def __init__(self, pages: ReleasePages, threshold: float) -> None:
         self._texts, self._lang, self._threshold = PageTexts(pages), pages.lang, threshold
         self._tokeniser = Tokeniser(pages.lang)
-        self._words = lru_cache(1)(self._words_of)  # rows of a page come together
+        self._words = lru_cache(1)(self._words_of)  # the rows of a page are consecutive
 
     def differ(self, row: Alignment) -> bool:
         is_near = with_outcome(row, self._threshold).outcome in ("exact", "near")
@@ -438,7 +438,8 @@ _Given = Mapping[str, Iterable[Any]]
 def _found(
     given: _Given, snapshots: Sequence[Snapshot], threshold: float
 ) -> Iterator[tuple[_Key, list[Alignment], list[PageFacts | None], list[Found]]]:
-    """By record, output and evidence its rows as resolved, its pages and its outcomes, in the order of the releases."""
+    """Yields, by record, output and evidence, the resolved rows, the pages and the outcomes, in the order of the
+    releases."""
     found = {
         number: {(row.ordinal, *row.key): row for row in read_rows(BatchRef(*stored), Located)}
         for number, stored in given["found"]
@@ -460,7 +461,7 @@ def _found(
 
 
 def _as_found(row: Alignment, found: Located | None, place: _Key, threshold: float) -> Found:
-    """What was found for an evidence in the first release that has its page as this one has it."""
+    """Returns the result for a piece of evidence in the first release with the same version of its page."""
     if found is None:
         raise DataError(f"evidence {place} has no outcome. Report this, it is a defect.")
     own = replace(found, page_id=row.page_id, title=row.title, found_by=row.found_by, hops=row.hops)
@@ -470,7 +471,7 @@ def _as_found(row: Alignment, found: Located | None, place: _Key, threshold: flo
 def _lost(
     element: tuple[int, _Given], *, snapshots: Sequence[Snapshot], threshold: float, folder: str
 ) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """(chunk, its rows as resolved and as found) -> (key, rows of ``Lost``)."""
+    """(chunk, its resolved and found rows) -> (key, rows of ``Lost``)."""
     chunk, given = element
     key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
     texts = [PageTexts(ReleasePages.open(one.kb)) for one in snapshots]
@@ -499,11 +500,11 @@ def _lost(
 
 
 def _sought(old: Sequence[str], new: Sequence[str] | None, element: int, start: int) -> Iterator[str]:
-    """The texts that are looked for elsewhere for what stood in an element of a page: all of it, and the piece that the
-    page lost; long ones only.
+    """Returns the texts to search for elsewhere: the whole element of a page, and the part of it that the page lost.
+    Short texts are skipped.
 
     Args:
-        old, new: texts of the page, where it stood in it and later; None for no page.
+        old, new: texts of the page when it contained the element, and later; None if there is no page.
     """
     texts = [old[element]]
     for piece in match_elements(old, new).pieces if new is not None and element else ():
@@ -536,7 +537,7 @@ def _follow(
 def _elsewhere(
     element: tuple[int, Mapping[int, Iterable[BatchRef]]], followed: BatchRef, *, n_releases: int, folder: str
 ) -> Iterator[Any]:
-    """(chunk, its rows in each release) -> (key, those that are searched for in other pages) as ``_wanted``."""
+    """(chunk, its rows in each release) -> (key, rows to search for in other pages), as in ``_wanted``."""
     chunk, given = element
     key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
     known = _by_evidence([BatchRef(*next(iter(given[number]))) for number in range(n_releases)])
@@ -559,7 +560,7 @@ def _fates(
     threshold: float,
     folder: str,
 ) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """(chunk, its records, its rows as resolved and as found) -> (key, rows of ``Fate``)."""
+    """(chunk, its records, its resolved and found rows) -> (key, rows of ``Fate``)."""
     chunk, given = element
     key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
     elsewhere: dict[_Key, dict[int, Found]] = {}
@@ -585,7 +586,7 @@ def _commit(
     dates: Sequence[str],
     facts: Mapping[str, Any],
 ) -> Iterator[str]:
-    """Writes the tables, the report and, last of all, the manifest."""
+    """Writes the tables, the report and finally the manifest."""
     batches = (batch for _, stored in chunks for batch in read_batches(BatchRef(*stored)))
     bad = [row for _, stored in rejected for row in read_rows(BatchRef(*stored), BadRecord)]
     commit_age(batches, bad, output=output, dates=dates, facts=facts)

@@ -1,4 +1,4 @@
-"""AmbER sets for a snapshot: names that several entities share, and queries that fit one of them each."""
+"""AmbER sets for a snapshot: names shared by several entities, and queries that each fit one of the entities."""
 
 from __future__ import annotations
 
@@ -68,20 +68,20 @@ from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import wired
 
 _MOST_OBJECTS = 1024
-"""Of the most popular values of a property, of which one that is false is sought."""
+"""Number of a property's most popular values from which a false value is chosen."""
 
 
 def finish_release(
     collected: Collected, entities: Any, items_path: str, *, plan: Plan, values: Mapping[str, Any]
 ) -> list[str]:
-    """Writes all files, and the manifest last; gives the folder of the release.
+    """Writes all files, the manifest last, and returns the folder of the release.
 
-    Memory: names of values, and some sets of each group.
+    Memory holds the names of values and some sets of each group.
 
     Args:
         collected: see ``Made``.
-        entities, items_path: of ``KnownEntities``.
-        values: of the manifest, without what is written here.
+        entities, items_path: see ``KnownEntities``.
+        values: values of the manifest, except those that this function writes.
     """
     found, known = Found(collected), KnownEntities(entities, read_item_set(items_path), plan.n_groups)
     rules = plan.options.rules
@@ -136,7 +136,7 @@ def finish_release(
 
 
 def _merged(found: Found, name: str, n_keys: int) -> Iterator[tuple[Any, ...]]:
-    """The rows of one kind in the order of their first columns, which each chunk is in."""
+    """Yields the rows of one kind ordered by their first columns; each chunk is already in this order."""
 
     def rows(stored: BatchRef) -> Iterator[tuple[Any, ...]]:
         return value_rows(read_stored(stored))
@@ -154,7 +154,7 @@ def _sets(found: Found, number: int) -> Iterator[AmberSet]:
 
 
 def _outcomes(found: Found, counts: Counter[tuple[int, str]]) -> Iterator[tuple[Any, ...]]:
-    """Yields what became of each name, once, and counts it."""
+    """Yields the outcome of each name once, and counts it."""
     for (number, name), rows in groupby(_merged(found, "outcomes", 2), key=itemgetter(0, 1)):
         steps = list(rows)
         outcome = next(row[2] for row in steps if row[2])
@@ -163,7 +163,7 @@ def _outcomes(found: Found, counts: Counter[tuple[int, str]]) -> Iterator[tuple[
 
 
 def _crossed(found: Found, collection: str) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
-    """The tuples by property, whether they were found, BLEU and verdict."""
+    """Returns the numbers of tuples by property, whether they were found, BLEU and verdict."""
     crossed: dict[str, Any] = {}
     for key, n in found.counts("signals").items():
         own, property_id, is_found, band, verdict = key.split(" ")
@@ -173,7 +173,7 @@ def _crossed(found: Found, collection: str) -> dict[str, dict[str, dict[str, dic
 
 
 def rank_values(work: GroupWork) -> None:
-    """Adds up how often values are used, and gives the most used. Input and output: ``used``, by property."""
+    """Sums how often values are used, and writes the most used ones. Input and output: ``used``, by property."""
     counts: Counter[tuple[int, int, str]] = Counter()
     for property_id, kind, value, n in value_rows(work.rows("used")):
         counts[property_id, kind, value] += n
@@ -184,12 +184,12 @@ def rank_values(work: GroupWork) -> None:
 
 
 def _rank(kind: int, value: str, n: int) -> tuple[int, int, str, int]:
-    """What a value is ranked by: the most used first, of equal ones by number."""
+    """Returns the sort key of a value: the most used first, then by number."""
     return -n, int(value[1:]) if kind == 1 else 0, value, kind
 
 
 def _used_values(found: Found, known: KnownEntities, lang: str) -> dict[str, list[str]]:
-    """What values are called, by property, the most used first, of equal ones by number."""
+    """Returns the names of values by property, the most used first, then by number."""
     rows: dict[int, list[tuple[int, int, str, int]]] = {}
     for property_id, kind, value, n in _merged(found, "used", 1):
         rows.setdefault(property_id, []).append(_rank(kind, value, n))
@@ -208,7 +208,7 @@ def _used_values(found: Found, known: KnownEntities, lang: str) -> dict[str, lis
 
 @wired
 def share_names(names: Any, folder: str, n_groups: int, n_collections: int, options: AmberOptions, step: Step) -> Any:
-    """(key, rows) of NAMES -> ``members``, ``outcomes`` and ``counts``, as ``map_groups`` gives them."""
+    """(key, rows) of NAMES -> ``members``, ``outcomes`` and ``counts``, as returned by ``map_groups``."""
     return {"names": names} | "find" >> map_groups(
         partial(find_names, n_collections=n_collections, options=options),
         folder,
@@ -261,11 +261,11 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
     """Makes a release of AmbER sets.
 
     Raises:
-        DataError: something could not be done for its data.
-        SetupError: a file, an option or the output folder is wrong, or the work could not be done.
+        DataError: the data are wrong.
+        SetupError: a file, an option or the output folder is wrong, or the job failed.
     """
     started = time.monotonic()
-    pipeline = new_pipeline(flags)  # first, since it says where stores are
+    pipeline = new_pipeline(flags)  # first, because the flags configure access to stores
     output = output_folder(options.output)
     kb, views = absolute(options.kb), absolute(options.pageviews)
     release = PAGES_RELEASE.read(kb)
@@ -313,7 +313,7 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
 
 
 def _labelled(collections: Sequence[Collection], tables: WikidataTables, lang: str) -> tuple[Collection, ...]:
-    """Collections with what Wikidata calls their properties."""
+    """Returns collections with the labels of their properties in Wikidata."""
     labels = {
         row["property_id"]: one["text"]
         for batch in tables.batches("properties", ("property_id", "labels"))

@@ -1,4 +1,4 @@
-"""Systems on datasets: each run once, its predictions kept and measured, all of it a release."""
+"""Benchmarks systems on datasets: each is run once, and its predictions and metrics are stored in a release."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from pipelines.terminal import Summary
 
 
 class PlannedSystem(NamedTuple):
-    """A system."""
+    """A system to run."""
 
     name: str
-    options: tuple[str, ...]  # as they are typed, --name=value
-    top: int  # places that it gives at most
-    answer: Callable[..., Summary]  # answers a file of ``queries`` into ``output``
+    options: tuple[str, ...]  # as on the command line, --name=value
+    top: int  # maximum number of results
+    answer: Callable[..., Summary]  # answers a file of ``queries`` and writes ``output``
 
     def facts(self) -> dict[str, Any]:
-        """What is typed, for a manifest: folders by the hashes of what is in them."""
+        """Returns the options for a manifest; folders are represented by hashes of their content."""
         typed = (one.removeprefix("--").partition("=") for one in self.options)
         return {
             key: [asdict(file) for file in input_files([value])] if Folder.of(value).exists() else value
@@ -59,11 +59,11 @@ def make_benchmark(
     resamples: int,
     progress: Progress,
 ) -> tuple[list[Score], list[Cost], list[BadRecord]]:
-    """Has every system answer every dataset; what a run that was killed has made of it stays. Gives what systems score,
-    what each run took, and lines that could not be used, each once.
+    """Runs every system on every dataset; an interrupted run is resumed. Returns the scores of the systems, the costs
+    of each run, and the unusable lines, each once.
 
     Raises:
-        SetupError: the folder holds something else, or a system cannot be opened.
+        SetupError: the folder contains something else, or a system cannot be opened.
     """
     corpus = PASSAGES_CORPUS.read(passages)
     facts: dict[str, Any] = {
@@ -119,7 +119,7 @@ def make_benchmark(
 
 
 def _run(dataset: Dataset, system: PlannedSystem, path: str) -> _Run:
-    """Has a system answer."""
+    """Runs a system."""
     started = time.monotonic()
     peak = _peak_memory()
     found = system.answer(queries=dataset.path, output=path)
@@ -129,7 +129,7 @@ def _run(dataset: Dataset, system: PlannedSystem, path: str) -> _Run:
 
 
 def _peak_memory() -> Callable[[], int | None]:
-    """What gives the most memory that this process held since now, in bytes; None where Linux is not."""
+    """Returns a function that reports this process's peak memory from now on, in bytes; None if this is not Linux."""
     with suppress(OSError), open("/proc/self/clear_refs", "w") as file:
         file.write("5")
 

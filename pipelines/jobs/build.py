@@ -1,7 +1,7 @@
-"""The build: a dump becomes a release, by one pipeline.
+"""The build: one pipeline turns a dump into a release.
 
-The dump is scanned in ranges; one worker builds the index of all titles; articles are parsed chunk by chunk with it,
-and put together in files; one worker adds the small tables and, last of all, the manifest.
+The dump is scanned in ranges. One worker builds the index of all titles. Articles are parsed chunk by chunk with this
+index, and are then joined into files. One worker writes the small tables and finally the manifest.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ from pipelines.transforms.wikipedia import (
 _HASHES = "hashes.json"
 STORE = "store"
 _TAKEN = ("pages", "traces", "refs", "ref_uses", "definitions")
-# Options that decide which pages there are, and not what becomes of one.
+# Options that decide which pages are included, but do not affect how a page is parsed.
 _FREE = frozenset("as_of only_titles limit_pages max_rejects max_fallbacks allow_truncated range_bytes traces".split())
 
 
-# What allowing a truncated dump makes no error of: all that a file that breaks off is bound to show.
+# Findings that are not errors if truncated dumps are allowed: every truncated file has them.
 _SIGNS_OF_TRUNCATION = frozenset({"truncated_dump", "size_mismatch", "checksum_mismatch", "index_beyond_end"})
-# Damage in the content is counted, recorded, and judged by the ceiling.
+# Damage in the content is counted and recorded, and checked against ``--max-rejects``.
 _DAMAGE = frozenset({"damaged_block", "damaged_gzip", "trailing_garbage"})
 
 
 class BadDumpError(DataError):
-    """The check of the dump found errors; nothing was written."""
+    """The dump has errors; nothing was written."""
 
     def __init__(self, findings: Sequence[DumpFinding]) -> None:
         super().__init__("The dump is not in order, nothing was built.")
@@ -80,14 +80,14 @@ class BadDumpError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class BuildInputs:
-    """What a build is made from."""
+    """The inputs of a build."""
 
     site: Site  # facts of the wiki
-    schema_version: str  # of the dump's XML; empty where it does not say
-    ranges: tuple[DumpRange, ...]  # that the dump is read in
-    titles: frozenset[str] | None  # of the pages that are wanted, in normal form; None for all
-    files: tuple[InputFile, ...]  # all files that are read, the dump's first, for the manifest
-    hashed: dict[str, HashedFile]  # the files of the dump, and page_props, by path, to be read as what they were
+    schema_version: str  # of the dump's XML; empty if it is not stated
+    ranges: tuple[DumpRange, ...]  # the ranges of the dump
+    titles: frozenset[str] | None  # normalised titles of the requested pages; None for all
+    files: tuple[InputFile, ...]  # all input files for the manifest, the dump's first
+    hashed: dict[str, HashedFile]  # files of the dump, and page_props, by path, to detect changes
 
 
 def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
@@ -109,7 +109,7 @@ def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
     for path in sidecars:
         check_one_day((*paths[:1], absolute(path)))
     report = _check(paths, n_bytes, options, progress)
-    assert report.header is not None  # a dump without a readable head has an error
+    assert report.header is not None  # a dump without a readable header has an error
     site = report.header.site
     _check_same_wiki("--page-props", props, database, site)
     if options.siteinfo is not None:
@@ -135,7 +135,7 @@ def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
 
 
 def finding_line(finding: DumpFinding) -> str:
-    """A finding for reading."""
+    """Returns a finding as readable text."""
     where = f"{finding.file}: " if finding.file else ""
     return f"{finding.severity}: {where}{finding.message} {finding.remedy}".rstrip()
 
@@ -191,17 +191,17 @@ def _files(
 
 @dataclass(frozen=True, slots=True)
 class BuildSummary(MadeRelease[PagesManifest]):
-    """What a build made."""
+    """The result of a build."""
 
-    titles_not_found: tuple[str, ...] = ()  # titles of ``only_titles`` that the dump does not have, sorted
-    taken_over: int | None = None  # pages out of the base; None where there are none, or the runner does not say
+    titles_not_found: tuple[str, ...] = ()  # titles of ``only_titles`` that are not in the dump, sorted
+    taken_over: int | None = None  # pages copied from the base; None without a base or if the runner does not report it
 
 
 def check_base(options: BuildOptions, site: Site) -> PagesManifest:
-    """The manifest of the release whose pages are to be taken over.
+    """Returns the manifest of the base, whose pages will be reused.
 
     Raises:
-        SetupError: its pages may not be what the build would make of them.
+        SetupError: its pages may differ from those that this build would produce.
     """
     base = str(options.base)
     manifest = PAGES_RELEASE.read(base)
@@ -215,7 +215,7 @@ def check_base(options: BuildOptions, site: Site) -> PagesManifest:
     }
     code = {**code_facts(), "sha256": installed()["sha256"]}
     check_same_facts(base, old, {"code": code, "wiki's": {**site.to_json(), "generator": ""}, "option": own})
-    # Pages that are taken over are checked by nothing else.
+    # Nothing else checks reused pages.
     check_hashes(base, [*manifest.files, *(entry for name in _TAKEN for entry in manifest.tables.get(name, ()))])
     return manifest
 
@@ -225,14 +225,14 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
 
     Raises:
         BadDumpError: the dump has errors.
-        DataError: too much of the dump cannot be used, or a law does not hold.
+        DataError: too much of the dump cannot be used, or an invariant is violated.
         SetupError: a file, an option or the output folder is wrong.
-        ModuleNotFoundError: modules are to be run, and ``kbsource[lua]`` is not installed.
+        ModuleNotFoundError: Lua modules are needed, but ``kbsource[lua]`` is not installed.
     """
     started = time.monotonic()
     if options.templates == "lua":
-        importlib.import_module("lupa")  # here rather than where the first module is called
-    pipeline = new_pipeline(flags)  # first of all else, since it says where stores are
+        importlib.import_module("lupa")  # fail here rather than when the first module is called
+    pipeline = new_pipeline(flags)  # before anything else, because the flags configure access to stores
     output = absolute(options.output.rstrip("/") or "/")
     check_paths(flags, *options.dump, options.output)
     check_output(output)
@@ -255,12 +255,12 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
 
 
 def has_definitions(options: BuildOptions) -> bool:
-    """Whether templates are worked out by their definitions."""
+    """Returns whether templates are rendered by their definitions."""
     return options.templates != "rules"
 
 
 def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output: str, staging: str) -> None:
-    """Puts together what makes the release, in a folder that is marked as unfinished."""
+    """Constructs the pipeline that writes the release into a folder that is marked as unfinished."""
     beats = join(staging, "beats")
     hashes = join(staging, _HASHES)
     items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes)
@@ -302,7 +302,8 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
         )
     )
     tables = {"has_references": options.references, "has_traces": options.traces}
-    needed = replace(inputs, ranges=(), titles=None, hashed={})  # at the end: not what is as large as the dump
+    # The final step does not need the parts that grow with the dump.
+    needed = replace(inputs, ranges=(), titles=None, hashed={})
     _ = (
         pages.chunks
         | "in order" >> CollectSorted()
@@ -315,7 +316,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
 
 
 def _check_scan(_: object, *, options: BuildOptions, undated: set[str], n_ranges: int, staging: str) -> Iterator[None]:
-    """Ends the job where too much of the dump cannot be used or is of another day, before anything is parsed."""
+    """Ends the job before parsing if too much of the dump cannot be used or has another date."""
     scans = _scans(staging, n_ranges)
     _check_rejects(options, scans, (), staging=staging)
     if undated:
@@ -341,7 +342,7 @@ def _commit(
     output: str,
     staging: str,
 ) -> Iterator[str]:
-    """Writes everything but the pages, and the manifest last."""
+    """Writes everything except the pages, the manifest last."""
     wikidata = _absolute(options.wikidata)
     with index_to_work_on(index) as (folder, scratch):
         scans = _scans(staging, n_ranges)
@@ -403,7 +404,7 @@ def _absolute(path: str | None) -> str | None:
 
 
 def _poll(inputs: BuildInputs, staging: str) -> Callable[[], Done]:
-    """Says how much of the dump is scanned, and then how much of its text is parsed."""
+    """Returns a function that reports how much of the dump is scanned, and then how much of its text is parsed."""
     n_bytes = sum(part.end - part.start for part in inputs.ranges)
     scanned, parsed = beats_in(join(staging, "beats"), "scan-"), beats_in(join(staging, "beats"), "chunks-")
     text_bytes = 0

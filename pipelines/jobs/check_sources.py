@@ -1,4 +1,4 @@
-"""Uses of references through an NLI model: whether what a source says of itself supports the sentence that cites it."""
+"""Checks uses of references with an NLI model: does the source's title or quote support the sentence that cites it?"""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pipelines.progress import Progress
 from pipelines.runners.counters import count
 
 USES_TOGETHER = 512
-"""That a worker takes at once: batches are made of these alone, so that the verdicts depend on nothing else."""
+"""Number of uses that a worker takes at once. Batches contain only these, so that verdicts depend on nothing else."""
 _TABLES = ("pages", "refs", "ref_uses")
-_ROWS = 1024  # that are fetched at once
+_ROWS = 1024  # rows fetched at once
 
-# A title ends in a full stop, unless in another mark; a shortened note has the title and the quote of what it names.
-# Elements are joined one by one: a row with all those of its page would take a gigabyte for some thousand uses.
+# A title without final punctuation gets a full stop. A shortened note has the title and quote of its full reference.
+# Elements are joined one by one. If each row contained all elements of its page, a few thousand uses would take 1 GB.
 _PAIRS = """
     with source as (
         select own.page_id, own.ref, own.source_number,
@@ -48,7 +48,7 @@ _PAIRS = """
 """
 
 
-# Uses at one place are one; those in tables and infoboxes have none.
+# Uses at the same position are merged; uses in tables and infoboxes have no position.
 _ALL = """
     select count(distinct (page_id, ref, source_number, element, "offset")) filter (where element is not null)
         + count(*) filter (where element is null)
@@ -57,7 +57,7 @@ _ALL = """
 
 
 class _Use(Row):
-    """A use of a reference, and what a model is asked about it."""
+    """A use of a reference, with the premise and hypothesis for a model."""
 
     page_id: int
     ref: int
@@ -73,11 +73,12 @@ class _Use(Row):
 
 
 def check_sources(options: CheckSourcesOptions, *, flags: Sequence[str], progress: Progress) -> Counter[str]:
-    """Writes a line for each use that has a sentence, and a source with a title or a quote; how many have each label,
-    ``refusal`` where the model could not judge, ``not_asked`` those that lack one of these.
+    """Writes a line for each use that has a sentence and a source with a title or quote. Returns the number of uses by
+    label. ``refusal`` counts uses that the model could not judge, ``not_asked`` uses without a sentence, title or
+    quote.
 
     Raises:
-        SetupError: the release or the model is wrong, or the release has no references.
+        SetupError: the release or the model cannot be used, or the release has no references.
     """
     manifest = PAGES_RELEASE.read(options.kb)
     if "refs" not in manifest.tables:
@@ -108,8 +109,8 @@ def check_sources(options: CheckSourcesOptions, *, flags: Sequence[str], progres
 
 
 def _uses(folder: str, manifest: PagesManifest, n_uses: list[int]) -> Iterator[_Use]:
-    """The uses that are asked about, in the order of the pages' files; ``n_uses`` takes the number of all. Memory holds
-    what a file of references says. Raises DataError: a file is not as it was written."""
+    """Yields the uses to judge, in the order of the files of pages, and stores the number of all uses in ``n_uses``.
+    Memory holds one file of references. Raises DataError if a file has changed since it was written."""
     with connected(reads=[folder]) as db:
         for files in zip(*(manifest.tables[table] for table in _TABLES), strict=True):
             for entry in files:

@@ -1,9 +1,9 @@
-"""Entity-linking data: the links of a release sampled into records, and counted into an alias table, by one pipeline.
+"""Entity-linking data: one pipeline samples the links of a release as records and counts them in an alias table.
 
-Pages are read range by range, twice. The first time every link gives a hash of what its record would say, and what its
-mention means is counted. Hashes are put in order, where records that say the same stand together and the least ones are
-chosen; what is counted is put in the order of mentions. The second time only chosen links are cut out, with their
-numbers in the order of the release. Text is never shuffled but that of mentions.
+Pages are read twice, range by range. The first pass hashes the record of every link and counts the meanings of its
+mention. Hashes are sorted, which groups equal records, and the smallest hashes are chosen; counts are sorted by
+mention. The second pass extracts only the chosen links and numbers them in the order of the release. The only text that
+is shuffled is mentions.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ from pipelines.runners.workers import WorkerDoFn, do, wired
 from pipelines.transforms.tables import WriteTable, by_name
 
 RANGE_BYTES = 4 << 20
-"""Bytes of ``COLUMNS`` that are read together, at least."""
+"""Minimum bytes of ``COLUMNS`` that are read together."""
 GROUP_BYTES, MOST_GROUPS = 16 << 20, 256
-"""Bytes of the files of pages to a group of what is shuffled, about."""
+"""Approximate bytes of page files per group of the shuffle."""
 _SAMPLED = 64
 
 
 class Range(NamedTuple):
-    """Row groups of a file of pages that are read together. Places are numbers in the order of the release."""
+    """Row groups of a file of pages that are read together. Their numbers follow the order of the release."""
 
     file: int
     first: int
@@ -89,29 +89,29 @@ class Range(NamedTuple):
 
     @property
     def place(self) -> int:
-        """The range as a number."""
+        """Returns the range as a number."""
         return self.file << 40 | self.first << 16 | self.n_groups
 
     @classmethod
     def at(cls, place: int) -> Range:
-        """The range of a number."""
+        """Returns the range for a number."""
         return cls(place >> 40, place >> 16 & 0xFFFFFF, place & 0xFFFF)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(PagesPlan):
-    """What all steps share."""
+    """Settings shared by all steps."""
 
     files: tuple[FileEntry, ...]  # of the pages
     sampling: Sampling  # decides which links become records
-    excluded: tuple[int, ...]  # ids of pages whose links are not taken
+    excluded: tuple[int, ...]  # ids of pages whose links are not used
 
     def path(self, file: int) -> str:
-        """The path of a file of pages."""
+        """Returns the path of a file of pages."""
         return join(self.pages.folder, self.files[file].file)
 
     def read(self, range_: Range) -> pa.RecordBatch:
-        """``COLUMNS`` of the pages of a range."""
+        """Returns ``COLUMNS`` of the pages in a range."""
         path = self.path(range_.file)
         with Folder.of(path).open_ranges() as raw, parquet_file(raw, pre_buffer=True) as file:
             groups = range(range_.first, range_.first + range_.n_groups)
@@ -120,7 +120,7 @@ class Plan(PagesPlan):
 
 
 def cut_ranges(file: int, *, plan: Plan) -> Iterator[int]:
-    """The places of the ranges of a file of pages, once it is known to be as it was written."""
+    """Yields the numbers of the ranges of a file of pages, after checking that the file has not changed."""
     with checked_pages(plan.pages.folder, plan.files[file]).open() as raw:
         metadata = pq.read_metadata(raw)
     first = n_bytes = 0
@@ -134,9 +134,10 @@ def cut_ranges(file: int, *, plan: Plan) -> Iterator[int]:
 
 
 def mention_bounds(plan: Plan) -> tuple[int, ...]:
-    """The prefixes at which groups of mentions begin, about equal ones by some row groups of the release.
+    """Returns the prefixes at which groups of mentions start. A sample of row groups is used to make the groups about
+    equal.
 
-    They decide how evenly the work is spread, and which file a row of the table comes to lie in.
+    The prefixes determine how evenly the work is spread and which file contains a row of the table.
     """
     if plan.n_groups == 1:
         return ()
@@ -158,13 +159,13 @@ def mention_bounds(plan: Plan) -> tuple[int, ...]:
 OF_MENTIONS, OF_KEYS = "mentions", "keys"
 _DUPLICATES = "duplicates"
 ALIAS_GROUP_ROWS = 4096
-"""Rows of a row group of aliases, the least that a look-up reads."""
+"""Rows per row group of aliases, the least that a look-up reads."""
 _LINK_GROUP_ROWS = 1 << 16
 _TARGETS = "targets.npy"
 
 
 def write_targets(_: bytes, *, plan: Plan) -> Iterator[str]:
-    """Writes ids of the pages that links may lead to, for ``Targets``; gives the folder."""
+    """Writes the ids of the pages that links may point to, for ``Targets``, and returns the folder."""
     codes = [
         Targets.code(table["page_id"].to_numpy(), table["is_disambiguation"].to_numpy())
         for path in map(plan.path, range(len(plan.files)))
@@ -176,7 +177,7 @@ def write_targets(_: bytes, *, plan: Plan) -> Iterator[str]:
 
 
 class Scan(WorkerDoFn):
-    """The place of a range -> (key, KEYS) and, by name, (key, MENTIONS) and (key, counts) of its links."""
+    """Number of a range -> (key, KEYS) and, by name, (key, MENTIONS) and (key, counts) of its links."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__()
@@ -199,7 +200,7 @@ class Scan(WorkerDoFn):
 
 
 def find_distinct(work: GroupWork) -> None:
-    """Keeps the first of keys that say the same; counts the others, and those of each bucket that are kept."""
+    """Keeps the first of equal keys. Counts the duplicates, and the keys kept in each bucket."""
     of_buckets = np.zeros(N_BUCKETS, np.int64)
     for batch in distinct_keys(_counted(work)):
         work.counts[_DUPLICATES] -= batch.num_rows
@@ -215,7 +216,7 @@ def _counted(work: GroupWork) -> Iterator[pa.RecordBatch]:
 
 
 def draw_keys(counted: Sequence[tuple[ChunkKey, Mapping[str, int]]], *, sampling: Sampling) -> Iterator[dict[str, Any]]:
-    """What is drawn by what ``find_distinct`` counted, shares by group, and the number of duplicates."""
+    """Yields the draw based on the counts of ``find_distinct``, the shares by group, and the number of duplicates."""
     of_groups = np.zeros((len(counted), N_BUCKETS), np.int64)
     for row, (_, counts) in enumerate(counted):
         for name, n_keys in counts.items():
@@ -228,7 +229,7 @@ def draw_keys(counted: Sequence[tuple[ChunkKey, Mapping[str, int]]], *, sampling
 
 
 def choose(work: GroupWork, drawn: Mapping[str, Any]) -> None:
-    """The links whose keys are drawn, by split."""
+    """Writes the links whose keys are drawn, by split."""
     left = dict(drawn["groups"][work.group])
     for batch in work.rows("distinct"):
         for split in SPLITS:
@@ -238,13 +239,13 @@ def choose(work: GroupWork, drawn: Mapping[str, Any]) -> None:
 
 
 def sized(place: int, chosen: Piece) -> tuple[int, tuple[str, int]]:
-    """How many links of a split were chosen in a place."""
+    """Returns how many links of a split were chosen in a range."""
     split, _, stored = chosen
     return place, (split, BatchRef(*stored).n_rows)
 
 
 def first_numbers(sizes: Sequence[tuple[int, tuple[str, int]]]) -> Iterator[dict[int, dict[str, int]]]:
-    """The number of the first record of each split in each place, whose sizes come in order.
+    """Yields the number of the first record of each split in each range; sizes must be in order.
 
     >>> next(first_numbers([(3, ("train", 2)), (7, ("dev", 1)), (7, ("train", 4)), (9, ("train", 1))]))[9]
     {'train': 6, 'dev': 1}
@@ -258,20 +259,20 @@ def first_numbers(sizes: Sequence[tuple[int, tuple[str, int]]]) -> Iterator[dict
 
 
 def cut_lines(work: GroupWork, starts: Mapping[int, Mapping[str, int]], *, plan: Plan) -> None:
-    """The records of the chosen links of a place."""
+    """Writes the records of the chosen links of a range."""
     chosen = {split: np.sort(work.table(split, CHOSEN)["link"].to_numpy()) for split in SPLITS}
     pages = plan.read(Range.at(work.group))
     work.write("lines", chosen_lines(pages, chosen, starts[work.group], plan.sampling.context))
 
 
 def count_aliases(work: GroupWork) -> None:
-    """The part of the alias table that a range of mentions makes."""
+    """Writes the part of the alias table for a range of mentions."""
     for batch in rebatched(alias_rows(work.rows(OF_MENTIONS)), ALIAS_GROUP_ROWS):
         work.write("aliases", batch)
 
 
 def write_records(name: str, lines: Sequence[tuple[ChunkKey, BatchRef]], *, plan: Plan) -> Iterator[FileEntry]:
-    """The entry of the file of a split, or of the table of that name, out of all of LINES in order."""
+    """Writes all LINES in order to the file of a split or table, and returns its entry."""
     chunks = [BatchRef(*stored) for _, stored in lines]
     if name in SPLITS:
         with LinesFile(plan.output, lines_path(name)) as file:
@@ -332,7 +333,7 @@ def make_entity_linking(
 
 @wired
 def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion: Exclusion) -> Any:
-    """The pages of a release -> the folder of the data, once they are whole. Applied to a pipeline."""
+    """The pages of a release -> the folder of the data, once it is complete. Applied to a pipeline."""
     folder = plan.folder
     targets = pipeline | "begin" >> beam.Impulse() | "targets" >> do(write_targets, plan=plan)
     scanned = (
@@ -387,7 +388,7 @@ def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion
 
 
 def _as_part(key: ChunkKey, stored: BatchRef) -> tuple[ChunkKey, BatchRef]:
-    """What a group made as a part of its own, and so a file."""
+    """Makes the output of a group a separate part, and so a separate file."""
     return ChunkKey(key[1], 0), stored
 
 
@@ -400,7 +401,8 @@ def _commit(
     facts: Mapping[str, Any],
     exclusion: Exclusion,
 ) -> Iterator[str]:
-    """Entries of all files, and counts -> the folder of the data; writes what is rejected, and the manifest last."""
+    """Entries of all files, and counts -> the folder of the data. Writes the rejected records and finally the
+    manifest."""
     of_links = sum((Counter(one) for _, one in scanned), Counter[str]())
     counts = {
         **{name: of_links[name] for name in ("pages", "excluded_pages", "links")},

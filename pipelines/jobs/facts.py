@@ -1,6 +1,7 @@
-"""Facts that moved between two days, as questions with an old and a new proof.
+"""Facts that changed between two dates, as questions with an old and a new proof.
 
-Statements of both days meet by subject and property; what each answers is looked for in the subject's page of its day.
+Statements of both dates are joined by subject and property. Each answer is searched for in the subject's page of the
+same date.
 """
 
 from __future__ import annotations
@@ -73,26 +74,26 @@ Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(PagesPlan):
-    """What all steps share; ``pages`` is the newer release, or what ``of`` names."""
+    """Settings shared by all steps; ``pages`` is the newer release, or the one given to ``of``."""
 
     options: FactsOptions
     old: ReleasePages
     new: ReleasePages
-    kinds: Mapping[str, ValueKind]  # of the values of the properties that are asked for
-    labels: Mapping[str, str]  # of these properties
+    kinds: Mapping[str, ValueKind]  # kinds of values, by property
+    labels: Mapping[str, str]  # labels of these properties
     templates: Mapping[str, str]  # their questions
 
     def of(self, side: Side) -> Plan:
-        """The same for one release, with a folder of its own."""
+        """Returns the same plan for one release, with a separate folder."""
         return replace(self, pages=self.old if side == "old" else self.new, staging=join(self.staging, side))
 
 
 OWN_VALUES = pa.schema([*VALUES, *required("own")])
-"""Values of subjects by their numbers in the newer release; ``own``: their number in their own."""
+"""Values of subjects, by the subject's number in the newer release; ``own`` is its number in its own release."""
 PAIRS = pa.schema(
     [*required("subject", "property", "old", "new"), *required("old_values", "new_values", of=pa.list_(pa.string()))]
 )
-"""What two releases of Wikidata say of a subject, whose number in each stands beside it."""
+"""Statements about a subject in two releases of Wikidata, with its number in each."""
 WANTED = pa.schema(
     [
         *required("position", "fact"),
@@ -101,7 +102,7 @@ WANTED = pa.schema(
         *required("hypothesis", of=pa.string()),
     ]
 )
-"""Answers, which ``fact`` numbers, and the pages to look for them in; ``page_id``: where links lead that name one."""
+"""Answers, numbered by ``fact``, and the pages to search; ``page_id`` is the target of links that mention an answer."""
 WANTED_ORDER = ("position", "fact")
 PLACED = pa.schema(
     [
@@ -109,13 +110,13 @@ PLACED = pa.schema(
         *required("section", of=pa.string()),
     ]
 )
-"""Where the elements that name an answer stand in KILT's form of the page."""
+"""Positions, in KILT's form of the page, of the elements that mention an answer."""
 ORDER = ("subject", "number")
 _Tallies = tuple[dict[int, int], dict[int, int]]
 
 
 class OrderedFact(Row):
-    """A fact with what all are ordered by."""
+    """A fact with its sort key."""
 
     subject: int
     number: int
@@ -124,7 +125,7 @@ class OrderedFact(Row):
 
 @lru_cache(maxsize=1)
 def _subjects(old: ReleasePages, new: ReleasePages) -> ItemSet:
-    """The items that have a page in either release."""
+    """Returns the items that have a page in either release."""
     items = ItemSet()
     for pages in (old, new):
         items.add(pages.of_items().items())
@@ -132,7 +133,7 @@ def _subjects(old: ReleasePages, new: ReleasePages) -> ItemSet:
 
 
 def same_items(items: Numbers, plan: Plan) -> Numbers:
-    """Items of the older release as the newer one has them: what it has merged, by the page that both have."""
+    """Maps items of the older release to items of the newer one. Merged items are matched by their page."""
     old, new = plan.old.of_items(), plan.new.of_items()
     page_ids = old.page_ids(items)
     is_lost = (page_ids >= 0) & (new.page_ids(items) < 0)
@@ -143,7 +144,7 @@ def same_items(items: Numbers, plan: Plan) -> Numbers:
 
 
 def take_values(batch: pa.RecordBatch, *, plan: Plan, side: Side) -> pa.RecordBatch:
-    """The best values of items with a page that hold, as rows of OWN_VALUES."""
+    """Returns the best-ranked valid values of items with a page, as rows of OWN_VALUES."""
     asked = sorted(plan.templates)
     types = types_of_values(plan.kinds, asked)
     values = values_of(batch, _subjects(plan.old, plan.new), asked, value_types=types, is_best=True)
@@ -154,7 +155,7 @@ def take_values(batch: pa.RecordBatch, *, plan: Plan, side: Side) -> pa.RecordBa
 
 
 def count_statements(chunk: tuple[ChunkKey, pa.RecordBatch], plan: Plan) -> tuple[ChunkKey, _Tallies]:
-    """The statements about items by number of the property, and those of them about items without a page."""
+    """Counts the statements about items by property number, and those about items without a page."""
     key, batch = chunk
     of_items = batch.filter(pc.starts_with(batch["entity_id"], "Q"))
     items, properties = item_numbers(of_items["entity_id"]), item_numbers(of_items["property_id"])
@@ -173,8 +174,8 @@ def _sum(counted: Sequence[tuple[ChunkKey, _Tallies]]) -> Iterator[_Tallies]:
 
 
 def pair_values(work: GroupWork, *, plan: Plan) -> None:
-    """The statements of two releases about one subject. Inputs: ``old``, ``new``. Outputs: ``pairs``, by subject and
-    property; ``old_items`` and ``new_items``, of which names are needed."""
+    """Joins the statements of two releases about each subject. Inputs: ``old``, ``new``. Outputs: ``pairs``, by subject
+    and property; ``old_items`` and ``new_items``, whose names are needed."""
     pairs: dict[tuple[int, int], tuple[dict[str, int], dict[str, int]]] = {}
     for at, side in enumerate(SIDES):
         for subject, number, value, own in value_rows(work.rows(side)):
@@ -192,11 +193,11 @@ _NO_PAGE = Name(None, ())
 
 
 class _Found(NamedTuple):
-    """What a release has of the subjects of a group, one each, and of the values of each."""
+    """A release's data about the subjects of a group, one entry each, and about their values."""
 
     subjects: list[Name]
-    positions: list[int]  # of their pages; -1 for none
-    values: list[list[tuple[str, Name]]]  # what each is compared by, and what it is called
+    positions: list[int]  # positions of their pages; -1 for none
+    values: list[list[tuple[str, Name]]]  # comparison key and name of each value
 
 
 def _look_up(pairs: Sequence[Mapping[str, Any]], named: Any, plan: Plan, side: Side) -> _Found:
@@ -219,7 +220,8 @@ def _look_up(pairs: Sequence[Mapping[str, Any]], named: Any, plan: Plan, side: S
 
 
 def make_facts(work: GroupWork, *named: Any, plan: Plan) -> None:
-    """The facts of a group without proofs. Input: ``pairs``. Outputs: ``facts``; ``old_wanted`` and ``new_wanted``."""
+    """Writes the facts of a group, without proofs. Input: ``pairs``. Outputs: ``facts``; ``old_wanted`` and
+    ``new_wanted``."""
     pairs = work.table("pairs", PAIRS).to_pylist()
     found = {side: _look_up(pairs, names, plan, side) for side, names in zip(SIDES, named, strict=True)}
     next_fact = work.group << FACT_BITS
@@ -261,7 +263,8 @@ def make_facts(work: GroupWork, *named: Any, plan: Plan) -> None:
 
 
 def _called(subject: Name, plan: Plan, number: int) -> str:
-    """What leads to the page of a subject: its label, or else the title; the label of one without a page, or its id."""
+    """Returns the name of a subject: a label or title that leads to its page; without a page, its label or else its
+    id."""
     label = next(iter(subject.names), f"Q{number}")
     if subject.title is None or plan.pages.of_items().resolve(label) == subject.page_id:
         return label
@@ -269,8 +272,8 @@ def _called(subject: Name, plan: Plan, number: int) -> str:
 
 
 def look_in_pages(work: GroupWork, *, plan: Plan) -> None:
-    """Looks for answers in the pages of a group. Input: ``wanted``. Outputs: ``tried``, sentences that name one, those
-    first that are most like the statement; ``placed``."""
+    """Searches the pages of a group for answers. Input: ``wanted``. Outputs: ``tried``, sentences that mention an
+    answer, those most similar to the statement first; ``placed``."""
     texts, tokeniser = PageTexts(plan.pages, further=("anchors", "revision_id")), Tokeniser("en")
     try:
         for position, rows in groupby(value_rows(work.rows("wanted")), key=itemgetter(0)):
@@ -297,7 +300,7 @@ def _score(hypothesis: str, one: Candidate, tokeniser: Tokeniser) -> tuple[float
 
 
 def settle_facts(work: GroupWork, *, plan: Plan) -> None:
-    """Gives facts their proofs. Inputs: ``facts``; of each release ``…_proofs`` and ``…_placed``. Output: ``facts``."""
+    """Adds proofs to facts. Inputs: ``facts``; ``…_proofs`` and ``…_placed`` of each release. Output: ``facts``."""
     tokeniser = Tokeniser("en")
     placed = {(row[0], row[2]): row for side in SIDES for row in value_rows(work.rows(f"{side}_placed"))}
     n_found = {fact: row[1] for (fact, _), row in placed.items()}
@@ -333,13 +336,13 @@ def settle_facts(work: GroupWork, *, plan: Plan) -> None:
 def finish_release(
     collected: Collected, *counted: _Tallies, plan: Plan, labels: Mapping[str, str], values: dict[str, Any]
 ) -> list[str]:
-    """Writes all files, and the manifest last; gives the folder of the release.
+    """Writes all files, the manifest last, and returns the folder of the release.
 
     Args:
         collected: see ``Made``.
-        counted: statements in the older release of Wikidata, and in the newer.
-        labels: of properties.
-        values: of the manifest.
+        counted: numbers of statements in the older and in the newer release of Wikidata.
+        labels: labels of properties.
+        values: values of the manifest.
     """
     found, schema = Found(collected), schema_of(Fact)
 
@@ -372,11 +375,11 @@ def prove_answers(wanted: Any, plan: Plan) -> dict[str, Any]:
 
 
 def make_release(pipeline: Any, plan: Plan, paths: Mapping[Side, Mapping[str, tuple[str, ...]]], finish: Any) -> None:
-    """Makes a release of moved facts.
+    """Makes a release of changed facts.
 
     Args:
-        paths: of the files of ``items`` and ``statements`` of both releases of Wikidata.
-        finish: writes it, given what was found and the statements counted in either.
+        paths: paths of the files of ``items`` and ``statements`` of both releases of Wikidata.
+        finish: writes the release from the collected results and the numbers of statements.
     """
     by_subject = By(ByNumber("subject", plan.n_groups))
     values, counted, places = {}, {}, {}
@@ -433,14 +436,14 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[Side, Mapping[str, tu
 
 
 def moved_facts(options: FactsOptions, *, flags: Sequence[str], progress: Progress) -> MadeRelease[ListingManifest]:
-    """Makes a release of moved facts.
+    """Makes a release of changed facts.
 
     Raises:
-        DataError: something could not be done for its data.
-        SetupError: a file, an option, a release or the output folder is wrong, or the work could not be done.
+        DataError: the data are wrong.
+        SetupError: a file, an option, a release or the output folder is wrong, or the job failed.
     """
     started = time.monotonic()
-    pipeline = new_pipeline(flags)  # first, since it says where stores are
+    pipeline = new_pipeline(flags)  # first, because the flags configure access to stores
     output = output_folder(options.output)
     templates = load_templates(options.questions)
     ordered = in_order_of_dates((options.old, options.new))

@@ -1,8 +1,8 @@
-"""The alignment of datasets: their examples with the evidence found again in a release.
+"""Aligns datasets: finds the evidence of their examples in a release.
 
-One pipeline, whether there is one dataset or all of a configuration: datasets are read, each by one worker; only the
-pages that are needed are read, each once for all evidences of all datasets; outcomes go back to the chunks of their
-records, which are filtered and written. No text is shuffled, and memory holds a chunk.
+One pipeline aligns one dataset or all datasets of a configuration. Each dataset is read by one worker. Only the
+necessary pages are read, each once for the evidence of all datasets. Outcomes are joined with the chunks of their
+records, which are then filtered and written. No text is shuffled, and memory holds one chunk.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _FAULTS, _BEATS, _DECIDED = "faults", "beats", "decided.json"
 
 
 def failure(failed: Sequence[tuple[Planned, SetupError]], n_planned: int) -> SetupError:
-    """What says of all datasets that failed why."""
+    """Returns an error that lists why each dataset failed."""
     kind = DataError if any(isinstance(error, DataError) for _, error in failed) else SetupError
     return kind(
         f"{len(failed)} of {n_planned} could not be aligned; the others are done and will be kept. Mend them "
@@ -78,10 +78,10 @@ def check_all(
     known: dict[str, list[dict[str, Any]]],
     progress: Progress,
 ) -> list[str]:
-    """The folders that are done, after looking at everything that will be read or written; ``check`` looks at others.
+    """Checks all inputs and outputs, and returns the folders that are finished; ``check`` checks the others.
 
     Raises:
-        SetupError: lists all that is wrong.
+        SetupError: lists all problems.
     """
     own = (*ALIGNMENTS.owned, *EXTRA, MANIFEST, *MARKS)
     folders = (f"{STAGING}/", *(f"{part.folder}/" for part in planned))
@@ -106,7 +106,7 @@ def check_all(
 
 
 def _check_done(options: MapOptions, release: PagesManifest, known: dict[str, list[dict[str, Any]]]) -> None:
-    """Raises SetupError for a finished alignment that is not what would be made now, or is not whole."""
+    """Raises SetupError if a finished alignment differs from what would be made now, or is incomplete."""
     manifest = ALIGNMENT.read(options.output)
     facts = orjson.loads(orjson.dumps(alignment_facts(options, release, input_facts(options, known))))
     if differing := [name for name in facts if manifest.facts.get(name) != facts[name]]:
@@ -120,7 +120,7 @@ def _check_done(options: MapOptions, release: PagesManifest, known: dict[str, li
 
 
 def write_reports(planned: Sequence[Planned], release: PagesManifest, output: str) -> dict[str, Any]:
-    """Writes the report on all alignments and the manifest that ends the job, and gives the report."""
+    """Writes the report on all alignments and the final manifest, and returns the report."""
     aligned, manifests = [], []
     for part in planned:
         manifest = ALIGNMENT.read(part.options.output)
@@ -143,7 +143,7 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
     """Aligns a dataset.
 
     Raises:
-        DataError: too many records cannot be used, or a law of the counts does not hold.
+        DataError: too many records cannot be used, or the counts violate an invariant.
         SetupError: a file, an option or the output folder is wrong.
     """
     started = time.monotonic()
@@ -151,7 +151,7 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
     check_paths(flags, options.kb, *options.inputs, options.output)
     folder = output_folder(options.output)
     release = PAGES_RELEASE.read(options.kb)
-    tokeniser_name(release.site.lang)  # fails before the inputs are read where it is not installed
+    tokeniser_name(release.site.lang)  # fails before reading inputs if the tokeniser is not installed
     check_dataset(options)
     progress.note("inputs: hashing")
     part = DatasetPart(options, alignment_facts(options, release, input_facts(options)))
@@ -166,12 +166,12 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
 def map_all(
     planned: Sequence[Planned], *, kb: str, output: str, flags: Sequence[str], progress: Progress
 ) -> MadeRelease[ListingManifest]:
-    """Aligns datasets, none into a folder of another.
+    """Aligns datasets. No output folder may contain another.
 
     Raises:
-        DataError: at least one dataset failed for its data; the others are done.
-        SetupError: something is wrong with a file, an option or a folder; before anything has run, or, where
-            it could not be seen before, after the other datasets are done.
+        DataError: the data of at least one dataset are wrong; the other datasets are finished.
+        SetupError: a file, an option or a folder is wrong. This is raised before anything runs if possible, otherwise
+            after the other datasets are finished.
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)
@@ -205,10 +205,10 @@ def map_all(
 
 
 def check_dataset(options: MapOptions) -> None:
-    """Looks for what can be seen to be wrong before anything runs.
+    """Checks for errors that can be detected before anything runs.
 
     Raises:
-        SetupError: a file or the model is missing or not what it should be.
+        SetupError: a file or the model is missing or invalid.
     """
     evidence_files(options).check()
     if options.verify is not None:
@@ -222,12 +222,12 @@ def check_dataset(options: MapOptions) -> None:
 def _align(
     pipeline: Any, parts: Sequence[DatasetPart], staging: str, progress: Progress
 ) -> tuple[dict[int, SetupError], dict[str, float]]:
-    """Runs the pipeline that aligns datasets; gives what kept which of them from being finished, and how many seconds
-    steps worked."""
+    """Runs the pipeline that aligns datasets. Returns the faults of unfinished datasets, and the seconds that each step
+    worked."""
     Folder.of(join(staging, _FAULTS)).delete()
     decided, facts = join(staging, _DECIDED), orjson.loads(orjson.dumps([part.facts for part in parts]))
     if not Folder.of(decided).exists() or Folder.of(decided).read_json() != facts:
-        # What was searched for stays: another threshold needs no other search.
+        # Search results are cached: another threshold needs no new search.
         Folder.of(join(staging, MERGED)).delete()
         Folder.of(decided).write_json(facts)
     align_datasets(pipeline, parts, staging)
@@ -238,7 +238,7 @@ def _align(
 
 
 def align_datasets(pipeline: Any, parts: Sequence[DatasetPart], staging: str) -> None:
-    """Puts together what aligns datasets to a release and writes each into its folder."""
+    """Constructs the pipeline that aligns datasets to a release and writes each into its folder."""
     options = dict(enumerate(part.options for part in parts))
     kb = absolute(parts[0].options.kb)
     read = pipeline | ReadEvidence([evidence_files(own) for own in options.values()], staging)
@@ -281,7 +281,7 @@ def _note_fault(element: tuple[int, Mapping[str, str]], *, folder: str) -> Itera
 
 
 def _poll(staging: str) -> Callable[[], Done]:
-    """A poll of how many pieces of evidence have been read, and searched for; in local folders they are seen."""
+    """Returns a function that counts the pieces of evidence read and searched so far; only for local folders."""
     beats, n_read = beats_in(join(staging, _BEATS), ""), 0
 
     def poll() -> Done:

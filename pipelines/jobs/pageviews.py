@@ -1,7 +1,7 @@
-"""The release of page views: files of views become one table of sums, by one pipeline.
+"""The release of page views: one pipeline sums files of views into one table.
 
-The files are read in ranges, each of which is summed; the sums are put together in groups of titles and summed again;
-one worker merges the groups and writes the manifest, last of all.
+The files are read in ranges, and each range is summed. The sums are grouped by title and summed again. One worker
+merges the groups and finally writes the manifest.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from pipelines.runners.workers import do
 READ = "read"
 """Folder in the staging folder for the sums of the ranges."""
 _BYTES_OF_GROUP = 32 << 20
-"""Of the files, for each group of titles: a million rows where the wiki has most of the lines."""
+"""Bytes of the files per group of titles: about a million rows if most lines belong to the wiki."""
 _AGENT = re.compile(r"-(automated|spider)\b")
 _TIME = re.compile(r"\d{6,8}")
 
@@ -62,7 +62,7 @@ def make_pageviews(
     """Makes a release of page views.
 
     Raises:
-        DataError: too much of the files cannot be used, or nothing is of the wiki.
+        DataError: too much of the files cannot be used, or no line belongs to the wiki.
         SetupError: a file, an option or the output folder is wrong.
     """
     started = time.monotonic()
@@ -101,10 +101,10 @@ def make_pageviews(
 
 
 def check_views_files(paths: Sequence[str]) -> None:
-    """Finds files whose views are not to be summed.
+    """Rejects files whose views must not be summed.
 
     Raises:
-        SetupError: views of programs, or of a day and of the month that it is in.
+        SetupError: views by programs, or views of a day together with those of its month.
     """
     times: defaultdict[str, str] = defaultdict(str)
     for name in map(base_name, paths):
@@ -146,7 +146,7 @@ def _commit(
     inputs: Sequence[InputFile],
     output: str,
 ) -> Iterator[str]:
-    """Merges the groups and writes the manifest, last of all."""
+    """Merges the groups and finally writes the manifest."""
     reports = [read_chunk_report(BatchRef(*stored).path)[1] for _, stored in ranges]
     counts: dict[str, LineCounts] = {input_.name: LineCounts() for input_ in inputs}
     for report in reports:

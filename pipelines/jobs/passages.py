@@ -1,7 +1,7 @@
-"""The corpus of passages: every page of a release cut into passages, by one pipeline.
+"""The corpus of passages: one pipeline cuts every page of a release into passages.
 
-Pages are cut chunk by chunk; the passages of each file of pages become files of their own; one worker joins what
-belongs into one file and writes the manifest, last of all.
+Pages are cut chunk by chunk. The passages of each file of pages are written to separate files. One worker joins the
+files that belong together and finally writes the manifest.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ def make_passages(
 def cut_corpus(
     pipeline: Any, options: PassagesOptions, release: PagesManifest, *, kb: str, output: str, staging: str
 ) -> Any:
-    """The pages of a release -> the path of their corpus, once it is whole. Applied to a pipeline.
+    """The pages of a release -> the path of their corpus, once it is complete. Applied to a pipeline.
 
     Args:
         output: folder of the corpus, marked as unfinished.
-        staging: folder in it for what is only needed meanwhile.
+        staging: folder in it for temporary files.
     """
     files, lang = release.tables["pages"], release.site.lang
     where = {"output": output, "parts": join(staging, "parts"), "formats": tuple(options.formats)}
@@ -85,7 +85,7 @@ def cut_corpus(
         "release": release.facts(),
         "options": options.data_options(),
         "lang": lang,
-        # Here, to fail before anything is cut where it is not installed.
+        # Imported here, to fail before cutting if it is not installed.
         "code": {**code_facts(), "tokeniser": tokeniser_name(lang)},
     }
     cut = (
@@ -116,13 +116,13 @@ def cut_corpus(
 
 
 def _base(options: PassagesOptions, facts: Mapping[str, Any]) -> Base | None:
-    """The files that passages are taken over from; None without a base.
+    """Returns the files from which passages are reused; None without a base.
 
     Args:
-        facts: of the corpus to be made, as for its manifest.
+        facts: facts about the new corpus, as in its manifest.
 
     Raises:
-        SetupError: its passages may be others than would be made here, or are of other pages.
+        SetupError: its passages may differ from those that would be made here, or belong to other pages.
     """
     if options.base is None and options.base_kb is None:
         return None
@@ -134,7 +134,7 @@ def _base(options: PassagesOptions, facts: Mapping[str, Any]) -> Base | None:
         raise SetupError(f"{options.base} are passages of another release than {options.base_kb}; name theirs.")
     had, has = (
         {"lang": one["lang"], "code": one["code"], "option": {**one["options"], "formats": None}}
-        for one in (corpus.facts, facts)  # other forms make no difference to passages
+        for one in (corpus.facts, facts)  # formats do not affect passages
     )
     check_same_facts(options.base, had, has)
     files = {"pages": kb.tables["pages"], TABLE: corpus.tables[TABLE]}
@@ -144,14 +144,14 @@ def _base(options: PassagesOptions, facts: Mapping[str, Any]) -> Base | None:
 
 
 def _read_pages(element: tuple[int, FileEntry], *, kb: str) -> Iterator[tuple[ChunkKey, pa.RecordBatch]]:
-    """A file of pages -> (key, record batch), once it is known to be as it was written."""
+    """A file of pages -> (key, record batch), after checking that the file has not changed."""
     number, entry = element
     for chunk, batch in enumerate(read_page_chunks(checked_pages(kb, entry))):
         yield ChunkKey(number, chunk), batch
 
 
 def _by_file(chunks: list[tuple[ChunkKey, BatchRef]], n_files: int) -> Iterator[tuple[int, int, list[BatchRef]]]:
-    """The number of every file, that of all, and its chunks."""
+    """Yields the number of every file, the number of files, and the file's chunks."""
     parts = {part: [stored for _, stored in group] for part, group in groupby(chunks, key=lambda chunk: chunk[0][0])}
     for number in range(n_files):
         yield number, n_files, parts.get(number, [])
@@ -184,7 +184,7 @@ def _commit(
     output: str,
     parts: str,
 ) -> Iterator[str]:
-    """Joins what belongs into one file, and writes the manifest, last of all.
+    """Joins the files that belong together, and finally writes the manifest.
 
     Raises:
         DataError: counts do not add up.

@@ -1,4 +1,4 @@
-"""QAMPARI for a snapshot: questions with many answers out of a knowledge source and a release of Wikidata.
+"""QAMPARI for a snapshot: questions with many answers, made from a release of pages and a release of Wikidata.
 
 One pipeline: every join is a regrouping of rows through files, and the last step commits the release.
 """
@@ -51,12 +51,12 @@ _PROVED = ("n_with_page", "n_aligned", "n_validated")
 def finish_release(
     collected: Collected, chosen: dict[str, dict[str, str]], *, plan: Plan, form: Form, values: dict[str, Any]
 ) -> list[str]:
-    """Draws the questions, writes all files, and the manifest last; gives the folder of the release.
+    """Draws the questions, writes all files, the manifest last, and returns the folder of the release.
 
     Args:
         collected: see ``Made``.
         chosen: see ``find_classes``.
-        values: of the manifest, without what is written here.
+        values: values of the manifest, except those that this function writes.
     """
     found, classes = Found(collected), chosen["classes"]
     options = plan.options
@@ -76,7 +76,7 @@ def finish_release(
     questions = (
         question
         for batch in _merged(found, "questions")
-        for start in range(0, batch.num_rows, 64)  # as Python values they take many times the room
+        for start in range(0, batch.num_rows, 64)  # Python values take many times more memory
         for question in rows_of(batch.slice(start, 64), Question)
     )
     queries = (query for batch in _merged(found, "queries") for query in rows_of(batch, QueryRow))
@@ -104,14 +104,14 @@ def finish_release(
 
 
 def _merged(found: Found, name: str) -> Iterator[pa.RecordBatch]:
-    """The rows of one kind, step after step, those of a step in their order; without the columns of it."""
+    """Yields the rows of one kind, step by step and in order, without the columns that define the order."""
     for chunks in found.steps(name):
         for batch in merge_group(chunks, ORDER):
             yield batch.select(batch.schema.names[len(ORDER) :])
 
 
 def _counted(rows: Iterable[QueryRow], funnel: defaultdict[str, Counter[str]]) -> Iterator[QueryRow]:
-    """Yields queries as they come, counted: by subset how many came how far, and answers of these."""
+    """Yields queries unchanged, and counts them by subset and outcome, with their answers."""
     for row in rows:
         counts = funnel[row.subset]
         counts.update(["queries", row.outcome])
@@ -123,7 +123,7 @@ def _counted(rows: Iterable[QueryRow], funnel: defaultdict[str, Counter[str]]) -
 
 
 def _numbered(questions: Iterator[Question], draws: Iterable[Drawn]) -> Iterator[Question]:
-    """Questions with side, split and qid; numbers run through each split's file."""
+    """Yields questions with side, split and qid; numbers are consecutive in each split's file."""
     n_of: Counter[str] = Counter()
     for question, (side, split) in zip(questions, draws, strict=True):
         qid = None
@@ -134,7 +134,7 @@ def _numbered(questions: Iterator[Question], draws: Iterable[Drawn]) -> Iterator
 
 
 def _lists(found: Found) -> dict[str, dict[str, int]]:
-    """How many list pages and tables there are, and why tables are left out."""
+    """Returns the numbers of list pages and tables, and the reasons for skipping tables."""
     counts: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     for chunks in found.steps("lists"):
@@ -152,11 +152,11 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     """Makes a QAMPARI release.
 
     Raises:
-        DataError: something could not be done for its data.
-        SetupError: a file, an option or the output folder is wrong, or the work could not be done.
+        DataError: the data are wrong.
+        SetupError: a file, an option or the output folder is wrong, or the job failed.
     """
     started = time.monotonic()
-    pipeline = new_pipeline(flags)  # first, since it says where stores are
+    pipeline = new_pipeline(flags)  # first, because the flags configure access to stores
     output = output_folder(options.output)
     release = PAGES_RELEASE.read(options.kb)
     relations = listed_relations(load_relations(options.relations), options.relation_list)
@@ -172,7 +172,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         "options": options.data_options(),
         "form": form._asdict(),
         "code": code_facts(),
-        # A model that is not there ends the job before hours of work.
+        # A missing model ends the job before hours of work.
         "model": None if options.model is None else model_facts(options.model),
     }
     with ReleaseFolder(output, kind=QAMPARI_RELEASE, job=values) as made_in:
@@ -199,7 +199,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
 
 
 def _settled(plan: Plan) -> Callable[[], Done]:
-    """A poll of the groups of queries that are settled, of all that there may be; in a store it is not looked."""
+    """Returns a function that counts the resolved groups of queries out of all possible ones; a store is not polled."""
     n_all, n_done = 2 * plan.n_groups + (len(plan.pages.files) if plan.options.has_tables else 0), 0
 
     def poll() -> Done:
@@ -212,10 +212,10 @@ def _settled(plan: Plan) -> Callable[[], Done]:
 
 
 def check_release(kb: str, release: PagesManifest) -> None:
-    """Raises where a release lacks what questions are made of.
+    """Checks that a release has the data for making questions.
 
     Raises:
-        SetupError: it knows no items, or a file is cut off.
+        SetupError: it has no items, or a file is truncated.
     """
     if not ItemPages(kb, release).n_items:
         raise SetupError(
@@ -225,10 +225,10 @@ def check_release(kb: str, release: PagesManifest) -> None:
 
 
 def check_tables(tables: WikidataTables) -> None:
-    """Raises where a release of Wikidata lacks what questions are made of.
+    """Checks that a release of Wikidata has the data for making questions.
 
     Raises:
-        SetupError: names what is missing.
+        SetupError: lists the missing data.
     """
     languages, qualifiers = tables.manifest.options["languages"], tables.manifest.options["qualifiers"]
     if "en" not in languages:

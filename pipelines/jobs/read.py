@@ -1,5 +1,5 @@
-"""What was found for questions through a model, some questions at a time, by one pipeline: put in the order of a
-cross-encoder, or read by a generating model, whose answers are predictions.
+"""Runs a model over questions and their search results, in one pipeline: a cross-encoder reranks the results, or a
+reader answers the questions, and its answers are predictions.
 """
 
 from __future__ import annotations
@@ -41,21 +41,23 @@ from pipelines.runners.counters import count
 from pipelines.runners.running import check_paths
 
 QUERIES_TOGETHER = 8
-"""That a worker reranks at once: of a hundred passages each some seconds of work for a small model on a core."""
+"""Number of questions that a worker reranks at once. With a hundred passages each, this takes a small model some
+seconds on one core."""
 QUESTIONS_TOGETHER = 16
-"""That a worker reads at once; batches are made of these alone, so that the answers depend on nothing else."""
+"""Number of questions that a worker reads at once. Batches contain only these, so that answers depend on nothing
+else."""
 _FOUND = "found"
 
 
 def rerank_run(
     options: RerankOptions, index: PassageIndex, *, flags: Sequence[str], progress: Progress
 ) -> tuple[int, list[BadRecord]]:
-    """Writes a run in a new order; how many queries it has, and what cannot be used.
+    """Writes a run in the new order. Returns the number of queries, and the lines that cannot be used.
 
     Raises:
         SetupError: a file, the model or the index is wrong.
     """
-    Reranker(options.reranker)  # so that what is wrong with it is said at once
+    Reranker(options.reranker)  # reports errors of the model at once
     queries = {query.query_id: query for query in read_queries(options.queries)}
     faults: list[BadRecord] = []
     model = options.reranker.model_options()
@@ -87,7 +89,7 @@ def rerank_run(
 
 
 def _context(document: str, query: Query, index: PassageIndex) -> Hit:
-    """A passage, or a page with the text of its best passage; of one without passages there is none."""
+    """Returns a passage, or a page with the text of its best passage; None for a page without passages."""
     page_id, number = place_of(document)
     name = str(page_id) if number is None else passage_id(page_id, number)
     hit = index.best_of_page(page_id, query.text) if number is None else index.find(page_id, number)
@@ -110,8 +112,8 @@ def _reranked(
 def read_questions(
     options: ReadOptions, *, flags: Sequence[str], progress: Progress
 ) -> tuple[int, int, int, list[BadRecord]]:
-    """Writes predictions; how many questions there are, without passages, and too long for the model, and lines that
-    cannot be used and questions that cannot be asked.
+    """Writes predictions. Returns the numbers of questions, of questions without passages, and of questions too long
+    for the model, and the lines and questions that cannot be used.
 
     Raises:
         SetupError: a file, the prompt or the model is wrong, or the model has no encoder for ``fid``.
@@ -156,7 +158,7 @@ def read_questions(
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class _OpenReader:
-    """A model, and the release in which titles are looked up."""
+    """A model and the release for looking up titles."""
 
     model: Any
     pages: PageLookup | None
@@ -168,7 +170,7 @@ def _open(options: ReadOptions, opener: Callable[[ReaderOptions], Any]) -> _Open
 
 
 def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
-    """The questions of a file with their passages; memory holds one."""
+    """Yields the questions of a file with their passages; memory holds one question."""
     with Joined() as joined:
         for raw in iter_records(options.retrieved) if options.retrieved else ():
             with raw.told(reject):
@@ -195,7 +197,7 @@ def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
 
 
 def _check_form(options: ReadOptions, form: ReadForm) -> None:
-    """Raises SetupError: an option is for another form."""
+    """Raises SetupError if an option does not fit the form."""
     for value, flag in ((options.first_sentences, "--first-sentences"), (options.reader.labels, "--label-names")):
         if value is not None and form != "fact-checking":
             raise SetupError(f"{flag}: for --form fact-checking, not for {form}; leave it out.")

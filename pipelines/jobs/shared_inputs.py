@@ -1,4 +1,4 @@
-"""What several jobs begin with: their inputs, looked at and hashed before anything reads them; and what they give."""
+"""Shared by several jobs: checking and hashing their inputs before they are read, and their result."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ M = TypeVar("M", bound=Manifest)
 class MadeRelease(Generic[M]):
     """A release that a job made."""
 
-    output: str  # its folder, as it was named
-    manifest: M  # as written
+    output: str  # its folder, as given by the user
+    manifest: M  # the manifest as written
     seconds: float  # wall time
-    steps: dict[str, float] = field(default_factory=dict)  # seconds that steps worked, in all processes
-    report: dict[str, Any] = field(default_factory=dict)  # as in ``report.json``, where there is one
-    kept: tuple[str, ...] = ()  # of releases inside of it, the folders of those that were done before
+    steps: dict[str, float] = field(default_factory=dict)  # seconds per step, over all processes
+    report: dict[str, Any] = field(default_factory=dict)  # content of ``report.json``, if there is one
+    kept: tuple[str, ...] = ()  # folders of inner releases that were finished before
 
 
 def output_folder(output: str) -> str:
-    """The folder that is written, from the root; raises SetupError: it is neither new nor left by a run that was
+    """Returns the absolute path of the output folder. Raises SetupError if it is neither new nor left by a run that was
     killed."""
     folder = absolute(output.rstrip("/") or "/")
     check_output(folder)
@@ -47,15 +47,15 @@ def output_folder(output: str) -> str:
 
 
 class LineFiles(NamedTuple):
-    """Files of lines that a job reads, and the folder that it writes."""
+    """The line-based files that a job reads, and the folder that it writes."""
 
     output: str  # absolute path of the folder
     hashed: dict[str, HashedFile]  # the files, by path
-    ranges: list[LineRange]  # what they are read in
+    ranges: list[LineRange]  # ranges of these files
     inputs: list[InputFile]  # the files, for the manifest
 
     def job(self, options: dict[str, Any]) -> dict[str, Any]:
-        """What decides the bytes of the release, by which a run that was killed is known again."""
+        """Returns all facts that determine the bytes of the release; they identify a run that was killed."""
         return {"inputs": [asdict(file) for file in self.inputs], "options": options}
 
 
@@ -69,10 +69,11 @@ def line_files(
     flags: Sequence[str],
     progress: Progress,
 ) -> LineFiles:
-    """The files that patterns stand for, hashed, and cut into ranges of a size that suits them unless one is given.
+    """Expands patterns, hashes the files, and splits them into ranges. By default, the size of a range depends on the
+    files.
 
-    ``plan`` cuts files into ranges, and refuses what cannot be read; ``check`` looks at the paths, and refuses files
-    that do not go together. The output is a folder that is new, or left by a run that was killed.
+    ``plan`` splits files into ranges and rejects unreadable files; ``check`` rejects paths that do not belong together.
+    The output folder is new or was left by a run that was killed.
 
     Raises:
         SetupError: a file or the folder is wrong.
@@ -83,7 +84,7 @@ def line_files(
     if check is not None:
         check(paths)
     n_bytes = range_size(size_of(paths), range_bytes)
-    plan(paths, range_bytes=n_bytes)  # what cannot be read is refused before it is hashed
+    plan(paths, range_bytes=n_bytes)  # rejects unreadable files before hashing
     with progress.adding("hash", size_of(paths)) as add:
         hashed = {path: hash_file(path, on_bytes=add) for path in paths}
     ranges = plan(paths, range_bytes=n_bytes, files=CheckedFiles(hashed))
@@ -98,8 +99,8 @@ def check_lines(
     options: PageviewsOptions | WikidataOptions,
     rejected: Iterable[BadRecord],
 ) -> dict[str, int]:
-    """The findings about damage of files of lines; raises DataError: too many lines could not be used, of which the
-    first of ``rejected`` are shown."""
+    """Returns the findings about damaged line-based files. Raises DataError if too many lines cannot be used; its
+    message shows the first ones of ``rejected``."""
     n_bytes = sum(file.bytes for file in inputs)
     loss = loss_findings(totals.lines_read, n_bytes=n_bytes, damaged_bytes=damaged_bytes)
     check_rejects(
@@ -115,11 +116,11 @@ def check_lines(
 
 
 def pages_input(kb: str, output: str, *, flags: Sequence[str]) -> tuple[str, str, PagesManifest]:
-    """A release of pages that a job reads, and the folder that it writes, from the root; and the manifest of the
-    release, whose files of pages have their sizes.
+    """Returns the absolute paths of the release that a job reads and of the folder that it writes, and the manifest of
+    the release. The sizes of its files of pages are checked.
 
     Raises:
-        SetupError: a folder is wrong; a DataError where a file of pages is damaged.
+        SetupError: a folder is wrong; it is a DataError if a file of pages is damaged.
     """
     check_paths(flags, kb, output)
     read, written = absolute(kb), output_folder(output)
@@ -129,16 +130,16 @@ def pages_input(kb: str, output: str, *, flags: Sequence[str]) -> tuple[str, str
 
 
 def checked_paths(folder: str, entries: Sequence[FileEntry]) -> tuple[str, ...]:
-    """The paths of files of a release, none of which is missing or cut off.
+    """Returns the paths of files of a release after checking that none is missing or truncated.
 
     Raises:
-        SetupError: one is.
+        SetupError: one is missing or truncated.
     """
     check_sizes(folder, entries)
     return tuple(join(folder, entry.file) for entry in entries)
 
 
 def named_inputs(options: Any, *names: str) -> dict[str, list[dict[str, Any]]]:
-    """Files and releases for a manifest, by the option that names each; of those that are given."""
+    """Returns the given files and releases for a manifest, by option."""
     given = {name: path for name in names if (path := getattr(options, name)) is not None}
     return {name: [asdict(input_file) for input_file in input_files([path])] for name, path in given.items()}

@@ -1,8 +1,8 @@
-"""Questions with their passages through a model, some together, by one pipeline; a file of what they come to.
+"""Runs a model over questions with their passages, some at a time, in one pipeline, and writes the answers to a file.
 
-Beside the output lies, while it is made, a folder that is called after what decides its bytes: what is asked, a row
-group for the questions that go together, and a file of answers for each. So a run that was killed goes on behind the
-answers that are there; of one that made none no folder stays.
+While the job runs, a folder next to the output holds the questions, one row group per batch, and a file of answers for
+each batch. Its name is derived from everything that affects the output's bytes. A run that was killed is therefore
+resumed after the existing answers; the folder is removed if there are none.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ from pipelines.transforms.verify_entailment import ListHandler, RunModel
 
 _LINES = pa.schema([("line", pa.binary())])
 Answer = Callable[[Any, Sequence[Any]], Iterable[bytes | RecordError]]
-"""What a model makes of questions: a line of each, or why there is none; importable where workers run, and pickled."""
+"""Turns questions into one line each, or into the reason why there is none. It is pickled and must be importable by
+workers."""
 
 
 def through_model(
@@ -60,19 +61,19 @@ def through_model(
     flags: Sequence[str],
     progress: Progress,
 ) -> tuple[int, list[BadRecord]]:
-    """Asks a model about questions and writes what it makes of them, in their order; how many there were, and those
-    that have no line.
+    """Runs a model over questions and writes its output in their order. Returns the number of questions, and the
+    questions without a line.
 
     Args:
         output: file; appears when it is complete.
-        row: what they are, with a ``query_id``.
-        unit: what they are called where the work is watched.
+        row: type of the questions, with a ``query_id``.
+        unit: their name in the progress display.
         source: file of the questions.
-        name: of the job.
-        together: questions that a worker takes at once: what the model says depends on nothing else.
-        decides: what the bytes of the output depend on, but the code.
-        model: where it lies, and what the machines are to have that run it.
-        open_model: opens it, once a process.
+        name: name of the job.
+        together: number of questions that a worker takes at once; the model's output depends only on these.
+        decides: everything that affects the bytes of the output, except the code.
+        model: path of the model, and the requirements of machines that run it.
+        open_model: opens the model, once per process.
     """
     pipeline = new_pipeline(flags)
     check_paths(flags, output)
@@ -83,7 +84,7 @@ def through_model(
     refused: list[BadRecord] = []
     with locked_output(output):
         try:
-            # Also where they are there: lines that cannot be used are told by every run.
+            # Even if the answers exist: every run reports the lines that cannot be used.
             sizes = list(_write(path, questions, row, together))
             _ = (
                 pipeline
@@ -111,7 +112,7 @@ def through_model(
 
 
 def _write(path: str, questions: Iterable[Any], row: type[Row], together: int) -> Iterator[int]:
-    """Writes so many questions to a row group; gives the number of each."""
+    """Writes ``together`` questions per row group, and yields the number of each group."""
     source = iter(questions)
     with Folder.of(path).create() as sink, pq.ParquetWriter(sink, schema_of(row)) as target:
         while group := list(islice(source, together)):
@@ -129,7 +130,7 @@ def _ask(
     file: str,
     folder: str,
 ) -> int:
-    """The answers to a row group, in a file of the folder, which is made unless it is there."""
+    """Returns the file of answers to a row group in the folder, and writes it if it does not exist."""
 
     def make(path: str) -> None:
         questions, lines, report = list(rows_of(element[1], row)), list[bytes](), Report()

@@ -1,7 +1,7 @@
-"""Vectors of passages: row group by row group through an encoder, by one pipeline.
+"""Vectors of passages: one pipeline encodes them, row group by row group.
 
-What an encoder gives of a row group becomes a file at once, so that a run that was killed goes on behind it; one worker
-writes the manifest, last of all.
+The vectors of each row group are written to a file at once, so a run that was killed resumes after them. One worker
+finally writes the manifest.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from pipelines.runners.workers import do
 from pipelines.transforms.tables import ReadTable, WriteTable, by_name
 from pipelines.transforms.verify_entailment import ListHandler, RunModel
 
-_known_vectors = lru_cache(maxsize=1)(KnownVectors)  # opened once in a process
+_known_vectors = lru_cache(maxsize=1)(KnownVectors)  # opened once per process
 
 
 def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Progress) -> MadeRelease[ListingManifest]:
     """Makes the vectors of a corpus of passages.
 
     Raises:
-        SetupError: a file, the encoder or the output folder is wrong; a DataError where passages are not as written.
+        SetupError: a file, the encoder or the output folder is wrong; it is a DataError if passages have changed.
     """
     started = time.monotonic()
     pipeline = new_pipeline(flags)
@@ -108,10 +108,10 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
 
 
 def _query_facts(model: str, options: EncoderOptions, passages: Mapping[str, Any]) -> dict[str, Any]:
-    """What the manifest says of an encoder of queries, which is pooled and reads texts as that of passages does.
+    """Returns the manifest's facts about the query encoder, which has the pooling and text form of the passage encoder.
 
     Raises:
-        SetupError: it cannot be opened, or its vectors cannot be compared with those of passages.
+        SetupError: it cannot be opened, or its vectors are not comparable with passage vectors.
     """
     has_default = passages["form"] == "static" or passages["pooling"] == "model"
     pooling, text_form = None if has_default else passages["pooling"], passages["text_form"]
@@ -133,8 +133,8 @@ def _encode(
     folder: str,
     base: Sequence[str],
 ) -> tuple[ChunkKey, BatchRef, int]:
-    """The place of a row group, its vectors, in a file of the folder, which is made unless it is there, and how many
-    passages were cut."""
+    """Returns the number of a row group, the file of its vectors, and the number of truncated passages. Writes the file
+    if it does not exist."""
     key, passages = ChunkKey(*element[0]), element[1]
 
     def make() -> None:
@@ -153,7 +153,7 @@ def _encode(
 def _commit(
     written: list[tuple[str, FileEntry]], n_cut: int, *, output: str, facts: dict[str, Any], n: int
 ) -> Iterator[str]:
-    """Writes the manifest, last of all; raises DataError: there are not as many vectors as passages."""
+    """Finally writes the manifest. Raises DataError if the numbers of vectors and passages differ."""
     entries = [entry for _, entry in written]
     facts = {**facts, "counts": {"cut": n_cut}, "code": code_facts()}
     facts = with_counts(PASSAGE_VECTORS, entries, facts, output)

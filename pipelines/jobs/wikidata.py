@@ -1,7 +1,7 @@
-"""The release of Wikidata: a JSON dump becomes tables, by one pipeline.
+"""The release of Wikidata: one pipeline turns a JSON dump into tables.
 
-The dump is read in ranges, each of which becomes files of its own; ranges with entities that come twice are read again
-without them; one worker names the files, adds classes and rejected lines and, last of all, the manifest.
+The dump is read in ranges, and each range is written to separate files. Ranges with duplicate entities are read again
+without the duplicates. One worker names the files, adds classes and rejected lines, and finally writes the manifest.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from pipelines.terminal import nearest
 READ = "read"
 """Folder in the staging folder for the chunks of the ranges that were read."""
 _BYTES_OF_GROUP = 2 << 30
-"""Of the dump, for each group that entities are compared in: two to three million entities of Wikidata."""
+"""Bytes of the dump per group in which entities are compared: two to three million entities of Wikidata."""
 
 
 def make_wikidata(
@@ -61,7 +61,7 @@ def make_wikidata(
     """Makes a release of Wikidata.
 
     Raises:
-        DataError: too much of the dump cannot be used, a law does not hold, or a file changed while it was read.
+        DataError: too much of the dump cannot be used, an invariant is violated, or a file changed while it was read.
         SetupError: a file, an option or the output folder is wrong.
     """
     started = time.monotonic()
@@ -94,7 +94,7 @@ def _make(
     output: str,
     staging: str,
 ) -> None:
-    """Puts together what makes the release out of ranges of the dump, as the staging folder has them too."""
+    """Constructs the pipeline that makes the release from ranges of the dump, which are also in the staging folder."""
     reader = EntityReader(
         languages=options.languages,
         sites=None if options.sites is None else frozenset(options.sites),
@@ -131,17 +131,17 @@ def _make(
 
 
 def _superseded(element: tuple[int, tuple[BatchRef, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Of each group, by range: the ordinals of the lines whose entity another line supersedes."""
+    """Yields, for each group and range, the ordinals of lines whose entity is superseded by another line."""
     yield from find_superseded(pa.Table.from_batches(read_group(element[1]), IDS)).items()
 
 
 def _left_out(part: int, ordinals: Iterable[tuple[int, ...]]) -> tuple[ChunkKey, pa.RecordBatch]:
-    """The range to read again, without those lines."""
+    """Returns the range to read again without those lines."""
     return ChunkKey(part, 1), pa.record_batch({"ordinal": sorted(chain.from_iterable(ordinals))}, schema=ORDINALS)
 
 
 def _check_used(options: WikidataOptions, reports: Sequence[PartReport]) -> None:
-    """Raises for a name that was chosen, in other than the default options, and that nothing in the dump has."""
+    """Raises an error if a name chosen with a non-default option does not occur in the dump."""
     codes = language_codes()
     known = {"languages": codes, "sites": {f"{code.replace('-', '_')}wiki" for code in codes}, "qualifiers": ()}
     for field_ in fields(options):
@@ -166,9 +166,9 @@ def finish_release(
     output: str,
     staging: str,
 ) -> Iterator[str]:
-    """Makes the release out of what the ranges gave, the manifest last."""
+    """Makes the release from the results of the ranges, the manifest last."""
     folders = {"output": output, "staging": staging}
-    # A range that was read again comes after itself.
+    # A range that was read again comes after its first version.
     last = {key[0]: (ChunkKey(*key), BatchRef(*stored)) for key, stored in element}
     keys, chunks = zip(*last.values(), strict=True)
     reports = [msgspec.convert(read_chunk_report(chunk.path)[1].facts, PartReport) for chunk in chunks]

@@ -1,1 +1,1 @@
-"""What all transforms are made of: guarded chunks, checkpoints, the shuffle, groups, tables."""
+"""Building blocks of all transforms: guarded chunks, checkpoints, the shuffle, groups, tables."""

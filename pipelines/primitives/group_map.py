@@ -1,4 +1,4 @@
-"""Groups of rows worked on one by one, out of several inputs and into several outputs."""
+"""Applies a function to groups of rows, one at a time, with several inputs and outputs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Piece = tuple[str, ChunkKey, BatchRef]
 
 @dataclass(frozen=True, slots=True)
 class _Outputs:
-    """How outputs are written: schemas by name, and the settings of ``map_groups``."""
+    """Settings for writing outputs: schemas by name, and the arguments of ``map_groups``."""
 
     folder: str
     schemas: Mapping[str, pa.Schema]
@@ -43,7 +43,7 @@ class _Outputs:
 
 
 class GroupWork:
-    """One group in work: its number, its rows by input, and what comes of them; ``counts`` by name are added to."""
+    """A group in progress: its number, its rows by input, and its outputs. Add counts to ``counts``, by name."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class GroupWork:
         self._stored: dict[str, BatchRef] = {}
 
     def rows(self, name: str) -> Iterator[pa.RecordBatch]:
-        """The rows of an input, in the order of its columns where it has one, else in that of the keys."""
+        """Yields the rows of an input, sorted by its columns if it has an order, else in key order."""
         pieces = self._pieces.get(name, ())
         if order := self._orders.get(name, ()):
             yield from merge_group(pieces, order)
@@ -71,35 +71,35 @@ class GroupWork:
             yield from read_group(pieces)
 
     def reports(self, name: str) -> Iterator[Counter[str]]:
-        """What was counted when each chunk of an input was written."""
+        """Yields the counts recorded when each chunk of an input was written."""
         for piece in self._pieces.get(name, ()):
             yield read_chunk_report(piece.path)[1].counts
 
     def table(self, name: str, schema: pa.Schema) -> pa.Table:
-        """All rows of an input at once."""
+        """Returns all rows of an input at once."""
         return pa.Table.from_batches(self.rows(name), schema).combine_chunks()
 
     def write(self, name: str, batch: pa.RecordBatch) -> None:
-        """Takes rows of an output."""
+        """Adds rows to an output."""
         self._flush(name)
         self._write(name, batch)
 
     def add(self, name: str, row: Sequence[Any] | Row) -> None:
-        """Takes a row of an output, the values of its columns."""
+        """Adds a row to an output, given the values of its columns."""
         pending = self._pending[name]
         pending.append(row)
         if len(pending) == self._rows_at_once(name) and name not in self._outputs.sorted_by:
             self._flush(name)
 
     def extend(self, name: str, columns: Sequence[npt.NDArray[Any]]) -> None:
-        """Takes some rows of an output, column by column."""
+        """Adds rows to an output, given as columns."""
         self._parts[name].append(columns)
         self._n_parts[name] += len(columns[0])
         if self._n_parts[name] >= COLUMN_ROWS_AT_ONCE:
             self._flush(name)
 
     def close(self) -> dict[str, BatchRef]:
-        """Ends what is written, and gives where the rows of each output are."""
+        """Finishes the outputs, and returns the files with their rows."""
         for name in [*self._pending, *self._parts]:
             self._flush(name)
         for writer in self._writers.values():
@@ -138,14 +138,14 @@ class GroupWork:
 
 
 class By(NamedTuple):
-    """Which group each row of an input goes to, and the columns of numbers that those of a group are ordered by."""
+    """The function that assigns rows of an input to groups, and the numeric columns that sort the rows of a group."""
 
     groups: GroupsOf
     order: Sequence[str] = ()
 
 
 class Sent(NamedTuple):
-    """That the rows of an input are on their way already, sent by ``send_rows`` in this order."""
+    """Marks an input whose rows were already sent by ``send_rows``, in this order."""
 
     order: Sequence[str] = ()
 
@@ -153,15 +153,16 @@ class Sent(NamedTuple):
 def send_rows(
     inputs: Mapping[str, Any], folder: str, by: Mapping[str, By | Sent]
 ) -> tuple[dict[str, Any], dict[str, Sent]]:
-    """Rows of inputs by name on their way to the groups, (group, (name, key, ``BatchRef``)), and how they were sent.
+    """Sends rows of named inputs to the groups: returns (group, (name, key, ``BatchRef``)), and how each input was
+    sent.
 
-    What ``map_groups`` gives goes to the groups that it is of, unless ``by`` says other things. Nothing is put together
-    here: Spark and Flink do not take what is flattened twice.
+    Outputs of ``map_groups`` stay in their groups, unless ``by`` assigns others. Collections are not flattened here,
+    because Spark and Flink do not accept collections that are flattened twice.
 
     Args:
-        inputs: (key, rows), or what was sent before under the same name.
-        folder: takes the rows that are parted; for one job with one input only.
-        by: of inputs by name.
+        inputs: (key, rows), or rows that were sent before under the same name.
+        folder: for the regrouped rows; for one job with one input only.
+        by: grouping of inputs, by name.
     """
     rows, sent = dict(inputs), {}
     for name, one in inputs.items():
@@ -202,20 +203,20 @@ def map_groups(
 ) -> Any:
     """{name: (key, rows)} -> {name: ((0, group), ``BatchRef``)} and ``counts``: (key, dict of counts by name).
 
-    The function is called once for each group that any input has, with a
-    ``GroupWork`` and the values of ``given``. What it writes is in files that hang on the group alone; outputs without
-    rows do not come. A group that was done is not done again: a folder is for one job with one input only.
+    The function is called once for each group of any input, with a ``GroupWork`` and the values of ``given``. Its
+    output files depend only on the group; there are no outputs without rows. A finished group is not processed again,
+    so use a folder for only one job with one input.
 
     Args:
-        function: what is done; importable where workers run, and pickled.
-        folder: takes the files.
+        function: the function; it is pickled and must be importable by workers.
+        folder: for the output files.
         outputs: schemas by name.
-        by: which groups the rows of inputs go to; else, as what ``map_groups`` gives, to those that they are of.
+        by: assigns rows of inputs to groups; by default, outputs of ``map_groups`` stay in their groups.
         given: side inputs.
-        plain: outputs that are not compressed, to be looked into.
-        rows_at_once: by output the rows of a batch that is made of single rows.
-        sorted_by: by output whose single rows are held and sorted, the number of columns that they are sorted by.
-        step: outputs, ``counts`` among them, that come as ``told`` besides, for ``shuffle.Made``.
+        plain: outputs that are not compressed, for look-ups.
+        rows_at_once: rows per batch of an output to which single rows are added, by output.
+        sorted_by: number of columns to sort by, for outputs whose single rows are held and sorted.
+        step: outputs, including ``counts``, that are also returned as ``told``, for ``shuffle.Made``.
     """
     rows, sent = send_rows(inputs, join(folder, "given"), by or {})
     pieces = tuple(rows.values())
@@ -263,14 +264,14 @@ def _do_group(
 
 
 def value_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """The values of rows, in the order of the columns. Memory: a batch."""
+    """Yields the values of rows, in column order. Memory holds one batch."""
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def groups_for(n_statements: int) -> int:
-    """The groups that suit a release of Wikidata: a power of two, with some 500,000 statements each as far as there may
-    be so many."""
+    """Returns a suitable number of groups for a release of Wikidata: a power of two, with about 500,000 statements per
+    group if the maximum allows it."""
     n_groups = 1
     while n_groups < MOST_GROUPS and n_groups * GROUP_ROWS < n_statements:
         n_groups *= 2

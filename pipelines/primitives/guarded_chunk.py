@@ -1,6 +1,6 @@
-"""What a guarded process does with a chunk: reads it, gives it to the function of the step, writes what comes.
+"""Processes a chunk in a guarded process: reads it, calls the function of the step, and writes the result.
 
-Without Beam, whose import would cost each of these processes two seconds.
+This module does not import Beam, which would take each of these processes two seconds.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ from kbsource.runtime.chunks import (
 )
 
 DO_CHUNK = f"{__name__}:do_chunk"
-"""What does a task, for ``kbsource.runtime.guard``."""
+"""The function that performs a task, for ``kbsource.runtime.guard``."""
 
 
 def packed(make: Any) -> str:
-    """A function, or whatever else can be called, as text for the task of a guarded process of this one."""
+    """Returns a callable as text, for the task of a guarded process started by this process."""
     return base64.b64encode(pickle.dumps(make)).decode("ascii")
 
 
 @lru_cache(maxsize=1)
 def _made(make: str, given: tuple[Any, ...]) -> ChunkFunction:
-    # Not data: what the process that started this one wrote a moment ago.
+    # This is not external data: the parent process wrote it a moment ago.
     function: ChunkFunction = pickle.loads(base64.b64decode(make))(*given)  # noqa: S301
     return function
 
 
 def do_chunk(task: dict[str, Any], beat: Beat) -> list[Any] | None:
-    """Does a chunk and gives its ``BatchRef``; with ``alone``, the number of a row, does that row and writes nothing.
+    """Processes a chunk and returns its ``BatchRef``. With ``alone``, a row number, it processes only this row and
+    writes nothing.
 
-    The task has ``make`` from ``packed`` and the values ``given`` to it, the ``key`` and the ``chunk`` of rows, None
-    for one that is known by its key alone, the path of the ``output``, and ``verdicts`` as ``Work`` has them.
+    The task contains ``make`` from ``packed`` and its arguments ``given``, the ``key``, the ``chunk`` of rows (None if
+    the key is enough), the path of the ``output``, and ``verdicts`` as in ``Work``.
 
     Raises:
-        SetupError: something about the whole job is wrong.
+        SetupError: an error that affects the whole job.
     """
     function = _made(task["make"], tuple(task["given"]))
     verdicts = {int(number): (times, how) for number, (times, how) in task["verdicts"].items()}

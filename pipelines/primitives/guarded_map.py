@@ -1,4 +1,4 @@
-"""Chunks mapped by a function that may hang, crash or eat memory on a row: the row is lost, and nothing else."""
+"""Maps chunks with a function that may hang, crash or exhaust memory on a row: only this row is lost."""
 
 from __future__ import annotations
 
@@ -31,44 +31,46 @@ from pipelines.runners.counters import count, count_rejected, timed
 from pipelines.runners.workers import WorkerDoFn
 
 MAX_BAD_ROWS = 25
-"""Rows of a chunk that may end the process before the job is given up: what fails so often is broken."""
+"""Maximum rows of a chunk that may crash the process before the job fails: more crashes mean that something is
+broken."""
 MAX_DEATHS = 10
-"""Deaths that are no row's fault, while one chunk is done, before the job is given up."""
+"""Maximum crashes per chunk that no row caused, before the job fails."""
 MAX_KILLS = 3
-"""How often a row that is alone must see its process killed from outside before that counts as the row's doing."""
+"""How often a row's own process must be killed from outside before the row counts as the cause."""
 
 CHUNKS, REJECTED, COUNTS = "chunks", "rejected", "counts"
 Chunk: TypeAlias = "BatchRef | pa.RecordBatch | None"
 
 
 class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, rows) -> (key, rows), each chunk in a process beside the worker.
+    """(key, rows) -> (key, rows), each chunk in a process next to the worker.
 
-    Rows are a ``BatchRef`` or a record batch; None for a chunk that is known by its key alone. A row that does not end
-    in time, or ends the process, is tried again alone in a fresh process; what fails there too is told to the function
-    as a verdict when the chunk is done again. So what happens to a process from outside never changes what comes out.
+    Rows are a ``BatchRef`` or a record batch, or None if the key of the chunk is enough. A row that exceeds the time
+    limit or crashes the process is tried again by itself in a new process. If it fails again, the chunk is processed
+    again and the function gets a verdict about this row. External events that affect a process therefore never change
+    the output.
 
     Outputs:
         ``chunks``: (key, ``BatchRef``) with a folder, else (key, record batch).
-        ``rejected``: ``BadRecord``, in no order.
+        ``rejected``: ``BadRecord``, in no particular order.
         ``counts``: (key, dict of counts by name).
 
-    With a folder each chunk is a file there. One that is there already is taken as it is: a job that was killed goes on
-    where it was, so a folder must only be given again to the same job with the same input. Without a folder the rows
-    pass through memory, which suits what is small.
+    With a folder, each chunk is a file in it. Existing files are reused, so a job that was killed resumes where it
+    stopped; reuse a folder only for the same job with the same input. Without a folder, rows pass through memory, which
+    suits small inputs.
 
     Args:
-        make: gives the ``chunks.ChunkFunction``; called once in each process, with the values of ``given``.
-            Has to be importable where workers run, as a module's function or class is, and to be pickled. Where it has
-            a method ``prepare``, that is called first, with the same values, in the process that starts the others.
-        given: side inputs (``AsSingleton`` of JSON values) that ``make`` is called with.
-        folder: takes a file for each chunk; None for none.
-        timeout_s: seconds that a row may take; None for no limit.
-        memory_bytes: memory that the process may allocate; None for no limit.
-        beats: local folder where the processes show how far they are; None for none.
+        make: returns the ``chunks.ChunkFunction``; called once per process, with the values of ``given``. It is pickled
+            and must be importable by workers, such as a module's function or class. If it has a method ``prepare``,
+            this is called first, with the same values, in the process that starts the others.
+        given: side inputs (``AsSingleton`` of JSON values), passed to ``make``.
+        folder: a file per chunk is written to it; None for no files.
+        timeout_s: maximum seconds per row; None for no limit.
+        memory_bytes: maximum memory of the process; None for no limit.
+        beats: local folder where the processes report their progress; None for no reports.
 
     Raises:
-        SetupError: what the function raises of these kinds ends the job, as rows do that fail too often.
+        SetupError: the function raised one, which ends the job, or too many rows failed.
     """
 
     def __init__(
@@ -143,10 +145,10 @@ class _DoChunk(WorkerDoFn):
 
 
 def do_guarded(guard: Guard, task: dict[str, Any]) -> None:
-    """Has a chunk done as often as it takes.
+    """Processes a chunk, as often as necessary.
 
     Raises:
-        SetupError: the function raised it, or too many rows, or deaths that are no row's, ended the process.
+        SetupError: the function raised it, or the process crashed too often, caused by rows or by other events.
     """
     verdicts: dict[int, tuple[int, str]] = {}
     n_deaths = 0
@@ -174,7 +176,7 @@ def do_guarded(guard: Guard, task: dict[str, Any]) -> None:
 
 
 def _dies_alone(guard: Guard, task: dict[str, Any], row: int) -> str | None:
-    """How a row ends a fresh process that does nothing else; None when it does not."""
+    """Returns how a row crashes a new process that does nothing else; None if it does not."""
     for _ in range(MAX_KILLS):
         try:
             guard.run({**task, "alone": row})
@@ -188,7 +190,7 @@ def _dies_alone(guard: Guard, task: dict[str, Any], row: int) -> str | None:
 
 
 def _loaded(stored: BatchRef) -> pa.RecordBatch:
-    """The rows as one batch, whose file is removed."""
+    """Returns the rows as one batch and removes their file."""
     table = pa.Table.from_batches(read_stored(stored), read_chunk_schema(stored.path))
     os.remove(stored.path)
     return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)

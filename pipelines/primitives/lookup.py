@@ -1,4 +1,4 @@
-"""Rows of files looked up by number, and sets of numbers."""
+"""Looks up rows of files by number, and reads and writes sets of numbers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from pipelines.runners.workers import WorkerDoFn
 
 
 class Lookup:
-    """Rows looked up by a column of numbers, which files hold ascending and not compressed, so that they are mapped.
+    """Looks up rows by a numeric column. The files are sorted by this column and not compressed, so they can be
+    memory-mapped.
 
-    The chunk of a key is the group that ``group_of`` gives for each number in its file.
+    ``group_of`` maps a number to its group, which is the chunk in the key of the file with this number.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class Lookup:
         self._column, self._group_of = column, group_of
 
     def take(self, numbers: Numbers) -> pa.RecordBatch:
-        """The row of each number, in their order; all are there."""
+        """Returns the row of each number, in the given order; all numbers must exist."""
         groups = self._group_of(numbers)
         order = np.argsort(groups, kind="stable")
         in_order, groups = numbers[order], groups[order]
@@ -60,9 +61,9 @@ class Lookup:
 
 
 class MapRows(WorkerDoFn):
-    """(key, record batch) -> (key, what a function makes of it and the side inputs).
+    """(key, record batch) -> (key, result of a function of the batch and the side inputs).
 
-    Where ``opens`` is given, the first side input is a path: the function gets what lies there, opened once.
+    With ``opens``, the first side input is a path; the function gets the object that was opened from it once.
     """
 
     def __init__(self, function: Callable[..., pa.RecordBatch], *, opens: Callable[[str], Any] | None = None) -> None:
@@ -96,6 +97,6 @@ def _write_item_set(chunks: list[tuple[ChunkKey, BatchRef]], *, path: str) -> It
 
 
 def read_item_set(path: str) -> ItemSet:
-    """A set that ``write_item_set`` wrote."""
+    """Returns a set that ``write_item_set`` wrote."""
     with Folder.of(path).open() as file:
         return ItemSet(np.load(file, allow_pickle=False))

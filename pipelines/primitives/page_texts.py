@@ -1,4 +1,4 @@
-"""Pages of a release with nothing but what is searched in them."""
+"""Reads pages of a release with only the columns that are searched."""
 
 from __future__ import annotations
 
@@ -29,40 +29,41 @@ _PAGES_TOGETHER = 256
 class ReleasePages(NamedTuple):
     """The pages of a release."""
 
-    folder: str  # of the release, from the root
-    files: tuple[str, ...]  # paths of its files of pages in it, in order
-    n_rows: tuple[int, ...]  # pages in each of them
-    lang: str  # of the wiki
-    sha256: str  # of its manifest
+    folder: str  # absolute path of the release
+    files: tuple[str, ...]  # paths of its files of pages in the folder, in order
+    n_rows: tuple[int, ...]  # number of pages in each file
+    lang: str  # language of the wiki
+    sha256: str  # hash of its manifest
 
     @classmethod
     def of(cls, folder: str, manifest: PagesManifest) -> ReleasePages:
-        """The pages of the release in a folder."""
+        """Returns the pages of the release in a folder."""
         files, rows = zip(*((entry.file, entry.rows or 0) for entry in manifest.tables["pages"]), strict=True)
         return cls(absolute(folder), files, rows, manifest.site.lang, manifest.sha256)
 
     @classmethod
     def open(cls, folder: str) -> ReleasePages:
-        """The same of a folder alone; raises SetupError, as ``kbsource.release.kind.Kind.read``."""
+        """Returns the same, given only a folder. Raises SetupError in the same cases as
+        ``kbsource.release.kind.Kind.read``."""
         return cls.of(folder, PAGES_RELEASE.read(folder))
 
     @property
     def n_pages(self) -> int:
-        """All of them."""
+        """Returns the number of all pages."""
         return sum(self.n_rows)
 
     def starts(self) -> list[int]:
-        """The position of the first page of each file, and at last their number."""
+        """Returns the position of the first page of each file, and finally the number of pages."""
         return list(accumulate(self.n_rows, initial=0))
 
     def together(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        """The group of each row by the ``position`` of its page among all: pages that are read together."""
+        """Returns the group of each row by the ``position`` of its page; pages of a group are read together."""
         n_groups = min(self.n_pages // _PAGES_TOGETHER + 1, MOST_GROUPS)
         groups: npt.NDArray[np.int64] = rows["position"].to_numpy() * n_groups // self.n_pages
         return groups
 
     def of_items(self) -> ItemPages:
-        """Opens the pages that items have, once a process."""
+        """Opens the mapping from items to pages, once per process."""
         return _item_pages(self.folder, self.sha256)
 
 
@@ -73,25 +74,25 @@ def _item_pages(folder: str, sha256: str) -> ItemPages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesPlan:
-    """The pages of a release that data are constructed from, and where these go."""
+    """The pages of a release from which data are made, and the output folders."""
 
     pages: ReleasePages
-    staging: str  # folder for what lies between the steps
-    output: str  # folder of the release that is made
-    n_groups: int  # groups of rows that are worked on together, see ``groups_for``
+    staging: str  # folder for files between the steps
+    output: str  # folder of the new release
+    n_groups: int  # number of groups of rows, see ``groups_for``
 
     def folder(self, *names: str) -> str:
-        """A folder of a step."""
+        """Returns the folder of a step."""
         return join(self.staging, *names)
 
 
 class PageTexts:
-    """Pages of a release with nothing but what alignment needs of them, read in the order of the release.
+    """Reads pages of a release, with only the columns that alignment needs, in the order of the release.
 
-    Memory: a few row groups.
+    Memory holds a few row groups.
 
     Args:
-        further: columns that are needed besides, such as ``anchors``.
+        further: additional columns, such as ``anchors``.
     """
 
     def __init__(self, pages: ReleasePages, *, further: Sequence[str] = ()) -> None:
@@ -99,22 +100,23 @@ class PageTexts:
         self._starts = pages.starts()
 
     def close(self) -> None:
-        """Closes the files that are open."""
+        """Closes the open files."""
         self._reader.close()
 
     def page(self, position: int) -> Page:
-        """The page at a position among all pages; it has its id, title and elements, and what was asked for besides."""
+        """Returns the page at a position among all pages, with its id, title, elements and the additional columns."""
         return next(self.pages([position]))
 
     def pages(self, positions: Iterable[int]) -> Iterator[Page]:
-        """The pages at ascending positions, which costs less than to ask for each. Memory: some pages more."""
+        """Yields the pages at ascending positions, which is cheaper than reading each separately. Memory holds some
+        more pages."""
         for first, own in groupby(positions, key=lambda position: self._group(position)[1]):
             table, _ = self._group(first)
             while part := [position - first for position in islice(own, _PAGES_AT_ONCE)]:
                 yield from rows_of(table.take(pa.array(part)), Page)
 
     def _group(self, position: int) -> tuple[pa.Table, int]:
-        """The row group of a page, and the position of the first page in it."""
+        """Returns the row group of a page, and the position of the first page in it."""
         shard = bisect_right(self._starts, position) - 1
         table, row = self._reader.group(shard, position - self._starts[shard])
         return table, self._starts[shard] + row

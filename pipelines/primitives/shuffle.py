@@ -1,4 +1,4 @@
-"""What moves rows between workers: text goes through files, keys and references through Beam."""
+"""Moves rows between workers: text through files, keys and references through Beam."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ GroupsOf = Callable[[pa.RecordBatch], npt.NDArray[np.int64]]
 
 
 class CollectSorted(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, value) -> one list of all of them, in the order of the keys, each once; an empty one where there are none.
+    """(key, value) -> one list of all pairs, in key order, each once; an empty list if there are none.
 
-    One worker holds the list: values are references, counts, or else small.
+    One worker holds the list, so values should be references, counts or other small values.
 
     Args:
-        function: takes the list, and the values of ``given`` as ``do`` has them; what it yields comes instead.
+        function: called with the list and the values of ``given``, as in ``do``; the items it yields replace the list.
     """
 
     def __init__(self, function: Callable[..., Iterable[Any]] | None = None, *given: Any) -> None:
@@ -43,8 +43,7 @@ class CollectSorted(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         self._function, self._given = function, given
 
     def expand(self, keyed: Any) -> Any:
-        # Not by a key that all have: that takes three times the transforms, and something to begin with where there
-        # are none.
+        # Grouping by a common key would take three times as many transforms, and a first element for empty inputs.
         begin = keyed.pipeline | "begin" >> beam.Impulse()
         return begin | "in order" >> do(_in_order, beam.pvalue.AsList(keyed), *self._given, function=self._function)
 
@@ -57,23 +56,23 @@ def _in_order(
 
 
 Collected = Sequence[tuple[ChunkKey, tuple[str, Any]]]
-"""(key, (name, chunk or counts)) in order; the first number of a key is that of the step."""
+"""(key, (name, chunk or counts)) in order; the first number of a key is the number of the step."""
 
 
 class Found:
-    """What ``Made`` collected, by name."""
+    """The results collected by ``Made``, by name."""
 
     def __init__(self, collected: Collected) -> None:
         self._collected = collected
 
     def steps(self, name: str) -> Iterator[list[BatchRef]]:
-        """The chunks of each step, in order."""
+        """Yields the chunks of each step, in order."""
         own = ((key[0], BatchRef(*chunk)) for key, (kind, chunk) in self._collected if kind == name)
         for _, of_step in groupby(own, key=itemgetter(0)):
             yield [chunk for _, chunk in of_step]
 
     def counts(self, name: str) -> dict[str, int]:
-        """The sums of counts."""
+        """Returns the sums of counts."""
         counts: Counter[str] = Counter()
         for _, (kind, value) in self._collected:
             if kind == name:
@@ -82,35 +81,37 @@ class Found:
 
 
 class Step(NamedTuple):
-    """What the end is told of a step: its number in their order, and what its outputs are called, by their names."""
+    """A step's number, and the names of its outputs in the final collection, by output."""
 
     number: int
     names: Mapping[str, str]
 
 
 class Made:
-    """What comes of the steps, for the end: chunks and counts, by name, in the order of the release."""
+    """Collects the steps' outputs for the final commit: chunks and counts, by name, in the order of the release."""
 
     def __init__(self) -> None:
         self._found: list[Any] = []
         self._n_steps = 0
 
     def step(self, **names: str) -> Step:
-        """The next step in order, and what its outputs are called; ``take`` what ``map_groups`` gives with it."""
+        """Returns the next step, given the names of its outputs. Pass the result of ``map_groups`` for this step to
+        ``take``."""
         self._n_steps += 1
         return Step(self._n_steps, names)
 
     def take(self, reported: Any) -> None:
-        """Takes (key, (name, chunk or counts)), whose first number is that of a step."""
+        """Adds (key, (name, chunk or counts)), where the first number of the key is the number of a step."""
         self._found.append(reported)
 
     def add(self, name: str, values: Any) -> None:
-        """Takes (key, chunk or counts), whose keys differ, under a name, as the next step."""
+        """Adds (key, chunk or counts) with distinct keys, under a name, as the next step."""
         step = self.step().number
         self._found.append(values | f"{name} {step}" >> beam.Map(_named, step, name))
 
     def finish(self, function: Callable[..., Iterable[Any]], *given: Any) -> Any:
-        """What a function yields that gets one list of (key, (name, value)), in order, for ``Found``."""
+        """Returns the output of a function that is called with one ordered list of (key, (name, value)), for
+        ``Found``."""
         return tuple(self._found) | "made" >> beam.Flatten() | "finish" >> CollectSorted(function, *given)
 
 
@@ -120,12 +121,12 @@ def _named(element: tuple[ChunkKey, Any], step: int, name: str) -> tuple[ChunkKe
 
 
 class Checkpoint(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, record batch) -> (key, ``BatchRef``): references go on, and are spread anew over all workers.
+    """(key, record batch) -> (key, ``BatchRef``): writes rows to files and redistributes the references to all workers.
 
-    Text never travels through a shuffle so, whose memory it would fill. A file that is there is kept.
+    Text therefore never passes through a shuffle, whose memory it would fill. Existing files are reused.
 
     Args:
-        folder: takes a file for each chunk; for one job with one input only.
+        folder: a file per chunk is written to it; for one job with one input only.
     """
 
     def __init__(self, folder: str) -> None:
@@ -141,23 +142,22 @@ def _keep(element: tuple[ChunkKey, pa.RecordBatch], *, folder: str) -> Iterator[
 
 
 def keep_batch(key: ChunkKey, batch: pa.RecordBatch, folder: str) -> BatchRef:
-    """Where the rows of a chunk are kept: in a file of the folder, which is made unless it is there."""
+    """Returns the file of a chunk's rows in the folder, and writes it if it does not exist."""
     return keep_chunk(
         folder, key, lambda path: write_chunk([batch], batch.schema, Report(n_bytes=batch.nbytes), path=path)
     )
 
 
 class Regroup(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, rows) -> (group, tuple of ``BatchRef``): where the rows of each group are, pieces in the order of the keys.
+    """(key, rows) -> (group, tuple of ``BatchRef``): the files with the rows of each group, in key order.
 
-    Read a group with ``read_group`` of ``kbsource.runtime.regroup``, in the order of the input, or with ``merge_group``
-    in that of ``order``. Memory is that of one chunk, however many rows a group has. A group without rows does not
-    come.
+    Read a group in input order with ``read_group`` of ``kbsource.runtime.regroup``, or in the order of ``order`` with
+    ``merge_group``. Memory holds one chunk, independent of the size of a group. Groups without rows are not returned.
 
     Args:
-        folder: takes a file for each chunk; for one job with one input only.
-        by: gives the group of each row of a batch, a number from 0; importable where workers run, and pickled.
-        order: columns of numbers that the rows of a group are ordered by, within each piece.
+        folder: a file per chunk is written to it; for one job with one input only.
+        by: returns the group of each row of a batch, a number from 0; it is pickled and must be importable by workers.
+        order: numeric columns by which the rows of a group are sorted within each file.
     """
 
     def __init__(self, folder: str, by: GroupsOf, *, order: Sequence[str] = ()) -> None:
@@ -171,7 +171,7 @@ class Regroup(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 def split_rows(
     element: tuple[ChunkKey, BatchRef | pa.RecordBatch], *, folder: str, by: GroupsOf, order: Sequence[str]
 ) -> Iterator[tuple[int, tuple[ChunkKey, BatchRef]]]:
-    """(key, rows) -> (group, (key, rows of it)), see ``Regroup``."""
+    """(key, rows) -> (group, (key, rows of the group)), see ``Regroup``."""
     key, rows = ChunkKey(*element[0]), element[1]
     batches = list(read_batches(rows))
     schema = read_chunk_schema(rows.path) if isinstance(rows, BatchRef) else rows.schema

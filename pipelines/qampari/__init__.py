@@ -1,1 +1,1 @@
-"""The stages of `kbsource qampari`: from two releases to questions with proofs."""
+"""The stages of `kbsource qampari`, from two releases to questions with proofs."""

@@ -1,4 +1,4 @@
-"""Compositions and intersections: what comes of the answers of simple queries, down to what is validated."""
+"""Compositions and intersections: made from the answers of simple queries, and validated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pipelines.qampari.plan import BY_FACT, FACT_BITS, FOUND, PROOFS, Plan, by_q
 from pipelines.qampari.simple import list_rows, number_lists, write_composition, write_intersection, write_query
 
 COMPOSITION_KIND = 3
-"""Of considered queries, in the order of the table."""
+"""Kinds of considered queries, in table order."""
 _FACTS_AT_ONCE = 1 << 13
 
 
@@ -39,7 +39,7 @@ COMPOSED = pa.schema(
 )
 """Compositions with their pairs."""
 PLACED = pa.schema([*required("query", "place", "subject", "property"), *required("value", of=pa.string())])
-"""The pairs, a row each."""
+"""The pairs, one per row."""
 _FACT_KEY = ["subject", "property", "value"]
 FLAGGED = pa.schema(
     [
@@ -47,15 +47,15 @@ FLAGGED = pa.schema(
         *required("has_page", "is_found", of=pa.bool_()),
     ]
 )
-"""The pairs with the fact of each."""
+"""The pairs with their facts."""
 PAIR_ORDER = ("property", "query", "subject")
 FLAGGED_ORDER = ("property", "query", "place")
 SENT = pa.schema([*required("group"), *PROOFS])
-"""Proofs on their way to the groups of queries."""
+"""Proofs being sent to the groups of queries."""
 
 
 def join_values(work: GroupWork) -> None:
-    """The queries with the values that their answers have, and pairs of queries that a subject of the group answers.
+    """Joins queries with the values of their answers, and finds pairs of queries that a subject of the group answers.
 
     Inputs: ``bases``; ``values``; ``answers``, in ``ANSWER_ORDER``. Outputs: ``paired``, ``pairs``.
     """
@@ -66,9 +66,9 @@ def join_values(work: GroupWork) -> None:
 
 
 def compose(work: GroupWork, kinds: dict[str, ValueKind], *, plan: Plan) -> None:
-    """The compositions of the queries of a group.
+    """Writes the compositions of the queries of a group.
 
-    Input: ``paired``, in ``PAIR_ORDER``. Outputs: ``composed``; ``placed``; ``items``, those of the values.
+    Input: ``paired``, in ``PAIR_ORDER``. Outputs: ``composed``; ``placed``; ``items`` of the values.
     """
     least = plan.options.answer_filter.least
     for composition in compositions(whole_runs(work.rows("paired"), PAIR_ORDER[:2]), least=least):
@@ -91,9 +91,9 @@ def make_facts(
     *,
     plan: Plan,
 ) -> None:
-    """Makes each fact of a group of subjects once, whichever queries it is of.
+    """Makes each fact of a group of subjects once, even if several queries use it.
 
-    Input: ``placed``. Outputs: those of ``OF_FACTS``; ``numbered``.
+    Input: ``placed``. Outputs: ``OF_FACTS``; ``numbered``.
     """
     names, values = item_names(named, plan), Values(item_names(named_values, plan), kinds)
     table = work.table("placed", PLACED).sort_by([(name, "ascending") for name in _FACT_KEY]).combine_chunks()
@@ -126,7 +126,7 @@ def make_facts(
 
 
 def flag_facts(work: GroupWork) -> None:
-    """Notes which facts of a group anything was found of. Inputs: ``numbered``, ``found``. Output: ``flagged``."""
+    """Records for which facts of a group a sentence was found. Inputs: ``numbered``, ``found``. Output: ``flagged``."""
     said = count_found(work, work.table("found", FOUND)) + (work.group << FACT_BITS)
     for batch in work.rows("numbered"):
         columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
@@ -134,7 +134,7 @@ def flag_facts(work: GroupWork) -> None:
 
 
 class _Composed(NamedTuple):
-    """A composition with the fact of each of its pairs."""
+    """A composition with the facts of its pairs."""
 
     base: int
     property_id: str
@@ -147,13 +147,13 @@ class _Composed(NamedTuple):
 
 
 def _composed(work: GroupWork, validated: dict[int, tuple[Numbers, Numbers]]) -> Iterator[_Composed]:
-    """The compositions in their order; of a group's inputs ``composed`` and ``flagged``, in ``FLAGGED_ORDER``."""
+    """Yields compositions in order, from a group's inputs ``composed`` and ``flagged``, in ``FLAGGED_ORDER``."""
     flagged = work.table("flagged", FLAGGED)
     facts, *flags = (flagged[name].to_numpy() for name in ("fact", "has_page", "is_found"))
     start = 0
     for batch in work.rows("composed"):
         columns = batch["query"].to_pylist(), batch["property"].to_pylist(), number_lists(batch["subjects"])
-        # Values last and one list at a time: they are texts.
+        # Values last and one list at a time, because they are texts.
         for base, property_, subjects, said in zip(*columns, batch["values"], strict=True):
             end = start + len(subjects)
             has_page, is_found = (flag[start:end] for flag in flags)
@@ -164,7 +164,7 @@ def _composed(work: GroupWork, validated: dict[int, tuple[Numbers, Numbers]]) ->
 
 
 def _validated(work: GroupWork) -> dict[int, tuple[Numbers, Numbers]]:
-    """The validated answers of the simple queries of a group, by number, and their facts."""
+    """Returns the validated answers of the simple queries of a group, by number, and their facts."""
     found = {}
     for row in list_rows(work.rows("settled")):
         is_validated = row["is_validated"]
@@ -173,14 +173,14 @@ def _validated(work: GroupWork) -> dict[int, tuple[Numbers, Numbers]]:
 
 
 def _may_keep(composed: _Composed, keys: Sequence[str], keep: AnswerFilter) -> bool:
-    """Whether it could be kept if some of the pairs that a sentence may say were validated, or all of them."""
+    """Returns whether a composition could be accepted if some or all pairs with a candidate sentence were validated."""
     is_said = composed.is_base & composed.is_found
     n_values = min(len(set(compress(keys, is_said))), keep.most)
     return keep.outcome(n_values, n_values, n_pairs=(int(is_said.sum()), len(composed.facts))) == KEPT
 
 
 def need_facts(work: GroupWork, kinds: dict[str, ValueKind], *, plan: Plan) -> None:
-    """The facts that a question may come of.
+    """Writes the facts that a question may need.
 
     Inputs: ``composed``, ``flagged``, ``settled``. Output: ``needed``.
     """
@@ -191,7 +191,7 @@ def need_facts(work: GroupWork, kinds: dict[str, ValueKind], *, plan: Plan) -> N
 
 
 def try_composed(work: GroupWork) -> None:
-    """What was found of facts that are needed. Inputs: ``needed``, ``facts``, ``found``. Output: ``tried``."""
+    """Writes the sentences found for needed facts. Inputs: ``needed``, ``facts``, ``found``. Output: ``tried``."""
     is_needed = np.zeros(sum(batch.num_rows for batch in work.rows("facts")), np.bool_)
     for batch in work.rows("needed"):
         is_needed[batch["fact"].to_numpy() - (work.group << FACT_BITS)] = True
@@ -199,7 +199,7 @@ def try_composed(work: GroupWork) -> None:
 
 
 def send_proofs(work: GroupWork, *, plan: Plan) -> None:
-    """Sends the proofs of a group of facts to the groups of the queries that they are of, to each once.
+    """Sends the proofs of a group of facts to the groups of their queries, once to each.
 
     Inputs: ``numbered``, ``proofs``. Output: ``sent``.
     """
@@ -230,8 +230,7 @@ def settle_pairs(
     *,
     plan: Plan,
 ) -> None:
-    """Settles the compositions and the intersections of the queries of a group, and makes the questions of those that
-    are kept.
+    """Decides the compositions and intersections of the queries of a group, and makes questions from the accepted ones.
 
     Inputs: ``composed``, ``flagged``, ``settled``, ``sent``; ``pairs``, in ``INTERSECTION_ORDER``. Outputs:
     ``OF_QUESTIONS``.
@@ -245,8 +244,8 @@ def settle_pairs(
 def _settle_compositions(
     work: GroupWork, names: ItemNames, values: Values, of_bases: Lookup, ranks: Numbers, *, plan: Plan
 ) -> None:
-    """A pair counts as validated when both of its facts are: that the subject answers the base query, and that it has
-    the value."""
+    """A pair is validated if both of its facts are: that the subject answers the base query, and that it has the
+    value."""
     sent = work.table("sent", SENT).sort_by("fact").combine_chunks()
     known, validated = sent["fact"].to_numpy(), _validated(work)
     keep, numbers = plan.options.answer_filter, plan.numbers
@@ -276,11 +275,11 @@ def _settle_compositions(
 ANSWER_ORDER = ("subject", "query")
 INTERSECTION_ORDER = ("first", "second", "subject")
 INTERSECTION_KIND = 4
-"""Of considered queries, in the order of the table."""
+"""Kinds of considered queries, in table order."""
 
 
 def _settle_intersections(work: GroupWork, names: ItemNames, proofs: Lookup, ranks: Numbers, *, plan: Plan) -> None:
-    """All of their answers are validated; an intersection is of the group of its first query."""
+    """All answers of intersections are validated. An intersection belongs to the group of its first query."""
     keep, numbers = plan.options.answer_filter, plan.numbers
     for pair in intersections(whole_runs(work.rows("pairs"), INTERSECTION_ORDER[:2]), least=keep.least):
         query = IntersectionQuery(numbers.query(pair.first), numbers.query(pair.second))

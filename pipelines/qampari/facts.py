@@ -1,4 +1,4 @@
-"""Facts on their way through the pages and past the model: looked for, found, tried, proved."""
+"""Finds proofs of facts: searches pages for them, and has a model judge the sentences found."""
 
 from __future__ import annotations
 
@@ -52,37 +52,38 @@ from pipelines.transforms.verify_entailment import EntailmentHandler, RunModel
 
 Flags = npt.NDArray[np.bool_]
 OF_FACTS = {"facts": FACT_ROWS, "wanted": WANTED}
-"""Outputs of what makes facts."""
+"""Outputs of functions that make facts."""
 OF_FOUND = {"found": Sent(FOUND_ORDER)}
-"""How what ``search_facts`` gives was sent."""
+"""How the output of ``search_facts`` was sent."""
 Chunk = tuple[ChunkKey, BatchRef]
 _LOOKS_AT_ONCE = 4096
 
 
 Look = tuple[int, int | None, Sought]
-"""Direction, page that is searched, None for none, and what for."""
+"""Direction, page to search (None if there is none), and search terms."""
 
 
 def both_ways(first: Sought, second: Sought) -> tuple[Look, Look]:
-    """The first thing's page is searched for the second's names and for links to it, then the other way round."""
+    """Searches the first entity's page for names of the second and links to it, then vice versa."""
     return (ANSWER_PAGE, first.page_id, second), (ENTITY_PAGE, second.page_id, first)
 
 
 class FactWriter:
-    """Numbers the facts of a group as they are added, and says what pages are searched for; ``close`` it at the end.
+    """Numbers the facts of a group as they are added, and writes what to search for in pages. Call ``close`` at the
+    end.
 
     Args:
-        work: the group; it has the outputs ``OF_FACTS``, and counts ``all`` and ``searches``.
+        work: the group, with the outputs ``OF_FACTS`` and the counts ``all`` and ``searches``.
     """
 
     def __init__(self, work: GroupWork, plan: Plan) -> None:
         self._work, self._pages = work, plan.pages.of_items()
         self._pending: list[tuple[Any, ...]] = []
         self.first = work.group << FACT_BITS
-        self.next = self.first  #: number of the fact that is added next
+        self.next = self.first  #: number of the next fact
 
     def add(self, hypothesis: str | None, *looks: Look) -> None:
-        """Takes a fact, and where it is looked for."""
+        """Adds a fact, and the pages to search for it."""
         self._work.add("facts", (self.next, hypothesis))
         for direction, page_id, sought in looks:
             if page_id is not None and (sought.names or sought.page_id is not None):
@@ -95,7 +96,7 @@ class FactWriter:
         if self._pending:
             page_ids = np.array([entry[0] for entry in self._pending], np.int64)
             positions, is_there = self._pages.positions(page_ids)
-            # An article of the dump that the release had to reject is not there.
+            # Articles that the release rejected are missing.
             rows = [one[1:] for one, there in zip(self._pending, is_there.tolist(), strict=True) if there]
             looks = [(position, *row) for position, row in zip(positions.tolist(), rows, strict=True)]
             self._work.write("wanted", rows_batch(looks, WANTED))
@@ -103,14 +104,14 @@ class FactWriter:
             self._pending = []
 
     def close(self) -> None:
-        """Writes what waits."""
+        """Writes the pending rows."""
         self._flush()
         self._work.counts["all"] += self.next - self.first
 
 
 @wired
 def search_facts(wanted: Any, plan: Plan, name: str) -> Any:
-    """(key, ``BatchRef``) of rows of WANTED -> rows of FOUND on their way to the groups of the facts, ``OF_FOUND``."""
+    """(key, ``BatchRef``) of rows of WANTED -> rows of FOUND, sent to the groups of the facts, ``OF_FOUND``."""
     found = (
         wanted
         | "by page" >> do(split_rows, folder=plan.folder(name, "wanted"), by=plan.pages.together, order=WANTED_ORDER)
@@ -124,7 +125,8 @@ def search_facts(wanted: Any, plan: Plan, name: str) -> Any:
 
 
 def guarded(make: Callable[[], ChunkFunction], plan: Plan, *folder: str) -> GuardedMap:
-    """What does chunks in guarded processes, within the limits of a job, into files of a folder."""
+    """Returns a transform that processes chunks in guarded processes, within a job's limits, and writes files to a
+    folder."""
     memory_bytes = plan.options.worker_memory_bytes
     return GuardedMap(make, folder=plan.folder(*folder), memory_bytes=memory_bytes, beats=plan.folder("beats"))
 
@@ -132,7 +134,7 @@ def guarded(make: Callable[[], ChunkFunction], plan: Plan, *folder: str) -> Guar
 def _merge(
     element: tuple[int, Iterable[tuple[ChunkKey, BatchRef]]], *, folder: str
 ) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """The looks of a group in order, in one file."""
+    """Merges the searches of a group in order, in one file."""
     group, pieces = element
     key = ChunkKey(0, group)
     batches = (
@@ -144,11 +146,11 @@ def _merge(
 
 
 def tried_facts(work: GroupWork, is_needed: Flags, found: pa.Table) -> pa.Table:
-    """What was found of facts that are worth a model's time, rows of TRIED; counts these as ``facts``.
+    """Returns the sentences of facts that a model should judge, rows of TRIED; counts these facts as ``facts``.
 
     Args:
-        work: the group; its input ``facts`` has rows of FACT_ROWS.
-        is_needed: by place of the fact in the group.
+        work: the group; its input ``facts`` contains rows of FACT_ROWS.
+        is_needed: flags by position of the fact in the group.
     """
     places = found["fact"].to_numpy() - (work.group << FACT_BITS)
     is_tried = is_needed[places]
@@ -165,7 +167,8 @@ def write_tried(work: GroupWork, is_needed: Flags, found: pa.Table) -> None:
 
 
 def count_found(work: GroupWork, found: pa.Table) -> Numbers:
-    """The places of facts that anything was found of, counted as ``found``, and all of it."""
+    """Returns the positions of facts with results. Counts these facts as ``found``, and all results as
+    ``candidates``."""
     places = np.unique(found["fact"].to_numpy()) - (work.group << FACT_BITS)
     work.counts.update(found=len(places), candidates=found.num_rows)
     return places
@@ -174,12 +177,12 @@ def count_found(work: GroupWork, found: pa.Table) -> Numbers:
 def find_proofs(options: QampariOptions | FactsOptions, folder: str) -> Any:
     """((0, group), ``BatchRef``) of rows of TRIED -> the same of rows of PROOFS; counts are in their reports.
 
-    Without a model the first sentence proves a fact, and with one it does for facts without a hypothesis.
+    The first sentence proves a fact if there is no model or if the fact has no hypothesis.
     """
     model = options.model
     if model is None:
         return do(_take_first, folder=folder)
-    # A chunk whole: whether a sentence is asked about hangs on the ones before it.
+    # A whole chunk, because whether a sentence is judged depends on the sentences before it.
     judge = partial(_judge, folder=folder, least=options.least_entailment)
     return _judge_apart(RunModel(EntailmentHandler(model, judge), model))
 
@@ -199,7 +202,7 @@ def _judge(model: EntailmentModel, chunk: Chunk, *, folder: str, least: float) -
 
 
 def prove_chunk(chunk: Chunk, folder: str, model: EntailmentModel | None, least: float) -> Chunk:
-    """Where the proofs of a chunk's facts are, in a file that is made unless it is there."""
+    """Returns the file with the proofs of a chunk's facts, and writes it if it does not exist."""
     key, tried = ChunkKey(*chunk[0]), BatchRef(*chunk[1])
 
     def make(path: str) -> None:
@@ -212,7 +215,7 @@ def prove_chunk(chunk: Chunk, folder: str, model: EntailmentModel | None, least:
 
 
 def count_proofs(work: GroupWork) -> None:
-    """Counts what was judged, refused and proved of the facts of the input ``proofs``."""
+    """Counts the judged, refused and proved sentences of the input ``proofs``."""
     for counts in work.reports("proofs"):
         work.counts.update(counts)
 
@@ -220,7 +223,7 @@ def count_proofs(work: GroupWork) -> None:
 def proofs_of(
     tried: Iterable[pa.RecordBatch], model: EntailmentModel | None, least: float, counts: Counter[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of TRIED -> rows of PROOFS; counts what is ``judged``, ``refused`` and ``proved``."""
+    """Rows of TRIED -> rows of PROOFS; counts ``judged``, ``refused`` and ``proved``."""
     rows: list[tuple[Any, ...]] = []
     for proof in prove_facts(_facts(tried), model, least=least):
         counts.update(judged=proof.n_judged, refused=proof.n_refused, proved=proof.candidate is not None)

@@ -1,4 +1,4 @@
-"""The tables of list pages: which are usable, their facts, and their questions, part by part of the release."""
+"""The tables of list pages: selects usable ones, and makes their facts and questions, part by part of the release."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pipelines.qampari.plan import ANSWER_PAGE, ENTITY_PAGE, FACT_BITS, FOUND, P
 from pipelines.qampari.simple import write_query, write_question
 
 KIND = 5
-"""Of considered queries, in the order of the table."""
+"""Kinds of considered queries, in table order."""
 _PAGE_BITS = 32
 
 
 def make_facts(work: GroupWork, *, plan: Plan) -> None:
-    """Makes the facts of the tables of a part. Input: ``lists``. Outputs: those of ``OF_FACTS``."""
+    """Makes the facts of the tables of a part. Input: ``lists``. Outputs: ``OF_FACTS``."""
     facts = FactWriter(work, plan)
     for tables in _tables(work):
         for table_fact in table_facts(tables):
@@ -40,13 +40,14 @@ def _add(fact: TableFact, facts: FactWriter) -> None:
     if fact.column is None:
         facts.add(None, (WORDS, fact.page_id, own))
         return
-    # Without links: the name of a value in a sentence, as the rule has it.
+    # Without links: the rule requires the name of a value in a sentence.
     of_key = Sought(value_names(fact.text))
     facts.add(None, (ANSWER_PAGE, fact.page_id, own), (ENTITY_PAGE, fact.value_page_id, of_key))
 
 
 def settle_tables(work: GroupWork, *, plan: Plan) -> None:
-    """Makes the questions about the tables of a part that the pages of their rows prove: the first sentence does.
+    """Makes the questions about the tables of a part that the pages of their rows prove; the first sentence is the
+    proof.
 
     Inputs: ``lists``, ``facts``, ``found``. Outputs: ``OF_QUESTIONS``.
     """
@@ -56,7 +57,7 @@ def settle_tables(work: GroupWork, *, plan: Plan) -> None:
     tried = tried_facts(work, is_found, found)
     proofs = pa.Table.from_batches(proofs_of(tried.to_batches(), None, 0, work.counts), PROOFS)
     proved = dict(zip(proofs["fact"].to_pylist(), proof_texts(proofs), strict=True))
-    # Once for each subset: what a page has of the second comes behind all of the first, and is not held till then.
+    # One pass per subset: questions of the second subset come after all of the first, and are not held in memory.
     for subset in (TABLE_SIMPLE, TABLE_COMPOSITION):
         for place, kept, unkept in _made(work, proved, plan):
             for at, question in enumerate(kept):
@@ -72,7 +73,7 @@ def settle_tables(work: GroupWork, *, plan: Plan) -> None:
 def _made(
     work: GroupWork, proved: Mapping[int, ProofText], plan: Plan
 ) -> Iterator[tuple[int, list[Question], list[Unkept]]]:
-    """The questions of each page, behind its place, and those that are not made."""
+    """Yields the position of each page, its questions, and those that are not made."""
     options = plan.options
     number = work.group << FACT_BITS
     for page, tables in enumerate(_tables(work)):
@@ -94,7 +95,7 @@ def _made(
 
 
 def _tables(work: GroupWork) -> Iterator[list[ListTable]]:
-    """The tables of each page."""
+    """Yields the tables of each page."""
     decode = msgspec.json.Decoder(list[ListTable]).decode
     for batch in work.rows("lists"):
         for line in batch["tables"].to_pylist():

@@ -1,4 +1,4 @@
-"""What is known of items, classes and queries, written into files and looked up there."""
+"""Writes facts about items, classes and queries to files, and looks them up."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def find_classes(
     places: Mapping[str, Any],
     lacking: tuple[str, ...],
 ) -> tuple[Any, Any]:
-    """Pipeline -> what is known of classes and values, and the path of the types of all classes.
+    """Pipeline -> facts about classes and values, and the path of the types of all classes.
 
-    The first is one dict: ``classes`` by label, and ``types`` of the first value by property where it was asked for.
+    The facts are one dict: ``classes`` by label, and ``types`` of the first value by property, if requested.
 
     Args:
-        places: what ``find_places`` gives of ``items`` and ``statements``.
-        lacking: the properties whose values have a type that must be found out.
+        places: results of ``find_places`` for ``items`` and ``statements``.
+        lacking: properties for whose values the type must be determined.
     """
     labels, given = tuple(plan.relations.wanted_types), dict(plan.relations.classes)
     named = (
@@ -128,16 +128,16 @@ def _write_types(
 
 
 def read_types(path: str) -> ClassTypes:
-    """The types of all classes."""
+    """Returns the types of all classes."""
     with Folder.of(path).open() as file, np.load(file, allow_pickle=False) as arrays:
         return ClassTypes(tuple(arrays["labels"].tolist()), arrays["numbers"], arrays["masks"])
 
 
 @wired
 def find_item_names(items: Any, plan: PagesPlan, name: str, paths: tuple[str, ...], places: Any) -> Any:
-    """(key, ``BatchRef``) of rows of ITEMS -> the same of rows of NAMES; all together are for ``item_names``.
+    """(key, ``BatchRef``) of rows of ITEMS -> the same for rows of NAMES; pass all of them to ``item_names``.
 
-    ``places`` is what ``find_places`` gives of the files of items at ``paths``.
+    ``places`` is the result of ``find_places`` for the files of items at ``paths``.
     """
     needed = items | "set" >> write_item_set(plan.folder(name, "needed.npy"))
     by_item = By(ByNumber("item", plan.n_groups))
@@ -163,12 +163,12 @@ def _name(work: GroupWork, *, plan: PagesPlan) -> None:
 
 
 def item_names(chunks: Sequence[tuple[ChunkKey, BatchRef]], plan: PagesPlan) -> ItemNames:
-    """Opens what ``find_item_names`` gave."""
+    """Opens the results of ``find_item_names``."""
     return ItemNames(Lookup(chunks, "item", ByNumber("item", plan.n_groups).of).take)
 
 
 def proof_texts(rows: pa.RecordBatch | pa.Table) -> list[ProofText]:
-    """Rows of PROOFS as records."""
+    """Returns rows of PROOFS as records."""
     return list(map(ProofText, *(rows[name].to_pylist() for name in ProofText.__struct_fields__)))
 
 
@@ -176,10 +176,10 @@ _RANK_BITS = 40
 
 
 def order_of(query: int, ranks: Numbers) -> int:
-    """What queries that are made of this one are ordered by in the table of queries.
+    """Returns the sort key, in the table of queries, of queries that are made from this one.
 
     Args:
-        ranks: numbers of the simple queries that are kept, ascending.
+        ranks: numbers of the accepted simple queries, ascending.
     """
     rank = int(np.searchsorted(ranks, query))
     return rank % ORDER_BUCKETS << _RANK_BITS | rank
@@ -200,7 +200,7 @@ def _write_ranks(chunks: list[tuple[ChunkKey, BatchRef]], *, path: str) -> Itera
 
 
 def read_ranks(path: str) -> Numbers:
-    """What ``rank_queries`` wrote."""
+    """Returns the numbers that ``rank_queries`` wrote."""
     with Folder.of(path).open() as file:
         ranks: Numbers = np.load(file, allow_pickle=False)
     return ranks

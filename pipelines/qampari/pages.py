@@ -1,4 +1,4 @@
-"""What guarded processes do with pages: they look for sentences that may say facts, and read the tables of lists."""
+"""Processes pages in guarded processes: finds sentences that may state facts, and reads the tables of lists."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROWS_AT_ONCE = 4096
 
 
 class FactSearch:
-    """Rows of WANTED, by position of the page -> rows of FOUND. A look that ends its process finds nothing."""
+    """Rows of WANTED, by page position -> rows of FOUND. A search that crashes its process finds nothing."""
 
     schema = FOUND
 
@@ -64,13 +64,13 @@ def _candidates(
 
 
 LISTS = pa.schema([pa.field("tables", pa.binary(), nullable=False)])
-"""A row a page: its usable tables as JSON."""
+"""One row per page: its usable tables as JSON."""
 
 
 class ListReading:
-    """The list pages of a pages file, that of the number of the key's chunk -> rows of LISTS.
+    """The list pages of a file of pages, whose number is the key's chunk -> rows of LISTS.
 
-    Counts are in the report, and why tables are left out in its facts.
+    The report contains counts, and its facts the reasons for skipping tables.
     """
 
     schema = LISTS
@@ -80,10 +80,10 @@ class ListReading:
         self._keys = {(title, table): column for title, table, column in plan.key_columns}
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        """The rows.
+        """Yields the rows.
 
         Raises:
-            SetupError: a key column is none of its table.
+            SetupError: a key column is not a column of its table.
         """
         path = join(self._plan.pages.folder, self._plan.pages.files[work.key.chunk])
         left_out: Counter[str] = Counter()

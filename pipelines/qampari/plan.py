@@ -1,4 +1,4 @@
-"""What all steps of QAMPARI share, and the rows that go from one to the next."""
+"""Settings shared by all steps of QAMPARI, and the rows passed between them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pipelines.options import QampariOptions
 from pipelines.primitives.page_texts import PagesPlan
 
 ORDER_BUCKETS = 256
-"""The order of the table of queries goes by remainders of this."""
+"""The table of queries is ordered by remainders modulo this number."""
 FACT_BITS = 32
-"""Of a fact's number: its place in its group."""
+"""Bits of a fact's number for its position in its group."""
 ANSWER_PAGE, ENTITY_PAGE, WORDS = 0, 1, 2
-"""Which page is searched: the first thing's for the second, the second thing's for the first; or a page for words."""
+"""Which page is searched: the first entity's for the second, the second entity's for the first, or a page for words."""
 
 
 _query_numbers = lru_cache(maxsize=1)(QueryNumbers)
@@ -31,36 +31,37 @@ _query_numbers = lru_cache(maxsize=1)(QueryNumbers)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(PagesPlan):
-    """What all steps share."""
+    """Settings shared by all steps."""
 
     options: QampariOptions
-    relations: Relations  # hold the words
-    #: title of a list page, number of a table, and its key column, where these are given
+    relations: Relations  # relations with their wording
+    #: title of a list page, number of a table, and its key column, if these are given
     key_columns: tuple[tuple[str, int, int], ...]
 
     @property
     def numbers(self) -> QueryNumbers:
-        """Numbers of simple queries."""
+        """Returns the numbers of simple queries."""
         return _query_numbers(self.relations.wanted_types)
 
     @property
     def enabled(self) -> list[str]:
-        """Simple relations that are asked for."""
+        """Returns the simple relations to ask about."""
         return [relation.property_id for relation in self.relations.simple.values() if relation.is_enabled]
 
     @property
     def composed(self) -> list[str]:
-        """Relations of values that are asked for."""
+        """Returns the relations of values to ask about."""
         return [relation.property_id for relation in self.relations.composition.values() if relation.is_enabled]
 
 
 def by_query(column: str, n_groups: int) -> ByNumber:
-    """The groups of rows by a column of numbers of simple queries: remainders of the value, as those of its facts."""
+    """Returns the groups of rows by a column of simple-query numbers: remainders of the value, the same as for its
+    facts."""
     return ByNumber(column, n_groups, FAMILY_BITS)
 
 
 BY_FACT = ByNumber("fact", shift=FACT_BITS)
-"""The groups that the facts of rows were numbered in."""
+"""Returns the groups in which the facts of rows were numbered."""
 
 
 ITEMS = pa.schema(required("item"))
@@ -74,7 +75,7 @@ WANTED = pa.schema(
         pa.field("page_id", pa.int64()),
     ]
 )
-"""What pages are searched for; ``page_id``: where links lead that stand for a name."""
+"""Search terms for pages; ``page_id`` is the target of links that count as a mention."""
 WANTED_ORDER = ("position", "fact", "direction")
 _TYPES = {int: pa.int64(), str: pa.string()}
 CANDIDATES = [pa.field(name, _TYPES[type_], nullable=False) for name, type_ in get_type_hints(Candidate).items()]
@@ -86,20 +87,20 @@ FOUND = pa.schema(
         *CANDIDATES,
     ]
 )
-"""Sentences that may say a fact."""
+"""Sentences that may state a fact."""
 FOUND_ORDER = ("fact", "direction", "number")
 TRIED = pa.schema([*FOUND, pa.field("hypothesis", pa.string())])
-"""Those of facts that are worth a model's time."""
+"""Sentences of facts that a model should judge."""
 PROOFS = pa.schema(
     [*required("fact"), pa.field("hypothesis", pa.string()), pa.field("entailment", pa.float64()), *CANDIDATES]
 )
 ORDER = ("order_kind", "order_first", "order_second")
-"""Columns that rows of the release are ordered by."""
+"""Columns by which rows of the release are sorted."""
 ORDERED_QUERIES = pa.schema([*required(*ORDER), *schema_of(QueryRow)])
 
 
 class OrderedQuestion(Row):
-    """A question with what all are ordered by."""
+    """A question with its sort key."""
 
     order_kind: int
     order_first: int
@@ -115,17 +116,17 @@ ORDERED_CANDIDATES = pa.schema(
         *required("property_ids", of=pa.list_(pa.string())),
     ]
 )
-"""Questions as they may be drawn."""
+"""Questions for the draw."""
 OF_QUESTIONS: dict[str, Any] = {
     "queries": ORDERED_QUERIES,
     "questions": schema_of(OrderedQuestion),
     "candidates": ORDERED_CANDIDATES,
 }
-"""Outputs of what settles queries."""
+"""Outputs of functions that decide queries."""
 ROWS_AT_ONCE = {"queries": 256, "questions": 16, "candidates": 256}
-"""So many rows are held of each file at the end."""
+"""Rows of each file that are held in memory at the end."""
 SORTED_BY = {"queries": len(ORDER)}
-"""What becomes of queries is known in another order than that of the release."""
+"""The outcomes of queries are determined in a different order from the release."""
 ASKED = pa.schema([*required("query"), *required("subjects", of=pa.list_(pa.int64()))])
 STAGED = pa.schema(
     [*required("query"), *required("subjects", "facts", of=pa.list_(pa.int64())), *required("n_with_page")]

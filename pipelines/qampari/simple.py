@@ -1,4 +1,4 @@
-"""Simple queries, from the facts of Wikidata to those that are validated; and how settled queries become questions."""
+"""Simple queries, from the facts of Wikidata to validated queries, and the questions made from decided queries."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from pipelines.qampari.plan import FACT_BITS, FOUND, ORDER_BUCKETS, PROOFS, Orde
 
 
 def write_question(work: GroupWork, question: Question, first: int, second: int) -> None:
-    """Writes a question to the outputs ``questions`` and ``candidates``, with what all are ordered by."""
+    """Writes a question, with its sort key, to the outputs ``questions`` and ``candidates``."""
     kind = SUBSETS.index(question.subset)
     work.add("questions", OrderedQuestion(kind, first, second, question))
     work.add("candidates", (kind, first, second, question.key, question.subset, question.property_ids))
 
 
 def write_query(work: GroupWork, row: QueryRow, kind: int, first: int, second: int) -> None:
-    """Writes a query that was considered to the output ``queries``, with what all are ordered by."""
+    """Writes a considered query, with its sort key, to the output ``queries``."""
     work.add("queries", (kind, first, second, *astuple(row)))
 
 
@@ -59,7 +59,7 @@ def write_simple(
     *,
     n_answers: int,
 ) -> None:
-    """The question of a simple query."""
+    """Writes the question of a simple query."""
     query = plan.numbers.query(number)
     item = int(query.entity_id[1:])
     named = names.rows(np.append(subjects, item))
@@ -78,7 +78,7 @@ def write_intersection(
     proofs: tuple[Sequence[ProofText], Sequence[ProofText]],
     names: ItemNames,
 ) -> None:
-    """The question of an intersection, with the proofs of both of its queries."""
+    """Writes the question of an intersection, with the proofs of both queries."""
     items = [int(fact.entity_id[1:]) for fact in query]
     named = names.rows(np.append(pair.subjects, items))
     entities = tuple(_entity(named[item]) for item in items)
@@ -101,10 +101,10 @@ def write_composition(
     *,
     n_pairs: int,
 ) -> None:
-    """The question of a composition.
+    """Writes the question of a composition.
 
     Args:
-        pairs: validated ones, by subject, then value: subject, value, proof of the base fact, proof of the value.
+        pairs: validated pairs, by subject, then value: subject, value, proof of the base fact, proof of the value.
     """
     item = int(query.base.entity_id[1:])
     named = names.rows(np.array([item, *(subject for subject, *_ in pairs)], np.int64))
@@ -145,14 +145,14 @@ def _answer(name: Name, proofs: Sequence[ProofText]) -> QuestionAnswer:
 
 FACT_ORDER = ("value", "property", "subject")
 TOO_MANY, UNNAMED, SETTLED = range(3)
-"""Kinds of considered queries, in the order of the table."""
+"""Kinds of considered queries, in table order."""
 _SUBJECTS_AT_ONCE = 1 << 14
 _NUMBERS_AT_ONCE = 1 << 16
 _VALUE_BITS = 40
 
 
 def ask_simple(work: GroupWork, types_path: str, *, plan: Plan) -> None:
-    """The queries of the properties and values of a group, from their facts.
+    """Makes the queries of a group's properties and values from their facts.
 
     Input: ``facts``, in ``FACT_ORDER``. Outputs: ``asked``; ``items``, each once; ``queries``.
     """
@@ -186,9 +186,9 @@ def ask_simple(work: GroupWork, types_path: str, *, plan: Plan) -> None:
 
 
 def make_facts(work: GroupWork, named: list[tuple[ChunkKey, BatchRef]], *, plan: Plan) -> None:
-    """Makes the facts of each property and value of a group, each once, and notes which query needs which.
+    """Makes the facts of each property and value of a group, each once, and records which query needs which fact.
 
-    Input: ``asked``. Outputs: ``staged``, those of ``OF_FACTS``, ``queries``.
+    Input: ``asked``. Outputs: ``staged``, ``OF_FACTS``, ``queries``.
     """
     names, facts, numbers = item_names(named, plan), FactWriter(work, plan), plan.numbers
     for families in _at_once(list_rows(work.rows("asked"))):
@@ -218,7 +218,7 @@ def make_facts(work: GroupWork, named: list[tuple[ChunkKey, BatchRef]], *, plan:
 
 
 def _order(query: SimpleQuery, plan: Plan) -> tuple[int, int]:
-    """What simple queries are ordered by in the table: a remainder of the value, value, property, place of the
+    """Returns the sort key of simple queries in the table: a remainder of the value, value, property, position of the
     type."""
     value, relation = int(query.entity_id[1:]), plan.relations.simple[query.property_id]
     place = 0 if query.type_label is None else relation.types.index(query.type_label)
@@ -226,7 +226,7 @@ def _order(query: SimpleQuery, plan: Plan) -> tuple[int, int]:
 
 
 def _at_once(rows: Iterable[dict[str, Any]]) -> Iterator[list[list[dict[str, Any]]]]:
-    """The queries of each property and value, those of several at once."""
+    """Yields the queries of each property and value, in batches of several values."""
     families: list[list[dict[str, Any]]] = []
     n_subjects = 0
     for _, family in groupby(rows, key=_family):
@@ -245,9 +245,9 @@ def _family(row: dict[str, Any]) -> int:
 
 
 def try_simple(work: GroupWork, *, plan: Plan) -> None:
-    """What was found of the facts that a question may come of: of every query that compositions are made of.
+    """Writes the sentences found for facts that a question may need: the facts of every query used in compositions.
 
-    Inputs: ``staged``, ``facts``, ``found``. Outputs: ``tried``; ``said``, the facts that anything was found of.
+    Inputs: ``staged``, ``facts``, ``found``. Outputs: ``tried``; ``said``, the facts with a sentence.
     """
     found = work.table("found", FOUND)
     said = count_found(work, found)
@@ -264,7 +264,7 @@ def try_simple(work: GroupWork, *, plan: Plan) -> None:
 
 
 class _Settled(NamedTuple):
-    """A query with what became of it."""
+    """A query with its outcome."""
 
     row: dict[str, Any]
     outcome: str
@@ -273,10 +273,10 @@ class _Settled(NamedTuple):
 
 
 def settle_simple(work: GroupWork, types_path: str, named: list[tuple[ChunkKey, BatchRef]], *, plan: Plan) -> None:
-    """Settles the queries of a group, and makes the questions of those that are kept.
+    """Decides the queries of a group, and makes questions from the accepted ones.
 
-    Inputs: ``staged``, ``said``, ``proofs``. Outputs: ``settled``, the queries that compositions are made of, with
-    their ``bases`` and ``subjects``; ``answers`` of those that are kept; ``OF_QUESTIONS``.
+    Inputs: ``staged``, ``said``, ``proofs``. Outputs: ``settled``, the queries for compositions, with their ``bases``
+        and ``subjects``; ``answers`` of the accepted queries; ``OF_QUESTIONS``.
     """
     takes_all = plan.options.composition_base == "all"
     names, numbers = item_names(named, plan), plan.numbers
@@ -323,7 +323,7 @@ def _repeated(value: int, like: Numbers) -> Numbers:
 def _settled(
     batches: Iterable[pa.RecordBatch], said: Numbers, proved: Numbers, plan: Plan, breadths: Mapping[str, int] | None
 ) -> Iterator[_Settled]:
-    """The queries with what becomes of them; those of one property and value are looked at together."""
+    """Yields queries with their outcomes; the queries of one property and value are decided together."""
     keep = plan.options.answer_filter
     for _, rows in groupby(list_rows(batches), key=_family):
         found = []
@@ -341,7 +341,7 @@ def _settled(
 
 
 def _wider(kept: Sequence[_Settled], plan: Plan, breadths: Mapping[str, int]) -> set[int]:
-    """The queries with the same validated answers as one with a more specific type."""
+    """Returns the queries with the same validated answers as a query with a more specific type."""
     numbered = [(query.row["query"], plan.numbers.query(query.row["query"]).type_label, query) for query in kept]
     typed = [(number, label, one) for number, label, one in numbered if label is not None]
     is_wider = wider_twins([(label, one.row["subjects"][one.is_validated]) for _, label, one in typed], breadths)
@@ -349,7 +349,7 @@ def _wider(kept: Sequence[_Settled], plan: Plan, breadths: Mapping[str, int]) ->
 
 
 def list_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-    """Rows whose lists are parts of the batch's arrays."""
+    """Yields rows whose lists are slices of the batch's arrays."""
     for batch in batches:
         columns = [
             number_lists(column) if pa.types.is_list(column.type) else column.to_pylist() for column in batch.columns
@@ -359,7 +359,7 @@ def list_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
 
 
 def number_lists(column: pa.ListArray) -> list[Any]:
-    """Lists of numbers or flags, parts of one array."""
+    """Returns lists of numbers or flags as slices of one array."""
     values, edges = column.flatten(), column.offsets.to_numpy() - column.offsets[0].as_py()
     numbers = values.to_numpy(zero_copy_only=False)
     return [numbers[start:end] for start, end in pairwise(edges.tolist())]

@@ -1,4 +1,4 @@
-"""The steps of QAMPARI as transforms: from the tables of two releases to settled queries and their questions."""
+"""The steps of QAMPARI as transforms: from the tables of two releases to decided queries and their questions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from pipelines.transforms.tables import find_places, read_places
 Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
 _IN_ORDER: dict[str, Any] = {"rows_at_once": ROWS_AT_ONCE, "sorted_by": SORTED_BY}
 SIMPLE, COMPOSITIONS, TABLES = "simple", "compositions", "tables"
-"""Kinds of facts, which counts are by."""
+"""Kinds of facts, by which counts are grouped."""
 _QUESTIONS = {name: name for name in OF_QUESTIONS}
 
 
@@ -61,11 +61,11 @@ def make_wikidata_questions(
     kinds: Mapping[str, ValueKind],
     made: Made,
 ) -> Any:
-    """Makes simple questions, compositions and intersections; gives what ``lookups.find_classes`` chose.
+    """Makes simple questions, compositions and intersections, and returns the choices of ``lookups.find_classes``.
 
     Args:
-        paths: of the files of a release of Wikidata, by table.
-        kinds: of the values of properties, as far as their datatypes say.
+        paths: paths of the files of a release of Wikidata, by table.
+        kinds: kinds of the properties' values, if their datatypes determine them.
     """
     lacking = tuple(sorted(set(plan.composed) - kinds.keys()))
     places = {name: pipeline | f"{name} to read" >> find_places(paths[name]) for name in ("items", "statements")}
@@ -149,7 +149,7 @@ def _compositions(
     kinds: Any,
     made: Made,
 ) -> list[Any]:
-    """Makes compositions and intersections; gives the steps that tell something."""
+    """Makes compositions and intersections, and returns the steps with outputs for the final commit."""
 
     def folder(name: str) -> str:
         return plan.folder(COMPOSITIONS, name)

@@ -1,1 +1,1 @@
-"""Where pipelines run: presets, clusters, worker processes, and how a run ends."""
+"""Runs pipelines: presets, clusters, worker processes, and the end of a run."""

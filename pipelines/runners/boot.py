@@ -1,8 +1,9 @@
-"""Starts a Beam worker of this Python environment: ``kbsource-worker``, for ``--environment_type=PROCESS``.
+"""Starts a Beam worker in this Python environment: ``kbsource-worker``, for ``--environment_type=PROCESS``.
 
-Beam's runners start a worker by a program with a few endpoints as its arguments; Beam ships one in its container
-images only. This one asks the runner what the job needs and becomes Beam's worker, in the same process: importing Beam
-anew would take as long as many a task. Nothing is fetched: its environment has the code already.
+Beam's runners start a worker with a program that gets a few endpoints as arguments. Beam ships this program only in its
+container images. This one asks the runner for the job's requirements and becomes Beam's worker in the same process,
+because importing Beam again would take as long as many tasks. Nothing is downloaded: its environment already contains
+the code.
 
 Source: the contract of Beam's SDK containers, https://beam.apache.org/documentation/runtime/environments/.
 """
@@ -19,9 +20,9 @@ CONNECT_TIMEOUT_S = 60.0
 
 
 def worker_environment(worker_id: str, info: Any, endpoints: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables that Beam's worker is configured by, from the ``ProvisionInfo`` of Beam's service.
+    """Returns the environment variables that configure Beam's worker, from the ``ProvisionInfo`` of Beam's service.
 
-    ``endpoints`` has addresses of the services ``control`` and ``logging``; those in ``info`` come first.
+    ``endpoints`` contains addresses of the services ``control`` and ``logging``; addresses in ``info`` take precedence.
     """
     from apache_beam.portability.api import endpoints_pb2
     from google.protobuf import json_format, text_format

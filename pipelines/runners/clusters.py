@@ -1,7 +1,7 @@
-"""Presets for clusters: the flags of Beam that Spark, Flink and Dataflow need, and a look at what must be there.
+"""Presets for clusters: the Beam flags for Spark, Flink and Dataflow, and checks of their requirements.
 
-The heavy work is done by processes beside Beam's Python workers, and all that comes of it is in files: so the workers
-must see the dump and the output folder under the same names as the driver, and have the same kbsource installed.
+Processes next to Beam's Python workers do the heavy work, and all their output is in files. So workers must be able to
+access the dump and the output folder under the same paths as the driver, and need the same installation of kbsource.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from pipelines.runners.job_server import beam_jar, check_java, given_jar, jvm_fl
 WORKER_COMMAND = "kbsource-worker"
 DATAFLOW_RUNNER = "DataflowRunner"
 ENVIRONMENT_CACHE_MS = 60_000
-"""How long an idle Python worker waits for the next stage; starting one takes seconds."""
-# Flink tries a task again with the worker that is waiting, be it dead: so a killed one must be forgotten before.
+"""How long an idle Python worker waits for the next stage. Starting a worker takes seconds."""
+# Flink retries a task with the waiting worker, even if it is dead, so a killed worker must be dropped before.
 _FLINK_ENVIRONMENT_CACHE_MS = 2_000
 
 # Spark 3.5 runs on Java 8, 11 and 17, Beam 2.77 on 11 and newer. https://spark.apache.org/docs/3.5.0/, 2026-11-21.
 SPARK_JAVA = (11, 17)
 # Flink 1.20 and 2.x: https://nightlies.apache.org/flink/flink-docs-release-2.0/docs/deployment/java_compatibility/.
 FLINK_JAVA = (11, 17, 21)
-# What Spark and Beam reach into, which Java 17 keeps closed; Beam opens it for its job server only.
+# Packages that Spark and Beam access and that Java 17 closes; Beam opens them only for its job server.
 _OPENED = ("sun.nio.ch", "java.nio", "java.util", "java.lang.invoke", "java.lang")
-# An executor whose Python worker died hands further tasks to the dead one for a while, and Spark gives up after four
-# failures: so a task that failed goes to another executor.
+# After its Python worker has died, an executor gives it more tasks for a while, and Spark gives up after four failures.
+# So a failed task is moved to another executor.
 _TRY_ELSEWHERE = "-Dspark.excludeOnFailure.enabled=true"
-# Where it has failed on all of them the job ends, instead of waiting two minutes for another executor.
+# If a task has failed on all executors, the job ends instead of waiting two minutes for another one.
 _GIVE_UP = "-Dspark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout=1s"
 
 _GOOGLES_FOLDER = re.compile(r"gs://[a-z0-9][-_a-z0-9.]+[a-z0-9]/.+")
@@ -47,13 +47,13 @@ _DATAFLOW_NEEDS = {
 
 
 def spark_flags(given: Mapping[str, str]) -> list[str]:
-    """The flags for a Spark 3.5 cluster, besides those ``given`` by name.
+    """Returns the flags for a Spark 3.5 cluster, in addition to the ``given`` ones.
 
-    Beam's job server is started beside the driver, or a running one is used where ``job_endpoint`` names it. Python
-    workers are processes that the executors start, unless another environment is given.
+    Beam's job server is started next to the driver, or ``job_endpoint`` names a running one. Executors start Python
+    workers as processes, unless another environment is given.
 
     Raises:
-        SetupError: names what is missing and how to get it.
+        SetupError: a requirement is missing; the message explains how to get it.
     """
     environment = _environment(given)
     if "job_endpoint" in given:
@@ -84,10 +84,11 @@ def spark_flags(given: Mapping[str, str]) -> list[str]:
 
 
 def flink_flags(given: Mapping[str, str], *, n_cores: int) -> list[str]:
-    """The flags for a Flink cluster; for one inside the job server, with all cores, where no ``flink_master`` is given.
+    """Returns the flags for a Flink cluster. Without ``flink_master``, this is a cluster inside the job server with all
+    cores.
 
     Raises:
-        SetupError: names what is missing and how to get it.
+        SetupError: a requirement is missing; the message explains how to get it.
     """
     environment = _environment(given, cache_ms=_FLINK_ENVIRONMENT_CACHE_MS)
     if "job_endpoint" in given:
@@ -110,10 +111,10 @@ def flink_flags(given: Mapping[str, str], *, n_cores: int) -> list[str]:
 
 
 def dataflow_flags(given: Mapping[str, str]) -> list[str]:
-    """The flags for Dataflow.
+    """Returns the flags for Dataflow.
 
     Raises:
-        SetupError: names what is missing and how to get it.
+        SetupError: a requirement is missing; the message explains how to get it.
     """
     try:
         importlib.import_module("apache_beam.runners.dataflow.internal.apiclient")
@@ -123,13 +124,13 @@ def dataflow_flags(given: Mapping[str, str]) -> list[str]:
     if missing:
         raise SetupError("--runner dataflow needs " + "; ".join(missing) + ".")
     for name in ("temp_location", "staging_location"):
-        # Beam would make a bucket of its own where it does not understand this one.
+        # Beam would create another bucket if it did not understand this one.
         if name in given and _GOOGLES_FOLDER.fullmatch(given[name]) is None:
             raise SetupError(f"--{name}={given[name]}: Dataflow takes a folder gs://BUCKET/FOLDER.")
     flags = [f"--runner={DATAFLOW_RUNNER}", "--no_save_main_session"]
     if "sdk_location" not in given:
         flags.append("--sdk_location=container")
-    # One Python worker per core with one thread: each starts a process of its own for the heavy work.
+    # One Python worker with one thread per core: each worker starts a separate process for the heavy work.
     if "number_of_worker_harness_threads" not in given:
         flags.append("--number_of_worker_harness_threads=1")
     return flags
@@ -143,7 +144,7 @@ def _portable(given: Mapping[str, str], environment: list[str]) -> list[str]:
 
 
 def _environment(given: Mapping[str, str], *, cache_ms: int = ENVIRONMENT_CACHE_MS) -> list[str]:
-    """The environment of Python workers: processes that the cluster starts, if none was given."""
+    """Returns the environment of Python workers: by default, processes that the cluster starts."""
     flags = [] if "environment_cache_millis" in given else [f"--environment_cache_millis={cache_ms}"]
     kind = given.get("environment_type", "PROCESS")
     if kind == "LOOPBACK":
@@ -162,12 +163,12 @@ def _environment(given: Mapping[str, str], *, cache_ms: int = ENVIRONMENT_CACHE_
 
 
 def job_server_flags(runner: str, given: Mapping[str, str]) -> list[str]:
-    """The flag with the job server that the driver starts, whose sum has been compared.
+    """Returns the flag for the job server that the driver starts, after checking its checksum.
 
-    It goes behind all others: Beam takes the last one, and would fetch any URL unseen.
+    Put this flag after all others: Beam uses the last one, and would download any URL without a check.
 
     Raises:
-        SetupError: its sum is unknown or wrong, or it cannot be had.
+        SetupError: its checksum is unknown or wrong, or it cannot be downloaded.
     """
     if "job_endpoint" in given:
         return []
@@ -180,7 +181,7 @@ def job_server_flags(runner: str, given: Mapping[str, str]) -> list[str]:
 
 
 def newest_flink() -> str:
-    """The newest version of Flink that Beam has a job server for."""
+    """Returns the newest version of Flink for which Beam has a job server."""
     from apache_beam.options.pipeline_options import FlinkRunnerOptions
 
     return str(FlinkRunnerOptions.PUBLISHED_FLINK_VERSIONS[-1])

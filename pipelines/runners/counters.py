@@ -1,7 +1,7 @@
-"""What steps count for the pages of runners, as metrics of Beam, and how long they take.
+"""Counts and durations of steps as Beam metrics, which runners display.
 
-They are a window: what a release says is counted by rows that travel as data, since not every runner gives metrics
-back. All are in the namespace ``kbsource``, and docs/running.md has their names.
+Metrics are only for display: the counts in a release are passed as data, because not every runner returns metrics. All
+metrics are in the namespace ``kbsource``; docs/running.md lists their names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kbsource.records import BadRecord
 
 NAMESPACE = "kbsource"
 MILLISECONDS = "milliseconds"
-"""A distribution: how long a step worked on each element, without what steps behind it did."""
+"""A distribution: how long a step worked on each element, excluding later steps."""
 _SHOWN_STEPS = 12
 _NAME = re.compile("[a-z][a-z0-9_]*")
 
@@ -28,20 +28,20 @@ T = TypeVar("T")
 
 
 def count(counts: Mapping[str, int]) -> None:
-    """Adds counts to the counters of the step that runs, those whose names are words: a name that holds a number or a
-    relation is one of no end of them, which a runner would keep for each step."""
+    """Adds counts to the counters of the current step if their names are words. Names that contain a number or a
+    relation are unlimited, and a runner would store them for each step."""
     for name, n in counts.items():
         if n and _NAME.fullmatch(name):
             Metrics.counter(NAMESPACE, name).inc(n)
 
 
 def count_rejected(rejected: Iterable[BadRecord]) -> None:
-    """Counts records that cannot be used by reason, whose slugs are few."""
+    """Counts unusable records by reason; there are only a few slugs."""
     count({f"rejected_{reason}": n for reason, n in Counter(bad.reason for bad in rejected).items()})
 
 
 def timed(made: Iterator[T]) -> Iterator[T]:
-    """What comes, with the time that it took to make in the step's distribution."""
+    """Yields the elements, and records the time to make each in the step's distribution."""
     seconds, started = 0.0, time.perf_counter()
     for element in made:
         seconds += time.perf_counter() - started
@@ -52,27 +52,27 @@ def timed(made: Iterator[T]) -> Iterator[T]:
 
 
 class StepNames:
-    """The outermost transforms that steps belong to, by the names that runners have for steps.
+    """Maps the names that runners use for steps to the outermost transforms of the steps.
 
     Args:
-        labels: of all transforms of the pipeline.
+        labels: labels of all transforms of the pipeline.
     """
 
     def __init__(self, labels: Iterable[str]) -> None:
         self._outermost = {_reference(label): label.partition("/")[0] for label in labels}
 
     def __call__(self, step: str) -> str:
-        # Beam's job servers give references, with a number behind, other runners labels.
+        # Beam's job servers return references followed by a number, other runners return labels.
         return self._outermost.get(step.rpartition("_")[0]) or step.partition("/")[0]
 
 
 def _reference(label: str) -> str:
-    """What Beam refers to a transform by: ``PipelineContext``'s ``ComponentIdMap``, 2.77."""
+    """Returns Beam's reference to a transform, as in ``PipelineContext``'s ``ComponentIdMap``, 2.77."""
     return re.sub("[^a-zA-Z0-9-_]+", "-", unicodedata.normalize("NFC", f"ref_AppliedPTransform_{label}"))[:100]
 
 
 def counted(result: Any) -> Counter[str]:
-    """What the steps of a pipeline counted by name; empty where the runner does not say."""
+    """Returns the counts of a pipeline's steps by name; empty if the runner does not report them."""
     counts: Counter[str] = Counter()
     with suppress(NotImplementedError, AttributeError):
         for one in result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
@@ -81,8 +81,8 @@ def counted(result: Any) -> Counter[str]:
 
 
 def seconds_of_steps(result: Any, names: StepNames) -> dict[str, float]:
-    """How many seconds the steps of a pipeline worked in all processes, the longest first, by the outermost transforms
-    they belong to; empty where the runner does not say."""
+    """Returns the seconds that a pipeline's steps worked in all processes, by outermost transform, the longest first;
+    empty if the runner does not report them."""
     try:
         found = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE).with_name(MILLISECONDS))
     except (NotImplementedError, AttributeError):

@@ -1,6 +1,6 @@
-"""Workers of the local runner: forks of a process that imports Beam while this one does.
+"""Workers of the local runner: forks of a process that imports Beam at the same time as this one.
 
-Without Beam itself, so that the process can be started before anything else is imported.
+This module does not import Beam, so the process can be started before anything else is imported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COMMAND = "from pipelines.runners.local_worker import main; main({})"
 
 
 class ForkServer:
-    """The process that workers are forked from; it ends with this one."""
+    """The process from which workers are forked; it ends with this one."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
@@ -31,25 +31,25 @@ class ForkServer:
             self._process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()])
         self._lock = threading.Lock()
         self._codes: list[Future[int]] = []
-        self._code: int | None = None  # its own, once it has ended
+        self._code: int | None = None  # exit code of the server, after its end
         atexit.register(self._end)
         self._listener = threading.Thread(target=self._listen, name="fork server", daemon=True)
         self._listener.start()
 
     @property
     def is_gone(self) -> bool:
-        """It has ended."""
+        """Returns whether the process has ended."""
         return self._code is not None
 
     def run(self, environment: Mapping[str, str]) -> int:
-        """Runs a worker, in the folder and the environment of this process, to its end; gives its exit code."""
+        """Runs a worker to its end, with the folder and the environment of this process, and returns its exit code."""
         request = {"environment": {**os.environ, **environment}, "path": sys.path, "folder": os.getcwd()}
         with self._lock:
             if self._code is not None:
                 return self._code
             code: Future[int] = Future()
             self._codes.append(code)
-            with contextlib.suppress(ConnectionError):  # whose other end ``_listen`` sees
+            with contextlib.suppress(ConnectionError):  # ``_listen`` notices that the other end is closed
                 self._socket.sendall(json.dumps(request).encode() + b"\n")
         return code.result()
 
@@ -60,7 +60,7 @@ class ForkServer:
                 self._codes[number].set_result(code)
         with self._lock:
             self._code = self._process.wait() or 1
-            for ended in self._codes:  # what it forked ends with it
+            for ended in self._codes:  # its forks end with it
                 if not ended.done():
                     ended.set_result(self._code)
 
@@ -75,7 +75,7 @@ def _started() -> ForkServer:
 
 
 def fork_server() -> ForkServer:
-    """That of this process, which is started when it is asked for first."""
+    """Returns the fork server of this process, and starts it on the first call."""
     if _started().is_gone:
         _started.cache_clear()
     return _started()

@@ -1,7 +1,7 @@
-"""Beam's job servers: the Java programs that turn a pipeline into a job of a Spark or Flink cluster.
+"""Beam's job servers: Java programs that turn a pipeline into a job on a Spark or Flink cluster.
 
-``python -m pipelines.runners.job_server ARGUMENT…`` runs ``java ARGUMENT…`` and ends it as soon as the process that
-asked for it is gone: a driver that is killed must not leave a job behind that writes into the folder of the next one.
+``python -m pipelines.runners.job_server ARGUMENT…`` runs ``java ARGUMENT…`` and ends it as soon as its parent process
+is gone. Otherwise, a driver that is killed would leave a job that writes into the folder of the next one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from kbsource.errors import SetupError
 
 SHA256: Mapping[str, str] = {}
-"""Beam's job servers that are trusted without the user's word: their sums, by name of file."""
+"""Checksums, by file name, of Beam's job servers that are trusted without confirmation by the user."""
 _SUM = re.compile("[0-9a-f]{64}")
 _SILENCE_S = 60.0
 _PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -31,7 +31,7 @@ _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 def java_command() -> str:
-    """The path of ``java``: of JAVA_HOME, or the one on the PATH.
+    """Returns the path of ``java``, from JAVA_HOME or the PATH.
 
     Raises:
         SetupError: there is none.
@@ -48,10 +48,10 @@ def java_command() -> str:
 
 
 def check_java(versions: Sequence[int]) -> int:
-    """The major version of Java, one of those that will do.
+    """Returns the major version of Java after checking that it is supported.
 
     Raises:
-        SetupError: there is no Java, or another version.
+        SetupError: there is no Java, or only an unsupported version.
     """
     java = java_command()
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
@@ -66,13 +66,14 @@ def check_java(versions: Sequence[int]) -> int:
 
 
 def beam_jar(gradle_target: str, *, flag: str) -> str:
-    """The local path of one of Beam's own job servers, by Beam's name of it, ``:runners:spark:3:job-server:shadowJar``.
+    """Returns the local path of one of Beam's own job servers, given Beam's name for it,
+    ``:runners:spark:3:job-server:shadowJar``.
 
-    It is fetched from Maven Central when it is not in Beam's cache. Messages name the option ``flag``, which gives a
-    jar or a sum instead.
+    It is downloaded from Maven Central if it is not in Beam's cache. Messages mention the option ``flag``, which can
+    name another jar or checksum.
 
     Raises:
-        SetupError: its SHA-256 is not known, it cannot be fetched, or its sum is wrong.
+        SetupError: its SHA-256 is unknown or wrong, or it cannot be downloaded.
     """
     from apache_beam.utils.subprocess_server import JavaJarServer
 
@@ -89,12 +90,12 @@ def beam_jar(gradle_target: str, *, flag: str) -> str:
 
 
 def given_jar(place: str, *, flag: str) -> str:
-    """The local path of a job server that the user names: a file, or a URL with ``#sha256=SUM`` behind it.
+    """Returns the local path of a job server given by the user: a file, or a URL followed by ``#sha256=SUM``.
 
-    A file may have a sum too. A sum is compared at every use, as the file may have changed since the last one.
+    A file may have a checksum too. It is checked at every use, because the file may have changed.
 
     Raises:
-        SetupError: there is no such file, the sum is wrong, or a URL has none.
+        SetupError: the file does not exist, the checksum is wrong, or a URL has no checksum.
     """
     place, marked, expected = place.partition("#sha256=")
     expected = expected.lower()
@@ -112,10 +113,11 @@ def given_jar(place: str, *, flag: str) -> str:
 
 
 def fetched_jar(url: str, expected: str, *, flag: str) -> str:
-    """The path in Beam's cache of the jar at a URL, which is fetched unless it is there; its sum is always compared.
+    """Returns the path in Beam's cache of the jar at a URL, and downloads it if necessary. Its checksum is always
+    checked.
 
     Raises:
-        SetupError: it cannot be fetched, or its sum is wrong; what was fetched is not kept then.
+        SetupError: it cannot be downloaded, or its checksum is wrong; then the download is deleted.
     """
     from apache_beam.utils.subprocess_server import JavaJarServer
 
@@ -152,26 +154,27 @@ def _check_sum(path: str, expected: str, *, remedy: str, what: str = "") -> None
 
 
 def launcher_flags() -> list[str]:
-    """The flags that make Beam start a job server through this module."""
+    """Returns the flags that make Beam start a job server through this module."""
     return [f"--job_server_java_launcher={sys.executable}", *jvm_flags(["-m", "pipelines.runners.job_server"])]
 
 
 def jvm_flags(properties: Sequence[str]) -> list[str]:
-    """The flags that pass arguments to the Java machine of a job server."""
+    """Returns the flags that pass arguments to the Java virtual machine of a job server."""
     return [f"--job_server_jvm_properties={argument}" for argument in properties]
 
 
 def end_with_parent() -> None:
-    """Has this process killed as soon as the one that started it is gone, lest it writes into the folder of a next."""
+    """Makes the system kill this process as soon as its parent is gone, so that it cannot write into the folder of a
+    later job."""
     parent = os.getppid()
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
-            sys.exit(1)  # it was gone before this one could ask
+            sys.exit(1)  # the parent was already gone
 
 
 def main(argv: Sequence[str]) -> None:
-    """Becomes ``java``, to end with the process that started it."""
+    """Becomes ``java``, and ends with the parent process."""
     end_with_parent()
     java = java_command()
     os.execv(java, [java, *argv])

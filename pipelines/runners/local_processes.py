@@ -1,6 +1,6 @@
-"""The local runner with a process for each worker, which notices that one of them is gone.
+"""The local runner with one process per worker, which detects when a worker is gone.
 
-Beam's own waits for an answer of a worker that was killed: for ever, where it was about to ask it something.
+Beam's own runner waits for an answer from a worker that was killed, possibly forever.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from kbsource.errors import SetupError
 from pipelines.runners.fork_server import fork_server
 
 _URN = "kbsource:env:local_process:v1"
-# Of Beam's; they end with a traceback when a worker is gone, which is told by the pipeline.
+# Beam's threads; they end with a traceback when a worker is gone, but the pipeline already reports this.
 _THREADS = ("beam_control_read", "read_grpc_client_inputs")
-_BUNDLES_A_WORKER = 16  # the last ones, which not all workers have something of, take a thirtieth of a stage at most
-_ended: list[int] = []  # exit codes of workers that went before they were told to, of the pipeline that runs
+_BUNDLES_A_WORKER = 16  # the last bundles, for which some workers are idle, take at most a thirtieth of a stage
+_ended: list[int] = []  # exit codes of workers of the current pipeline that ended too early
 
 
 class LocalProcessRunner(FnApiRunner):  # type: ignore[misc]  # Beam is untyped
-    """Runs a pipeline in as many processes as Beam's flag ``--direct_num_workers`` says."""
+    """Runs a pipeline in the number of processes given by Beam's flag ``--direct_num_workers``."""
 
     def __init__(self) -> None:
         super().__init__(default_environment=_LocalProcess())
 
     def run_pipeline(self, pipeline: Any, options: Any) -> Any:
-        """Runs it to its end.
+        """Runs a pipeline to its end.
 
         Raises:
             SetupError: a worker is gone.
@@ -56,7 +56,7 @@ class LocalProcessRunner(FnApiRunner):  # type: ignore[misc]  # Beam is untyped
             with _servers_for_this_machine():
                 return super().run_pipeline(pipeline, options)
         except (RuntimeError, grpc.RpcError) as error:
-            # Beam has waited for the end of its workers, whatever it fell over first.
+            # Beam has waited for the end of its workers, whichever error came first.
             if not _ended:
                 raise
             raise SetupError(
@@ -77,9 +77,9 @@ _THIS_MACHINE = "127.0.0.1"
 
 
 class _Grpc:
-    """``grpc`` as Beam's module of workers sees it: what a server listens to is this machine.
+    """Replaces ``grpc`` in Beam's module of workers, so that servers listen only to this machine.
 
-    Beam has its servers listen to every network, unasked for a name, and one of them hands out any file.
+    Beam's servers listen to every network without authentication, and one of them serves any file.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -95,7 +95,7 @@ class _Grpc:
 
 @contextlib.contextmanager
 def _servers_for_this_machine() -> Iterator[None]:
-    """Has the servers that Beam starts for its workers listen to this machine only."""
+    """Makes the servers that Beam starts for its workers listen only to this machine."""
     worker_handlers.grpc = _Grpc()
     try:
         yield
@@ -104,9 +104,9 @@ def _servers_for_this_machine() -> Iterator[None]:
 
 
 class _SharedWork(BundleManager):  # type: ignore[misc]  # Beam is untyped
-    """What a stage has to do, in small bundles of which each worker takes another one when it is done.
+    """Divides a stage into small bundles; each worker takes the next one when it is done.
 
-    Beam's own gives each worker its share of the elements at once, however long those take.
+    Beam's own manager gives each worker its share of the elements at once, regardless of how long they take.
     """
 
     def process_bundle(
@@ -122,7 +122,7 @@ class _SharedWork(BundleManager):  # type: ignore[misc]  # Beam is untyped
             context._worker_handlers = [worker]
             manager = BundleManager(context, cache_token_generator=self._cache_token_generator)
             done = []
-            with contextlib.suppress(IndexError):  # there is no other bundle
+            with contextlib.suppress(IndexError):  # no bundle is left
                 while bundle := left.popleft():
                     done.append(
                         manager.process_bundle(bundle, expected_outputs, {}, expected_output_timers, *dry_run)[0]
@@ -134,7 +134,7 @@ class _SharedWork(BundleManager):  # type: ignore[misc]  # Beam is untyped
             for of_worker in shared_unbounded_instance().map(work, workers):
                 done += of_worker
         finally:
-            left.clear()  # after a fault nobody begins another one
+            left.clear()  # after an error, no worker starts another bundle
         infos = chain.from_iterable(bundle.process_bundle.monitoring_infos for bundle in done)
         response = beam_fn_api_pb2.ProcessBundleResponse(monitoring_infos=consolidate(infos))
         return beam_fn_api_pb2.InstructionResponse(process_bundle=response), []
@@ -142,7 +142,7 @@ class _SharedWork(BundleManager):  # type: ignore[misc]  # Beam is untyped
 
 @Environment.register_urn(_URN, bytes)
 class _LocalProcess(Environment):  # type: ignore[misc]  # Beam is untyped
-    """Where Beam runs its workers: in processes that ``_ProcessHandler`` starts."""
+    """The environment of Beam's workers: processes that ``_ProcessHandler`` starts."""
 
     def to_runner_api_parameter(self, context: Any) -> tuple[str, bytes]:
         return _URN, b""
@@ -160,7 +160,7 @@ class _LocalProcess(Environment):  # type: ignore[misc]  # Beam is untyped
 
 @WorkerHandler.register_environment(_URN, bytes)
 class _ProcessHandler(GrpcWorkerHandler):  # type: ignore[misc]  # Beam is untyped
-    """Starts a worker; once it is gone, all that is and will be asked of it is answered by an error."""
+    """Starts a worker. After the worker is gone, all pending and later requests to it are answered with an error."""
 
     def __init__(self, payload: bytes, state: Any, provision_info: Any, grpc_server: Any) -> None:
         super().__init__(state, provision_info, grpc_server)
@@ -175,11 +175,11 @@ class _ProcessHandler(GrpcWorkerHandler):  # type: ignore[misc]  # Beam is untyp
         self.worker_thread.start()
 
     def close(self) -> None:
-        # Beam tells it only a worker that has connected: one that does so later would wait for work, and this for it.
+        # Beam informs only connected workers: one that connects later would wait for work, and this process for it.
         self._push(BeamFnControlServicer._DONE_MARKER)
         try:
             super().close()
-        except grpc.RpcError:  # the channel of a worker that is gone
+        except grpc.RpcError:  # the worker's channel is closed
             self.stop_worker()
 
     def stop_worker(self) -> None:
@@ -198,7 +198,7 @@ class _ProcessHandler(GrpcWorkerHandler):  # type: ignore[misc]  # Beam is untyp
     def _ask(self, request: Any) -> Any:
         with self._lock:
             future = self._push(request)
-            if future is not None:  # else it is the mark that nothing more comes
+            if future is not None:  # otherwise this is the end marker
                 self._waiting = [other for other in self._waiting if not other.is_done()]
                 self._waiting.append(future)
                 if self._is_gone:
@@ -211,7 +211,7 @@ class _ProcessHandler(GrpcWorkerHandler):  # type: ignore[misc]  # Beam is untyp
 
 
 def _how_it_ended(code: int) -> str:
-    """Says how a process ended.
+    """Returns how a process ended.
 
     >>> _how_it_ended(-9), _how_it_ended(3)
     ('was killed by SIGKILL', 'ended with exit code 3')

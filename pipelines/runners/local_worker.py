@@ -1,7 +1,7 @@
-"""A worker of the local runner in a process of its own: Beam's, but quiet, and gone as soon as its driver is.
+"""A worker of the local runner in a separate process: Beam's worker, but quiet, and ending as soon as its driver does.
 
-Workers are forks of one process that has imported Beam, which takes seconds, while the driver imported it too. That
-process has one thread and never opens a channel, so that a fork of it is sound.
+Workers are forks of one process that imports Beam, which takes seconds, at the same time as the driver. This process
+has one thread and never opens a channel, so forking it is safe.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _IMPORTS = ("apache_beam.runners.worker.sdk_worker_main", "pipelines.runners.wor
 
 
 def main(socket_number: int) -> None:
-    """Serves ``fork_server.ForkServer`` at its socket, and becomes Beam's worker in each fork."""
+    """Serves ``fork_server.ForkServer`` on its socket, and becomes Beam's worker in each fork."""
     end_with_parent()
-    # Ctrl-C goes to the whole process group; the driver decides what it means.
+    # Ctrl-C is sent to the whole process group; the driver handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     quiet_beam()
     for name in _IMPORTS:
         importlib.import_module(name)
-    gc.freeze()  # else the collector of a worker would write into memory that all share
+    gc.freeze()  # otherwise the garbage collector of a worker would write to shared memory
     with socket.socket(fileno=socket_number) as driver:
         request = _serve(driver)
     if request is not None:
@@ -37,7 +37,8 @@ def main(socket_number: int) -> None:
 
 
 def _serve(driver: socket.socket) -> dict[str, Any] | None:
-    """Forks for each line and tells how each fork ended; what is asked in a fork, None in this process, at the end."""
+    """Forks for each line and reports how each fork ended. Returns the request in a fork, and None in this process at
+    the end."""
     numbers: dict[int, int] = {}
 
     def tell_ended(*_: object) -> None:
@@ -47,7 +48,7 @@ def _serve(driver: socket.socket) -> dict[str, Any] | None:
     signal.signal(signal.SIGCHLD, tell_ended)
     with driver.makefile("rb") as asked:
         for number, line in enumerate(asked):
-            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # until it is known which one may have ended
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # until the new fork is registered
             if (process := os.fork()) == 0:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             else:
@@ -65,10 +66,10 @@ def _work(request: dict[str, Any]) -> None:
     sys.path[:] = request["path"]
     os.environ.clear()
     os.environ.update(request["environment"])
-    # What a worker raises reaches the driver, who says it.
+    # The driver receives and reports a worker's exceptions.
     os.environ["PIPELINE_OPTIONS"] = json.dumps({"default_sdk_harness_log_level": "CRITICAL"})
-    # Beam prints what a worker raises, besides.
-    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for the life of the process
+    # Beam also prints a worker's exceptions.
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for the lifetime of the process
     from apache_beam.runners.worker import sdk_worker_main
 
     sdk_worker_main.main(sys.argv)

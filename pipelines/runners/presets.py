@@ -1,4 +1,4 @@
-"""Names for ways to run a pipeline, as flags of Beam."""
+"""Names for ways to run a pipeline, and their Beam flags."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kbsource.errors import SetupError
 
 
 class UnknownFlagError(SetupError):
-    """A flag that neither kbsource nor Beam has; Beam would pass over it in silence."""
+    """A flag that neither kbsource nor Beam has; Beam would silently ignore it."""
 
     def __init__(self, flag: str) -> None:
         super().__init__(
@@ -26,13 +26,13 @@ PRESETS = ("local", "local-multi", "spark", "flink", "dataflow")
 
 
 def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) -> list[str]:
-    """The flags of Beam for a preset or for a runner that Beam itself knows, followed by ``beam_args`` as they are.
+    """Returns the Beam flags for a preset or for one of Beam's own runners, followed by ``beam_args`` unchanged.
 
-    The local presets are Beam's own runner, which ``DirectRunner`` stands for where Prism is not to be had: in this
-    process, or with a process of its own for each worker.
+    The local presets use Beam's own runner, which ``DirectRunner`` selects if Prism is not available. It runs in this
+    process, or in a separate process for each worker.
 
     Raises:
-        SetupError: names what is wrong and the choices.
+        SetupError: names the error and the choices.
     """
     quiet_beam()
     if workers is not None and runner != "local-multi":
@@ -65,7 +65,7 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
 
 
 def flags_given(beam_args: Sequence[str]) -> dict[str, str]:
-    """Flags by name without their dashes; the last one counts, a flag without a value has an empty one.
+    """Returns flags by name without dashes. The last occurrence counts; a flag without a value has an empty value.
 
     >>> flags_given(["--job_name=a", "--region", "us-central1", "--streaming"])
     {'job_name': 'a', 'region': 'us-central1', 'streaming': ''}
@@ -82,21 +82,21 @@ def flags_given(beam_args: Sequence[str]) -> dict[str, str]:
 
 
 def n_cores() -> int:
-    """The cores that this process may use."""
+    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def known_runners() -> list[str]:
-    """The names of the runners that Beam knows."""
+    """Returns the names of the runners that Beam has."""
     from apache_beam.options.pipeline_options import StandardOptions
 
     return sorted({*StandardOptions.KNOWN_RUNNER_NAMES, "FnApiRunner"})
 
 
 def quiet_beam() -> None:
-    """Silences what Beam's machinery logs below an error: none of it is for the user of a command."""
+    """Silences Beam's log messages below errors, which do not concern the user of a command."""
     logging.getLogger("apache_beam").setLevel(logging.ERROR)
-    # What a worker raises reaches the driver too.
+    # The driver also receives a worker's exceptions.
     for name in ("apache_beam.runners.common", "apache_beam.runners.worker"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     # Parts of Beam log through the root logger.

@@ -1,4 +1,4 @@
-"""A pipeline run to its end, with the faults of its workers told as what they are."""
+"""Runs a pipeline to its end, and reports its workers' faults under their original types."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from pipelines.runners.counters import StepNames, counted, seconds_of_steps
 from pipelines.runners.local_processes import LocalProcessRunner
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 
-# How Beam reports what a worker raised, and how its portable runners report a job that ended badly.
+# How Beam reports a worker's exception, and how its portable runners report a failed job.
 _RAISED = {f"{kind.__module__}.{kind.__name__}: ": kind for kind in (DataError, SetupError)}
 _FAILED_JOB = "failed in state FAILED: "
 _WHERE = " [while running "
 
 
 class NotRunError(Exception):
-    """A job ended where it would have run its pipeline to the end, as ``instead_of_running`` asked."""
+    """A job ended before running its pipeline, as ``instead_of_running`` requested."""
 
     def __init__(self, result: Any) -> None:
         super().__init__("the pipeline was put together and not run to its end")
@@ -40,7 +40,7 @@ _instead: ContextVar[Callable[[beam.Pipeline], Any] | None] = ContextVar("instea
 
 @contextlib.contextmanager
 def instead_of_running(use: Callable[[beam.Pipeline], Any]) -> Iterator[None]:
-    """Has a job give its pipeline to a function where it would run it to the end: NotRunError has what that gave."""
+    """Makes a job pass its pipeline to a function instead of running it; NotRunError contains the function's result."""
     before = _instead.set(use)
     try:
         yield
@@ -49,10 +49,10 @@ def instead_of_running(use: Callable[[beam.Pipeline], Any]) -> Iterator[None]:
 
 
 class JobOptions(PipelineOptions):  # type: ignore[misc]  # Beam is not typed
-    """Options of which each view is made once.
+    """Options that construct each view once.
 
-    Beam asks for a view several times a transform and makes a parser of arguments for each: a fifth of the processor
-    time of a job of some hundred transforms on little data.
+    Beam requests a view several times per transform and constructs an argument parser each time. In a job with some
+    hundred transforms and little data, this takes a fifth of the processor time.
     """
 
     def view_as(self, cls: type[Any]) -> Any:
@@ -62,16 +62,16 @@ class JobOptions(PipelineOptions):  # type: ignore[misc]  # Beam is not typed
         return views[cls]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Views hold the values of the options that they are of; those of a copy are made anew.
+        # Views contain the values of their options; a copy needs new views.
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_views"}
 
 
 def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
-    """Beam's options for flags.
+    """Returns Beam's options for flags.
 
     Raises:
-        SetupError: a flag that Beam does not know, which it would pass over in silence, or a bad value.
+        SetupError: Beam does not have a flag, and would silently ignore it, or a value is wrong.
     """
     options = JobOptions(list(flags))
     complaint = io.StringIO()
@@ -90,33 +90,33 @@ def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
 
 
 def new_pipeline(flags: Sequence[str]) -> beam.Pipeline:
-    """An empty pipeline, with flags of ``presets.beam_flags``.
+    """Returns an empty pipeline with flags from ``presets.beam_flags``.
 
     Raises:
-        SetupError: a flag is unknown or has a bad value, or the runner refuses it.
+        SetupError: a flag is unknown or has a wrong value, or the runner rejects it.
     """
     quiet_beam()
     options = pipeline_options(flags)
     direct = options.view_as(DirectOptions)
     runner = None
     if direct.direct_running_mode == "multi_processing":
-        direct.direct_running_mode = "in_memory"  # else Beam starts workers of its own
+        direct.direct_running_mode = "in_memory"  # otherwise Beam starts workers itself
         runner = LocalProcessRunner()
     remove_left_behind()
     try:
         pipeline = beam.Pipeline(runner=runner, options=options)
-    except ValueError as error:  # options that the runner has looked at
+    except ValueError as error:  # the runner rejected an option
         raise SetupError(" ".join(str(error).split())) from error
-    # For programs in other languages, of which there are none; a run that is killed would leave it behind.
+    # It serves programs in other languages, which are not used here; a run that is killed would leave it running.
     os.rmdir(pipeline.local_tempdir)
     return pipeline
 
 
 def check_paths(flags: Sequence[str], *paths: str) -> None:
-    """Finds files that a pipeline is to read or write where the runner's workers do not see them.
+    """Rejects input and output files that the runner's workers cannot access.
 
     Raises:
-        SetupError: Dataflow would get a path of this machine.
+        SetupError: a path is local, and the runner is Dataflow.
     """
     is_far = f"--runner={DATAFLOW_RUNNER}" in flags
     for path in filter(is_local, paths if is_far else ()):
@@ -127,25 +127,25 @@ def check_paths(flags: Sequence[str], *paths: str) -> None:
 
 
 def run_pipeline(pipeline: Any, name: str, *, counts: Counter[str] | None = None) -> dict[str, float]:
-    """Runs a pipeline to its end; messages name the job. Gives ``counters.seconds_of_steps``.
+    """Runs a pipeline to its end, and returns ``counters.seconds_of_steps``. Messages name the job.
 
     Args:
-        counts: takes what steps counted, where the runner says it.
+        counts: receives the counts of the steps if the runner reports them.
 
     Raises:
         NotRunError: see ``instead_of_running``.
-        SetupError: a worker raised it, or a DataError, and Beam has added where; or the cluster gave the job up.
+        SetupError: a worker raised it or a DataError, and Beam added the step; or the cluster gave up on the job.
     """
     if (use := _instead.get()) is not None:
         raise NotRunError(use(pipeline))
     try:
         result = pipeline.run()
         result.wait_until_finish()
-    except SetupError as error:  # by Beam's own runner
+    except SetupError as error:  # raised by Beam's own runner
         kind = DataError if isinstance(error, DataError) else SetupError
         raise kind(str(error).partition(_WHERE)[0]) from error
     except RuntimeError as error:
-        # Beam wraps whatever ends a worker, Ctrl-C in a worker of this process too.
+        # Beam wraps every exception that ends a worker, including Ctrl-C in a worker of this process.
         if str(error).startswith("KeyboardInterrupt"):
             raise KeyboardInterrupt from error
         fault = reported_fault(str(error), name)
@@ -158,7 +158,7 @@ def run_pipeline(pipeline: Any, name: str, *, counts: Counter[str] | None = None
 
 
 def reported_fault(report: str, name: str) -> SetupError | None:
-    """What a runner's report on a failed job says is wrong; None where it does not say.
+    """Returns the error in a runner's report on a failed job; None if there is none.
 
     >>> reported_fault("Pipeline p failed in state FAILED: java.io.IOException: no space\\n\\tat org.apache", "build")
     SetupError('The runner gave up on build: java.io.IOException: no space')

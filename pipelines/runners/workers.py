@@ -1,4 +1,4 @@
-"""What every worker has in common with the driver: the options of stores, and the same installation."""
+"""Ensures that every worker has the driver's options for stores and the same installation."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ _GC_THRESHOLDS = (200_000, 20, 100)
 
 @cache
 def installed() -> dict[str, str]:
-    """What of this environment decides the bytes of a release: versions, and the hash of the source files."""
+    """Returns the facts about this environment that affect the bytes of a release: versions, and the hash of the source
+    files."""
     return {**code_facts(), "kbsource": __version__, "sha256": source_hash()}
 
 
 def source_hash() -> str:
-    """The sha256 over path and content of every source file of the three packages, in order of path."""
+    """Returns the SHA-256 over the paths and contents of all source files of the three packages, ordered by path."""
     digest = hashlib.sha256()
     for package in PACKAGES:
         spec = importlib.util.find_spec(package)
@@ -46,10 +47,10 @@ def source_hash() -> str:
 
 
 def check_installed(drivers: Mapping[str, str]) -> None:
-    """Finds a worker that would write other bytes than the others.
+    """Checks that this worker would write the same bytes as the driver.
 
     Raises:
-        SetupError: the worker has another version of something than the driver.
+        SetupError: the worker and the driver have different versions of a package.
     """
     for name, wanted in drivers.items():
         found = installed()[name]
@@ -61,27 +62,27 @@ def check_installed(drivers: Mapping[str, str]) -> None:
 
 
 class WorkerDoFn(beam.DoFn):  # type: ignore[misc]  # Beam is not typed
-    """A step whose processes are workers of the driver that made it; its ``__init__`` must be called."""
+    """A step that runs in workers of the driver that constructed it. Subclasses must call its ``__init__``."""
 
     def __init__(self) -> None:
         self._store_options, self._installed = options_in_use(), installed()
 
     def setup(self) -> None:
         use_options(self._store_options)
-        # Records are trees of tuples and have no cycles that a collector need look for.
+        # Records are trees of tuples, without cycles for the garbage collector.
         gc.set_threshold(*_GC_THRESHOLDS)
 
     def start_bundle(self) -> None:
-        # Not in ``setup``: what fails there is not told by every runner.
+        # Not in ``setup``, because not every runner reports errors there.
         check_installed(self._installed)
 
     def default_type_hints(self) -> IOTypeHints:
-        """None: elements are what the docstrings say, and Beam would take side inputs for one tuple."""
+        """Returns None: docstrings define the elements, and Beam would treat side inputs as one tuple."""
         return IOTypeHints.empty()
 
 
 class Wired(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """A transform that a function puts together; see ``wired``."""
+    """A transform constructed by a function; see ``wired``."""
 
     def __init__(self, function: Callable[..., Any], *args: Any, **named: Any) -> None:
         super().__init__(function.__name__)
@@ -92,17 +93,17 @@ class Wired(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 def wired(function: Callable[Concatenate[Any, P], Any]) -> Callable[P, Wired]:
-    """Makes a transform of a function of what it is applied to, and of further arguments, which it is called with.
+    """Turns a function into a transform. The function gets the transform's input and further arguments.
 
-    Unlike Beam's ``ptransform_fn`` it writes none of the arguments into the graph of the job.
+    Unlike Beam's ``ptransform_fn``, this does not write the arguments into the graph of the job.
     """
     return wraps(function)(partial(Wired, function))
 
 
 def do(function: Callable[..., Iterable[Any]], /, *given: Any, **bound: Any) -> Any:
-    """A step that calls a function with each element, and side inputs if any are given, and goes on with what comes.
+    """Returns a step that calls a function with each element and any side inputs, and outputs the results.
 
-    Faults of the machine that it meets have their names. What is bound to the function travels with it.
+    Machine faults are reported under their names. Arguments bound to the function are sent with it.
     """
     return beam.ParDo(Do(partial(function, **bound)), *given)
 

@@ -1,7 +1,8 @@
-"""The transforms that the jobs are made of, for pipelines of anyone's own.
+"""The transforms that the jobs consist of, for use in your own pipelines.
 
-Elements are ``(key, rows)``: the key is the place in the order of the input, rows are an Arrow record batch or a
-``BatchRef``, a reference to batches in a file (``kbsource.runtime.chunks``). docs/pipelines.md shows how they compose.
+Elements are ``(key, rows)``. The key is the position in the input. The rows are an Arrow record batch or a
+``BatchRef``, a reference to batches in a file (``kbsource.runtime.chunks``). docs/pipelines.md shows how to combine
+them.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ __all__ = sorted(_PLACES)
 
 
 def __getattr__(name: str) -> Any:
-    """A transform. Its module is imported then: guarded processes need this package, and nothing of Beam."""
+    """Imports the module of a transform on first use, because guarded processes need this package without Beam."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_PLACES[name]), name)

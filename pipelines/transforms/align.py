@@ -1,11 +1,11 @@
-"""Datasets aligned to a release: read, their pages looked up and searched, records decided and written.
+"""Aligns datasets to a release: reads them, resolves and searches their pages, and filters and writes their records.
 
 ::
 
     ReadEvidence -> evidence -> ResolvePages -> AlignSpans -> JoinOutcomes -> WriteAlignment, or Filter
                  -> examples ----------------------------------^
 
-Evidence is one row of ``mapping.records.Alignment`` on its whole way; each transform fills in what it knows.
+Each piece of evidence is one row of ``mapping.records.Alignment`` throughout; each transform adds its results.
 """
 
 from __future__ import annotations
@@ -53,20 +53,19 @@ EXAMPLES, EVIDENCE, REJECTED, DATASETS, FAULTS = "examples", "evidence", "reject
 
 
 class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Nothing -> the records of datasets, and a row for each piece of evidence in them.
+    """Pipeline -> the records of datasets, and a row for each piece of evidence in them.
 
     Outputs:
-        ``examples``: (key, ``BatchRef``) of all records that were read, rows of
-            ``pipelines.alignment.reading.ReadRecord``. A key is (number of the dataset, number of the chunk); there is
-            at least one.
-        ``evidence``: (key, ``BatchRef``) under the same keys, rows of ``Alignment``.
-        ``rejected``: (key, ``BatchRef``) of the records that cannot be used, rows of ``BadRecord``.
-        ``datasets``: (number of the dataset, ``ReadDataset``) once all of it has been read.
-        ``faults``: (number of the dataset, ``kbsource.errors.fault_values``) of a dataset that cannot be read to its
-            end or of which too much is bad; nothing else comes of that one.
+        ``examples``: (key, ``BatchRef``) of all records, rows of ``pipelines.alignment.reading.ReadRecord``. A key is
+            (number of the dataset, number of the chunk). There is at least one key.
+        ``evidence``: (key, ``BatchRef``) with the same keys, rows of ``Alignment``.
+        ``rejected``: (key, ``BatchRef``) of unusable records, rows of ``BadRecord``.
+        ``datasets``: (number of the dataset, ``ReadDataset``) for each dataset that was read completely.
+        ``faults``: (number of the dataset, ``kbsource.errors.fault_values``) of a dataset that cannot be read
+            completely or has too many bad records; such a dataset has no other outputs.
 
-    The same files give the same chunks. A dataset that was read into the folder before is not read again, so a folder
-    must only be given again to the same job with the same input.
+    The same files always produce the same chunks. A dataset that was already read into the folder is not read again, so
+    reuse a folder only for the same job with the same input.
     """
 
     def __init__(self, datasets: Sequence[EvidenceFiles], folder: str) -> None:
@@ -95,7 +94,7 @@ def _outputs(part: int, files: EvidenceFiles, folder: str) -> Iterator[Any]:
 
 
 def _or_fault(part: int, made: Iterator[Any]) -> Iterator[Any]:
-    """What comes of a dataset, or among ``faults`` what is wrong with it."""
+    """Yields the outputs of a dataset, or its fault as output ``faults``."""
     try:
         with named_faults():
             yield from made
@@ -109,7 +108,7 @@ _PAIRS_AT_ONCE = 2_000
 class EvidenceOfPairs(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(title of a page, text) -> (key, record batch) of rows of ``Alignment``, for ``ResolvePages``.
 
-    The rows have title and text as ``page_value`` and ``evidence_text`` to the end, so that each is known by them.
+    The rows keep title and text as ``page_value`` and ``evidence_text`` throughout, which identify them.
     """
 
     def expand(self, pairs: Any) -> Any:
@@ -121,9 +120,9 @@ class EvidenceOfPairs(beam.PTransform):  # type: ignore[misc]  # Beam is not typ
 
 
 def evidence_of_pairs(pairs: Sequence[tuple[str, str]]) -> tuple[ChunkKey, pa.RecordBatch]:
-    """Pairs of a page's title and a text that is looked for in it as a chunk of evidence.
+    """Returns a chunk of evidence for pairs of a page title and a text to search for in the page.
 
-    Its key comes from the pairs; ``ordinal`` is the place of a pair among them.
+    Its key is computed from the pairs; ``ordinal`` is the position of a pair.
     """
     key = ChunkKey(0, int.from_bytes(hashlib.sha256(repr(pairs).encode()).digest()[:3]))
     rows = (
@@ -134,19 +133,19 @@ def evidence_of_pairs(pairs: Sequence[tuple[str, str]]) -> tuple[ChunkKey, pa.Re
 
 
 class ResolvePages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, rows of ``Alignment``) -> (key, the same rows), each with its page in a release, or without one.
+    """(key, rows of ``Alignment``) -> (key, the same rows), each with its page in a release if there is one.
 
-    Redirects are followed; see ``mapping.search.resolve`` for what is tried. Rows are a ``BatchRef`` or a record batch,
-    and come as record batches, or as ``BatchRef`` where there is a folder. In a chunk those without a page come first,
-    title by title, then the others in the order of their pages.
+    Redirects are followed; ``mapping.search.resolve`` lists the attempts. Input rows are a ``BatchRef`` or a record
+    batch. Output rows are record batches, or ``BatchRef`` with a folder. In a chunk, rows without a page come first,
+    grouped by title; then the others in page order.
 
     Args:
-        release: its folder; workers elsewhere must see it under this name.
-        title_map: file of known moves, or the files by number of the dataset.
-        folder: takes a file for each chunk; for one job with one input only. None for none.
+        release: its folder; all workers must be able to read it under this path.
+        title_map: file of known page moves, or the files by number of the dataset.
+        folder: a file per chunk is written to it; for one job with one input only. None for no files.
 
     Raises:
-        SetupError: the folder holds no finished release; a file of moves is not one.
+        SetupError: the folder contains no finished release, or a file of moves is malformed.
     """
 
     def __init__(
@@ -174,34 +173,35 @@ def _resolve(
 
 
 PAGES_OF_GROUP, MOST_GROUPS = 16, 64
-"""Pages that are put together at least, and groups of them at most: the rows of a group are merged in memory, and each
-chunk of the dataset has a reference for each group."""
+"""Minimum pages per group, and maximum number of groups. The rows of a group are merged in memory, and each chunk of
+the dataset has a reference for each group."""
 TIMEOUT_S = 60.0
 MEMORY_BYTES = 4 << 30
 
 
 class AlignSpans(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, rows of ``Alignment``) -> (key, the same rows): what became of each piece of evidence.
+    """(key, rows of ``Alignment``) -> (key, the same rows), with the outcome of each piece of evidence.
 
-    A row comes back with span, BLEU, text and ``outcome``: ``exact``, ``scored`` (``mapping.decide.with_outcome`` says
-    whether that is enough), or why there is no span; for a page that the release does not have with titles that are
-    like it. The search runs in a process beside the worker: an evidence that hangs or crashes it, in its chunk and
-    again alone, ends as ``search_timeout``, ``search_crash`` or ``search_error``.
+    A row is returned with span, BLEU, text and ``outcome``. The outcome is ``exact``, ``scored``
+    (``mapping.decide.with_outcome`` decides whether that is enough), or the reason why there is no span. If the page is
+    missing, the row has similar titles. The search runs in a process next to the worker. Evidence that hangs or crashes
+    this process twice, in its chunk and then by itself, gets the outcome ``search_timeout``, ``search_crash`` or
+    ``search_error``.
 
-    With a folder the rows of all chunks are put in the order of their pages first, so that each page is read and
-    tokenised once for all datasets; the keys are then those of groups of pages, and rows come as ``BatchRef``. Without
-    one each chunk is searched as it comes, its rows pass through memory, and keys stay: right for what is small.
+    With a folder, the rows of all chunks are first sorted by page, so that each page is read and tokenised once for all
+    datasets. The output keys are then keys of page groups, and rows are ``BatchRef``. Without a folder, each chunk is
+    searched as it arrives, its rows pass through memory, and keys do not change; use this for small inputs.
 
     Args:
-        release: its folder; workers elsewhere must see it under this name.
-        settings: how pages are searched, or that by number of the dataset.
-        folder: takes the rows between the steps; for one job with one input only. None for none.
-        timeout_s: seconds that an evidence may take.
-        memory_bytes: memory that the searching process may allocate.
-        beats: local folder where the processes show how far they are; None for none.
+        release: its folder; all workers must be able to read it under this path.
+        settings: search settings, or the settings by number of the dataset.
+        folder: for rows between the steps; for one job with one input only. None for no files.
+        timeout_s: maximum seconds per piece of evidence.
+        memory_bytes: maximum memory of the search process.
+        beats: local folder where the processes report their progress; None for no reports.
 
     Raises:
-        SetupError: the folder holds no finished release, or the search fails too often to be right.
+        SetupError: the folder contains no finished release, or the search fails too often.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class AlignSpans(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 def _cut(
     element: tuple[int, tuple[BatchRef, ...]], *, n_groups: int, folder: str
 ) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """(group of pages, pieces) -> (ChunkKey(group, number), ``BatchRef``)."""
+    """(group of pages, its parts) -> (ChunkKey(group, number), ``BatchRef``)."""
     group, pieces = element
     rows = merge_group(pieces, ("position",))
     for number, batches in enumerate(cut_rows(rows, have_pages=group < n_groups)):
@@ -253,7 +253,7 @@ def _cut(
 
 
 def read_alignments(chunk: tuple[ChunkKey, BatchRef | pa.RecordBatch]) -> Iterator[Alignment]:
-    """The rows of a chunk that ``ResolvePages`` or ``AlignSpans`` gives."""
+    """Returns the rows of a chunk from ``ResolvePages`` or ``AlignSpans``."""
     return read_rows(chunk[1], Alignment)
 
 
@@ -261,16 +261,16 @@ _DONE = "done"
 
 
 class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(examples, outcomes) -> (key, ``AlignedChunk``): each chunk of records with what became of their evidences.
+    """(examples, outcomes) -> (key, ``AlignedChunk``): each chunk of records with the outcomes of their evidence.
 
-    Takes a tuple of what ``ReadEvidence`` gives as ``examples`` and what ``AlignSpans`` gives of its ``evidence``, and
-    gives references to both under the keys of the examples; with models, what they say of the spans too. Where datasets
-    went through several ``AlignSpans``, the tuple has what each gives.
+    The input is a tuple of ``examples`` from ``ReadEvidence`` and the output of ``AlignSpans`` for its ``evidence``.
+    The output has references to both, with the keys of the examples, and with models also their answers about the
+    spans. If datasets went through several ``AlignSpans``, the tuple has the output of each.
 
     Args:
-        folder: takes the rows between the steps; for one job with one input only.
-        models: by number of the dataset; none is asked about the others.
-        thresholds: by number of the dataset; a model is asked about further sentences where a span scores less.
+        folder: for rows between the steps; for one job with one input only.
+        models: models by number of the dataset; other datasets are not judged.
+        thresholds: thresholds by number of the dataset; if a span scores less, the model also judges other sentences.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ def _keyed(key: ChunkKey, stored: BatchRef) -> tuple[int, tuple[ChunkKey, BatchR
 
 
 def _chunk_groups(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """The group of each row, one for each chunk of records, by the number that ``_keyed`` gives it."""
+    """Returns the group of each row: one group per chunk of records, by the number from ``_keyed``."""
     groups: npt.NDArray[np.int64] = batch["part"].to_numpy().astype(np.int64) << 32 | batch["chunk"].to_numpy()
     return groups
 
@@ -316,7 +316,7 @@ def _chunk_groups(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
 def _pairs(
     element: tuple[int, tuple[BatchRef, ...]], *, thresholds: Mapping[int, float]
 ) -> Iterator[tuple[tuple[int, int], Pairs]]:
-    """(chunk, pieces of its outcomes) -> ((chunk, number of the list), pairs)."""
+    """(chunk, parts of its outcomes) -> ((chunk, number of the list), pairs)."""
     group, pieces = element
     if (threshold := thresholds.get(group >> 32)) is not None:
         for number, pairs in enumerate(read_pairs(pieces, threshold)):
@@ -338,13 +338,13 @@ def _aligned(_: int, joined: dict[str, Iterable[Any]]) -> tuple[ChunkKey, Aligne
 
 
 class Filter(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, ``AlignedChunk``) -> ``AlignedRecord``: every record, decided by the rules of a dataset.
+    """(key, ``AlignedChunk``) -> ``AlignedRecord``: every record, filtered by the rules of a dataset.
 
-    The records of a chunk come in order. One that is kept has its KILT form in ``record``; ``decision.reason`` says why
-    another is not.
+    The records of a chunk are in order. An accepted record has its KILT form in ``record``; for the others,
+    ``decision.reason`` is the reason.
 
     Raises:
-        DataError: an evidence has no outcome, or two.
+        DataError: a piece of evidence has no outcome, or two.
     """
 
     def __init__(self, options: FilterOptions) -> None:
@@ -360,17 +360,17 @@ def _filter(element: tuple[ChunkKey, AlignedChunk], *, options: FilterOptions) -
 
 
 class WriteAlignment(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(chunks, datasets, rejected) -> numbers of the datasets whose alignments are written, their manifests last.
+    """(chunks, datasets, rejected) -> numbers of the datasets whose alignments were written, manifests last.
 
-    Takes what ``JoinOutcomes`` gives and the outputs ``datasets`` and ``rejected`` of ``ReadEvidence``.
+    The inputs are the output of ``JoinOutcomes`` and the outputs ``datasets`` and ``rejected`` of ``ReadEvidence``.
 
     Outputs:
         ``done``: numbers of the datasets.
-        ``faults``: (number, ``kbsource.errors.fault_values``) of those whose counts do not add up, or which have not
-            enough records to draw from.
+        ``faults``: (number, ``kbsource.errors.fault_values``) of datasets whose counts do not add up, or which have too
+            few records to draw from.
 
     Args:
-        staging: folder for what is only needed while the job runs; for one job with one input only.
+        staging: folder for temporary files; for one job with one input only.
     """
 
     def __init__(self, parts: Sequence[DatasetPart], staging: str) -> None:
@@ -429,7 +429,7 @@ def _merge(
     parts: Sequence[DatasetPart],
     staging: str,
 ) -> Iterator[tuple[int, MergedChunk]]:
-    """(key, ``AlignedChunk``) -> (dataset, ``MergedChunk``); nothing where there was nothing to draw."""
+    """(key, ``AlignedChunk``) -> (dataset, ``MergedChunk``); no output if there was nothing to draw."""
     key, chunk = ChunkKey(*element[0]), AlignedChunk(*element[1])
     part, n_chunks = parts[key.part], len(datasets[key.part].examples)
     if part.is_sampled and key.part not in cuts:
@@ -447,7 +447,7 @@ def _commit(
     parts: Sequence[DatasetPart],
     staging: str,
 ) -> Iterator[Any]:
-    """(dataset, its chunks as they were written and its rejected records) -> dataset."""
+    """(dataset, its written chunks and its rejected records) -> dataset."""
     number, given = element
     merged = sorted(given["merged"], key=attrgetter("chunk"))
     rejected = [BatchRef(*stored) for _, stored in sorted(given["rejected"])]

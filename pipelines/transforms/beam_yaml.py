@@ -1,6 +1,6 @@
-"""The steps that kbsource.yaml gives to Beam YAML: transforms of this package between rows with fields by name.
+"""The steps that kbsource.yaml provides for Beam YAML: transforms of this package for rows with named fields.
 
-An argument that is wrong ends in a SetupError or TypeError before the pipeline runs.
+A wrong argument raises a SetupError or TypeError before the pipeline runs.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ _ALIGNMENT = schema_of(Alignment)
 
 
 def read_pages(release: str, columns: Sequence[str] | None = None) -> Any:
-    """The pages of a release, or some of their columns; raises SetupError as ``pages.ReadPages``."""
+    """Reads the pages of a release, or some of their columns. Raises SetupError in the same cases as
+    ``pages.ReadPages``."""
     return pages.ReadPages(release, columns=_known(columns, schema_of(Page).names)).rows()
 
 
 def read_table(release: str, table: str, columns: Sequence[str] | None = None) -> Any:
-    """A table of a release of any kind.
+    """Reads a table of any kind of release.
 
     Raises:
-        SetupError: there is no release, or no such table or column in it, or a file is missing or cut off.
+        SetupError: the release, table or column does not exist, or a file is missing or truncated.
     """
     path = join(release, MANIFEST)
     kind = kind_of(read_content(release), path, KINDS)
@@ -55,18 +56,17 @@ def read_table(release: str, table: str, columns: Sequence[str] | None = None) -
 
 
 class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Nothing -> the pieces of evidence of a dataset, rows of ``Alignment``.
+    """Pipeline -> the pieces of evidence of a dataset, rows of ``Alignment``.
 
-    Records that cannot be used are left out; where they are too many, or a file cannot be read to its end, the pipeline
-    ends.
+    Unusable records are skipped. If there are too many, or a file cannot be read completely, the pipeline fails.
 
     Args:
-        dataset: what the files are, as ``kbsource map`` names it.
-        input: path, or several.
-        folder: takes what is read; for one pipeline with one input only.
+        dataset: name of the dataset in ``kbsource map``.
+        input: one path or several.
+        folder: for the rows that are read; for one pipeline with one input only.
         split: ``train``, ``dev`` or ``test``.
-        references: further files that the dataset stands on, such as FEVER's wiki-pages.
-        max_rejects: highest share of the records that may be left out.
+        references: further files that the dataset depends on, such as FEVER's wiki-pages.
+        max_rejects: maximum share of records that may be skipped.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ def _end(_: int, fault: Mapping[str, Any]) -> None:
 
 
 def align_pairs(release: str, title: str = "title", text: str = "text") -> Any:
-    """Rows with a page's title and a text -> rows of ``Alignment``: where the text stands in the page."""
+    """Rows with a page title and a text -> rows of ``Alignment`` with the position of the text in the page."""
     return (
         "pairs" >> beam.Map(_pair, title=title, text=text)
         | "evidence" >> align.EvidenceOfPairs()
@@ -113,7 +113,7 @@ def _pair(row: Any, title: str, text: str) -> tuple[str, str]:
 
 
 def align_spans(release: str) -> Any:
-    """Rows of ``Alignment``, as ``ReadEvidence`` gives them -> the same, each with its page and what became of it."""
+    """Rows of ``Alignment`` from ``ReadEvidence`` -> the same rows, each with its page and outcome."""
     return (
         "chunks" >> AsChunks(_ALIGNMENT)
         | "resolve" >> align.ResolvePages(release)
@@ -134,13 +134,13 @@ class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 def write_table(table: str, output: str, order: Sequence[str], facts: Mapping[str, Any] | None = None) -> Any:
-    """Rows -> a release with one table, whose name says which columns it has; gives its folder.
+    """Rows -> the folder of a release with one table. The name of the table determines its columns.
 
     Args:
-        table: a table of any kind of release, as docs/tables.md has them.
+        table: a table of any kind of release; see docs/tables.md.
         output: new folder.
-        order: fields that the rows are ordered by; those that are equal in them must be equal.
-        facts: what the manifest says the table is made from.
+        order: fields by which rows are sorted; rows with equal values must be equal.
+        facts: the inputs of the table, for the manifest.
     """
     if table not in OWN_TABLES.tables:
         raise SetupError(f"WriteTable knows no table {table!r}, but {', '.join(sorted(OWN_TABLES.tables))}.")
@@ -163,10 +163,10 @@ def _known(columns: Sequence[str] | None, names: Sequence[str]) -> Sequence[str]
 
 
 def _checked(values: Mapping[str, Any], type_: type[T], step: str) -> T:
-    """Arguments as the options that they are.
+    """Returns arguments as options.
 
     Raises:
-        SetupError: one is unknown, or not what it may be.
+        SetupError: an argument is unknown or has an invalid value.
     """
     if odd := sorted(set(values) - {field.name for field in fields(type_)}):  # type: ignore[arg-type]
         raise SetupError(f"{step} has no argument {odd[0]!r}.")

@@ -1,4 +1,4 @@
-"""Pages: made out of wikitext, read from a release, cut into passages."""
+"""Pages: parsed from wikitext, read from a release, or cut into passages."""
 
 from __future__ import annotations
 
@@ -21,34 +21,35 @@ from pipelines.transforms.tables import ReadTable
 
 
 class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, raw articles) -> (key, pages): text with sections, exact offsets of links, tables, infoboxes.
+    """(key, raw articles) -> (key, pages): text with sections, exact link offsets, tables and infoboxes.
 
-    Each article is parsed in a guarded process, see ``GuardedMap``: one that does not end in time, or ends the process,
-    is extracted in the simplest way and says so in ``parse_status``; nothing else is touched by it.
+    Each article is parsed in a guarded process, see ``GuardedMap``. An article that exceeds the time limit or crashes
+    the process is extracted in the simplest way, which is recorded in ``parse_status``. Other articles are not
+    affected.
 
     Outputs:
-        ``chunks``: (key, pages of ``kbsource.records.Page``), a chunk for each that comes, with the same key.
-        ``rejected``: ``BadRecord`` of articles that nothing can be made of: ``page_timeout``, ``page_crash``,
+        ``chunks``: (key, pages of ``kbsource.records.Page``), one chunk per input chunk, with the same key.
+        ``rejected``: ``BadRecord`` of articles that cannot be extracted at all: ``page_timeout``, ``page_crash``,
             ``page_error``, ``offset_law``, ``page_law``, ``bad_text``.
-        ``counts``: (key, dict): ``articles`` written, ``taken_over`` of them; ``skipped``, for a newer row has their
-            page id.
+        ``counts``: (key, dict): ``articles`` written, including ``taken_over``; ``skipped``, because a newer row has
+            their page id.
 
-    ``kbsource.columns.rows_of`` gives the pages of a chunk as records.
+    ``kbsource.columns.rows_of`` returns the pages of a chunk as records.
 
     Args:
-        site: facts of the wiki, ``ReadWikipediaDump.site``.
-        index: PCollection of one element, from ``BuildTitleIndex``; without it links are not looked up, and have no
-            page ids.
-        definitions: PCollection of one element, from ``BuildDefinitions``, for a wiki with an index; without it
-            templates are known by the rules alone.
-        has_lua: modules that definitions call are run, which needs ``kbsource[lua]`` wherever pages are parsed.
-        has_items: the index says which page has which item.
-        has_references: pages come as ``kbsource.wikitext.reference_rows.NotedPage``, with their references.
-        has_traces: pages have a column ``trace`` besides, of ``kbsource.records.Trace``.
-        base: folder of a release with traces whose pages are taken over where they would be made into the same again;
-            ``index`` is then from ``FindChanges``.
-        parser: ``module:class`` of what parses, made with the site; see ``kbsource.pages.articles.Parser``.
-        folder, timeout_s, memory_bytes, beats: see ``GuardedMap``; the time is that of one article.
+        site: facts about the wiki, ``ReadWikipediaDump.site``.
+        index: PCollection of one element, from ``BuildTitleIndex``; without it, links are not resolved and have no page
+            ids.
+        definitions: PCollection of one element, from ``BuildDefinitions``, for a wiki with an index; without it,
+            templates are rendered only by the rules.
+        has_lua: run the modules that definitions call; this needs ``kbsource[lua]`` on all workers that parse pages.
+        has_items: the index maps pages to items.
+        has_references: output pages are ``kbsource.wikitext.reference_rows.NotedPage``, with their references.
+        has_traces: output pages also have a column ``trace`` of ``kbsource.records.Trace``.
+        base: folder of a release with traces. Pages that would be parsed to the same result are copied from it;
+            ``index`` must then come from ``FindChanges``.
+        parser: ``module:class`` of the parser, constructed with the site; see ``kbsource.pages.articles.Parser``.
+        folder, timeout_s, memory_bytes, beats: see ``GuardedMap``; the timeout applies to one article.
     """
 
     def __init__(
@@ -85,19 +86,19 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 class ReadPages(ReadTable):
-    """The pages of a release -> (key, record batch of ``kbsource.records.Page``). Applied to a pipeline.
+    """Reads the pages of a release -> (key, record batch of ``kbsource.records.Page``). Applied to a pipeline.
 
-    A chunk is a row group; the key is number of the file, number of the row group in it. Files are read by as many
-    workers as there are, one row group of each in memory. ``kbsource.columns.rows_of`` gives the pages
-    of a batch as records, where all columns are read.
+    A chunk is a row group; its key is the number of the file and the number of the row group in it. All workers read
+    files, each with one row group in memory. ``kbsource.columns.rows_of`` returns the pages of a batch as records if
+    all columns are read.
 
     Args:
-        release: folder of the release; local, or of a file system of Beam.
-        columns: which ones, in that order; None for all.
+        release: folder of the release; local, or in a file system that Beam supports.
+        columns: the columns to read, in this order; None for all.
 
     Raises:
         DataError: the manifest is damaged.
-        SetupError: there is no release, or a file is missing or cut off.
+        SetupError: there is no release, or a file is missing or truncated.
     """
 
     def __init__(self, release: str, *, columns: Sequence[str] | None = None) -> None:
@@ -108,29 +109,29 @@ class ReadPages(ReadTable):
 
 
 class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, pages) -> passages, each with its exact place: consecutive whole sentences, or what the unit says.
+    """(key, pages) -> passages with exact positions: consecutive whole sentences, or the unit in the options.
 
     Pages are a ``BatchRef`` or a record batch with the columns ``page_id``, ``title`` and ``elements`` of the table
-    ``pages``; of elements ``kind``, ``marker``, ``section`` and ``text`` are needed.
-    ``mapping.passages.corpus.PAGE_COLUMNS`` names them for ``ReadPages``.
+    ``pages``. Elements need ``kind``, ``marker``, ``section`` and ``text``.
+    ``mapping.passages.corpus.PAGE_COLUMNS`` lists them for ``ReadPages``.
 
-    Outputs, as those of ``GuardedMap``:
-        ``chunks``: (key, ``BatchRef``) with a folder, else (key, record batch), of schema
-            ``mapping.passages.corpus.PASSAGES``, in the order of the pages.
+    Outputs, as in ``GuardedMap``:
+        ``chunks``: (key, ``BatchRef``) with a folder, else (key, record batch), with the schema
+            ``mapping.passages.corpus.PASSAGES``, in page order.
         ``counts``: (key, dict) of ``pages``, ``pages_without_text``, ``passages``, ``words`` and ``long_passages``;
-            of the pages ``taken_over`` out of the base.
+            and of the pages ``taken_over`` from the base.
         ``rejected``: nothing.
 
     Args:
-        lang: language of the wiki, by whose rules tokens are counted.
-        base: files of an earlier corpus, cut in the same way, and of the pages that it is of: passages of a page whose
-            text has stayed the same are taken over.
-        folder: takes a file for each chunk; None for none.
-        memory_bytes: memory that a working process may allocate; None for no limit.
-        beats: local folder where the processes show how far they are; None for none.
+        lang: language of the wiki, whose rules are used to count tokens.
+        base: files of an earlier corpus, cut with the same options, and of its pages. The passages of pages with
+            unchanged text are copied from it.
+        folder: a file per chunk is written to it; None for no files.
+        memory_bytes: maximum memory of a worker process; None for no limit.
+        beats: local folder where the processes report their progress; None for no reports.
 
     Raises:
-        SetupError: a page is not built as such.
+        SetupError: a page does not have the expected structure.
     """
 
     def __init__(

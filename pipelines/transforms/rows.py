@@ -1,4 +1,4 @@
-"""Rows with fields that Beam knows by name and type: what SQL, DataFrames and YAML work on. And back to chunks."""
+"""Converts chunks to rows with named and typed fields, as Beam's SQL, DataFrames and YAML need, and back."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _ATOMS: dict[pa.DataType, Any] = {
 
 
 def row_type(schema: pa.Schema) -> RowTypeConstraint:
-    """The type of ``beam.Row`` with the fields of an Arrow schema, and their meanings.
+    """Returns the type of ``beam.Row`` with the fields of an Arrow schema and their descriptions.
 
-    Structs are rows, and lists sequences. Times are texts like ``2019-07-19T20:25:53Z``, as in records.
+    Structs become rows, and lists become sequences. Times are texts like ``2019-07-19T20:25:53Z``, as in records.
 
     Raises:
         SetupError: a column has a type that no table of a release has.
@@ -61,10 +61,10 @@ def _field_type(field: pa.Field) -> Any:
 
 
 class AsRows(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, rows) -> ``beam.Row`` with the fields of ``row_type(schema)``, in no order.
+    """(key, rows) -> ``beam.Row`` with the fields of ``row_type(schema)``, in no particular order.
 
     Args:
-        schema: of the chunks, or some of its columns.
+        schema: schema of the chunks, or some of its columns.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -76,7 +76,7 @@ class AsRows(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 def rows_of_chunk(element: tuple[ChunkKey, BatchRef | pa.RecordBatch], *, schema: pa.Schema) -> Iterator[beam.Row]:
-    """The rows of a chunk, see ``AsRows``."""
+    """Yields the rows of a chunk, see ``AsRows``."""
     for batch in read_batches(element[1]):
         yield from _values_of_struct([batch[name] for name in schema.names], schema.names)
 
@@ -87,7 +87,7 @@ def _values_of_struct(arrays: Sequence[pa.Array], names: Sequence[str]) -> Itera
 
 
 def _values(array: pa.Array) -> list[Any]:
-    """The values of a column, rows for structs, texts for times."""
+    """Returns the values of a column, with rows for structs and texts for times."""
     found: list[Any]
     if pa.types.is_struct(array.type):
         found = list(_values_of_struct(array.flatten(), [field.name for field in array.type]))
@@ -109,15 +109,15 @@ def _values(array: pa.Array) -> list[Any]:
 
 
 class AsChunks(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Rows with fields by name -> (key, record batch), for transforms that take chunks.
+    """Rows with named fields -> (key, record batch), for transforms that accept chunks.
 
-    Without an order rows are put together as they arrive, and a key says no more than what is in its chunk: right for
-    steps that take each row for itself. With one, rows come in that order whatever ran, so that files written of them
-    have the same bytes; one worker holds and sorts them.
+    Without an order, rows are batched as they arrive, and a key depends only on the content of its chunk; this suits
+    steps that process each row separately. With an order, rows are always sorted, so that files written from them have
+    the same bytes; one worker holds and sorts them.
 
     Args:
-        schema: of the record batches; rows have at least its fields.
-        order: fields that rows are ordered by; those that are equal in them must be equal.
+        schema: schema of the record batches; rows have at least its fields.
+        order: fields by which rows are sorted; rows with equal values must be equal.
     """
 
     def __init__(self, schema: pa.Schema, *, order: Sequence[str] = ()) -> None:
@@ -144,12 +144,12 @@ class AsChunks(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 def as_tuple(row: Any, fields: Sequence[pa.Field]) -> tuple[Any, ...]:
-    """The fields of a row, with tuples for rows in them and times for the texts of times."""
+    """Returns the fields of a row, with tuples for nested rows and times parsed from their texts."""
     return tuple(_plain(getattr(row, field.name), field.type) for field in fields)
 
 
 def _plain(value: Any, type_: pa.DataType) -> Any:
-    """A value with tuples for rows and times for their texts."""
+    """Returns a value with tuples for rows and times parsed from their texts."""
     if value is None:
         return None
     if pa.types.is_timestamp(type_):
@@ -160,7 +160,7 @@ def _plain(value: Any, type_: pa.DataType) -> Any:
 
 
 def batch_of_tuples(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    """What ``as_tuple`` gave as a record batch."""
+    """Returns the results of ``as_tuple`` as a record batch."""
     columns = zip(*rows, strict=True)
     arrays = [
         encode(column, field.type, is_nullable=field.nullable) for column, field in zip(columns, schema, strict=True)
@@ -182,9 +182,10 @@ def _ordered(
 
 
 class AsEmbeddable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, passages) -> ``apache_beam.ml.rag.types.EmbeddableItem``, which Beam embeds and writes to vector databases.
+    """(key, passages) -> ``apache_beam.ml.rag.types.EmbeddableItem``, which Beam can embed and write to vector
+    databases.
 
-    Id, text and number are those of the passage. The metadata, JSON values, say where it stands: ``page_id``,
+    Id, text and number are copied from the passage. The metadata are JSON values with its position: ``page_id``,
     ``title``, ``section``, and ``spans``, lists of element, first and last code point.
     """
 

@@ -1,4 +1,4 @@
-"""Tables of releases, read by many workers at once, and written: one Parquet file for each part, the manifest last."""
+"""Reads tables of releases with many workers, and writes them: one Parquet file per part, the manifest last."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from pipelines.runners.workers import do, wired
 from pipelines.transforms.rows import AsRows
 
 CHUNK_ROWS = 1 << 19
-"""Rows of a chunk, and those of a row group more."""
+"""Minimum rows per chunk; the last row group may add more."""
 Rows: TypeAlias = "BatchRef | pa.RecordBatch"
 
 
 class _Place(NamedTuple):
-    """Some row groups of a file, by the number of the file."""
+    """Some row groups of a file, and the number of the file."""
 
     file: int
     first_group: int
@@ -39,30 +39,31 @@ class _Place(NamedTuple):
 
 @wired
 def find_places(pipeline: Any, paths: Sequence[str], *, chunk_rows: int | None = None) -> Any:
-    """Pipeline -> where the chunks of a table are, spread over all workers, for any number of ``read_places``.
+    """Pipeline -> positions of the chunks of a table, spread over all workers, for any number of ``read_places``.
 
     Args:
-        paths: of the table's files in order, wherever they lie.
-        chunk_rows: row groups are put together until there are so many rows; 1 leaves each alone.
+        paths: paths of the table's files in order, in any location.
+        chunk_rows: row groups are combined until a chunk has this many rows; with 1, each is a chunk.
     """
     find = do(_places, paths=tuple(paths), chunk_rows=chunk_rows or CHUNK_ROWS)
     return pipeline | "begin" >> beam.Impulse() | "find" >> find | "spread" >> beam.GroupByKey()
 
 
 def read_places(paths: Sequence[str], columns: Sequence[str] | None, *, together: str | None = None) -> Any:
-    """What reads the chunks whose places ``find_places`` gives of the same files; see ``ReadTable``."""
+    """Returns a transform that reads the chunks found by ``find_places`` in the same files; see ``ReadTable``."""
     return do(_read, paths=tuple(paths), columns=None if columns is None else list(columns), together=together)
 
 
 class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Pipeline -> (key, record batch) of chosen columns: part is the number of the file, chunk that of a row group.
+    """Pipeline -> (key, record batch) of chosen columns. The key's part is the number of the file, its chunk the number
+    of the row group.
 
-    Rows are in the order of the table within a batch and, by key, over batches. Memory: ``CHUNK_ROWS`` rows.
+    Rows are in table order within a batch; keys order the batches. Memory holds ``CHUNK_ROWS`` rows.
 
     Args:
-        paths: of the table's files in order, wherever they lie.
+        paths: paths of the table's files in order, in any location.
         columns: which ones, in that order; None for all.
-        together: a column; rows that stand together and are equal in it are in one batch.
+        together: a column; consecutive rows with the same value in it are in one batch.
         chunk_rows: as for ``find_places``.
     """
 
@@ -80,10 +81,10 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         self._places = find_places(paths, chunk_rows=chunk_rows)
 
     def rows(self) -> Any:
-        """This, and its rows as ``beam.Row``, see ``AsRows``, whose fields are the columns.
+        """Returns this transform followed by ``AsRows``: rows are ``beam.Row`` whose fields are the columns.
 
         Raises:
-            SetupError: the first file, whose schema all have, cannot be read.
+            SetupError: the first file, which determines the schema, cannot be read.
         """
         with Folder.of(self._paths[0]).open() as raw, parquet_file(raw) as opened:
             schema = opened.schema_arrow
@@ -95,13 +96,14 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 class ReadStatements(ReadTable):
-    """Pipeline -> (key, record batch) of a release of Wikidata's statements; those of an entity are in one batch.
+    """Pipeline -> (key, record batch) of the statements in a release of Wikidata; all statements of an entity are in
+    one batch.
 
-    As ``ReadTable``.
+    See ``ReadTable``.
 
     Args:
-        paths: of the files of statements in order, wherever they lie.
-        columns: which ones; ``entity_id`` among them.
+        paths: paths of the files of statements in order, in any location.
+        columns: the columns to read, including ``entity_id``.
     """
 
     def __init__(self, paths: Sequence[str], columns: Sequence[str]) -> None:
@@ -140,7 +142,8 @@ class _TableFiles:
         self._paths, self._columns = paths, columns
 
     def whole(self, place: _Place, table: pa.Table, name: str) -> pa.Table:
-        """The rows without those that go on from before, and with those that go on after them."""
+        """Returns the rows without those that continue the batch before, but with those that continue after the last
+        one."""
         before = self._last_before(place, name)
         n_rest = 0 if before is None else _n_equal(table[name], before)
         if n_rest == table.num_rows:
@@ -166,7 +169,7 @@ class _TableFiles:
         return None
 
     def groups(self, file: int, first: int, n_groups: int | None = None) -> Iterator[pa.Table]:
-        """So many row groups of a file, or all from the first one on."""
+        """Yields ``n_groups`` row groups of a file, starting at ``first``; by default all remaining ones."""
         with Folder.of(self._paths[file]).open() as raw, parquet_file(raw) as opened:
             n_all = opened.metadata.num_row_groups
             for group in range(first, n_all if n_groups is None else first + n_groups):
@@ -175,24 +178,23 @@ class _TableFiles:
 
 
 def _n_equal(column: pa.ChunkedArray, value: Any) -> int:
-    """How many values from the first on are equal to one."""
+    """Returns how many values at the start are equal to a given value."""
     is_other = column.combine_chunks().to_numpy(zero_copy_only=False) != value
     return int(np.argmax(is_other)) if is_other.any() else len(column)
 
 
 class WriteTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, rows) -> ``FileEntry``: one Parquet file for each part of the keys, its rows in the order of the keys.
+    """(key, rows) -> ``FileEntry``: one Parquet file for each part of the keys, with rows in key order.
 
-    The files are hashed while they are written, have temporary names until they are whole, and have the same bytes
-    whatever ran. Parts without chunks have no file; without any chunks there is one empty file.
+    Files are hashed while they are written, and have temporary names until they are complete. Their bytes do not depend
+    on how the pipeline ran. Parts without chunks have no file; without any chunks, there is one empty file.
 
-    Rows that are no ``BatchRef`` go through the memory of the runner: put a ``Checkpoint`` before this where they are
-    many.
+    Rows that are not a ``BatchRef`` pass through the runner's memory: apply ``Checkpoint`` first if there are many.
 
     Args:
         table: name of the table.
         output: folder of the release.
-        kind: of the release, which has the table's schema.
+        kind: kind of the release, which defines the table's schema.
     """
 
     def __init__(self, table: str, output: str, *, kind: Kind[Any] = OWN_TABLES) -> None:
@@ -210,14 +212,14 @@ class WriteTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 def _files(ordered: list[tuple[ChunkKey, Rows]], *, table: str) -> Iterator[tuple[str, list[Rows]]]:
-    """Path and rows of every file."""
+    """Yields the path and rows of every file."""
     parts = [[rows for _, rows in part] for _, part in groupby(ordered, key=lambda chunk: chunk[0][0])] or [[]]
     for number, part in enumerate(parts):
         yield shard_path(table, number, len(parts)), part
 
 
 def _write_part(element: tuple[str, list[Rows]], *, table: str, output: str, schema: pa.Schema) -> Iterator[FileEntry]:
-    """Writes one file, under a temporary name until it is whole; each batch becomes a row group."""
+    """Writes one file, with a temporary name until it is complete; each batch becomes a row group."""
     file, chunks = element
     with TableFile(output, file, table, schema=schema) as target:
         for rows in chunks:
@@ -228,19 +230,18 @@ def _write_part(element: tuple[str, list[Rows]], *, table: str, output: str, sch
 
 
 class CommitRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """``FileEntry`` -> the folder, once it is a release: one element.
+    """``FileEntry`` -> the folder of the finished release, one element.
 
-    Checks that the folder holds the files that were written, whole, and no others; then writes ``manifest.json``, the
-    last of all, with the files, their sizes, rows and hashes, and the versions of the code. ``kbsource verify`` checks
-    it.
+    Checks that the folder contains exactly the complete written files. Finally writes ``manifest.json``, with the
+    files, their sizes, rows and hashes, and the versions of the code. ``kbsource verify`` checks it.
 
     Args:
-        output: folder that ``WriteTable`` wrote to; it must be new or empty when the pipeline is put together.
-        facts: JSON values of what the tables are made from and how, for the manifest.
-        kind: of the release.
+        output: folder that ``WriteTable`` wrote to; it must be new or empty when the pipeline is constructed.
+        facts: inputs and options of the tables as JSON values, for the manifest.
+        kind: kind of the release.
 
     Raises:
-        SetupError: the folder holds something; a file is missing, has another size, or was not written by this
+        SetupError: the folder is not empty; or a file is missing, has another size, or was not written by this
             pipeline.
     """
 
@@ -259,7 +260,7 @@ class CommitRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 def by_name(entry: FileEntry) -> tuple[str, FileEntry]:
-    """A file with its path, which is its place in the order of all."""
+    """Returns a file with its path, which is its sort key."""
     return entry.file, entry
 
 

@@ -1,4 +1,4 @@
-"""Pairs of texts judged by an NLI model, wherever a runner puts them."""
+"""Judges pairs of texts with an NLI model, on any runner."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Answers = tuple[Verdict | Refused, ...]
 class ListHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam is not typed
     """Runs a model over lists, one list at a time.
 
-    An element is a whole list: how a runner groups elements would change the batches, and with them the last digits of
-    the answers.
+    An element is a whole list. Otherwise, batches would depend on how a runner groups elements, and so would the last
+    digits of the answers.
 
     Args:
         open_model: opens the model.
-        ask: gives what the model says of an element.
+        ask: returns the model's output for an element.
     """
 
     def __init__(self, open_model: Callable[[], Any], ask: Callable[[Any, Any], Any]) -> None:
@@ -36,24 +36,24 @@ class ListHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam is
         self._open_model, self._ask, self._store_options = open_model, ask, options_in_use()
 
     def load_model(self) -> Any:
-        """Opens the model; once for each process."""
+        """Opens the model, once per process."""
         use_options(self._store_options)
         return self._open_model()
 
     def run_inference(
         self, batch: Sequence[Any], model: Any, inference_args: Mapping[str, Any] | None = None
     ) -> Iterator[Any]:
-        """What the model says of each list, in its order."""
+        """Yields the model's output for each list, in order."""
         for element in batch:
             yield self._ask(model, element)
 
     def batch_elements_kwargs(self) -> dict[str, int]:
-        """Lists are batches already."""
+        """Limits batches to one list, which is already a batch."""
         return {"min_batch_size": 1, "max_batch_size": 1}
 
 
 class EntailmentHandler(ListHandler):
-    """Runs an NLI model over lists of pairs, or over what else is to be asked about."""
+    """Runs an NLI model over lists of pairs or of other questions."""
 
     def __init__(self, options: ModelOptions, ask: Callable[[Any, Any], Any] | None = None) -> None:
         super().__init__(partial(_open_model, options), ask or _judge)
@@ -71,10 +71,10 @@ def _judge(model: Any, pairs: Pairs) -> Answers:
 
 
 class RunModel(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Elements -> what a handler gives of them, on machines that have what the model is to have.
+    """Elements -> outputs of a handler, on machines that meet the model's requirements.
 
     Raises:
-        SetupError: Dataflow would get a folder of this machine.
+        SetupError: the model is in a local folder, which Dataflow cannot read.
     """
 
     def __init__(self, handler: ModelHandler[Any, Any, Any], options: PlacedModel) -> None:
@@ -90,10 +90,11 @@ class RunModel(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 class VerifyEntailment(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, tuple of ``Pair``) -> (key, tuple of answers in their order): what an NLI model says of pairs of texts.
+    """(key, tuple of ``Pair``) -> (key, tuple of answers in the same order): an NLI model's answers about pairs of
+    texts.
 
-    An answer is a ``Verdict``, or ``Refused`` for a pair that no model can judge. The same lists give the same answers
-    on any runner; some hundred pairs of like length make a good list. A process opens the model once.
+    An answer is a ``Verdict``, or ``Refused`` for a pair that no model can judge. The same lists get the same answers
+    on any runner; a good list has some hundred pairs of similar length. Each process opens the model once.
 
     Raises:
         SetupError: the model cannot be opened.

@@ -1,4 +1,4 @@
-"""The entities of a JSON dump of Wikidata, read in ranges."""
+"""Reads the entities of a JSON dump of Wikidata in ranges."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ class ReadWikidata(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """A JSON dump of Wikidata -> its entities, as rows of tables. Applied to a pipeline.
 
     Outputs:
-        ``items``, ``properties``, ``sitelinks``, ``statements``: (key, record batch), with the columns that the table
-            of that name has in a release (docs/tables.md); the key is number of the range, number of the batch in it.
-        ``rejected``: ``BadRecord``, lines that cannot be read, in no order.
+        ``items``, ``properties``, ``sitelinks``, ``statements``: (key, record batch), with the columns of this table in
+            a release (docs/tables.md); the key is the number of the range and the number of the batch in it.
+        ``rejected``: ``BadRecord`` of lines that cannot be read, in no particular order.
         ``counts``: (key, dict): ``lines``, ``items``, ``properties``, ``others`` (lexemes, …) and ``rejected``; the
             first is the sum of the others.
 
-    An entity that the dump has twice comes twice. Memory is that of a batch of each table; an output that is shuffled
-    goes through the memory of the runner: put a ``Checkpoint`` before that where it is large.
+    An entity that occurs twice in the dump is returned twice. Memory holds one batch per table. An output that is
+    shuffled passes through the runner's memory: apply ``Checkpoint`` first if it is large.
 
     Args:
-        dump: paths or patterns of the files, one entity a line; local, or of a file system of Beam.
-        languages: of labels, descriptions and aliases, the preferred one first.
-        sites: wikis whose sitelinks are wanted, like ``enwiki``; None for all.
-        qualifiers: properties of the qualifiers that are wanted; None for all.
-        range_bytes: stored bytes of a range; None for a size that suits the dump.
+        dump: paths or patterns of the files, one entity per line; local, or in a file system that Beam supports.
+        languages: languages of labels, descriptions and aliases, the preferred one first.
+        sites: wikis whose sitelinks are included, like ``enwiki``; None for all.
+        qualifiers: properties whose qualifiers are included; None for all.
+        range_bytes: compressed bytes per range; None for a default that depends on the dump.
 
     Raises:
-        SetupError: a file is missing or no dump.
+        SetupError: a file is missing or is not a dump.
     """
 
     def __init__(

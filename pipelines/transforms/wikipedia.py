@@ -1,5 +1,5 @@
-"""A dump of Wikipedia: its pages, read in ranges; and what is looked up in all of it while pages are parsed, titles and
-definitions, built in one place and used in all."""
+"""Reads the pages of a Wikipedia dump in ranges, and builds the index of titles and the store of definitions, which all
+workers use when they parse pages."""
 
 from __future__ import annotations
 
@@ -48,47 +48,48 @@ Rows: TypeAlias = "BatchRef | pa.RecordBatch"
 
 @dataclass(frozen=True, slots=True)
 class Scanning:
-    """How ranges are scanned."""
+    """Settings for scanning ranges."""
 
     site: Site
-    as_of: str | None = None  # of each page the newest revision not after it, a timestamp; None for the newest
-    selection: Selection = _ALL  # which articles are wanted
-    folder: str | None = None  # takes what the ranges give; None to let it pass through memory
-    # what ``kbsource.dump.digests.write_hashes`` wrote: files that are no longer what they were end the job
+    as_of: str | None = None  # timestamp; use each page's newest revision not after it; None for the newest
+    selection: Selection = _ALL  # which articles to include
+    folder: str | None = None  # for the rows of the ranges; None to pass them through memory
+    # file written by ``kbsource.dump.digests.write_hashes``; changed input files end the job
     hashes: str | None = None
-    beats: str | None = None  # local folder where workers show how far they are
+    beats: str | None = None  # local folder where workers report their progress
 
 
 class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """A dump -> its articles, titles and redirects, as chunks. Applied to a pipeline.
 
     Outputs:
-        ``raw``: (key, articles of schema ``staging.StagedArticle``), about 4 million characters a chunk; the key is
-            number of the range, number of the chunk.
+        ``raw``: (key, articles of schema ``staging.StagedArticle``), about 4 million characters per chunk; the key is
+            the number of the range and the number of the chunk.
         ``titles``: (key, articles and redirects of schema ``kbsource.index.title_index_build.TITLE_ROWS``).
-        ``definitions``: (key, templates and modules of schema ``kbsource.index.definition_store.DEFINITION_ROWS``),
-            where they are asked for.
-        ``rejected``: ``BadRecord``, what cannot be read, in no order.
+        ``definitions``: (key, templates and modules of schema ``kbsource.index.definition_store.DEFINITION_ROWS``), if
+            requested.
+        ``rejected``: ``BadRecord`` of pages that cannot be read, in no particular order.
         ``counts``: (key, dict): ``pages``, ``articles``, ``redirects``, ``other_namespaces``, ``not_selected``,
             ``rejected``; the first is the sum of the others.
 
-    With a folder rows are ``BatchRef`` there, and a range whose files are there is not read again: a folder is for one
-    dump read in one way. Without one rows are record batches and pass through the runner's memory.
+    With a folder, rows are ``BatchRef`` to files in it, and a range whose files exist is not read again: use a folder
+    for only one dump and one set of options. Without a folder, rows are record batches and pass through the runner's
+    memory.
 
     Args:
-        dump: paths or patterns of the files; local, or of a file system of Beam.
-        as_of: of each page the newest revision not after it, like ``2019-08-01T00:00:00Z``; None for the newest.
-        max_pages: pages read at most, of all namespaces; they are then read one after the other.
-        titles: normalised titles of the articles that are wanted; None for all.
-        has_definitions: templates and modules are wanted too, for ``BuildDefinitions``.
-        range_bytes: stored bytes of a range; None for a size that suits the dump.
-        folder: takes what was read; None for none.
+        dump: paths or patterns of the files; local, or in a file system that Beam supports.
+        as_of: use each page's newest revision not after this time, like ``2019-08-01T00:00:00Z``; None for the newest.
+        max_pages: maximum number of pages to read, counting all namespaces; pages are then read sequentially.
+        titles: normalised titles of the articles to include; None for all.
+        has_definitions: also return templates and modules, for ``BuildDefinitions``.
+        range_bytes: compressed bytes per range; None for a default that depends on the dump.
+        folder: for the rows that are read; None for no files.
 
     Attributes:
-        site: facts of the wiki, from the head of the dump; what ``ParseWikitext`` needs.
+        site: facts about the wiki from the dump's header; ``ParseWikitext`` needs them.
 
     Raises:
-        SetupError: a file is missing or no dump.
+        SetupError: a file is missing or is not a dump.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not t
 @wired
 def scan_ranges(pipeline: Any, ranges: Sequence[DumpRange], scanning: Scanning) -> Any:
     """Ranges of a dump, in order -> the outputs of ``ReadWikipediaDump``. Applied to a pipeline."""
-    # Pages can only be counted out in order.
+    # The first N pages can only be counted sequentially.
     is_in_order = scanning.selection.max_pages is not None
     scan = beam.ParDo(_ScanRange(scanning)).with_outputs(TITLES, DEFINITIONS, REJECTED, COUNTS, main=RAW)
     groups = beam.Create([list(ranges)] if is_in_order else [[part] for part in ranges], reshuffle=False)
@@ -132,7 +133,7 @@ class _ScanRange(WorkerDoFn):
         super().setup()
         beats = self._scanning.beats
         can_show = beats is not None and is_local(beats)
-        worker = f"{os.getpid()}-{threading.get_ident()}"  # a runner may set several up in one process at once
+        worker = f"{os.getpid()}-{threading.get_ident()}"  # a runner may set up several in one process at once
         self._beat = Beat.create(os.path.join(beats or "", f"scan-{worker}.beat")) if can_show else Beat.unshared()
 
     def process(self, element: list[DumpRange]) -> Iterator[Any]:
@@ -186,7 +187,7 @@ class _ScanRange(WorkerDoFn):
 
 
 def _outputs(report: ScanReport, folder: str) -> Iterator[tuple[str, Any]]:
-    """The outputs of a range that lies in a folder."""
+    """Yields the outputs of a range from its files in a folder."""
     part = report.part
     for number, stored in enumerate(report.chunks):
         yield RAW, (ChunkKey(part, number), stored)
@@ -202,7 +203,7 @@ def _outputs(report: ScanReport, folder: str) -> Iterator[tuple[str, Any]]:
 
 
 def counts_of(report: ScanReport) -> dict[str, Any]:
-    """The counts of a range by name."""
+    """Returns the counts of a range by name."""
     return {
         "pages": report.n_pages,
         "articles": report.n_articles,
@@ -215,10 +216,10 @@ def counts_of(report: ScanReport) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Where it is said which page has which Wikidata item."""
+    """Sources of the mapping from pages to Wikidata items."""
 
     site: Site
-    page_props: str | None = None  # SQL dump of that table
+    page_props: str | None = None  # SQL dump of the table page_props
     wikidata: str | None = None  # folder of a release of Wikidata
     hashes: str | None = None  # see ``Scanning``; for page_props
 
@@ -226,18 +227,18 @@ class Items:
 class BuildTitleIndex(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(key, titles) -> the folder of their index, one element: a side input of ``ParseWikitext``.
 
-    The index says where each title leads, through all redirects, which titles lead to an article, and, with ``items``,
-    which page has which Wikidata item. One worker builds it, in the order of the keys; memory grows by about 20 bytes a
-    title. An index that is there already is taken.
+    The index contains the target of each title after all redirects, the titles that lead to an article, and, with
+    ``items``, the Wikidata item of each page. One worker builds it in key order; memory grows by about 20 bytes per
+    title. An existing index is reused.
 
     Args:
-        folder: of the index; workers of other machines must reach it too.
-        items: where to learn of items; None for no items.
-        max_duplicates: highest share of the titles that may be left out because a newer row has their page id.
-        after: collection that must have come to its end before, such as a check; None for none.
+        folder: folder of the index; workers on other machines must be able to read it.
+        items: sources of items; None for no items.
+        max_duplicates: maximum share of titles that may be skipped because a newer row has their page id.
+        after: collection that must be finished first, such as a check; None for none.
 
     Raises:
-        DataError: there are more; or a table of items is damaged.
+        DataError: the share of duplicates is higher, or a table of items is damaged.
     """
 
     def __init__(
@@ -255,11 +256,10 @@ class BuildTitleIndex(beam.PTransform):  # type: ignore[misc]  # Beam is not typ
 class BuildDefinitions(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(key, templates and modules) -> the folder of their store, one element: a side input of ``ParseWikitext``.
 
-    One worker builds it, in the order of the keys; memory grows by 40 bytes a page. A store that is there already is
-    taken.
+    One worker builds it in key order; memory grows by 40 bytes per page. An existing store is reused.
 
     Args:
-        folder: of the store; workers of other machines must reach it too.
+        folder: folder of the store; workers on other machines must be able to read it.
     """
 
     def __init__(self, folder: str) -> None:
@@ -271,12 +271,12 @@ class BuildDefinitions(beam.PTransform):  # type: ignore[misc]  # Beam is not ty
 
 
 class FindChanges(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """The folder of a title index, one element -> the same, once what has changed since a release lies there: a side
-    input of ``ParseWikitext`` with a base.
+    """The folder of a title index, one element -> the same folder, after the changes since a release have been written
+    to it: a side input of ``ParseWikitext`` with a base.
 
     Args:
         base: folder of the release.
-        generator: what wrote the dump, ``site.generator``.
+        generator: the software that wrote the dump, ``site.generator``.
         definitions: PCollection of one element, from ``BuildDefinitions``; None without.
     """
 
@@ -303,11 +303,11 @@ def _find_changes(index: str, definitions: str | None = None, **settings: str) -
 def _fill(
     element: list[tuple[ChunkKey, Rows]], *_: Any, folder: str, last_file: str, build: Callable[..., None]
 ) -> Iterator[str]:
-    """Fills a folder with files that are looked into, the one that says that all are whole last."""
+    """Writes files for look-ups into a folder. The last file marks the folder as complete."""
 
     def make() -> None:
         with TemporaryFolder() as scratch:
-            # Scratch files are as large as the rows: where there is room for the files there is room for them.
+            # Scratch files are as large as the rows, so a disk with space for the files has space for them.
             local = folder if is_local(folder) else os.path.join(scratch, "index")
             near = os.path.join(local, "scratch")
             build(chain.from_iterable(read_batches(rows) for _, rows in element), folder=local, scratch=near)
@@ -339,7 +339,7 @@ def _build_index(
 
 
 def checked_files(hashes: str | None) -> Files:
-    """Files that are read as what they were when they were hashed, or, without hashes, as they are."""
+    """Returns access to files that are checked against their hashes; without hashes, files are not checked."""
     return Folder.of if hashes is None else CheckedFiles(read_hashes(hashes))
 
 
@@ -350,7 +350,7 @@ def _copy(source: str, target: str) -> None:
 
 @contextmanager
 def index_to_work_on(folder: str) -> Iterator[tuple[str, str]]:
-    """A local folder with the files of an index, to which files may be added, and one for scratch files."""
+    """Yields a local folder with the files of an index, to which files may be added, and a folder for scratch files."""
     if is_local(folder):
         yield folder, join(folder, "scratch")
         return
