@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -48,7 +48,8 @@ _OPERATORS = frozenset(
 )
 """Operators that only read. A table function appears as an operator under its own name."""
 _BLANKS = re.compile(r"\s+")
-_END = re.compile(r"(?:;|\s+|--[^\n]*|/\*(?:(?!\*/).)*\*/)\Z", re.DOTALL)
+_MOST_ENDS = 100
+"""Places that are tried for the beginning of a comment at the end of a query."""
 _KIND = re.compile(r"^[A-Z][A-Za-z ]* Error: ")
 _LINE = re.compile(r"^LINE (\d+):", re.MULTILINE)
 _PLACE = re.compile(r"(\d+): (.*)\n( *)\^")
@@ -85,14 +86,31 @@ def run_query(db: DuckDBPyConnection, query: str, *, macros: Collection[str] = (
 
 
 def _without_end(db: DuckDBPyConnection, query: str) -> str:
-    """Returns a query without its semicolon and comments behind that: DuckDB puts it in brackets to limit or count its
-    rows.
+    """Returns a query without its semicolon and the comments after it, because DuckDB puts it in brackets to limit or
+    count its rows.
     """
     tree = _tree(db, query)
-    shorter = query
-    while ";" in query and (shorter := _END.sub("", shorter)) and _tree(db, shorter) == tree and shorter != query:
-        query = shorter
+    while ";" in query:
+        shorter = (one for one in islice(_shorter(query), _MOST_ENDS) if _tree(db, one) == tree)
+        if (found := next(shorter, None)) is None:
+            break
+        query = found
     return query
+
+
+def _shorter(query: str) -> Iterator[str]:
+    """Yields a query without what may be its end: white space, a semicolon, a comment from any place where one may
+    begin, the last first."""
+    if query != (stripped := query.rstrip()):
+        yield stripped
+    elif query.endswith(";"):
+        yield query[:-1]
+    else:
+        mark = "/*" if query.endswith("*/") else "--"
+        at = query.rfind(mark, 0 if mark == "/*" else query.rfind("\n") + 1)
+        while at >= 0:
+            yield query[:at]
+            at = query.rfind(mark, 0 if mark == "/*" else query.rfind("\n") + 1, at)
 
 
 def _tree(db: DuckDBPyConnection, query: str) -> str:

@@ -92,7 +92,7 @@ def test_a_second_run_is_refused_and_a_dead_one_is_not_in_the_way(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("notes.txt", r"it holds notes\.txt.*choose an"), ("manifest.json", "never overwritten; choose an")],
+    [("notes.txt", r"it contains notes\.txt.*choose an"), ("manifest.json", "never overwritten; choose an")],
 )
 def test_what_is_not_ours_stays_and_stops_the_job(tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / name).write_text("mine")

@@ -428,7 +428,7 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path, tasks: Path) -
         SetupError, match=r"no folder of tasks, .* name the folder that kbsource qampari-tasks export wrote"
     ):
         apply_crowd(str(other), str(other), new)
-    with pytest.raises(SetupError, match="something finished"):
+    with pytest.raises(SetupError, match="a finished release"):
         apply_crowd(str(tmp_path / "release"), str(tasks), str(other))
     assert not (tmp_path / "new").exists()
 

@@ -115,7 +115,7 @@ def test_a_table_that_is_damaged_is_a_fault_too(tmp_path: Path) -> None:
 
     index = SideIndex(tmp_path / "index", make)
     assert index.wait() is None
-    assert "A table is not as it was written" in (index.fault or "")
+    assert "A table has changed since it was written" in (index.fault or "")
 
 
 def test_what_was_changed_since_it_was_made_is_made_again(tmp_path: Path) -> None:

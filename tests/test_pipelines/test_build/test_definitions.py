@@ -93,4 +93,4 @@ def test_a_dump_without_definitions_says_so_in_one_line(tmp_path: Path, template
     summary = build_mini(tmp_path / "release", dump=dump, templates=templates, **PLAIN)
 
     assert build_summary(summary).to_text().count("No template is defined (namespace 10) in what was read") == 1
-    assert paragraphs(tmp_path / "release") == {"A": "Von Halle."}
+    assert paragraphs(tmp_path / "release") == {"A": "Von Halle, 2012."}

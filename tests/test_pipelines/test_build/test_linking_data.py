@@ -189,7 +189,7 @@ def test_counts_that_contradict_each_other_are_found(data: Path, name: str) -> N
     seal(data, counts={**counts, name: counts[name] + 1})
     assert {one.rule for one in verified(data).findings} == {"counts"}
     seal(data, counts={})
-    assert {one.rule for one in verified(data).findings} == {"counts"}
+    assert {one.rule for one in verified(data).findings} == {"manifest"}
 
 
 def test_a_text_is_linked_by_its_longest_mentions(made: Path, capsys: pytest.CaptureFixture[str]) -> None:

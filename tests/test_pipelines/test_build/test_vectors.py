@@ -202,7 +202,7 @@ def _put(row: int, vector: bytes) -> Callable[[list[PassageVector]], Any]:
         (_put(1, _vector(0.6, 0.6)), FIRST, "vector_law", "3__1: its length is 0.84"),
         (_put(1, _vector(float("nan"))), FIRST, "vector_law", "3__1: its length is nan"),
         (lambda rows: rows.reverse(), FIRST, "other_passages", "3__0 where the passage is 5__2"),
-        (lambda rows: rows.pop(), "manifest.json", "counts", "table vectors has 7 rows, the counts say 8"),
+        (lambda rows: rows.pop(), "manifest.json", "counts", "counts.passages: 7 counted, 8 written"),
     ],
 )
 def test_broken_vectors_are_found(

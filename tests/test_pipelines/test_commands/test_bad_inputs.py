@@ -107,7 +107,7 @@ def test_what_no_command_can_use_is_named(
     assert "line 1: line 1" not in said
     assert all(one.isprintable() or one == "\n" for one in captured.err)
     if command in FOLDERS and kind not in ("missing", "folder", "nested"):
-        assert "no folder" in said or "no such folder" in said
+        assert "not a folder" in said or "no such folder" in said
 
 
 @pytest.mark.parametrize("path", ["../escaped.parquet", "/etc/passwd", "pages/./x", "pages//x"])

@@ -101,7 +101,9 @@ def test_what_means_nothing_is_refused_with_its_line_and_what_is_allowed(
         assert part in message
 
 
-@pytest.mark.parametrize(("text", "said"), [("", "empty"), ("a: [", "no YAML"), ("a: \x00", "no YAML")])
+@pytest.mark.parametrize(
+    ("text", "said"), [("", "empty"), ("a: [", "is not valid YAML"), ("a: \x00", "is not valid YAML")]
+)
 def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(SetupError, match=said):
         _read(tmp_path / "c.yaml", text)

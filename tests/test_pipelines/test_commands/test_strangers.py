@@ -136,7 +136,7 @@ ATTACKS: dict[str, tuple[Callable[[Path, Path], Callable[[Path], None]], str]] =
                 (folder / "manifest.json").read_bytes().replace(b'"page_order": "', b'"page_order": "\\ud800')
             )
         ),
-        "no Unicode",
+        "not valid Unicode",
     ),
     "a file 200,000 times": (
         lambda loot, own: with_values(lambda values: values["tables"].update(pages=[first(values)] * 200_000)),

@@ -58,19 +58,19 @@ def _rewrite_records(folder: Path, change: Callable[[list[dict[str, Any]]], obje
 @pytest.mark.parametrize(
     ("change", "rule", "detail"),
     [
-        (lambda rows: rows.pop(), "record_differs", "records dropped: page_missing: 0 counted, 1 written"),
+        (lambda rows: rows.pop(), "counts", "records.examples: 1 counted, 2 written"),
         (lambda rows: rows.reverse(), "record_order", "from number 0"),
         (
             lambda rows: rows[0].update(outcome="excluded", reason="negative"),
-            "record_differs",
-            "records excluded: negative: 1 counted, 0 written",
+            "counts",
+            "records.excluded.negative: 1 counted, 0 written",
         ),
         (
             lambda rows: rows[1].update(reason="no_match"),
-            "record_differs",
-            "records dropped: no_match: 1 counted, 0 written",
+            "counts",
+            "counts.dropped.no_match: 1 counted, 0 written",
         ),
-        (lambda rows: rows[0].update(n_evidences=2), "record_differs", "records with evidences: 3 counted, 2 written"),
+        (lambda rows: rows[0].update(n_evidences=2), "record_differs", "pieces of evidence: 3 in records, not 2"),
         (
             lambda rows: rows[1].update(n_evidences_written=1),
             "record_differs",

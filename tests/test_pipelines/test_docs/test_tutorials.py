@@ -87,6 +87,7 @@ def test_a_tutorial_from_its_first_command_to_its_last(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
     (tmp_path / "kbsource-demo").symlink_to(demo)
     text, printed, n_commands = path.read_text("utf-8"), "", 0
 

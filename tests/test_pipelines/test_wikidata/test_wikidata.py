@@ -189,7 +189,7 @@ def test_the_commands_make_and_verify_a_release(dump: Path, tmp_path: Path, caps
     made = json.loads(capsys.readouterr().out)
     assert (made["counts"]["items"], made["rows"]["classes"]) == (43, 8)
     assert main(["verify", output]) == 0
-    assert "44 entities" in capsys.readouterr().out
+    assert "43 items, 1 property, 44 statements" in capsys.readouterr().out
     assert main(["wikidata", str(dump), "--output", output]) == 2
     with pytest.raises(SetupError, match="kbsource-wikidata-1"):
         PAGES_RELEASE.read(output)
