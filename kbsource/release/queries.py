@@ -99,12 +99,10 @@ def _without_end(db: DuckDBPyConnection, query: str) -> str:
 
 
 def _shorter(query: str) -> Iterator[str]:
-    """Yields a query without what may be its end: white space, a semicolon, a comment from any place where one may
-    begin, the last first."""
+    """Yields a query without what may be its end: white space, or a comment from any place where one may begin, the
+    last first. A semicolon may stay."""
     if query != (stripped := query.rstrip()):
         yield stripped
-    elif query.endswith(";"):
-        yield query[:-1]
     else:
         mark = "/*" if query.endswith("*/") else "--"
         at = query.rfind(mark, 0 if mark == "/*" else query.rfind("\n") + 1)

@@ -122,7 +122,7 @@ def demo(*, output: FolderPath = _OUTPUT) -> Summary:
 
     Examples:
         kbsource demo
-        kbsource demo --output /tmp/kbsource-demo
+        kbsource demo --output ../kbsource-demo
     """
     output = output.rstrip("/") or "/"
     if os.path.exists(output) and (not os.path.isdir(output) or os.listdir(output)):

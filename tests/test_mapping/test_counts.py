@@ -107,6 +107,24 @@ def test_numbers_are_counted_put_into_the_facts_and_compared(tmp_path: Path) -> 
     assert finding.example == "counts.tall: 1 counted, 2 written"
 
 
+def test_each_release_of_a_folder_is_counted_with_its_own_settings(tmp_path: Path) -> None:
+    zoos = ListingKind(name="zoos", format="zoos-1", made_by="a keeper", tables={}, parts=ZOO)
+    inner = []
+    for limit in (1, 3):
+        folder = str(tmp_path / f"zoo{limit}")
+        with ReleaseFolder(folder, kind=ZOO):
+            entries = [write_rows([("ox", 4), ("ape", 2)], "animals", ANIMALS, output=folder)]
+            commit(ZOO, ZOO.listing(entries, with_counts(ZOO, entries, {"limit": limit}, folder)), folder)
+        manifest = ZOO.read(folder)
+        assert manifest.facts["counts"]["tall"] == (2 if limit == 1 else 1)
+        inner.append({"folder": f"zoo{limit}", "manifest_sha256": manifest.sha256})
+    with ReleaseFolder(str(tmp_path), kind=zoos, kept=["zoo1", "zoo3"]):
+        commit(zoos, zoos.listing([], {"alignments": inner}), str(tmp_path), kept=["zoo1", "zoo3"])
+    report = verify(str(tmp_path), [zoos, ZOO])
+    assert report.findings == ()
+    assert report.counts == {"animals": 4, "legs": 12}
+
+
 def test_sums_of_numbers_and_of_numbers_by_name_are_checked() -> None:
     def faults(**counts: Any) -> list[str]:
         kind = ListingKind(name="sum", format="sum-1", made_by="x", tables={}, sums=[Sum("all", ["left", "right"])])

@@ -89,7 +89,10 @@ def test_parts_whose_revisions_end_far_apart_are_refused_with_both_days() -> Non
         ({"a.xml": _OLD}, ["a.xml"]),
         ({"a.xml": _OLD, "b.xml": _NEW}, []),  # their names give one day
         ({"a.xml": {"2019-07-19": 2}, "b.xml": {"2024-07-01": 2}}, ["a.xml", "b.xml"]),  # few pages
-        ({"a.xml": _OLD, "b.xml": {"2019-01-01": 500, "2024-07-01": 90}}, ["a.xml", "b.xml"]),  # rarely changed
+        (
+            {"a.xml": {"2019-07-19": 5000}, "b.xml": {"2019-01-01": 500, "2024-07-01": 90}},
+            ["a.xml", "b.xml"],
+        ),  # rarely changed
         ({"a.xml": _OLD, "b.xml": {"2019-07-25": 43}}, ["a.xml", "b.xml"]),  # written over some days
         ({"a.xml": {}, "b.xml": _NEW, "c.xml": {"": 3}}, ["a.xml", "b.xml", "c.xml"]),
     ],

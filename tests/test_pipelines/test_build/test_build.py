@@ -16,11 +16,12 @@ from kbsource.dump.ranges import range_size
 from kbsource.errors import DataError, SetupError
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.verify import verify
+from pipelines.cli import main
 from pipelines.commands.dumps import build_summary
 from pipelines.jobs.build import BadDumpError
 from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents, open_release, rows
-from tests.support.dumps import dump_xml, page_xml
+from tests.support.dumps import dump_xml, page_xml, revision_xml
 from tests.support.moody_parser import LOST, MOODS, TOO_DEEP
 from tests.support.real_data import ROOT
 
@@ -276,3 +277,19 @@ def test_a_page_that_ends_the_process_is_parsed_without_references_first(tmp_pat
     made = build_mini(tmp_path / "release", parser=parser, references=True, page_timeout_s=0.5)
     assert made.manifest.parse_statuses == {"ok": mini_wiki.N_ARTICLES}
     assert made.manifest.findings["ref_failed"] == len(MOODS)
+
+
+def test_parts_of_two_dumps_without_a_date_are_refused_and_leave_no_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = []
+    for number, year in enumerate((2019, 2024)):
+        revision = revision_xml("Text.", timestamp=f"{year}-07-01T00:00:00Z")
+        pages = [page_xml(1 + 60 * number + place, f"P{number} {place}", revisions=revision) for place in range(60)]
+        parts.append(str(tmp_path / f"part{number}.xml"))
+        Path(parts[-1]).write_bytes(dump_xml(pages))
+    assert main(["build", *parts, "--output", str(tmp_path / "release")]) == 2
+    assert (
+        "part1.xml has revisions up to 2024-07-01, but part0.xml has none after 2019-07-01" in capsys.readouterr().err
+    )
+    assert not (tmp_path / "release" / "manifest.json").exists()
