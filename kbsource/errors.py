@@ -14,6 +14,8 @@ REASONS: dict[str, str] = {
     "content_model": "a page of the main namespace that is not wikitext; the detail names its model",
     "damaged_block": "a block of a bzip2 file that cannot be decoded; the pages that overlap it are lost",
     "damaged_gzip": "a gzip file that cannot be decoded from this point on",
+    "damaged_zstd": "a Zstandard file that cannot be decoded from this point on",
+    "damaged_xz": "an xz file that cannot be decoded from this point on",
     "duplicate_entity": "another line has the same entity, in a newer revision or earlier",
     "duplicate_page_id": "another page has the same id; the newest revision is kept",
     "entity_crash": "the process crashed or reached its memory limit while reading the entity",

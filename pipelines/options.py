@@ -211,7 +211,7 @@ class WikidataOptions:
     """Inputs and options of a release of Wikidata. For ``sites`` and ``qualifiers``, None means all."""
 
     dump: Annotated[Files, Parameter(metavar="DUMP")]
-    """JSON dump (.json.bz2, .json.gz, .json, .ndjson) with one entity per line; files or patterns."""
+    """JSON dump (.json or .ndjson, plain or compressed) with one entity per line; files or patterns."""
     _: KW_ONLY
     output: Output
     languages: Annotated[Words, Parameter(validator=Like("[a-z]{2,}(?:-[a-z0-9]+)*", "en,de"))] = ("en",)
@@ -258,7 +258,7 @@ class PageviewsOptions(Checked):
     """Page views to be summed."""
 
     input: Annotated[Files, Parameter(metavar="VIEWS")]
-    """Files of page views (.bz2, .gz or plain) from pageview_complete or pagecounts, or patterns."""
+    """Files of page views, plain or compressed, from pageview_complete or pagecounts, or patterns."""
     _: KW_ONLY
     output: Output
     site: Annotated[Name, Parameter(validator=Like("[a-z][a-z0-9_]*wiki", "enwiki"))] = "enwiki"
@@ -311,7 +311,7 @@ class AlignOptions:
     """Folder of the release."""
     _: KW_ONLY
     inputs: Annotated[Files, Parameter("--input")]
-    """Files of the dataset, in order; they may be compressed (.gz, .bz2)."""
+    """Files of the dataset, in order; they may be compressed (.bz2, .gz, .xz, .zst)."""
     output: Output
     split: Split | None = None
     """Split whose filter rules apply; by default the split in the file names, else dev."""
@@ -400,7 +400,7 @@ class AgeOptions(Checked):
     """Folders of releases of one wiki from different dates."""
     _: KW_ONLY
     inputs: Annotated[Files, Parameter("--input")]
-    """Datasets in KILT's format, one file each; they may be compressed (.gz, .bz2)."""
+    """Datasets in KILT's format, one file each; they may be compressed (.bz2, .gz, .xz, .zst)."""
     output: Output
     from_kb: Annotated[FolderPath | None, Parameter(metavar="PATH")] = None
     """Release or kilt_knowledgesource.json that the datasets refer to. Without it, their evidence must contain its own

@@ -16,8 +16,8 @@ from datetime import date
 from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 
-from kbsource.dump.compressed.bzip2 import Damage
-from kbsource.dump.compressed.streams import UTF8, compression_of, iter_pieces, read_tail, read_up_to
+from kbsource.dump.compressed.damage import Damage
+from kbsource.dump.compressed.streams import CODECS, MAGIC_BYTES, UTF8, compression_of, iter_pieces, read_up_to
 from kbsource.dump.dates import MOST_DAYS_LATER, day_of, two_days
 from kbsource.dump.digests import HashedFile, Published, find_published, hash_file
 from kbsource.dump.ranges import TAIL_BYTES, DumpRange, plan_ranges
@@ -194,12 +194,13 @@ def _check_head(name: str, header: DumpHeader, dump_range: DumpRange) -> Iterato
 
 
 def _check_end(name: str, dump_range: DumpRange) -> Iterator[DumpFinding]:
-    if dump_range.compression == "gzip" or dump_range.encoding != UTF8:
+    read_tail = CODECS[dump_range.compression].tail
+    if read_tail is None or dump_range.encoding != UTF8:
         message = "How it ends shows only when all of it is read."
         yield DumpFinding("info", name, "end_not_checked", message, "Use the deep check.")
         return
     with Folder.of(dump_range.path).open() as file:
-        tail, damage = read_tail(file, compression=dump_range.compression, size=dump_range.n_bytes, count=TAIL_BYTES)
+        tail, damage = read_tail(file, dump_range.n_bytes, TAIL_BYTES)
     missing = describe_missing_end(tail, damage, dump_range)
     if missing:
         message = f"It is truncated: {missing}. Pages are missing."
@@ -271,7 +272,7 @@ def _check_content(
     yield DumpFinding("info", name, "content", message)
     yield from _check_newest(name, dump_range.path, newest)
     for reason, (count, first) in sorted(rejects.items()):
-        if reason == "truncated_dump" and dump_range.compression != "gzip" and dump_range.encoding == UTF8:
+        if reason == "truncated_dump" and CODECS[dump_range.compression].is_splittable and dump_range.encoding == UTF8:
             continue  # _check_end has reported it
         severity: Severity = "warning" if reason in _ABSENT else "error"
         what = f", page {first.key}" if first.key else ""
@@ -456,7 +457,7 @@ def read_index(path: str) -> Iterator[IndexEntry]:
     """
     rest = b""
     with Folder.of(path).open() as file:
-        head = read_up_to(file, 8)
+        head = read_up_to(file, MAGIC_BYTES)
         for piece in iter_pieces(file, compression=compression_of(head, path)):
             if isinstance(piece, Damage):
                 raise RecordError("damaged_index", piece.detail)

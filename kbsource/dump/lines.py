@@ -11,8 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kbsource.dump.compressed.bzip2 import Damage
-from kbsource.dump.compressed.streams import Compression, Piece, compression_of, iter_pieces, read_up_to
+from kbsource.dump.compressed.damage import Damage
+from kbsource.dump.compressed.streams import (
+    CODECS,
+    MAGIC_BYTES,
+    Compression,
+    Piece,
+    compression_of,
+    iter_pieces,
+    read_up_to,
+)
 from kbsource.dump.ranges import BROKEN_ENDS, FileRange, RangeReading, cuts
 from kbsource.files import Files, Folder, base_name
 from kbsource.records import BadRecord
@@ -42,7 +50,7 @@ def compression_alone(path: str, files: Files) -> tuple[Compression, bool]:
         SetupError: the file is empty, or has an unsupported format.
     """
     with files(path).open() as file:
-        return compression_of(read_up_to(file, 8), path), False
+        return compression_of(read_up_to(file, MAGIC_BYTES), path), False
 
 
 def plan_lines(
@@ -54,7 +62,7 @@ def plan_lines(
 ) -> list[LineRange]:
     """Returns the ranges of the files, in the given order of the files and from start to end.
 
-    A gzip file is a single range, because it cannot be read from the middle. ``form`` returns the compression of a
+    A file whose compression is not splittable is a single range. ``form`` returns the compression of a
     file, and whether it is an array.
 
     Raises:
@@ -64,7 +72,7 @@ def plan_lines(
     for path in paths:
         compression, is_array = form(path, files)
         n_bytes = files(path).size()
-        for start, end in cuts(n_bytes, n_bytes if compression == "gzip" else range_bytes):
+        for start, end in cuts(n_bytes, range_bytes if CODECS[compression].is_splittable else n_bytes):
             ranges.append(LineRange(len(ranges), path, start, end, compression, n_bytes, is_array))
     return ranges
 
@@ -89,8 +97,8 @@ def read_lines(
     beginning. ``on_progress`` receives the number of stored bytes of the range read since its last call; the sum is the
     size of the range. ``on_damage`` receives, for each damage, the number of stored bytes it made unreadable.
 
-    Reasons of the BadRecords (stage ``read``): ``line_cut``, ``line_too_large``, and for the file: ``damaged_block``,
-    ``damaged_gzip``, ``trailing_garbage``, ``truncated_dump``.
+    Reasons of the BadRecords (stage ``read``): ``line_cut``, ``line_too_large``, and for the file: those of
+    ``DAMAGES``, ``trailing_garbage``, ``truncated_dump``.
     """
     file_name = base_name(line_range.path)
     reading = RangeReading(line_range, on_progress)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from kbsource.dump.compressed.bzip2 import Damage
-from kbsource.dump.compressed.streams import UTF8, Compression, Piece, read_tail
+from kbsource.dump.compressed.damage import Damage
+from kbsource.dump.compressed.streams import CODECS, UTF8, Compression, Piece
 from kbsource.dump.siteinfo import read_header
 from kbsource.errors import SetupError
 from kbsource.files import Folder, absolute, base_name, glob
@@ -25,15 +25,18 @@ MOST_RANGES = 10_000
 TAIL_BYTES = 1 << 14
 BROKEN_ENDS = {
     "truncated": "the compressed file ends in the middle",
-    "damaged_gzip": "nothing after the damage can be decoded",
-    "damaged_block": "",
+    **{
+        codec.damage: "" if codec.is_splittable else "nothing after the damage can be decoded"
+        for codec in CODECS.values()
+        if codec.damage
+    },
 }
 """How content ends too early, by the damage at its very end; "" if it is reported as damage itself."""
 _NUMBERS = re.compile(r"(\d+)")
 # Files that are published beside dumps and match the same patterns.
 _COMPANION = re.compile(
     r"-multistream-index\d*\.txt|sums\.txt\Z|\A(?:SHA\d+SUMS|_SUCCESS)\Z|\.(?:txt|json|html|sql|md5|sha1|sha256|asc|sig)"
-    r"(?:\.(?:gz|bz2))?\Z|\.tmp\Z|\.part\Z",
+    r"(?:\.(?:gz|bz2|zst|xz))?\Z|\.tmp\Z|\.part\Z",
     re.IGNORECASE,
 )
 
@@ -72,8 +75,7 @@ class DumpRange(FileRange):
 def plan_ranges(paths: Sequence[str], *, range_bytes: int, allow_unknown_schema: bool = False) -> list[DumpRange]:
     """Returns the ranges of dump files, in the given order of the files and from start to end.
 
-    A gzip file, or a file in an encoding other than UTF-8, is a single range, because it cannot be read from the
-    middle.
+    A file whose compression is not splittable, or in an encoding other than UTF-8, is a single range.
 
     Raises:
         SetupError: a file cannot be read as a dump, or ``range_bytes`` is below 1.
@@ -85,7 +87,7 @@ def plan_ranges(paths: Sequence[str], *, range_bytes: int, allow_unknown_schema:
         header = read_header(path, allow_unknown_schema=allow_unknown_schema)
         facts = header.encoding, header.has_root, header.prefix
         n_bytes = Folder.of(path).size()
-        is_whole = header.compression == "gzip" or header.encoding != UTF8
+        is_whole = not CODECS[header.compression].is_splittable or header.encoding != UTF8
         for start, end in cuts(n_bytes, n_bytes if is_whole else range_bytes):
             ranges.append(DumpRange(len(ranges), path, start, end, header.compression, n_bytes, *facts))
     return ranges
@@ -171,7 +173,8 @@ class RangeReading:
 
     def __init__(self, of: FileRange, on_progress: Callable[[int], None] | None, *, encoding: str = UTF8) -> None:
         self._of, self._on_progress = of, on_progress
-        self._is_streamed = of.compression == "gzip" or encoding != UTF8
+        self._codec = CODECS[of.compression]
+        self._is_streamed = not self._codec.is_splittable or encoding != UTF8
         self._done = of.start
         self._tail, self._offset = b"", 0
         self._damage: str | None = None
@@ -196,9 +199,9 @@ class RangeReading:
     def end(self, file: BinaryIO) -> tuple[bytes, str | None, int]:
         """Returns the last bytes of the file's content, the reason of a damage at its very end, and its offset."""
         of = self._of
-        if self._is_streamed:
-            return self._tail, self._damage, self._offset if of.compression == "gzip" else of.n_bytes
-        return *read_tail(file, compression=of.compression, size=of.n_bytes, count=TAIL_BYTES), of.n_bytes
+        if self._is_streamed or self._codec.tail is None:
+            return self._tail, self._damage, of.n_bytes if self._codec.is_splittable else self._offset
+        return *self._codec.tail(file, of.n_bytes, TAIL_BYTES), of.n_bytes
 
     def _reach(self, position: int) -> None:
         position = min(position, self._of.end)

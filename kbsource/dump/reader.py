@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from kbsource.dump.compressed.bzip2 import Damage
+from kbsource.dump.compressed.damage import Damage
 from kbsource.dump.compressed.streams import iter_pieces
 from kbsource.dump.pagexml import PageAssembler, Revision, XmlPageReader, page_key
 from kbsource.dump.ranges import BROKEN_ENDS, DumpRange, RangeReading
@@ -45,7 +45,7 @@ def read_range(
 
     Reasons of the BadRecords (stage ``read``): ``page_cut``, ``page_too_large``, ``malformed_xml``, ``xml_entity``,
     ``invalid_characters``, ``missing_field``, ``invalid_field``, ``text_deleted``, ``text_missing`` (the last two only
-    for the main namespace), ``no_revision_as_of``, and for the file: ``damaged_block``, ``damaged_gzip``,
+    for the main namespace), ``no_revision_as_of``, and for the file: those of ``DAMAGES``,
     ``trailing_garbage``, ``truncated_dump``.
 
     Raises:

@@ -11,8 +11,15 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from kbsource.documents import read_document
-from kbsource.dump.compressed.bzip2 import Damage
-from kbsource.dump.compressed.streams import Compression, compression_of, encoding_of, iter_pieces, read_up_to
+from kbsource.dump.compressed.damage import Damage
+from kbsource.dump.compressed.streams import (
+    MAGIC_BYTES,
+    Compression,
+    compression_of,
+    encoding_of,
+    iter_pieces,
+    read_up_to,
+)
 from kbsource.errors import SetupError
 from kbsource.files import Folder, base_name
 from kbsource.site import Site
@@ -47,7 +54,7 @@ class DumpHeader:
     schema_version: str | None  #: version of the export schema, ``0.11``; None if the file lacks it
     has_siteinfo: bool  #: the file has a ``<siteinfo>``
     has_root: bool  #: the file has a ``<mediawiki>`` root; otherwise it is a bare sequence of pages
-    compression: Compression  #: ``bzip2``, ``gzip`` or ``none``, by content
+    compression: Compression  #: by content
     encoding: str  #: character encoding of the XML, ``utf-8``
     prefix: str  #: namespace prefix of the elements, ``mw`` for ``<mw:page>``; empty in all published dumps
 
@@ -70,7 +77,7 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
     if root is None and page is None:
         raise SetupError(
             f"{path} is not a MediaWiki XML dump: neither <mediawiki> nor <page> in its first {len(head):,} bytes. "
-            "Give the pages-articles file (.xml, .xml.bz2 or .xml.gz) of a dump."
+            "Give the pages-articles file (.xml, or compressed: .bz2, .gz, .zst, .xz) of a dump."
         )
     attributes = {
         name.decode("utf-8", "replace"): (double or single).decode("utf-8", "replace")
@@ -100,20 +107,23 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
 def _read_head(path: str) -> tuple[Compression, str, bytes]:
     """Returns compression, encoding, and the content up to the first page, as UTF-8 without a byte order mark."""
     with Folder.of(path).open() as file:
-        compression = compression_of(read_up_to(file, 8), path)
+        compression = compression_of(read_up_to(file, MAGIC_BYTES), path)
         encoding = ""
         for piece in iter_pieces(file, compression=compression):
             if not isinstance(piece, Damage):
                 encoding = encoding_of(piece.data[:1024], path)
                 break
         head = b""
+        why = ""
         for piece in iter_pieces(file, compression=compression, encoding=encoding or "utf-8"):
-            if not isinstance(piece, Damage):
+            if isinstance(piece, Damage):
+                why = why or f" ({piece.detail})"
+            else:
                 head += piece.data
             if len(head) > _HEAD_BYTES or _PAGE.search(head):
                 break
     if not head.strip():
-        raise SetupError(f"{path} contains nothing that can be decoded. Download it again.")
+        raise SetupError(f"{path} contains nothing that can be decoded{why}. Download it again.")
     return compression, encoding, head.removeprefix(b"\xef\xbb\xbf")
 
 

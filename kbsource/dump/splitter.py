@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from kbsource.dump.compressed.bzip2 import Damage
+from kbsource.dump.compressed.damage import Damage
 from kbsource.dump.compressed.streams import Piece
 
 # A page larger than this is passed on revision by revision.

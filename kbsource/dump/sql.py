@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
-from kbsource.dump.compressed.bzip2 import Damage
-from kbsource.dump.compressed.streams import compression_of, iter_pieces, read_up_to
+from kbsource.dump.compressed.damage import Damage
+from kbsource.dump.compressed.streams import MAGIC_BYTES, compression_of, iter_pieces, read_up_to
 from kbsource.errors import SetupError
 from kbsource.files import Files, Folder, base_name
 from kbsource.records import BadRecord
@@ -58,10 +58,10 @@ def page_props_database(path: str) -> str | None:
 def read_page_props(
     path: str, *, names: frozenset[str] | None = None, files: Files = Folder.of
 ) -> Iterator[tuple[int, str, str] | BadRecord]:
-    """Reads (page_id, name, value) from ``.sql`` or ``.sql.gz``, in the order of the file.
+    """Reads (page_id, name, value) from a ``.sql`` file, plain or compressed, in the order of the file.
 
     A row that cannot be read is yielded as a BadRecord (stage ``read``, reasons ``malformed_row`` and
-    ``invalid_field``), a truncated file as ``truncated_sql``, and damage as ``damaged_gzip`` or ``damaged_block``. All
+    ``invalid_field``), a truncated file as ``truncated_sql``, and damage as one of ``DAMAGES``. All
     but ``invalid_field`` have their offset in the decompressed bytes.
 
     ``names`` selects properties (``wikibase_item``, ``disambiguation``, …); None for all. Some others have binary
@@ -105,7 +105,7 @@ class _SqlReader:
         self._table_columns: list[bytes] = []
         self._window = _MIN_WINDOW_BYTES  # number of bytes searched for rows at once; small after broken rows
         self._file = files(path).open()
-        self._pieces = iter_pieces(self._file, compression=compression_of(read_up_to(self._file, 8), path))
+        self._pieces = iter_pieces(self._file, compression=compression_of(read_up_to(self._file, MAGIC_BYTES), path))
 
     def batches(self) -> Iterator[Iterable[tuple[bytes, ...]] | BadRecord]:
         """Reads rows, many at a time: the wanted values of each row as written."""

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kbsource.dump import lines
-from kbsource.dump.compressed.bzip2 import Damage
-from kbsource.dump.compressed.streams import Compression, compression_of, iter_pieces, read_up_to
+from kbsource.dump.compressed.damage import Damage
+from kbsource.dump.compressed.streams import MAGIC_BYTES, Compression, compression_of, iter_pieces, read_up_to
 from kbsource.dump.lines import AROUND, Line, LineRange
 from kbsource.errors import SetupError
 from kbsource.files import Files, Folder
@@ -36,7 +36,7 @@ def plan_lines(paths: Sequence[str], *, range_bytes: int, files: Files = Folder.
 def _form(path: str, files: Files) -> tuple[Compression, bool]:
     """Returns the compression of a file, and whether its content begins as an array."""
     with files(path).open() as file:
-        compression = compression_of(read_up_to(file, 8), path)
+        compression = compression_of(read_up_to(file, MAGIC_BYTES), path)
         begin = b""
         for piece in iter_pieces(file, compression=compression):
             if isinstance(piece, Damage):

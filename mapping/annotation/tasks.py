@@ -351,7 +351,7 @@ def read_said(
     reject: Reject,
 ) -> Iterator[T]:
     """Returns an iterator over the annotators' answers in files of any form: JSON Lines, CSV or Label Studio exports,
-    plain, gzip or bzip2.
+    plain or compressed.
 
     ``read`` returns the answer in a record, or None if it has none. One of the first records of a file must satisfy
     ``fits``.

@@ -7,7 +7,7 @@ text and the URL of a page, without a location.
 
     train_data.jsonl, dev_data.jsonl, test_data.jsonl       in a folder, or in its folder qampari_data
 
-Each published file may be missing, and may be compressed with gzip or bzip2.
+Each published file may be missing, and may be compressed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kbsource.dump.compressed.streams import SUFFIXES
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder, join
 from kbsource.identity import title_hash
@@ -104,8 +105,6 @@ PUBLISHED_REASONS: dict[str, str] = {
     "no_answers": "a question without answers",
 }
 """Reasons why a published question is left out, with their meanings."""
-
-_SUFFIXES = ("", ".gz", ".bz2")
 
 
 class ProofSpot(NamedTuple):
@@ -209,7 +208,7 @@ class _Proofs(ScratchFile):
 
 def published_files(folder: str) -> dict[str, str]:
     """Returns the published file of each split in a folder, in the order of the splits."""
-    names = {split: [f"{split}_data.jsonl{suffix}" for suffix in _SUFFIXES] for split in SPLITS}
+    names = {split: [f"{split}_data.jsonl{suffix}" for suffix in SUFFIXES] for split in SPLITS}
     for place in (folder, join(folder, DATA)):
         found = {
             split: path for split in SPLITS for name in names[split] if Folder.of(path := join(place, name)).exists()

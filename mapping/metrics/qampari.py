@@ -1,6 +1,6 @@
 """The metrics of QAMPARI: questions with many answers, each stated somewhere in Wikipedia.
 
-The files are JSON Lines or one JSON array, plain, gzip or bzip2. They are joined by ``qid``, or by ``id`` (string or
+The files are JSON Lines or one JSON array, plain or compressed. They are joined by ``qid``, or by ``id`` (string or
 integer) if a record has no ``qid``. Other keys are ignored, so released files can be read unchanged.
 
 gold ``answer_list``: at least one ``{answer_text, aliases, aid, proof}``. ``aliases`` and ``aid`` are optional.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from kbsource.dump.compressed.streams import without_suffix
 from kbsource.errors import RecordError, SetupError, counted
 from kbsource.files import base_name, glob, join
 from mapping.records import Evidence, Example, Output, PageKey
@@ -33,7 +34,7 @@ _LABELS = ("SUPPORTS", "REFUTES")
 _NOT_ENOUGH_INFO = "NOT ENOUGH INFO"
 # Keys that only claims of FEVER 2.0 have: how they were made.
 _FEVER2_KEYS = ("attack", "transformation", "original_id")
-_WIKI_FILE = re.compile(r"wiki-([0-9]+)\.jsonl(?:\.gz|\.bz2)?")
+_WIKI_FILE = re.compile(r"wiki-([0-9]+)\.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +100,15 @@ class Fever(RecordSource[FeverOptions]):
             raise SetupError("fever needs --wiki-pages DIR: its claims name sentences whose texts only stand there.")
         paths: list[str] = []
         for reference in self.inputs.references:
-            found = [path for path in glob(join(reference, "*")) if _WIKI_FILE.fullmatch(base_name(path))]
-            if not found and _WIKI_FILE.fullmatch(base_name(reference)):
+            found = [path for path in glob(join(reference, "*")) if _wiki_file(path)]
+            if not found and _wiki_file(reference):
                 found = [reference]
             if not found:
                 raise SetupError(
                     f"{reference} holds no files of FEVER's wiki-pages (wiki-001.jsonl, wiki-002.jsonl, …)."
                 )
             paths += found
-        numbers = {int(match[1]) for path in paths if (match := _WIKI_FILE.fullmatch(base_name(path)))}
+        numbers = {int(match[1]) for path in paths if (match := _wiki_file(path))}
         if missing := sorted(set(range(min(numbers), max(numbers))) - numbers):
             names = ", ".join(f"wiki-{number:03}.jsonl" for number in missing[:5])
             raise SetupError(
@@ -230,3 +231,7 @@ def _key(page: str) -> str:
 
 
 SOURCES = (Fever,)
+
+
+def _wiki_file(path: str) -> re.Match[str] | None:
+    return _WIKI_FILE.fullmatch(without_suffix(base_name(path)))

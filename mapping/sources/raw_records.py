@@ -3,9 +3,7 @@ JSON."""
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
 import json
 import re
 import tarfile
@@ -17,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeGuard, cast
 
 import orjson
 
-from kbsource.dump.compressed.streams import compression_of
+from kbsource.dump.compressed.streams import CODECS, compression_of
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder, base_name
 from kbsource.records import BadRecord
@@ -220,11 +218,7 @@ def opened(path: str, *, member: str | None = None) -> Iterator[tuple[BinaryIO, 
             head = stored.read(_HEAD_BYTES)
             compression = compression_of(head, path)
             stored.seek(0)
-            file = stored
-            if compression == "gzip":
-                file = cast(BinaryIO, gzip.GzipFile(fileobj=stored))
-            elif compression == "bzip2":
-                file = cast(BinaryIO, bz2.BZ2File(stored))
+            file = cast(BinaryIO, CODECS[compression].opened(stored))
             head = file.read(_HEAD_BYTES)
             if head[257:262] == b"ustar":
                 file.seek(0)
@@ -233,7 +227,9 @@ def opened(path: str, *, member: str | None = None) -> Iterator[tuple[BinaryIO, 
                 return
             if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise SetupError(f"{path} is in UTF-16. Convert it to UTF-8 (iconv -f UTF-16 -t UTF-8).")
-            file.seek(len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0)
+            file.seek(0)
+            if head.startswith(codecs.BOM_UTF8):
+                file.read(len(codecs.BOM_UTF8))
             yield file, compression != "bzip2"
     except IsADirectoryError as error:
         raise SetupError(f"{path} is a folder; name a file.") from error

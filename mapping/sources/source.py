@@ -33,7 +33,7 @@ PARTIAL_EVIDENCE = "partial_evidence"
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Input paths of one run; ``.gz`` and ``.bz2`` files are decompressed while reading."""
+    """Input paths of one run; compressed files are decompressed while reading."""
 
     records: tuple[str, ...]  # the dataset's own files, in reading order
     references: tuple[str, ...] = ()  # files with the evidence texts, if they are separate

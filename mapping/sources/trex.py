@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from kbsource.dump.compressed.streams import SUFFIXES, without_suffix
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import glob, join
 from kbsource.identity import stable_sha256, stable_uuid
@@ -50,7 +51,7 @@ from mapping.sources.source import (
     references_option,
 )
 
-_FILES = ("re-nlg_*.json", "re-nlg_*.json.gz", "re-nlg_*.json.bz2")
+_FILES = tuple(f"re-nlg_*.json{suffix}" for suffix in SUFFIXES)
 _ITEM = re.compile(r"https?://www\.wikidata\.org/(?:entity|wiki)/(Q[1-9][0-9]{0,17})")
 _PROPERTY = re.compile(r".*/(P[1-9][0-9]{0,17})")
 _LITERAL = "^^"
@@ -439,7 +440,7 @@ class Trex(Source[TrexOptions]):
         none."""
         paths: list[str] = []
         for given in self.inputs.records:
-            if given.endswith((".json", ".gz", ".bz2")):
+            if without_suffix(given) != given or given.endswith(".json"):
                 paths.append(given)
                 continue
             found = sorted(path for pattern in _FILES for path in glob(join(given, pattern)))

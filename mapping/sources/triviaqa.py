@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kbsource.dump.compressed.streams import SUFFIXES
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder, base_name, glob, join
 from mapping.records import Evidence, Example, Output, PageKey
@@ -37,7 +38,6 @@ _FILES: dict[Split, str] = {
 }
 _SPLIT = re.compile(rb'\],\s*"Domain": *"[^"]*",\s*"Split": *"(\w+)"')
 _TAIL_BYTES = 500
-_PACKED = ("", ".gz", ".bz2")
 
 
 class TriviaQa(RecordSource[SourceOptions]):
@@ -82,7 +82,7 @@ class TriviaQa(RecordSource[SourceOptions]):
         """Yields the questions of a split, from a file, the folder ``qa`` or the archive."""
         name = _FILES[self.split]
         in_folder = {base_name(file): file for file in glob(join(path, "*"))}
-        found = [in_folder[name + ending] for ending in _PACKED if name + ending in in_folder]
+        found = [in_folder[name + ending] for ending in SUFFIXES if name + ending in in_folder]
         if in_folder and not found:
             raise SetupError(
                 f"{path} is a folder without {name}; give the folder qa of triviaqa-rc.tar.gz, or the file."

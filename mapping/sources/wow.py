@@ -13,6 +13,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Literal
 
+from kbsource.dump.compressed.streams import without_suffix
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import base_name
 from kbsource.records import BadRecord
@@ -67,7 +68,7 @@ class WizardOfWikipedia(Source[WizardOptions]):
 
     def check_inputs(self) -> None:
         for path in self.inputs.records:
-            name = re.sub(r"\.(?:gz|bz2)$", "", base_name(path))
+            name = without_suffix(base_name(path))
             if name != _FILES[self.split] and name in (*_FILES.values(), *_OTHER_FILES):
                 raise SetupError(
                     f"{path}: {self.split} of wow is {_FILES[self.split]} (dev and test have the topics that train has"

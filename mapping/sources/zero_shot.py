@@ -17,6 +17,7 @@ import orjson
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from kbsource.dump.compressed.streams import without_suffix
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import base_name, glob, join
 from kbsource.identity import stable_sha256, stable_uuid
@@ -38,7 +39,7 @@ from mapping.sources.source import (
     by_split,
 )
 
-_SPLIT_FILE = re.compile(r"(train|dev|test)\.([0-9])(?:\.gz|\.bz2)?")
+_SPLIT_FILE = re.compile(r"(train|dev|test)\.([0-9])")
 _N_NEGATIVE = 4
 _SUBJECT = "XXX"
 _MISSPELT = {"auther": "author"}
@@ -131,7 +132,7 @@ class ZeroShot(Source[ZeroShotOptions]):
         wanted = SPLITS if self.options.relation_split == "random" else (self.split,)
         paths: list[str] = []
         for given in self.inputs.records:
-            named = _SPLIT_FILE.fullmatch(base_name(given))
+            named = _SPLIT_FILE.fullmatch(without_suffix(base_name(given)))
             if named is None and (inside := glob(join(given, "**", "*"))):
                 for name in wanted:
                     found = [path for path in inside if _is_of(path, name, self.options.fold)]
@@ -236,7 +237,7 @@ class Lines(ScratchFile):
 
 
 def _is_of(path: str, split: Split, fold: int) -> bool:
-    named = _SPLIT_FILE.fullmatch(base_name(path))
+    named = _SPLIT_FILE.fullmatch(without_suffix(base_name(path)))
     return named is not None and (named[1], int(named[2])) == (split, fold)
 
 

@@ -233,7 +233,7 @@ def validate_kilt(
 
     Args:
         release: folder of the release that the file was made for.
-        file: KILT file; .gz and .bz2 too.
+        file: KILT file, plain or compressed.
         alignments: folder that kbsource map wrote, to recompute BLEU; by default the folder of FILE, if kbsource map
             wrote it.
         numbering: numbering of paragraphs; by default as in the alignments, else kilt.

@@ -17,6 +17,8 @@ import apache_beam as beam
 from apache_beam.pvalue import AsSingleton
 
 from kbsource.dump.check import CheckReport, DumpFinding, check_dump
+from kbsource.dump.compressed.damage import TRAILING_GARBAGE
+from kbsource.dump.compressed.streams import DAMAGES
 from kbsource.dump.dates import check_one_day, check_revision_days, day_of
 from kbsource.dump.digests import HashedFile, hash_file, write_hashes
 from kbsource.dump.ranges import DumpRange, expand_inputs, from_root, plan_ranges, range_size, size_of
@@ -67,7 +69,7 @@ _FREE = frozenset("as_of only_titles limit_pages max_rejects max_fallbacks allow
 # Findings that are not errors if truncated dumps are allowed: every truncated file has them.
 _SIGNS_OF_TRUNCATION = frozenset({"truncated_dump", "size_mismatch", "checksum_mismatch", "index_beyond_end"})
 # Damage in the content is counted and recorded, and checked against ``--max-rejects``.
-_DAMAGE = frozenset({"damaged_block", "damaged_gzip", "trailing_garbage"})
+_DAMAGE = DAMAGES | {TRAILING_GARBAGE}
 
 
 class BadDumpError(DataError):

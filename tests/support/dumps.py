@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import bz2
+import gzip
 import io
+import lzma
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 from xml.sax.saxutils import escape, quoteattr
 
+import zstandard
+
+from kbsource.dump.compressed.streams import Compression
 from kbsource.files import Files, Folder
 
 NAMESPACES = {-2: "Media", -1: "Special", 0: "", 1: "Talk", 2: "User", 4: "Wikipedia", 10: "Template", 14: "Category"}
+
+PACKS: dict[Compression, Callable[[bytes], bytes]] = {
+    "none": bytes,
+    "bzip2": bz2.compress,
+    "gzip": gzip.compress,
+    "zstd": zstandard.ZstdCompressor(write_checksum=True).compress,
+    "xz": lzma.compress,
+}
+"""Compresses the content of a file, by the name of the compression."""
+STREAMED: tuple[Compression, ...] = ("gzip", "zstd", "xz")
+"""Compressions that are read from the beginning of a file alone."""
 
 BLOCK_MAGIC = f"{0x314159265359:048b}"
 END_MAGIC = f"{0x177245385090:048b}"

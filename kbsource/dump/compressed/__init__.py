@@ -1,1 +1,1 @@
-"""Reads compressed files as decompressed bytes, from any position: bzip2 block by block, gzip and plain."""
+"""Reads compressed files as decompressed bytes, from any position if the compression allows it."""

@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, BinaryIO, NamedTuple
 
+from kbsource.dump.compressed.damage import TRAILING_GARBAGE, TRUNCATED, Damage
+
 BLOCK_MAGIC = 0x314159265359
 END_MAGIC = 0x177245385090
 STREAM_HEADER = re.compile(rb"BZh[1-9]")
+DAMAGED = "damaged_block"
 
 _MAGIC_BITS = 48
 _CRC_BITS = 32
@@ -33,27 +36,6 @@ class Block:
 
     offset: int
     data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """A part of the file that could not be decoded; the bytes before and after it are not contiguous.
-
-    Attributes:
-        offset: byte of the file at which it begins.
-        owner: offset of the block that the damage belongs to, or of the block before it. The reader of that block
-            reports the damage.
-        reason: ``damaged_block``, ``trailing_garbage`` (bytes after the end of a stream that are not a stream) or
-            ``truncated`` (the file ends inside a stream).
-        detail: what was found.
-        n_bytes: number of unreadable bytes of the file that may have contained data.
-    """
-
-    offset: int
-    owner: int
-    reason: str
-    detail: str
-    n_bytes: int = 0
 
 
 class _Magic(NamedTuple):
@@ -267,7 +249,7 @@ def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[Block | Damage]:
         first = window.magic(0)
         if first is None or first.bit != 8 * len(b"BZh9"):
             n_bytes = first.byte if first else window.end
-            yield Damage(0, 0, "damaged_block", "the first block does not begin where it should", n_bytes)
+            yield Damage(0, 0, DAMAGED, "the first block does not begin where it should", n_bytes)
     while magic := window.magic(0):
         if magic.is_end:
             if is_synced:
@@ -291,10 +273,10 @@ def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[Block | Damage]:
             yield Block(owner, data)
         following = window.magic(1)
         if following is None:
-            yield Damage(window.end, owner, "truncated", "the file ends inside a bzip2 stream")
+            yield Damage(window.end, owner, TRUNCATED, "the file ends inside a bzip2 stream")
         elif data is None:
             detail = f"compressed bytes {magic.byte} to {following.byte} could not be decoded"
-            yield Damage(magic.byte, owner, "damaged_block", detail, following.byte - magic.byte)
+            yield Damage(magic.byte, owner, DAMAGED, detail, following.byte - magic.byte)
         window.advance(count)
 
 
@@ -320,19 +302,19 @@ def _damage_after_stream(window: _Window, magic: _Magic, owner: int) -> Damage |
     end = (magic.bit + _MAGIC_BITS + _CRC_BITS + 7) >> 3
     rest = window.peek(end, len(b"BZh9") + 6)
     if not rest:
-        return Damage(window.end, owner, "truncated", "the file ends inside a trailer") if window.end < end else None
+        return Damage(window.end, owner, TRUNCATED, "the file ends inside a trailer") if window.end < end else None
     following = window.magic(1)
     has_header = STREAM_HEADER.match(rest) is not None
     if has_header and following and following.bit == 8 * (end + 4):
         return None
     if len(rest) < len(b"BZh9") + 6 and _begins_stream(rest):
-        return Damage(window.end, owner, "truncated", "the file ends inside a stream header")
+        return Damage(window.end, owner, TRUNCATED, "the file ends inside a stream header")
     n_bytes = following.byte - end if following else 0
     if has_header:
         detail = "a stream's first block does not begin where it should"
-        return Damage(end + 4, owner, "damaged_block", detail, n_bytes)
+        return Damage(end + 4, owner, DAMAGED, detail, n_bytes)
     until = following.byte if following else "the end of the file"
-    return Damage(end, owner, "trailing_garbage", f"bytes {end} to {until} are no bzip2 stream", n_bytes)
+    return Damage(end, owner, TRAILING_GARBAGE, f"bytes {end} to {until} are no bzip2 stream", n_bytes)
 
 
 def _begins_stream(rest: bytes) -> bool:
@@ -359,8 +341,8 @@ def read_tail(file: BinaryIO, size: int, count: int) -> tuple[bytes, str | None]
                 tail = (tail + item.data)[-count:]
                 ending = None
             else:
-                tail = tail if item.reason == "trailing_garbage" else b""
+                tail = tail if item.reason == TRAILING_GARBAGE else b""
                 ending = item.reason
-        if start == 0 or len(tail) >= count or ending in ("damaged_block", "truncated"):
+        if start == 0 or len(tail) >= count or ending in (DAMAGED, TRUNCATED):
             return tail, ending
         reach *= 4

@@ -5,31 +5,33 @@ The format of a file is determined from its first bytes, not from its name.
 
 from __future__ import annotations
 
+import bz2
 import codecs
+import gzip as python_gzip
+import io
 import os
 import re
 import shlex
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Literal
+from functools import partial
+from typing import Any, BinaryIO, Literal
 
-from kbsource.dump.compressed import bzip2
-from kbsource.dump.compressed.bzip2 import Block, Damage
+from kbsource.dump.compressed import bzip2, gzip
+from kbsource.dump.compressed.damage import BrokenStreamError, Damage
+from kbsource.dump.compressed.frames import Frame, XzFrame, ZstdFrame, decode_frames
 from kbsource.errors import SetupError
 
-Compression = Literal["bzip2", "gzip", "none"]
+Compression = Literal["bzip2", "gzip", "zstd", "xz", "none"]
 
 UTF8 = "utf-8"
+MAGIC_BYTES = 8
+"""Number of bytes at the beginning of a file from which ``compression_of`` knows its compression."""
 _READ_BYTES = 1 << 20
-# gzip streams are fed in small steps, so that little is decoded twice at a break.
-_GZIP_READ_BYTES = 1 << 16
-_GZIP_MAGIC = b"\x1f\x8b"
+_PIECE_BYTES = 1 << 18
 
 _UNREADABLE = {
     b"7z\xbc\xaf\x27\x1c": ("7z", "7z x -so"),
-    b"\x28\xb5\x2f\xfd": ("Zstandard", "zstd -dc"),
-    b"\xfd7zXZ\x00": ("xz", "xz -dc"),
     b"\x5d\x00\x00": ("lzma", "xz -dc --format=lzma"),
     b"LZIP": ("lzip", "lzip -dc"),
     b"\x04\x22\x4d\x18": ("lz4", "lz4 -dc"),
@@ -62,6 +64,28 @@ class Piece:
     position: int
 
 
+@dataclass(frozen=True)
+class Codec:
+    """A compression that is read."""
+
+    suffix: str  #: ending of the names of such files
+    magics: frozenset[bytes]  #: how such files begin; empty for files that are not compressed
+    damage: str  #: reason slug of a part of a file that cannot be decoded
+    pieces: Callable[[BinaryIO, int], Iterator[Piece | Damage]]
+    """Iterates over the decompressed bytes of a file from a byte to its end, and all damage."""
+    opened: Callable[[BinaryIO], Any]
+    """Opens the decompressed bytes as a file that can be rewound; damage is an OSError, or an EOFError."""
+    tail: Callable[[BinaryIO, int, int], tuple[bytes, str | None]] | None = None
+    """Returns the last bytes of the content of a file of some size, at most so many, and the reason of a damage at its
+    very end. None if such files are only read from their beginning.
+    """
+
+    @property
+    def is_splittable(self) -> bool:
+        """True if reading may start in the middle of a file."""
+        return self.tail is not None
+
+
 def compression_of(head: bytes, path: str) -> Compression:
     """Returns how a file is compressed, from its first bytes.
 
@@ -74,14 +98,10 @@ def compression_of(head: bytes, path: str) -> Compression:
         if head.startswith(magic):
             target = f"{os.path.splitext(path)[0]}.bz2"
             raise SetupError(
-                f"{path}: {name} is not read; gzip and bzip2 are. Convert it: "
+                f"{path}: {name} is not read; bzip2, gzip, Zstandard and xz are. Convert it: "
                 f"{command} {shlex.quote(path)} | bzip2 > {shlex.quote(target)}"
             )
-    if bzip2.STREAM_HEADER.match(head):
-        return "bzip2"
-    if head.startswith(_GZIP_MAGIC):
-        return "gzip"
-    return "none"
+    return next((name for name, codec in CODECS.items() if head.startswith(tuple(codec.magics))), "none")
 
 
 def encoding_of(head: bytes, path: str) -> str:
@@ -109,16 +129,10 @@ def iter_pieces(
 ) -> Iterator[Piece | Damage]:
     """Iterates over the decompressed bytes from byte ``start`` of the file to its end, in UTF-8, and all damage.
 
-    ``start`` must be 0 for gzip and for encodings other than UTF-8. For the latter, offsets that increase byte by byte
-    count converted bytes.
+    ``start`` must be 0 for codecs that are not splittable and for encodings other than UTF-8. For the latter, offsets
+    that increase byte by byte count converted bytes.
     """
-    pieces: Iterator[Piece | Damage]
-    if compression == "bzip2":
-        pieces = _bzip2_pieces(file, start)
-    elif compression == "gzip":
-        pieces = _gzip_pieces(file)
-    else:
-        pieces = _plain_pieces(file, start)
+    pieces = CODECS[compression].pieces(file, start)
     return pieces if encoding == UTF8 else _converted(pieces, encoding)
 
 
@@ -131,58 +145,70 @@ def _plain_pieces(file: BinaryIO, start: int) -> Iterator[Piece | Damage]:
 
 def _bzip2_pieces(file: BinaryIO, start: int) -> Iterator[Piece | Damage]:
     for item in bzip2.iter_blocks(file, start=start):
-        yield Piece(item.offset, item.data, True, item.offset) if isinstance(item, Block) else item
+        yield Piece(item.offset, item.data, True, item.offset) if isinstance(item, bzip2.Block) else item
 
 
-def _gzip_pieces(file: BinaryIO) -> Iterator[Piece | Damage]:
-    file.seek(0)
-    decoder = zlib.decompressobj(wbits=31)
-    has_member = False
+def _streamed(decode: Callable[[BinaryIO], Iterator[bytes]], file: BinaryIO, start: int) -> Iterator[Piece | Damage]:
+    """Iterates over the segments of a file that is only read from its beginning."""
+    file.seek(start)
     offset = 0
-    while data := file.read(_GZIP_READ_BYTES):
-        position = file.tell()
-        while data:
-            if not has_member:
-                data = data.lstrip(b"\0")  # zeros that fill up a block of a tape or a disk
-                if not data:
-                    break
-                if not _GZIP_MAGIC.startswith(data[:2]):
-                    yield Damage(offset, offset, "trailing_garbage", "the bytes after the gzip data are not gzip")
-                    return
-                decoder = zlib.decompressobj(wbits=31)
-                has_member = True
-            before = decoder.copy()
-            try:
-                decoded = decoder.decompress(data, _READ_BYTES)
-            except zlib.error as error:
-                decoded = _decodable(before, data)
-                if decoded:
-                    yield Piece(offset, decoded, False, position)
-                offset += len(decoded)
-                yield Damage(offset, offset, "damaged_gzip", f"{error}; what follows cannot be decoded")
-                return
-            if decoded:
-                yield Piece(offset, decoded, False, position)
-                offset += len(decoded)
-            data = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
-            has_member = not decoder.eof
-    if has_member:
-        decoded = decoder.flush()
-        if decoded:
-            yield Piece(offset, decoded, False, file.tell())
-            offset += len(decoded)
-        yield Damage(offset, offset, "truncated", "the file ends inside a gzip stream")
-
-
-def _decodable(decoder: zlib._Decompress, data: bytes) -> bytes:
-    """Returns the part of the data that can be decoded before the byte at which it breaks."""
-    parts: list[bytes] = []
-    for index in range(len(data)):
+    broken: BrokenStreamError | None = None
+    decoded = decode(file)
+    while broken is None:
+        parts: list[bytes] = []
+        n_bytes = 0
         try:
-            parts.append(decoder.decompress(data[index : index + 1]))
-        except zlib.error:
-            break
-    return b"".join(parts)
+            while n_bytes < _PIECE_BYTES and (part := next(decoded, None)) is not None:
+                parts.append(part)
+                n_bytes += len(part)
+        except BrokenStreamError as error:
+            broken = error
+        if not n_bytes and broken is None:
+            return
+        if n_bytes:
+            yield Piece(offset, b"".join(parts), False, file.tell())
+            offset += n_bytes
+    yield Damage(offset, offset, broken.reason, broken.detail)
+
+
+class _DecodedFile(io.RawIOBase):
+    """The decompressed bytes of a file, which can be read and rewound."""
+
+    def __init__(self, decode: Callable[[BinaryIO], Iterator[bytes]], file: BinaryIO) -> None:
+        self._decode, self._file, self._at = decode, file, 0
+        self.seek(0)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if (offset, whence) == (0, os.SEEK_CUR):
+            return self._at
+        if (offset, whence) != (0, os.SEEK_SET):
+            raise io.UnsupportedOperation("of a compressed file, only the beginning can be sought")
+        self._pieces = _streamed(self._decode, self._file, 0)
+        self._left = memoryview(b"")
+        self._at = 0
+        return 0
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._left:
+            piece = next(self._pieces, None)
+            if isinstance(piece, Damage):
+                raise OSError(piece.detail)
+            self._left = memoryview(b"" if piece is None else piece.data)
+        found = self._left[: len(buffer)]
+        buffer[: len(found)] = found
+        self._left = self._left[len(found) :]
+        self._at += len(found)
+        return len(found)
+
+
+def _framed(form: type[Frame]) -> Callable[[BinaryIO], Iterator[bytes]]:
+    return partial(decode_frames, form=form)
 
 
 def _converted(pieces: Iterable[Piece | Damage], encoding: str) -> Iterator[Piece | Damage]:
@@ -228,9 +254,61 @@ def read_up_to(file: BinaryIO, count: int) -> bytes:
     return data
 
 
-def read_tail(file: BinaryIO, *, compression: Compression, size: int, count: int) -> tuple[bytes, str | None]:
-    """Returns the last ``count`` bytes of a splittable file's content, and the reason of a damage at its very end."""
-    if compression == "bzip2":
-        return bzip2.read_tail(file, size, count)
+def _plain_tail(file: BinaryIO, size: int, count: int) -> tuple[bytes, str | None]:
     file.seek(max(0, size - count))
     return read_up_to(file, count), None
+
+
+CODECS: dict[Compression, Codec] = {
+    "bzip2": Codec(
+        suffix=".bz2",
+        magics=frozenset(b"BZh%d" % level for level in range(1, 10)),
+        damage=bzip2.DAMAGED,
+        pieces=_bzip2_pieces,
+        opened=bz2.BZ2File,
+        tail=bzip2.read_tail,
+    ),
+    "gzip": Codec(
+        suffix=".gz",
+        magics=frozenset({gzip.MAGIC}),
+        damage=gzip.DAMAGED,
+        pieces=partial(_streamed, gzip.decode),
+        opened=lambda file: python_gzip.GzipFile(fileobj=file),
+    ),
+    "zstd": Codec(
+        suffix=".zst",
+        magics=ZstdFrame.magics,
+        damage=ZstdFrame.damage,
+        pieces=partial(_streamed, _framed(ZstdFrame)),
+        opened=lambda file: io.BufferedReader(_DecodedFile(_framed(ZstdFrame), file)),
+    ),
+    "xz": Codec(
+        suffix=".xz",
+        magics=XzFrame.magics,
+        damage=XzFrame.damage,
+        pieces=partial(_streamed, _framed(XzFrame)),
+        opened=lambda file: io.BufferedReader(_DecodedFile(_framed(XzFrame), file)),
+    ),
+    "none": Codec(
+        suffix="",
+        magics=frozenset(),
+        damage="",
+        pieces=_plain_pieces,
+        opened=lambda file: file,
+        tail=_plain_tail,
+    ),
+}
+"""The compressions of files, by name."""
+DAMAGES = frozenset(codec.damage for codec in CODECS.values() if codec.damage)
+"""Reasons of parts of files that cannot be decoded."""
+SUFFIXES = tuple(codec.suffix for codec in CODECS.values())
+"""Endings that the name of a file may have beside its own, or none."""
+
+
+def without_suffix(name: str) -> str:
+    """Returns the name of a file without the ending of its compression.
+
+    >>> without_suffix("wiki-001.jsonl.zst"), without_suffix("wiki-001.jsonl")
+    ('wiki-001.jsonl', 'wiki-001.jsonl')
+    """
+    return next((name.removesuffix(suffix) for suffix in SUFFIXES if suffix and name.endswith(suffix)), name)

@@ -9,7 +9,7 @@ import pytest
 
 from kbsource.dump.ranges import expand_inputs, plan_ranges
 from kbsource.errors import SetupError
-from tests.support.dumps import dump_xml, page_xml, stored
+from tests.support.dumps import PACKS, dump_xml, page_xml, stored
 
 XML = dump_xml([page_xml(number, f"T{number}", "text " * 50) for number in range(1, 20)])
 
@@ -20,6 +20,8 @@ XML = dump_xml([page_xml(number, f"T{number}", "text " * 50) for number in range
         ("a.xml", XML, True),
         ("a.xml.bz2", bz2.compress(XML), True),
         ("a.xml.gz", gzip.compress(XML, mtime=0), False),
+        ("a.xml.zst", PACKS["zstd"](XML), False),
+        ("a.xml.xz", PACKS["xz"](XML), False),
         ("utf16.xml", XML.decode().encode("utf-16"), False),
         ("gzip_called.bz2", gzip.compress(XML, mtime=0), False),
         ("bzip2_called.gz", bz2.compress(XML), True),

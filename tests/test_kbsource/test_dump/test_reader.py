@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import bz2
 import codecs
-import gzip
+import lzma
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -13,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kbsource.dump.compressed.damage import Damage
+from kbsource.dump.compressed.streams import Compression, iter_pieces
 from kbsource.dump.ranges import plan_ranges
 from kbsource.dump.reader import read_range
 from kbsource.dump.siteinfo import read_header
@@ -20,6 +23,8 @@ from kbsource.errors import SetupError
 from kbsource.records import BadRecord, RawPage
 from tests.support.dumps import (
     FOOTER,
+    PACKS,
+    STREAMED,
     dump_xml,
     flip,
     header_xml,
@@ -228,17 +233,18 @@ def test_a_long_history_is_read_with_few_bytes_in_hand() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 13, 200], ids=["inside_the_end_tag", "before_the_end_tag", "inside_a_page"])
-@pytest.mark.parametrize("pack", [bytes, bz2.compress, gzip.compress], ids=["plain", "bzip2", "gzip"])
-def test_xml_that_ends_early_is_told_once(cut: int, pack: type[bytes]) -> None:
+@pytest.mark.parametrize("pack", PACKS.values(), ids=PACKS)
+def test_xml_that_ends_early_is_told_once(cut: int, pack: Callable[[bytes], bytes]) -> None:
     records = read(pack(XML[: -len(FOOTER) + 12 - cut]))
     assert [reason for reason, _ in reasons(records)].count("truncated_dump") == 1
     assert isinstance(records[-1], BadRecord)
     assert records[-1].reason == "truncated_dump"
 
 
-@pytest.mark.parametrize("pack", [bz2.compress, gzip.compress], ids=["bzip2", "gzip"])
-def test_a_compressed_file_that_ends_early_is_told_once(pack: type[bytes]) -> None:
-    records = read(pack(XML)[:-5])
+@pytest.mark.parametrize("compression", [name for name in PACKS if name != "none"])
+def test_a_compressed_file_that_ends_early_is_told_once(compression: Compression) -> None:
+    n_missing = 3 if compression == "zstd" else 5  # a part of the checksum
+    records = read(PACKS[compression](XML)[:-n_missing])
     assert reasons(records)[-1] == ("truncated_dump", "")
     assert len(pages(records)) == 6
 
@@ -249,21 +255,62 @@ def test_pages_without_a_root_have_no_end_to_miss() -> None:
     assert len(pages(records)) == 4
 
 
-def test_damage_in_gzip_keeps_the_pages_before_it() -> None:
-    plenty = [page_xml(number, f"T{number}", f"{number} text {number * 7919 % 1013} " * 40) for number in range(1, 200)]
-    packed = gzip.compress(dump_xml(plenty))
-    records = read(packed[:1000] + b"\xff" * 50 + packed[1050:])
+@pytest.mark.parametrize("compression", STREAMED)
+def test_damage_in_what_is_read_from_its_beginning_keeps_the_pages_before_it(compression: Compression) -> None:
+    plenty = [
+        page_xml(number, f"T{number}", "".join(f"{number * n * 7919 % 10007} " for n in range(900)))
+        for number in range(1, 200)
+    ]
+    packed = PACKS[compression](dump_xml(plenty))
+    middle = len(packed) // 2
+    records = read(packed[:middle] + b"\xff" * 50 + packed[middle + 50 :])
     kept = pages(records)
-    assert len(kept) > 5
-    assert [page.page_id for page in kept[:5]] == [1, 2, 3, 4, 5]
+    assert 50 < len(kept) < 100
+    assert [page.page_id for page in kept] == [*range(1, len(kept) + 1)]
     # So that a dump of which most is lost needs leave: one damage alone is below any ceiling.
-    assert reasons(records)[-2:] == [("damaged_gzip", ""), ("truncated_dump", "")]
+    assert reasons(records)[-2:] == [(f"damaged_{compression}", ""), ("truncated_dump", "")]
 
 
-def test_members_of_gzip_follow_on_each_other() -> None:
-    packed = b"".join(gzip.compress(XML[start : start + 777]) for start in range(0, len(XML), 777))
-    assert read(packed + bytes(100), read_bytes=64) == read(gzip.compress(XML))
+@pytest.mark.parametrize("compression", STREAMED)
+def test_streams_follow_on_each_other(compression: Compression) -> None:
+    pack = PACKS[compression]
+    packed = b"".join(pack(XML[start : start + 777]) for start in range(0, len(XML), 777))
+    assert read(packed + bytes(100), read_bytes=64) == read(pack(XML))
     assert reasons(read(packed + b"garbage"))[-1] == ("trailing_garbage", "")
+
+
+def test_frames_for_other_programs_are_skipped() -> None:
+    skipped = b"\x5a\x2a\x4d\x18\x04\0\0\0data"
+    packed = PACKS["zstd"](XML)
+    assert read(skipped + packed + skipped) == read(packed)
+
+
+@pytest.mark.parametrize("compression", STREAMED)
+def test_a_small_file_that_decodes_to_much_takes_little_memory(compression: Compression) -> None:
+    packed = PACKS[compression](dump_xml([page_xml(1, "A", "x")])) + PACKS[compression](bytes(300_000_000))
+    stored({"a": packed})
+    tracemalloc.start()
+    with open("a", "rb") as file:
+        pieces = iter_pieces(file, compression=compression)
+        n_bytes = sum(len(piece.data) for piece in pieces if not isinstance(piece, Damage))
+        _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert n_bytes > 300_000_000
+    assert peak < 100_000_000
+
+
+@pytest.mark.parametrize(
+    ("data", "remedy"),
+    [
+        (b"\x28\xb5\x2f\xfd\x00\xa8\x01\0\0", "zstd -dc --long=31"),
+        (lzma.compress(XML, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 29}]), "xz -dc"),
+    ],
+    ids=["zstd", "xz"],
+)
+def test_a_file_that_claims_much_memory_is_told_how_to_be_written_anew(data: bytes, remedy: str) -> None:
+    stored({"a.xml": data})
+    with pytest.raises(SetupError, match=f"a.xml .* so write it anew with {remedy}"):
+        read_header("a.xml")
 
 
 def test_of_a_damage_the_stored_bytes_are_told_whatever_the_cuts() -> None:
@@ -333,8 +380,8 @@ def test_a_block_lost_inside_a_page_cuts_that_page() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
-@pytest.mark.parametrize("pack", [bytes, bz2.compress, gzip.compress], ids=["plain", "bzip2", "gzip"])
-def test_other_encodings_are_converted(encoding: str, pack: type[bytes]) -> None:
+@pytest.mark.parametrize("pack", PACKS.values(), ids=PACKS)
+def test_other_encodings_are_converted(encoding: str, pack: Callable[[bytes], bytes]) -> None:
     data = pack(XML.decode().encode(encoding))
     records = read(data, read_bytes=97)
     assert [(page.page_id, page.text) for page in pages(records)] == [

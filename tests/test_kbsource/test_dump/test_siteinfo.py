@@ -9,11 +9,12 @@ import re
 
 import pytest
 
+from kbsource.dump.compressed.streams import Compression
 from kbsource.dump.siteinfo import DumpHeader, language_of_dbname, merge_siteinfo_json, read_header, read_siteinfo_json
 from kbsource.errors import SetupError
 from kbsource.site import Site
 from kbsource.titles import split_namespace
-from tests.support.dumps import NAMESPACES, dump_xml, flip, header_xml, page_xml, stored
+from tests.support.dumps import NAMESPACES, PACKS, dump_xml, flip, header_xml, page_xml, stored
 from tests.support.real_data import real_path
 
 PAGE = page_xml(1, "A", "x")
@@ -24,9 +25,9 @@ def header(data: bytes, *, path: str = "x.xml", allow_unknown_schema: bool = Fal
     return read_header(path, allow_unknown_schema=allow_unknown_schema)
 
 
-@pytest.mark.parametrize("pack", [bytes, bz2.compress, gzip.compress], ids=["none", "bzip2", "gzip"])
-def test_a_head_tells_the_facts_of_the_wiki(pack: type[bytes]) -> None:
-    found = header(pack(dump_xml([PAGE], header=header_xml(lang="de", dbname="dewiki"))))
+@pytest.mark.parametrize("compression", PACKS)
+def test_a_head_tells_the_facts_of_the_wiki(compression: Compression) -> None:
+    found = header(PACKS[compression](dump_xml([PAGE], header=header_xml(lang="de", dbname="dewiki"))))
     assert found.site == Site(
         lang="de",
         dbname="dewiki",
@@ -37,7 +38,7 @@ def test_a_head_tells_the_facts_of_the_wiki(pack: type[bytes]) -> None:
         namespaces=NAMESPACES,
     )
     assert (found.schema_version, found.has_siteinfo, found.has_root) == ("0.11", True, True)
-    assert found.compression == {bytes: "none", bz2.compress: "bzip2", gzip.compress: "gzip"}[pack]
+    assert found.compression == compression
 
 
 @pytest.mark.parametrize(
@@ -109,13 +110,14 @@ def test_bare_pages_take_the_wiki_from_the_file_name(path: str, lang: str, dbnam
         (bz2.compress(b""), "Download it again"),
         (bz2.compress(dump_xml([PAGE]))[:20], "Download it again"),
         (b"7z\xbc\xaf\x27\x1c\x00\x04", "7z x"),
-        (b"\x28\xb5\x2f\xfd\x00", "zstd -dc"),
-        (b"\xfd7zXZ\x00", "xz -dc"),
+        (b"\x28\xb5\x2f\xfd\x00", "Download it again"),
+        (b"\xfd7zXZ\x00", "Download it again"),
+        (b"LZIP\x01", "lzip -dc"),
         (b"<html><body>404</body></html>", "pages-articles"),
         (gzip.compress(b"CREATE TABLE", mtime=0), "pages-articles"),
         (b'<?xml version="1.0" encoding="klingon"?><mediawiki>', "UTF-8"),
     ],
-    ids=["empty", "empty_bzip2", "undecodable", "7z", "zstd", "xz", "html", "sql", "unknown_encoding"],
+    ids=["empty", "empty_bzip2", "undecodable", "7z", "cut_zstd", "cut_xz", "lzip", "html", "sql", "unknown_encoding"],
 )
 def test_what_is_no_dump_is_refused_with_a_remedy(data: bytes, remedy: str) -> None:
     with pytest.raises(SetupError, match=r"x\.xml") as caught:

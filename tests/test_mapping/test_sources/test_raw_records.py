@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import gzip
 import json
 import re
 from contextlib import nullcontext
@@ -19,6 +18,7 @@ from mapping.sources import all_sources, raw_records
 from mapping.sources.raw_records import iter_array, iter_lines
 from mapping.sources.source import LOST_EVIDENCE, REJECTED, Inputs, Split, check_names
 from tests.support.dataset_sources import DATA, read_source
+from tests.support.dumps import PACKS
 from tests.support.examples import examples
 
 JSON = st.recursive(
@@ -82,17 +82,19 @@ def test_what_is_no_whole_array_stops_at_once(tmp_path: Path, data: bytes, messa
 
 
 def test_a_packed_file_of_another_kind_is_told_how_to_convert_it(tmp_path: Path) -> None:
-    path = tmp_path / "nq-dev-kilt.jsonl.xz"
-    path.write_bytes(b"\xfd7zXZ\x00....")
-    plain = str(path).removesuffix(".xz")
+    path = tmp_path / "nq-dev-kilt.jsonl.lz"
+    path.write_bytes(b"LZIP....")
+    plain = str(path).removesuffix(".lz")
     with pytest.raises(
         SetupError,
-        match=re.escape(f"xz is not read; gzip and bzip2 are. Convert it: xz -dc {path} | bzip2 > {plain}.bz2"),
+        match=re.escape(
+            f"lzip is not read; bzip2, gzip, Zstandard and xz are. Convert it: lzip -dc {path} | bzip2 > {plain}.bz2"
+        ),
     ):
         list(iter_lines(str(path)))
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
+@pytest.mark.parametrize("pack", PACKS.values(), ids=PACKS)
 def test_lines_know_their_number_and_offset(tmp_path: Path, pack: Any) -> None:
     path = tmp_path / "lines"
     path.write_bytes(pack(b'\xef\xbb\xbf{"a": 1}\r\n\n  \n{"b": 2}\nend'))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kbsource.dump.compressed.streams import CODECS, Compression
 from kbsource.dump.ranges import range_size
 from kbsource.errors import DataError, SetupError
 from kbsource.release.pages.kind import PAGES_RELEASE
@@ -21,7 +22,7 @@ from pipelines.commands.dumps import build_summary
 from pipelines.jobs.build import BadDumpError
 from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents, open_release, rows
-from tests.support.dumps import dump_xml, page_xml, revision_xml
+from tests.support.dumps import PACKS, dump_xml, page_xml, revision_xml
 from tests.support.moody_parser import LOST, MOODS, TOO_DEEP
 from tests.support.real_data import ROOT
 
@@ -293,3 +294,15 @@ def test_parts_of_two_dumps_without_a_date_are_refused_and_leave_no_release(
         "part1.xml has revisions up to 2024-07-01, but part0.xml has none after 2019-07-01" in capsys.readouterr().err
     )
     assert not (tmp_path / "release" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("compression", ["zstd", "xz"])
+def test_whatever_the_compression_of_a_dump_its_pages_are_the_same(tmp_path: Path, compression: Compression) -> None:
+    name = mini_wiki.XML.name + CODECS[compression].suffix
+    (tmp_path / name).write_bytes(PACKS[compression](mini_wiki.XML.read_bytes()))
+
+    build_mini(tmp_path / "plain", dump=mini_wiki.XML)
+    build_mini(tmp_path / "packed", dump=tmp_path / name)
+
+    assert contents(tmp_path / "packed" / "pages") == contents(tmp_path / "plain" / "pages")
+    assert contents(tmp_path / "packed" / "redirects") == contents(tmp_path / "plain" / "redirects")

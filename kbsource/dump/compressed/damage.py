@@ -1,0 +1,38 @@
+"""What is wrong with a compressed file, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TRAILING_GARBAGE = "trailing_garbage"
+TRUNCATED = "truncated"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A part of the file that could not be decoded; the bytes before and after it are not contiguous.
+
+    Attributes:
+        offset: byte of the file at which it begins; in a compression that is only read from the beginning of the file,
+            the number of decompressed bytes before it.
+        owner: offset of the block that the damage belongs to, or of the block before it. The reader of that block
+            reports the damage.
+        reason: the ``damage`` of the file's ``Codec``, ``trailing_garbage`` (bytes after the end of a stream that are
+            not a stream) or ``truncated`` (the file ends inside a stream).
+        detail: what was found.
+        n_bytes: number of unreadable bytes of the file that may have contained data.
+    """
+
+    offset: int
+    owner: int
+    reason: str
+    detail: str
+    n_bytes: int = 0
+
+
+class BrokenStreamError(Exception):
+    """The rest of a file cannot be decoded. ``reason`` and ``detail`` are those of the ``Damage``."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason, self.detail = reason, detail
