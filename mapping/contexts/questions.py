@@ -108,17 +108,6 @@ PUBLISHED_REASONS: dict[str, str] = {
 _SUFFIXES = ("", ".gz", ".bz2")
 
 
-class ProofSpot(NamedTuple):
-    """Where the sentence of a published proof stands in a page of the release, as in ``ProofPlace``."""
-
-    page_id: int
-    title: str
-    element: int
-    start_char: int
-    end_char: int
-    sentence: str
-
-
 class PublishedQuestions:
     """The same interface for published files. Memory: about 60 bytes per question.
 
