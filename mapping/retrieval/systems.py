@@ -37,8 +37,8 @@ from kbsource.errors import SetupError
 from kbsource.files import Folder
 from kbsource.release.layout import MANIFEST
 from mapping.entail.signal import Pair, read_labels
-from mapping.entity_linking.aliases import AliasTable, rank_meanings, rank_pages
 from mapping.entity_linking.kind import ENTITY_LINKING
+from mapping.entity_linking.linker import AliasTable, rank_meanings, rank_pages
 from mapping.entity_linking.records import LinkerOptions
 from mapping.options import Level
 from mapping.passages.kind import PASSAGES_CORPUS

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 pytest.importorskip("tantivy")
 
 from kbsource.errors import SetupError
-from mapping.entity_linking.aliases import AliasTable
+from mapping.entity_linking.linker import AliasTable
 from mapping.entity_linking.records import Alias
 from mapping.options import Level
 from mapping.retrieval.index import PassageIndex, make_index
