@@ -32,8 +32,9 @@ from benchmarks.environment import WORK, machine, table, write_json
 from benchmarks.slices import REPOSITORY
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.writer import TableFile
+from mapping.retrieval.vector_forms import FORMS
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, VectorPrecision
-from mapping.retrieval.vectors import FORMS, StoredVectors
+from mapping.retrieval.vectors import StoredVectors
 
 N_VECTORS, DIMENSION, TOP = 1_000_000, 384, 100
 N_QUERIES = (1, 100, 1_024)

@@ -11,17 +11,15 @@ import posixpath
 import re
 import shutil
 import stat
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from kbsource.errors import SetupError
+from kbsource.ranges import RANGE_BYTES
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer as Buffer
-
     from kbsource.stores import Store
 
 CHUNK_BYTES = 1 << 20
@@ -29,8 +27,6 @@ TEMPORARY = ".tmp"
 """Suffix of a local file's name until the file is complete."""
 _READ_BYTES = 4 << 20
 """Number of bytes requested at a time for a file in a store that is read sequentially."""
-_RANGE_BYTES = 1 << 16
-"""Number of bytes requested at a time for a file in a store that is read at random positions."""
 _OPTIONS = "KBSOURCE_STORAGE"
 _WILDCARD = re.compile(r"[*?[]")
 
@@ -150,7 +146,7 @@ class Folder:
         if self.is_local:
             return self.open(name)
         store, key = self._store(name)
-        return store.open(key, _RANGE_BYTES)
+        return store.open(key, RANGE_BYTES)
 
     def read(self, name: str = "") -> bytes:
         """Returns the content of a file."""
@@ -258,25 +254,6 @@ class Folder:
             shutil.rmtree(path)
         elif os.path.lexists(path):
             os.remove(path)
-
-    def local_copy(self, names: Sequence[str], *, version: str = "") -> str:
-        """Returns a local folder that contains these files of the folder, for memory-mapping; do not write to it.
-
-        A local folder is returned itself. A copy belongs to this process, and to other processes of the machine that
-        request the same files, until they end.
-
-        Args:
-            version: distinguishes the files from others stored under the same names, for example a hash from their
-                manifest.
-
-        Raises:
-            DataError: a file is missing.
-        """
-        if self.is_local:
-            return self.url
-        from kbsource.local_copies import local_copy
-
-        return local_copy(self, names, version=version)
 
     def sha256(self, name: str = "") -> str:
         """Returns the hex sha256 of a file."""
@@ -389,53 +366,6 @@ def join(*parts: str) -> str:
 def base_name(path: str) -> str:
     """Returns the last part of a path."""
     return path.rstrip("/").rsplit("/", 1)[-1]
-
-
-class RangesFile(io.RawIOBase):
-    """A file of ``n_bytes`` bytes that is read by ranges.
-
-    Args:
-        read_range: returns the bytes from a start up to an end, or only the first of them.
-        n_kept: number of recently read short ranges kept in memory, for a reader that reads the headers of a file's
-            parts before the parts.
-    """
-
-    def __init__(self, n_bytes: int, read_range: Callable[[int, int], Buffer], n_kept: int = 0) -> None:
-        self._n_bytes, self._read_range, self._at = n_bytes, read_range, 0
-        self._kept: deque[tuple[int, memoryview]] = deque(maxlen=n_kept)
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = offset + (0, self._at, self._n_bytes)[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        end = min(self._at + len(buffer), self._n_bytes)
-        if end <= self._at:
-            return 0
-        found = self._kept_from(self._at)
-        if not found:
-            found = memoryview(self._read_range(self._at, end))
-            if len(found) <= _RANGE_BYTES:
-                self._kept.append((self._at, found))
-        found = found[: end - self._at]
-        buffer[: len(found)] = found
-        self._at += len(found)
-        return len(found)
-
-    def _kept_from(self, at: int) -> memoryview:
-        for start, kept in self._kept:
-            if start <= at < start + len(kept):
-                return kept[at - start :]
-        return memoryview(b"")
 
 
 class HashingWriter(io.RawIOBase):

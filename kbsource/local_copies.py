@@ -27,12 +27,22 @@ _COPYING = "copying"
 
 
 def local_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> str:
-    """Returns a local folder that contains these files of a remote folder; do not write to it.
+    """Returns a local folder that contains these files of a folder, for memory-mapping; do not write to it.
 
-    It exists until this process ends, or until ``release_copies`` is called.
+    A local folder is returned itself, and a remote one is copied by ``shared_copy``.
+    """
+    return folder.url if folder.is_local else shared_copy(folder, names, version=version)
+
+
+def shared_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> str:
+    """Returns a copy of these files of a folder.
+
+    It exists until this process, and other processes of the machine that request the same files, end or call
+    ``release_copies``.
 
     Args:
-        version: distinguishes the files from others stored under the same names; if empty, their sizes do.
+        version: distinguishes the files from others stored under the same names, for example a hash from their
+            manifest; if empty, their sizes do.
 
     Raises:
         DataError: a file is missing, or changed while it was copied.

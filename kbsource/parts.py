@@ -9,8 +9,8 @@ from itertools import starmap
 from typing import NamedTuple
 from unicodedata import normalize
 
+from kbsource.elements import Element, Infobox, PageContent, Table
 from kbsource.errors import SetupError
-from kbsource.records import Element, Infobox, Page, Table
 
 KINDS = ("infoboxes", "tables", "lists", "headings")
 _ELEMENT_KINDS = {"lists": "list_item", "headings": "heading"}
@@ -58,7 +58,7 @@ class Without:
         self.n_sections = dict.fromkeys(self._names.values(), 0)
         """Number of sections left out so far, by name as passed in."""
 
-    def parts(self, page: Page) -> Parts:
+    def parts(self, page: PageContent) -> Parts:
         """Returns the parts of a page that are shown. The title is always shown."""
         infoboxes: Sequence[Infobox] = page.infoboxes if self._has_infoboxes else ()
         tables: Sequence[Table] = page.tables if self._has_tables else ()

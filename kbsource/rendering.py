@@ -11,8 +11,8 @@ from html import escape
 from itertools import groupby
 from typing import Literal, NamedTuple
 
+from kbsource.elements import Anchor, Cell, CellLink, Element, Infobox, PageContent, Table
 from kbsource.parts import Without
-from kbsource.records import Anchor, Cell, CellLink, Element, Infobox, Page, Table
 from kbsource.web_addresses import web_address
 
 Links = Sequence[Anchor | CellLink]
@@ -88,11 +88,11 @@ class PlainText:
     def __init__(self, without: Without) -> None:
         self.without = without
 
-    def text(self, page: Page) -> str:
+    def text(self, page: PageContent) -> str:
         """Returns the text of the whole page."""
         return join_blocks(self.blocks(page))
 
-    def blocks(self, page: Page) -> Iterator[Block]:
+    def blocks(self, page: PageContent) -> Iterator[Block]:
         """Iterates over the blocks of a page in order, without empty ones. A table comes after the element it
         follows.
         """
@@ -289,7 +289,7 @@ class HtmlPage:
         has_links: write links that point to the wiki.
     """
 
-    def __init__(self, page: Page, without: Without | None = None, *, has_links: bool = False) -> None:
+    def __init__(self, page: PageContent, without: Without | None = None, *, has_links: bool = False) -> None:
         self.page, self.has_links = page, has_links
         self._anchor_elements = [anchor.element for anchor in page.anchors] if has_links else []
         self._numbers, self._boxes = (without or Without()).parts(page)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 from urllib.parse import urlsplit
 
 from kbsource.errors import SetupError, StoreError
-from kbsource.files import RangesFile
+from kbsource.ranges import RangesFile
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client

@@ -23,7 +23,8 @@ import msgspec
 from kbsource.dump.compressed.streams import read_up_to
 from kbsource.dump.status import STATUS, DumpStatus, read_status
 from kbsource.errors import DataError
-from kbsource.files import Folder, RangesFile, base_name, join
+from kbsource.files import Folder, base_name, join
+from kbsource.ranges import RangesFile
 
 BLOCK_BYTES = 1 << 20
 _DIGEST_BYTES = 16

@@ -19,6 +19,7 @@ import pyarrow as pa
 from kbsource.columns import numbers
 from kbsource.errors import DataError, SetupError
 from kbsource.files import Folder, check_regular, completed_file
+from kbsource.local_copies import local_copy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 def local_index(folder: str) -> str:
     """Returns a local folder with the files of an index, or of definitions, which may be in a store."""
-    return Folder.of(folder).local_copy(Folder.of(folder).files("*"))
+    return local_copy(Folder.of(folder), Folder.of(folder).files("*"))
 
 
 CHECKSUMS_FILE = "checksums.arrow"

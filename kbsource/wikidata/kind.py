@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from kbsource.release.counts import TableCount
 from kbsource.release.kind import Kind
 from kbsource.release.laws import Checking, Law
 from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import Count, Counted, TypedManifest, row_faults, sum_faults
+from kbsource.release.manifest import Count, TypedManifest, row_faults, sum_faults
 from kbsource.release.reader import row_groups
 from kbsource.rows import SCHEMA_VERSION
 from kbsource.wikidata.entity import (
@@ -26,20 +26,9 @@ from kbsource.wikidata.entity import (
     VALUE_ID,
     VALUE_TYPES,
 )
-from kbsource.wikidata.records import WIKIDATA_TABLES
+from kbsource.wikidata.records import WIKIDATA_TABLES, EntityCounts
 
 FORMAT = "kbsource-wikidata-1"
-
-
-@dataclass(frozen=True, slots=True)
-class EntityCounts(Counted):
-    """Counts of the lines read by outcome; invariant: lines_read = items + properties + other_entities + rejected."""
-
-    lines_read: Count = 0
-    items: Count = 0
-    properties: Count = 0
-    other_entities: Count = 0
-    rejected: dict[str, Count] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +190,7 @@ union select value[2:]::uinteger as class, class from statements where property_
 
 def check_classes(checking: Checking[WikidataManifest]) -> Mapping[str, int]:
     """Computes the class closure again. Memory: the edges of the relation."""
-    from kbsource.wikidata.assemble import BLOCK_CLASSES, class_closure  # these need numpy
+    from kbsource.wikidata.classes import BLOCK_CLASSES, class_closure  # these need numpy
 
     if checking.given.issuperset(("classes", "statements")):
         edges = checking.db.sql(_EDGES).fetchnumpy()

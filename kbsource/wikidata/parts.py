@@ -44,9 +44,8 @@ from kbsource.wikidata.entity import (
     Snak,
     entity_key,
 )
-from kbsource.wikidata.kind import EntityCounts
 from kbsource.wikidata.lines import read_ahead, read_lines
-from kbsource.wikidata.records import WIKIDATA_TABLES, Statement, Value
+from kbsource.wikidata.records import WIKIDATA_TABLES, EntityCounts, Statement, Value
 
 Columns = Sequence[Sequence[Any]]
 GROUP_ROWS = {"items": 1 << 13, "properties": 1 << 13, "sitelinks": 1 << 16, "statements": 1 << 15}

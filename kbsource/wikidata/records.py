@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import pyarrow as pa
 
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
+from kbsource.release.manifest import Count, Counted
 from kbsource.rows import Columns, Int8, Int32, Row
 
 
@@ -122,3 +124,14 @@ WIKIDATA_TABLES: dict[str, pa.Schema] = {
     "classes": schema_of(ClassPair),
     "rejected": schema_of(BadRecord),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class EntityCounts(Counted):
+    """Counts of the lines read by outcome; invariant: lines_read = items + properties + other_entities + rejected."""
+
+    lines_read: Count = 0
+    items: Count = 0
+    properties: Count = 0
+    other_entities: Count = 0
+    rejected: dict[str, Count] = field(default_factory=dict)

@@ -16,8 +16,11 @@ from kbsource.identity import title_hash
 from kbsource.release.laws import Checking, Remade
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import ListingManifest, canonical_json
-from mapping.contexts.export import (
+from mapping.contexts.gold import UNPLACED_REASONS, GoldPassages, GoldText, RankedPassage, unplaced_line
+from mapping.contexts.questions import ReleaseQuestions, check_published
+from mapping.contexts.records import (
     ADDED,
+    UNPLACED,
     ContextCounts,
     ContextsOptions,
     Positive,
@@ -28,9 +31,6 @@ from mapping.contexts.export import (
     report_of,
     with_passages,
 )
-from mapping.contexts.gold import UNPLACED_REASONS, GoldPassages, GoldText, RankedPassage, unplaced_line
-from mapping.contexts.kind import CONTEXTS, UNPLACED
-from mapping.contexts.questions import ReleaseQuestions, check_published
 from mapping.passages.corpus import TABLE
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.kind import check_record
@@ -194,7 +194,8 @@ class _ContextsChecks:
     def _check_counts(self, reasons: Mapping[str, int], silent: tuple[int, int]) -> None:
         path, manifest, tally = self._checking.path, self._checking.manifest, self._tally
         claimed = manifest.facts["counts"]
-        rejected = Counter(row["reason"] for row in CONTEXTS.rows(path, manifest, "rejected"))
+        batches = self._checking.batches("rejected", ["reason"])
+        rejected = Counter(reason for _, batch in batches for reason in batch["reason"].to_pylist())
         with Folder.of(join(path, REPORT)).open() as opened:
             if opened.read() != canonical_json(claimed):
                 self._found.add(REPORT, "counts", "not the counts of the manifest")

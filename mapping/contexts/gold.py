@@ -62,6 +62,17 @@ class ProofPlace(NamedTuple):
     sentence: str  # text at that location; the whole text of a published proof that was not found
 
 
+class ProofSpot(NamedTuple):
+    """Where the sentence of a published proof stands in a page of the release, as in ``ProofPlace``."""
+
+    page_id: int
+    title: str
+    element: int
+    start_char: int
+    end_char: int
+    sentence: str
+
+
 class GoldText(NamedTuple):
     """A passage that holds a proof."""
 

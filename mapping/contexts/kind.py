@@ -10,11 +10,11 @@ from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind, MadeFrom
 from kbsource.release.laws import Checking, Law
 from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, shape
+from mapping.contexts.records import FID, OF_RETRIEVERS, UNPLACED
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.write.kind import REPORT
 
-OF_RETRIEVERS, FID, UNPLACED = "qampari_contexts", "qampari_fid", "unplaced.jsonl"
 LAWS = (
     Law("context_law", "a question with passages is not built as such questions are"),
     Law("context_differs", "a line is not what its question, passages and ranking give"),

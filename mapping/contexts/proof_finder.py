@@ -7,7 +7,7 @@ from typing import Any
 
 from kbsource.records import Page
 from kbsource.sentences import sentence_spans
-from mapping.contexts.questions import ProofSpot
+from mapping.contexts.gold import ProofSpot
 from mapping.decide import THRESHOLD, with_outcome
 from mapping.passages.cut import TITLE_KINDS, count_words
 from mapping.records import Alignment, PageKey

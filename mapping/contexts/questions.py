@@ -107,17 +107,6 @@ PUBLISHED_REASONS: dict[str, str] = {
 """Reasons why a published question is left out, with their meanings."""
 
 
-class ProofSpot(NamedTuple):
-    """Where the sentence of a published proof stands in a page of the release, as in ``ProofPlace``."""
-
-    page_id: int
-    title: str
-    element: int
-    start_char: int
-    end_char: int
-    sentence: str
-
-
 class PublishedQuestions:
     """The same interface for published files. Memory: about 60 bytes per question.
 

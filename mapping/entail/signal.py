@@ -18,6 +18,7 @@ from cyclopts import Parameter
 
 from kbsource.errors import SetupError
 from kbsource.files import Folder, is_local
+from kbsource.local_copies import local_copy
 from mapping.options import Checked, File, Like, Name, Text, Words, check_options
 
 DEFAULT_MODEL = "ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"
@@ -308,7 +309,7 @@ def _copied(options: ModelOptions) -> str:
     names = {name for pattern in (*_CONFIG, *_WEIGHTS[options.backend]) for name in remote.files(pattern)}
     if not names:
         raise SetupError(f"{options.model}: no such folder, or no model in it.")
-    return remote.local_copy(sorted(names))
+    return local_copy(remote, sorted(names))
 
 
 def _fetched(options: ModelOptions) -> str:

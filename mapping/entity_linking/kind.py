@@ -63,6 +63,8 @@ def _size_faults(manifest: ListingManifest) -> list[str]:
 def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
     from mapping.entity_linking.check_release import check_linking  # needs numpy, which reading does not
 
+    if ENTITY_LINKING.count_faults(checking.manifest):
+        return None
     return check_linking(checking)
 
 

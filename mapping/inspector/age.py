@@ -8,8 +8,7 @@ from typing import Any
 from mapping.age import FATES, said_half_life
 from mapping.document import Cell, Facts, Section, Table, share
 from mapping.inspector.about import report_of
-from mapping.inspector.frame import KindViews
-from mapping.inspector.listing import Listing, Row
+from mapping.inspector.listing import KindViews, Listing, Row
 from mapping.inspector.marking import Span
 from mapping.inspector.opened import Opened
 

@@ -32,8 +32,8 @@ from mapping.document import (
     share,
 )
 from mapping.inspector.about import report_of
-from mapping.inspector.frame import KindViews, paging
-from mapping.inspector.listing import Card, Listing, Row, Rows, render_card
+from mapping.inspector.frame import paging
+from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card
 from mapping.inspector.marking import Span, changed_words
 from mapping.inspector.opened import InPage, Opened, in_page
 from mapping.records import OUTCOMES, PARTIAL

@@ -14,8 +14,7 @@ from mapping.amber.measures import RANKS_SAID
 from mapping.amber.records import OUTCOMES, TASKS
 from mapping.document import Block, Chart, Charts, Section, Table, bars, flat_values
 from mapping.inspector.about import report_of
-from mapping.inspector.frame import KindViews
-from mapping.inspector.listing import Card, Listing, Row, Rows, render_card
+from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card
 from mapping.inspector.marking import Span
 from mapping.inspector.opened import InPage, Opened, in_page
 

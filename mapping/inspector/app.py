@@ -35,8 +35,8 @@ from mapping.inspector.amber import AMBER_VIEWS
 from mapping.inspector.benchmark import BENCHMARK_VIEWS
 from mapping.inspector.diff import DIFF_VIEWS
 from mapping.inspector.facts import FACTS_VIEWS
-from mapping.inspector.frame import POSTING, READING, KindViews, Tab, View, guards, render
-from mapping.inspector.listing import Listing, run_sql, show_card, show_list, show_sql, stop_sql
+from mapping.inspector.frame import POSTING, READING, Tab, View, guards, render
+from mapping.inspector.listing import KindViews, Listing, run_sql, show_card, show_list, show_sql, stop_sql
 from mapping.inspector.marking import shown
 from mapping.inspector.measures import measure_sections
 from mapping.inspector.opened import Opened, every_release

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from mapping.document import Paragraph, Section, Table
-from mapping.inspector.frame import KindViews
-from mapping.inspector.listing import Listing
+from mapping.inspector.listing import KindViews, Listing
 from mapping.inspector.opened import Opened
 from mapping.retrieval.benchmark_kind import BENCHMARK, Score
 

@@ -13,8 +13,8 @@ from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
 from kbsource.wikitext.reference_rows import Reference
 from mapping.inspector.beside import came_and_went, folded, lines_of
-from mapping.inspector.frame import KindViews, paging
-from mapping.inspector.listing import Card, Listing, Row, Rows, render_card
+from mapping.inspector.frame import paging
+from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card
 from mapping.inspector.marking import Span
 from mapping.inspector.opened import Opened
 

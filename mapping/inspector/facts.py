@@ -11,8 +11,7 @@ from starlette.responses import Response
 from mapping.document import Paragraph, Section, Table
 from mapping.facts import OUTCOMES, PROBLEMS, SIDES
 from mapping.inspector.about import report_of
-from mapping.inspector.frame import KindViews
-from mapping.inspector.listing import Card, Listing, Row, render_card
+from mapping.inspector.listing import Card, KindViews, Listing, Row, render_card
 from mapping.inspector.opened import Opened
 from mapping.inspector.qampari import proof_shown
 from mapping.write.kind import REPORT

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -17,13 +16,9 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbsource.errors import counted
-from mapping.document import Section
 from mapping.inspector.marking import shown
 from mapping.inspector.opened import Opened
 from mapping.inspector.saved import environment
-
-if TYPE_CHECKING:
-    from mapping.inspector.listing import Listing
 
 ROWS_A_PAGE = 50
 HEADERS = {
@@ -54,20 +49,6 @@ class Tab(NamedTuple):
 
     label: str
     path: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KindViews:
-    """Views of a kind of release, in addition to those of every kind."""
-
-    about: Callable[[Opened], Iterable[Section]] = lambda _: ()
-    """What its measures do not tell of one, without reading rows. A section with the title of one of theirs is put in
-    front of what that shows."""
-    measured: Callable[[Opened], Iterable[Section]] | None = None  #: likewise, what its rows say
-    apart: Collection[str] = ()  #: names in manifests of what is told elsewhere
-    listings: dict[str, Listing]  #: how its tables are listed; those that it names have a tab
-    views: Sequence[View] = ()
-    tabs: Sequence[Tab] = ()
 
 
 class Crumb(NamedTuple):

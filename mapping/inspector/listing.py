@@ -11,7 +11,7 @@ import hmac
 import os
 import secrets
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,8 +30,8 @@ from kbsource.release.results import RESULT_FORMS
 from kbsource.release.sql import identifier, quoted
 from kbsource.web_addresses import web_address
 from mapping.column_meanings import table_head
-from mapping.document import Link
-from mapping.inspector.frame import Crumb, bound_asked, form_of, is_gone, paging, render
+from mapping.document import Link, Section
+from mapping.inspector.frame import Crumb, Tab, View, bound_asked, form_of, is_gone, paging, render
 from mapping.inspector.marking import Span, shown
 from mapping.inspector.opened import Opened, TableFiles
 from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Answer, Sandbox, Source
@@ -66,6 +66,20 @@ class Listing:
     notes: Callable[[Row], Mapping[str, str]] = lambda _: {}  #: remarks on values, by column
     links: Mapping[str, Callable[[Opened, Row], str | None]] = field(default_factory=dict)  #: link targets of values
     card: Callable[[Request, Opened, Card], Response] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindViews:
+    """Views of a kind of release, in addition to those of every kind."""
+
+    about: Callable[[Opened], Iterable[Section]] = lambda _: ()
+    """What its measures do not tell of one, without reading rows. A section with the title of one of theirs is put in
+    front of what that shows."""
+    measured: Callable[[Opened], Iterable[Section]] | None = None  #: likewise, what its rows say
+    apart: Collection[str] = ()  #: names in manifests of what is told elsewhere
+    listings: dict[str, Listing]  #: how its tables are listed; those that it names have a tab
+    views: Sequence[View] = ()
+    tabs: Sequence[Tab] = ()
 
 
 class Column(NamedTuple):

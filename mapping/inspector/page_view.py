@@ -72,6 +72,8 @@ def part_with(parts: Sequence[Part], element: int, start: int = 0) -> int:
 class Document(HtmlPage):
     """One page of a release, with link targets, marked spans, and links into the inspector."""
 
+    page: Page
+
     def __init__(
         self, opened: Opened, page: Page, spans: Sequence[Span] = (), references: PageReferences | None = None
     ) -> None:

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from mapping.document import Section, Table, flat_values
 from mapping.inspector.about import report_of
-from mapping.inspector.frame import KindViews, paging
-from mapping.inspector.listing import Card, Listing, Row, render_card
+from mapping.inspector.frame import paging
+from mapping.inspector.listing import Card, KindViews, Listing, Row, render_card
 from mapping.inspector.marking import Span
 from mapping.inspector.opened import InPage, Opened, in_page
 from mapping.qampari.measures import meaning

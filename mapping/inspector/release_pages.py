@@ -8,8 +8,8 @@ from starlette.responses import RedirectResponse
 
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from mapping.document import Paragraph, Section
-from mapping.inspector.frame import KindViews, Tab
-from mapping.inspector.listing import Listing
+from mapping.inspector.frame import Tab
+from mapping.inspector.listing import KindViews, Listing
 from mapping.inspector.opened import Opened
 from mapping.inspector.page_view import PAGE_VIEWS
 

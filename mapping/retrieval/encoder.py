@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from kbsource.errors import SetupError
 from kbsource.files import Folder, base_name, is_local
+from kbsource.local_copies import local_copy
 from mapping.entail.model import Arrays, Computer, OnnxComputer, Outputs, TorchComputer, like_lengths
 from mapping.entail.signal import digest_of, model_sha256, onnx_path, opening, weight_files
 from mapping.retrieval.queries import MENTION
@@ -369,7 +370,7 @@ def _local_folder(model: str) -> str:
         names = {name for pattern in _FILES for name in remote.files(pattern)}
         if any(name.endswith("model.onnx") for name in names):
             names.discard(_STATIC)
-        model = remote.local_copy(sorted(names)) if _TOKENIZER in names else model
+        model = local_copy(remote, sorted(names)) if _TOKENIZER in names else model
     if not os.path.isfile(os.path.join(model, _TOKENIZER)):
         raise SetupError(f"{model}: no such folder, or no {_TOKENIZER} in it; give the folder of an encoder.")
     return model

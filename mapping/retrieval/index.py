@@ -29,12 +29,10 @@ from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes, row_groups
 from mapping.passages.cut import Passage, PassageSpan, passage_id
 from mapping.passages.kind import ENGINE, PASSAGES_CORPUS, PASSAGES_INDEX
-from mapping.retrieval.queries import Hit
+from mapping.retrieval.queries import Hit, ScoredPassage
 
 if TYPE_CHECKING:
     import tantivy
-
-    from mapping.retrieval.vectors import ScoredPassage
 
 HEAP_BYTES = 256 << 20
 """Memory for postings before they are written."""
@@ -55,7 +53,7 @@ _SNOWBALL = {
 _LONGEST_WORD = 255
 
 
-P = TypeVar("P", Hit, "ScoredPassage")
+P = TypeVar("P", Hit, ScoredPassage)
 
 
 def best_of_pages(search: Callable[[int], Sequence[P]], n_pages: int, *, n_first: int) -> list[P]:

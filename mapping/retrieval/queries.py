@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -56,6 +56,14 @@ class Hit(Row):
     def as_page(self) -> Hit:
         """Returns the page of the passage."""
         return replace(self, document=self.page_id, text="", spans=())
+
+
+class ScoredPassage(NamedTuple):
+    """A passage that was found by its vector."""
+
+    page_id: int
+    number: int
+    score: float
 
 
 class Query(Row):

@@ -35,7 +35,7 @@ from msgspec.structs import replace
 from kbsource.documents import read_toml
 from kbsource.errors import RecordError, SetupError
 from kbsource.identity import stable_sha256
-from mapping.contexts.export import SEPARATOR
+from mapping.contexts.records import SEPARATOR
 from mapping.metrics.answers import NOT_RELEVANT, answer_form
 from mapping.metrics.qampari import strings_at
 from mapping.passages.forms import json_line

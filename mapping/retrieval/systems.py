@@ -37,20 +37,20 @@ from kbsource.errors import SetupError
 from kbsource.files import Folder
 from kbsource.release.layout import MANIFEST
 from mapping.entail.signal import Pair, read_labels
-from mapping.entity_linking.aliases import AliasTable, rank_meanings, rank_pages
 from mapping.entity_linking.kind import ENTITY_LINKING
+from mapping.entity_linking.linker import AliasTable, rank_meanings, rank_pages
 from mapping.entity_linking.records import LinkerOptions
 from mapping.options import Level
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.index import PassageIndex, best_of_pages, make_index
-from mapping.retrieval.queries import MENTION, Hit, Query, marked
+from mapping.retrieval.queries import MENTION, Hit, Query, ScoredPassage, marked
 from mapping.retrieval.system_options import DEPTH, RerankerOptions, SystemOptions
 from mapping.retrieval.tfidf import TfidfIndex, make_tfidf_index
 from mapping.retrieval.vector_kind import GRAPH, PASSAGE_VECTORS
 
 if TYPE_CHECKING:
     from mapping.retrieval.mentions import MentionFinder
-    from mapping.retrieval.vectors import ScoredPassage, VectorIndex
+    from mapping.retrieval.vectors import VectorIndex
 
 FUSION_K = 60
 RERANK = ":rerank"

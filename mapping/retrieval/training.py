@@ -30,8 +30,8 @@ from cyclopts import Parameter
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.rows import Int32, Row
-from mapping.contexts.export import SEPARATOR, NameFinder, hard_negatives
 from mapping.contexts.gold import RankedPassage
+from mapping.contexts.records import SEPARATOR, NameFinder, hard_negatives
 from mapping.options import AtLeast1, Checked
 from mapping.passages.forms import json_line
 from mapping.retrieval.queries import Hit, Query

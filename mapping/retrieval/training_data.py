@@ -24,9 +24,9 @@ from kbsource.release.reader import check_hashes
 from kbsource.release.sql import add_release, add_tables, connected, with_counts
 from kbsource.release.writer import LinesFile, RejectedRows, write_lines, write_rejected, write_rows
 from kbsource.runtime.database import insert
-from mapping.contexts.export import SEPARATOR
 from mapping.contexts.gold import GoldPassages
 from mapping.contexts.questions import ReleaseQuestions
+from mapping.contexts.records import SEPARATOR
 from mapping.passages.corpus import TABLE
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.kind import QAMPARI_RELEASE

@@ -51,9 +51,9 @@ def vector_bytes(facts: Mapping[str, Any]) -> int:
 
 
 def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    from mapping.retrieval.vectors import check_vectors  # needs numpy, which reading does not
+    from mapping.retrieval.vector_forms import check_vectors  # needs numpy, which reading does not
 
-    return check_vectors(checking)
+    return check_vectors(checking, TABLE, vector_bytes(checking.manifest.facts))
 
 
 PASSAGE_VECTORS = ListingKind(

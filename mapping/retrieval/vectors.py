@@ -12,12 +12,12 @@ world graphs (2020).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,8 @@ import pyarrow.compute as pc
 
 from kbsource.errors import SetupError
 from kbsource.files import is_local, join
-from kbsource.release.laws import Checking
 from kbsource.release.layout import MANIFEST
-from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
+from kbsource.release.manifest import FileEntry, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import check_hashes, check_same_facts, check_sizes, row_groups
 from kbsource.release.sql import add_release, connected
@@ -38,7 +37,9 @@ from mapping.passages.corpus import TABLE as CORPUS_TABLE
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.encoder import Encoder, open_encoder
 from mapping.retrieval.index import best_of_pages
+from mapping.retrieval.queries import ScoredPassage
 from mapping.retrieval.system_options import EncoderOptions
+from mapping.retrieval.vector_forms import FORMS, Bytes, Floats, stored_bytes
 from mapping.retrieval.vector_kind import (
     GRAPH,
     PASSAGE_VECTORS,
@@ -54,8 +55,6 @@ COLUMNS = ("page_id", "number", "title", "text")
 QUERIES_AT_ONCE = 1024
 DECIMALS = 5
 """Decimals of scores: the last digits of a float32 product depend on the number of queries."""
-_LENGTH = 0.01
-"""Tolerance for the length of a unit vector in float16."""
 _PAGE_BITS, _NUMBER_BITS = 40, 24
 """Bits of a key in the graph: a page, followed by the number of a passage in it."""
 _MEMORY_MB = 500
@@ -66,57 +65,7 @@ neighbours searched for each."""
 _FILE = f"{GRAPH}/vectors.usearch"
 _TYPES = {"float16": "f16", "int8": "i8"}
 
-Bytes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]
-
-
-class VectorForm(NamedTuple):
-    """The storage format of vectors."""
-
-    pack: Callable[[Floats], npt.NDArray[Any]]  # vectors × numbers -> vectors × stored values
-    unpack: Callable[[Bytes], Floats]  # vectors × bytes -> vectors × numbers
-
-
-def _from_halves(stored: Bytes) -> Floats:
-    """Converts float16 to float32 bit by bit: sign and remaining bits are moved to their positions in float32, which
-    gives the numbers divided by 2¹¹². This is two to four times as fast as NumPy's conversion, which takes as long as
-    the product with a hundred queries."""
-    moved = np.left_shift(stored.view(np.int16), 13, dtype=np.int32)
-    np.bitwise_and(moved, np.int32(-0x70000001), out=moved)
-    numbers = moved.view(np.float32)
-    # Here rather than later: small numbers divided by this are subnormal, and slow to multiply on Intel CPUs.
-    numbers *= np.float32(2.0**112)
-    return numbers
-
-
-def _to_int8(vectors: Floats) -> npt.NDArray[np.int8]:
-    most = np.abs(vectors).max(axis=1, keepdims=True)
-    ints: npt.NDArray[np.int8] = np.rint(vectors * (127 / np.where(most > 0, most, 1))).astype(np.int8)
-    return ints
-
-
-def _from_int8(stored: Bytes) -> Floats:
-    """Returns vectors of length 1: the original scale is lost, and is not needed."""
-    vectors: Floats = stored.view(np.int8).astype(np.float32)
-    lengths = np.sqrt(np.einsum("vn,vn->v", vectors, vectors))
-    vectors *= (1 / np.where(lengths > 0, lengths, 1))[:, None]
-    return vectors
-
-
-def _from_bits(stored: Bytes) -> Floats:
-    """Returns vectors of length 1 whose numbers all have the same magnitude."""
-    signs: Floats = _SIGNS[stored].reshape(len(stored), -1)
-    signs /= np.float32(np.sqrt(signs.shape[1]))
-    return signs
-
-
-_SIGNS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * 2 - 1
-FORMS: Mapping[VectorPrecision, VectorForm] = {
-    "float16": VectorForm(lambda one: one.astype("<f2"), _from_halves),
-    "int8": VectorForm(_to_int8, _from_int8),
-    "bits": VectorForm(lambda one: np.packbits(one > 0, axis=1), _from_bits),
-}
 
 
 def query_encoder(facts: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -211,47 +160,6 @@ def encode_batch(
     return pa.RecordBatch.from_arrays(columns, schema=VECTORS), n_cut, len(pairs) - len(new)
 
 
-def _stored(vectors: pa.Array, n_bytes: int) -> Bytes:
-    """Returns the stored bytes of vectors, vectors × bytes, without a copy."""
-    if not len(vectors):
-        return np.empty((0, n_bytes), np.uint8)
-    _, offsets, values = vectors.buffers()
-    places = np.frombuffer(offsets, np.int32)[vectors.offset : vectors.offset + len(vectors) + 1]
-    return np.frombuffer(values, np.uint8, places[-1] - places[0], places[0]).reshape(len(vectors), n_bytes)
-
-
-def check_vectors(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    """Checks the numbers of all vectors; None if files are missing. Memory: a row group."""
-    if TABLE not in checking.given:
-        return None
-    encoder, precision = (checking.manifest.facts[name] for name in ("encoder", "precision"))
-    n_bytes = vector_bytes(checking.manifest.facts)
-    for file, batch in checking.batches(TABLE):
-        if set(pc.binary_length(batch["vector"]).to_pylist()) - {n_bytes} or precision == "bits":
-            continue  # checked by the invariant on rows; for bits, any value is valid
-        stored = _stored(batch["vector"], n_bytes)
-        if precision == "int8":
-            what, found = "largest number", np.abs(stored.view(np.int8).astype(np.float32)).max(axis=1)
-            is_off = (found != 127) & (found != 0)
-        else:
-            what, found = "length", np.linalg.norm(stored.view("<f2").astype(np.float32), axis=1)
-            is_off = ~np.isfinite(found)
-            if encoder["normalisation"] == "l2":
-                is_off |= (np.abs(found - 1) > _LENGTH) & (found > 0)
-        for place in np.flatnonzero(is_off):
-            where = f"{batch['page_id'][place]}__{batch['number'][place]}"
-            checking.found.add(file, "vector_law", f"{where}: its {what} is {found[place]:.4g}")
-    return {}
-
-
-class ScoredPassage(NamedTuple):
-    """A passage that was found by its vector."""
-
-    page_id: int
-    number: int
-    score: float
-
-
 class StoredVectors:
     """The vectors of a corpus, with exact search.
 
@@ -280,7 +188,7 @@ class StoredVectors:
             for group in row_groups(path):
                 for batch in group.to_batches():  # exactly one, without a copy
                     pages, numbers = batch["page_id"].to_numpy(), batch["number"].to_numpy().astype(np.int64)
-                    yield pages, numbers, _stored(batch["vector"], self._n_bytes)
+                    yield pages, numbers, stored_bytes(batch["vector"], self._n_bytes)
 
 
 class VectorIndex(StoredVectors):

@@ -25,8 +25,9 @@ from mapping.annotation.second_look import LookOptions, second_look
 from mapping.annotation.study import StudyOptions, import_choices, report_study, write_study
 from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, N_ANNOTATIONS, CandidateOptions, TaskForm, is_study
 from mapping.annotation.verdicts import WorkerOptions
-from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
+from mapping.contexts.export import ContextsFiles, export_contexts
 from mapping.contexts.kind import CONTEXTS
+from mapping.contexts.records import ContextsOptions
 from mapping.entail.signal import UsualModelOptions
 from mapping.options import FLAT, AtLeast1, File, Files, FolderPath, NewFile, Release, check_ending
 from mapping.qampari.kind import QAMPARI_RELEASE

@@ -189,7 +189,7 @@ def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, F
     """
     import msgspec
 
-    from mapping.entity_linking.aliases import AliasTable, link_text
+    from mapping.entity_linking.linker import AliasTable, link_text
 
     with closing(AliasTable(release)) as table:
         found = list(link_text(text, table, options))

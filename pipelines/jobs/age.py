@@ -27,6 +27,7 @@ from kbsource.diff.making import LONG_CHARS
 from kbsource.diff.matching import match_elements
 from kbsource.errors import DataError, SetupError, told_fault
 from kbsource.files import Folder, absolute, base_name, join
+from kbsource.local_copies import local_copy
 from kbsource.records import BadRecord
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import ListingManifest, code_facts, input_files
@@ -250,7 +251,7 @@ def _snapshot(kb: str, manifest: PagesManifest, staging: str, progress: Progress
 def _pages(facts: str) -> pa.Table:
     """Returns the memory-mapped facts about the pages of a release."""
     file = Folder.of(facts)
-    local = join(file.parent.local_copy([file.name]), file.name)
+    local = join(local_copy(file.parent, [file.name]), file.name)
     return pa.ipc.open_file(pa.memory_map(local)).read_all()
 
 

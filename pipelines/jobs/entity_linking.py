@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from kbsource.columns import rebatched
 from kbsource.errors import named_faults
 from kbsource.files import Folder, join
+from kbsource.local_copies import local_copy
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry, ListingManifest, code_facts, input_files
@@ -189,7 +190,7 @@ class Scan(WorkerDoFn):
         key = ChunkKey(range_.file, range_.first)
         with named_faults():
             if self._targets is None:
-                folder = Folder.of(targets).local_copy([_TARGETS], version=plan.pages.sha256)
+                folder = local_copy(Folder.of(targets), [_TARGETS], version=plan.pages.sha256)
                 self._targets = Targets(np.load(os.path.join(folder, _TARGETS), mmap_mode="r"))
             scanned = scan_links(
                 plan.read(range_), place, sampling=plan.sampling, targets=self._targets, excluded=self._excluded

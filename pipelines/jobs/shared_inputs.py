@@ -18,7 +18,7 @@ from kbsource.release.layout import check_output
 from kbsource.release.manifest import FileEntry, InputFile, Manifest, input_files
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import check_sizes
-from kbsource.wikidata.kind import EntityCounts
+from kbsource.wikidata.records import EntityCounts
 from pipelines.options import PageviewsOptions, WikidataOptions
 from pipelines.progress import Progress
 from pipelines.runners.running import check_paths

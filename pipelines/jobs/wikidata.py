@@ -37,9 +37,10 @@ from kbsource.wikidata.assemble import (
     write_rejected,
 )
 from kbsource.wikidata.entity import EntityReader
-from kbsource.wikidata.kind import WIKIDATA_RELEASE, EntityCounts, WikidataManifest
+from kbsource.wikidata.kind import WIKIDATA_RELEASE, WikidataManifest
 from kbsource.wikidata.lines import plan_lines
 from kbsource.wikidata.parts import IDS, ORDINALS, PartReport, planned_files, write_plan
+from kbsource.wikidata.records import EntityCounts
 from pipelines.jobs.shared_inputs import MadeRelease, check_lines, line_files
 from pipelines.options import WikidataOptions
 from pipelines.primitives.guarded_map import GuardedMap

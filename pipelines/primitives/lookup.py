@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from kbsource.errors import named_faults
 from kbsource.files import Folder, join
+from kbsource.local_copies import local_copy
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_batches
 from mapping.qampari.classes import ItemSet, Numbers
 from pipelines.primitives.shuffle import CollectSorted
@@ -53,7 +54,7 @@ class Lookup:
         if group not in self._opened:
             stored = self._files[group]
             folder, _, name = stored.path.rpartition("/")
-            with pa.memory_map(join(Folder.of(folder).local_copy([name]), name)) as source:
+            with pa.memory_map(join(local_copy(Folder.of(folder), [name]), name)) as source:
                 reader = pa.ipc.open_file(source)
                 table = pa.Table.from_batches([reader.get_batch(number) for number in range(stored.n_batches)])
             self._opened[group] = table[self._column].to_numpy(), table

@@ -13,7 +13,8 @@ from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_lines, write_rows
-from kbsource.wikidata.kind import WIKIDATA_RELEASE, EntityCounts, WikidataManifest
+from kbsource.wikidata.kind import WIKIDATA_RELEASE, WikidataManifest
+from kbsource.wikidata.records import EntityCounts
 from mapping.age import AGE, FATES
 from mapping.amber.kind import AMBER_SETS
 from mapping.amber.release import MEASURES

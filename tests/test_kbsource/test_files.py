@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from kbsource.errors import SetupError
-from kbsource.files import Folder, RangesFile, glob, use_options
+from kbsource.files import Folder, glob, use_options
+from kbsource.ranges import RangesFile
 from kbsource.stores import store_of
 from tests.support.fake_google import FakeGoogle
 from tests.support.fake_hdfs import FakeHdfs

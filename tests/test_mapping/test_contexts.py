@@ -17,15 +17,6 @@ from kbsource.errors import SetupError
 from kbsource.records import BadRecord
 from kbsource.release.layout import shard_path
 from kbsource.release.writer import write_rows
-from mapping.contexts.export import (
-    ContextsOptions,
-    NameFinder,
-    Positive,
-    contexts_record,
-    edits_allowed,
-    fid_record,
-    hard_negatives,
-)
 from mapping.contexts.gold import (
     RANKED_REASONS,
     GoldPassages,
@@ -36,6 +27,15 @@ from mapping.contexts.gold import (
     read_ranked,
 )
 from mapping.contexts.gold import UNPLACED_REASONS as UNPLACED
+from mapping.contexts.records import (
+    ContextsOptions,
+    NameFinder,
+    Positive,
+    contexts_record,
+    edits_allowed,
+    fid_record,
+    hard_negatives,
+)
 from mapping.metrics.answers import answer_form
 from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import PageText, Passage, cut_page

@@ -17,6 +17,7 @@ import pyarrow as pa
 from kbsource.files import Folder, base_name, join
 from kbsource.index.mapped_files import CHECKSUMS_FILE, MappedFile, MappedNumbers
 from kbsource.index.title_index import BATCH_ROWS
+from kbsource.local_copies import local_copy
 from kbsource.release.layout import INDEX, index_path
 from kbsource.release.manifest import Manifest
 from kbsource.release.reader import check_hashes
@@ -37,8 +38,8 @@ QIDS_SCHEMA = _schema(("qid", pa.int64()), ("page_id", pa.int64()))
 
 
 def index_folder(path: str, manifest: Manifest, *, files: Iterable[str] | None = None) -> str:
-    """Returns a local folder with the index files of a release, see ``Folder.local_copy``, and their checksums if there
-    are any.
+    """Returns a local folder with the index files of a release, see ``local_copy``, and their checksums if there are
+    any.
 
     Args:
         files: paths in the release of the files needed; None for all.
@@ -50,7 +51,7 @@ def index_folder(path: str, manifest: Manifest, *, files: Iterable[str] | None =
     checksums = [entry for entry in manifest.files if entry.file == index_path(CHECKSUMS_FILE)]
     names += [CHECKSUMS_FILE for _ in checksums if CHECKSUMS_FILE not in names]
     version = " ".join(entry.sha256 for entry in manifest.files)
-    local = Folder.of(join(path, INDEX)).local_copy(names, version=version)
+    local = local_copy(Folder.of(join(path, INDEX)), names, version=version)
     check_hashes(local, [replace(entry, file=CHECKSUMS_FILE) for entry in checksums])
     return local
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbsource.wikidata.assemble import class_closure, distinct_edges
+from kbsource.wikidata.classes import class_closure, distinct_edges
 
 Pairs = list[tuple[int, int]]
 

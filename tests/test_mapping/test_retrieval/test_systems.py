@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 pytest.importorskip("tantivy")
 
 from kbsource.errors import SetupError
-from mapping.entity_linking.aliases import AliasTable
+from mapping.entity_linking.linker import AliasTable
 from mapping.entity_linking.records import Alias
 from mapping.options import Level
 from mapping.retrieval.index import PassageIndex, make_index
 from mapping.retrieval.mentions import FoundMention
-from mapping.retrieval.queries import Hit, Query
+from mapping.retrieval.queries import Hit, Query, ScoredPassage
 from mapping.retrieval.system_options import RerankerOptions, SystemOptions
 from mapping.retrieval.systems import FUSION_K, Reranker, SearchSystem, _fused, open_system, reordered
-from mapping.retrieval.vectors import ScoredPassage, VectorIndex
+from mapping.retrieval.vectors import VectorIndex
 from tests.support.tiny_nli import overlap_model
 from tests.test_mapping.test_retrieval.test_index import passage, write_corpus
 

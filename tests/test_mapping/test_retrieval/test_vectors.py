@@ -16,8 +16,10 @@ from kbsource.errors import SetupError
 from mapping.options import Level
 from mapping.retrieval import vectors as searched
 from mapping.retrieval.encoder import unit
+from mapping.retrieval.queries import ScoredPassage
+from mapping.retrieval.vector_forms import FORMS
 from mapping.retrieval.vector_kind import VECTORS_GRAPH
-from mapping.retrieval.vectors import FORMS, Neighbours, ScoredPassage, VectorIndex, make_neighbours
+from mapping.retrieval.vectors import Neighbours, VectorIndex, make_neighbours
 from tests.support.builds import contents
 from tests.support.tiny_encoder import encode_corpus, tiny_encoder
 from tests.support.verified import verified

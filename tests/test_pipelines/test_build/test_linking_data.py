@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kbsource.release.writer import write_rows
-from mapping.entity_linking.aliases import AliasTable, link_text
 from mapping.entity_linking.kind import ENTITY_LINKING
+from mapping.entity_linking.linker import AliasTable, link_text
 from mapping.entity_linking.records import ALIASES, LINKS, LinkerOptions
 from pipelines.cli import main
 from pipelines.jobs import entity_linking

@@ -23,8 +23,9 @@ from mapping.passages.corpus import read_passages
 from mapping.passages.cut import CutOptions
 from mapping.retrieval.encoder import open_encoder
 from mapping.retrieval.system_options import EncoderOptions
+from mapping.retrieval.vector_forms import FORMS
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, PassageVector, VectorPrecision
-from mapping.retrieval.vectors import FORMS, VectorIndex
+from mapping.retrieval.vectors import VectorIndex
 from pipelines.cli import main
 from tests.support.builds import contents
 from tests.support.passages import CORPUS_CUT, CORPUS_PAGES, cut_release, page, write_kb

@@ -15,9 +15,10 @@ from msgspec.structs import replace
 from kbsource.errors import SetupError
 from kbsource.records import Page
 from kbsource.sentences import sentence_spans
-from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
+from mapping.contexts.export import ContextsFiles, export_contexts
 from mapping.contexts.proof_finder import ReleaseProofs
 from mapping.contexts.questions import PUBLISHED_REASONS, ProofSpot, check_published
+from mapping.contexts.records import ContextsOptions
 from mapping.passages.cut import CutOptions
 from mapping.qampari.evidence import released_case
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity

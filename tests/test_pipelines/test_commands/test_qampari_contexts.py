@@ -11,8 +11,9 @@ import pytest
 from msgspec import structs
 
 from kbsource.errors import SetupError
-from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
+from mapping.contexts.export import ContextsFiles, export_contexts
 from mapping.contexts.gold import RANKED_REASONS
+from mapping.contexts.records import ContextsOptions
 from pipelines.cli import main
 from tests.support.alignments import read_lines, table
 from tests.support.contexts import (

@@ -12,7 +12,8 @@ import pytest
 from kbsource.errors import DataError, SetupError
 from kbsource.release.manifest import canonical_json
 from kbsource.release.verify import VerifyReport
-from mapping.contexts.export import ContextsFiles, ContextsOptions, export_contexts
+from mapping.contexts.export import ContextsFiles, export_contexts
+from mapping.contexts.records import ContextsOptions
 from mapping.passages.cut import CutOptions
 from pipelines.cli import main
 from tests.support.alignments import read_lines, write_records

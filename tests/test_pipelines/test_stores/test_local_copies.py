@@ -15,7 +15,7 @@ import pytest
 
 from kbsource.errors import DataError, SetupError
 from kbsource.files import Folder
-from kbsource.local_copies import local_copy, release_copies
+from kbsource.local_copies import local_copy, release_copies, shared_copy
 from tests.support.real_data import ROOT
 
 NAMES = ("a.arrow", "b.arrow")
@@ -24,7 +24,7 @@ NAMES = ("a.arrow", "b.arrow")
 USER = """
 import sys
 from kbsource.files import Folder
-from kbsource.local_copies import local_copy
+from kbsource.local_copies import shared_copy
 
 class Noted(Folder):
     def open(self, name=""):
@@ -32,7 +32,7 @@ class Noted(Folder):
             print(self / name, file=notes)
         return super().open(name)
 
-print(local_copy(Noted(sys.argv[1]), ("a.arrow", "b.arrow")), flush=True)
+print(shared_copy(Noted(sys.argv[1]), ("a.arrow", "b.arrow")), flush=True)
 sys.stdin.readline()
 """
 
@@ -41,11 +41,11 @@ GUEST = """
 import random, sys
 from pathlib import Path
 from kbsource.files import Folder
-from kbsource.local_copies import local_copy, release_copies
+from kbsource.local_copies import release_copies, shared_copy
 
 chance = random.Random(int(sys.argv[2]))
 for _ in range(200):
-    local = local_copy(Folder.of(sys.argv[1]), ("a.arrow",), version=str(chance.randrange(2)))
+    local = shared_copy(Folder.of(sys.argv[1]), ("a.arrow",), version=str(chance.randrange(2)))
     assert Path(local, "a.arrow").stat().st_size == 700
     release_copies()
 """
@@ -98,8 +98,8 @@ def _end(process: subprocess.Popen[str]) -> None:
 def test_a_copy_is_made_once_and_goes_with_the_process(folder: Path, scratch: Path) -> None:
     counting = _Counting(str(folder))
     _Counting.opened.clear()
-    local = local_copy(counting, NAMES)
-    again = local_copy(counting, NAMES)
+    local = shared_copy(counting, NAMES)
+    again = shared_copy(counting, NAMES)
 
     assert again == local
     assert counting.opened == [*NAMES]
@@ -107,18 +107,18 @@ def test_a_copy_is_made_once_and_goes_with_the_process(folder: Path, scratch: Pa
     assert (Path(local) / "b.arrow").read_bytes() == (folder / "b.arrow").read_bytes()
     release_copies()
     assert list(scratch.iterdir()) == []
-    assert local_copy(counting, NAMES) == local
+    assert shared_copy(counting, NAMES) == local
     assert counting.opened == [*NAMES, *NAMES]
 
 
 def test_what_is_local_is_given_as_it_is(folder: Path, scratch: Path) -> None:
-    assert Folder.of(folder).local_copy(NAMES) == str(folder)
+    assert local_copy(Folder.of(folder), NAMES) == str(folder)
     assert list(scratch.iterdir()) == []
 
 
 def test_other_files_under_the_same_names_are_another_copy(folder: Path, scratch: Path) -> None:
     def copy(version: str = "", store: str = "") -> str:
-        return local_copy(Folder(str(folder), (("aws_endpoint_url", store),)), NAMES, version=version)
+        return shared_copy(Folder(str(folder), (("aws_endpoint_url", store),)), NAMES, version=version)
 
     copies = [copy(), copy("v1"), copy("v2"), copy("v2", "other")]
     (folder / "a.arrow").write_bytes(b"longer than before" * 100)
@@ -133,19 +133,19 @@ def test_a_file_that_is_missing_or_cut_off_is_named(folder: Path, scratch: Path)
             return super().size(name) + 1
 
     with pytest.raises(DataError, match=r"index/c\.arrow is missing; fetch or make the release again"):
-        local_copy(Folder.of(folder), ("c.arrow",))
+        shared_copy(Folder.of(folder), ("c.arrow",))
     with pytest.raises(DataError, match=r"a\.arrow had 701 bytes, and 700 when it was copied"):
-        local_copy(Short(str(folder)), ("a.arrow",))
+        shared_copy(Short(str(folder)), ("a.arrow",))
 
 
 def test_a_folder_that_others_may_write_to_is_refused(folder: Path, scratch: Path) -> None:
-    local = Path(local_copy(Folder.of(folder), NAMES))
+    local = Path(shared_copy(Folder.of(folder), NAMES))
     release_copies()
     local.mkdir()
     local.chmod(0o777)
 
     with pytest.raises(SetupError, match="not a folder that this user made"):
-        local_copy(Folder.of(folder), NAMES)
+        shared_copy(Folder.of(folder), NAMES)
 
 
 def test_processes_share_a_copy_and_the_last_one_removes_it(folder: Path, scratch: Path, tmp_path: Path) -> None:
@@ -194,14 +194,14 @@ def test_a_copy_of_something_else_does_not_keep_what_was_left_behind(
     killed.kill()
     killed.communicate()
 
-    local = local_copy(Folder.of(folder), NAMES, version="another")
+    local = shared_copy(Folder.of(folder), NAMES, version="another")
 
     assert not left.exists()
     assert [str(one) for one in scratch.iterdir()] == [local]
 
 
 def test_a_fork_leaves_the_copy_to_its_parent(folder: Path, scratch: Path) -> None:
-    local = Path(local_copy(Folder.of(folder), NAMES))
+    local = Path(shared_copy(Folder.of(folder), NAMES))
     child = os.fork()
     if child == 0:
         release_copies()

@@ -17,7 +17,8 @@ from kbsource.errors import DataError, SetupError
 from kbsource.release.manifest import InputFile
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.verify import verify
-from kbsource.wikidata.kind import WIKIDATA_RELEASE, EntityCounts
+from kbsource.wikidata.kind import WIKIDATA_RELEASE
+from kbsource.wikidata.records import EntityCounts
 from pipelines.cli import main
 from pipelines.runners.running import run_pipeline
 from tests.support.builds import contents, rows

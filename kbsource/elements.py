@@ -1,0 +1,101 @@
+"""The content of a page: elements of running text with their links, tables and infoboxes. ``kbsource.records`` exports
+these rows too.
+
+All spans are half-open, ``[start, end)``, in Unicode code points of the stored element's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Protocol
+
+from kbsource.rows import Int8, Int32, Row
+
+
+class Element(Row):
+    """A segment of running text: the title, a heading, a paragraph or a list item. Only element 0 is the title."""
+
+    kind: Annotated[str, "title | heading | paragraph | list_item"]
+    level: Annotated[Int8, "1 title, 1-6 heading, 0 paragraph, depth from 1 for items"]
+    ordinal: Annotated[Int32 | None, "number of a numbered item"]
+    marker: Annotated[str, "list prefix as written, else empty"]  #: ``*``, ``#``, ``;``, ``:`` and combinations
+    section: Annotated[tuple[str, ...], "headings above it, outermost first; a heading's own text ends its path"]
+    text: Annotated[str, "the text, without newlines"]
+
+
+class Anchor(Row):
+    """An internal link in an element: ``elements[element].text[start:end] == text``."""
+
+    element: Annotated[Int32, "index into elements"]
+    start: Annotated[Int32, "first code point in elements[element].text"]
+    end: Annotated[Int32, "one past its last code point"]
+    text: Annotated[str, "elements[element].text[start:end], exactly"]
+    target_title: Annotated[str, "title after redirects; if nothing resolves, the normalised title as written"]
+    target_fragment: Annotated[str | None, "section of the target, from the link or the redirect"]
+    target_page_id: Annotated[int | None, "page id of the article; null when the dump has no such article"]
+    written_target: Annotated[str, "target as written, fragment included"]  #: without leading and trailing spaces
+    from_template: Annotated[bool, "true if a template made the link, false if the page's own text has it"] = False
+
+
+class CellLink(Row):
+    """An internal link in a table cell or infobox value."""
+
+    start: Annotated[Int32, "first code point of the link in the text"]
+    end: Annotated[Int32, "one past its last code point"]
+    target_title: Annotated[str, "title after redirects; if nothing resolves, the normalised title as written"]
+    target_fragment: Annotated[str | None, "section of the target"]
+    target_page_id: Annotated[int | None, "page id of the article; null when the dump has no such article"]
+
+
+class Cell(Row):
+    """One table cell as written. Cells are not repeated over the rows and columns they cover."""
+
+    text: Annotated[str, "text of the cell"]
+    is_header: Annotated[bool, "true if written with ! (a header cell)"]
+    colspan: Annotated[Int32, "number of columns covered, at least 1"]
+    rowspan: Annotated[Int32, "number of rows covered, at least 1"]
+    links: Annotated[tuple[CellLink, ...], "links, with offsets in the cell's text"]
+
+
+class Table(Row):
+    """A wikitext table."""
+
+    element: Annotated[Int32, "index of the element the table follows"]
+    caption: Annotated[str | None, "caption; null if there is none"]
+    header: Annotated[tuple[str, ...], "texts of the first row if all its cells are header cells, else empty"]
+    rows: Annotated[tuple[tuple[Cell, ...], ...], "remaining rows"]
+
+
+class InfoboxField(Row):
+    """One parameter of an infobox."""
+
+    name: Annotated[str, "parameter name"]
+    text: Annotated[str, "value as text"]
+    links: Annotated[tuple[CellLink, ...], "links, with offsets in the value's text"]
+
+
+class Infobox(Row):
+    """An infobox template."""
+
+    element: Annotated[Int32, "index of the element the infobox follows"]
+    name: Annotated[str, "template name"]
+    fields: Annotated[tuple[InfoboxField, ...], "named, non-empty parameters in order"]
+
+
+class PageContent(Protocol):
+    """The columns of a page that a text of it is made from."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def elements(self) -> Sequence[Element]: ...
+
+    @property
+    def anchors(self) -> Sequence[Anchor]: ...
+
+    @property
+    def tables(self) -> Sequence[Table]: ...
+
+    @property
+    def infoboxes(self) -> Sequence[Infobox]: ...
