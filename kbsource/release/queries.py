@@ -11,7 +11,7 @@ The connection must also be locked down (see ``kbsource.runtime.database``).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,8 @@ _OPERATORS = frozenset(
 _BLANKS = re.compile(r"\s+")
 _MOST_ENDS = 100
 """Places that are tried for the beginning of a comment at the end of a query."""
+_UNPAIRED = re.compile("[\ud800-\udfff]")
+_NAMES = re.compile(r"\w+")
 _KIND = re.compile(r"^[A-Z][A-Za-z ]* Error: ")
 _LINE = re.compile(r"^LINE (\d+):", re.MULTILINE)
 _PLACE = re.compile(r"(\d+): (.*)\n( *)\^")
@@ -70,19 +72,29 @@ def run_query(db: DuckDBPyConnection, query: str, *, macros: Collection[str] = (
         RefusedQueryError: it is not a single SELECT, or would do something that is not allowed.
         duckdb.Error: it is wrong, or needs too many resources.
     """
-    import duckdb
-
     if len(query) > MOST_CHARS:
         raise RefusedQueryError(f"the query has {len(query):,} characters; shorten it to {MOST_CHARS:,} at most")
     if "\0" in query:
         raise RefusedQueryError("the query contains a null character; remove it")
+    if _UNPAIRED.search(query):
+        raise RefusedQueryError("the query contains half of a surrogate pair, which is not a character; remove it")
     statements = db.extract_statements(query)
-    if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+    if not _is_select(statements):
         raise RefusedQueryError("write one query that begins with select, from or with")
     _check_tree(db, query, _TABLE_FUNCTIONS.union(macros))
     _check_plans(db, statements[0].query)
     [statement] = db.extract_statements(_without_end(db, query))
     return db.sql(statement)
+
+
+def _is_select(statements: Sequence[Any]) -> bool:
+    """Returns whether the statements are a single SELECT."""
+    import duckdb
+
+    try:
+        return [statement.type for statement in statements] == [duckdb.StatementType.SELECT]
+    except ValueError:  # a type that the Python package of DuckDB does not know
+        return False
 
 
 def _without_end(db: DuckDBPyConnection, query: str) -> str:
@@ -142,8 +154,7 @@ def _check_tree(db: DuckDBPyConnection, query: str, table_functions: Collection[
     tree = _decoded(_tree(db, query))
     if tree["error"]:
         raise RefusedQueryError(f"the query cannot be checked: {tree['error_message']}")
-    volatile = "select lower(function_name) from duckdb_functions() where stability = 'VOLATILE'"
-    with_effects = {name for (name,) in db.execute(volatile).fetchall()} - _HARMLESS_VOLATILE
+    with_effects = _functions_with_effects(db)
     parts = list(_objects(tree["statements"]))
     if _NODES.isdisjoint(str(part.get("type")) for part in parts):
         raise RefusedQueryError("the query cannot be checked: this version of DuckDB shows its tree in another form")
@@ -155,6 +166,19 @@ def _check_tree(db: DuckDBPyConnection, query: str, table_functions: Collection[
             raise RefusedQueryError(f"the query calls {_shown(name)}(); only the tables of the release can be read")
         if (name := part.get("function_name")) is not None and name.lower() in with_effects:
             raise RefusedQueryError(f"the query calls {_shown(name)}(), which does more than compute a value")
+
+
+def _functions_with_effects(db: DuckDBPyConnection) -> set[str]:
+    """Returns the functions that do more than compute a value, and DuckDB's own macros that call one of them."""
+    volatile = "select lower(function_name) from duckdb_functions() where stability = 'VOLATILE'"
+    found = {name for (name,) in db.execute(volatile).fetchall()} - _HARMLESS_VOLATILE
+    macros = db.execute(
+        "select lower(function_name), lower(macro_definition) from duckdb_functions() "
+        "where internal and macro_definition is not null"
+    ).fetchall()
+    while more := {name for name, text in macros if not found.isdisjoint(_NAMES.findall(text))} - found:
+        found |= more
+    return found
 
 
 def _check_plans(db: DuckDBPyConnection, query: str) -> None:

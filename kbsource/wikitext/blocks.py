@@ -166,7 +166,7 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
     stack: list[RawTable] = []
     in_caption = False
     is_numbered = has_numbers(source)
-    has_cuts = f"{CUT}\n" in source
+    has_cuts = CUT in source
     n_hidden = 0  # number of open tables in a caption, which are not shown
     last_closer = source.count("\n", 0, max(source.rfind("]]"), 0))
     for number, line in enumerate(source.split("\n")):

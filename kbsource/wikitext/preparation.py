@@ -84,6 +84,8 @@ _LABEL_OF_BLOCKS = re.compile(rf"\[https?:{_REST_OF_BLOCKS}")
 _RELATIVE_LABEL_OF_BLOCKS = re.compile(rf"\[{_REST_OF_BLOCKS}")
 # A reference to a blank, which does not end an address.
 _BLANK_IN_ADDRESS = re.compile(r"(\[https?://[^\s\[\]<>\"&]*+)&(?:nbsp|#(?:x20|32|160|x[aA]0));")
+# A tag, a character reference or a switch that what follows the template may complete.
+_OPENED_TOKEN = re.compile(r"(?:</?[A-Za-z][^<>]*|&#?\w{0,40}|__\w{0,40})\Z")
 _FRACTION = re.compile("[0-9]+[⁄/][0-9]+")
 _FRACTION_AFTER_NUMBER = re.compile(rf"(?<=[0-9]){CUT}{CUT}(?=[0-9]+[⁄/][0-9])")
 _LONGEST_LABEL = 500
@@ -198,7 +200,11 @@ class PagePreparation:
             return shown
         if shown[:1] == CUT and not shown.strip(CUT + BLOCK):
             return cut_out(numbers) + _CUTS_IN_A_ROW.sub(CUT, shown)[1:]
-        return shown + "".join(NUMBERED.findall(numbers)) if shown[-1:].isalnum() else shown
+        if not shown[-1:].isalnum():
+            return shown
+        opened = _OPENED_TOKEN.search(shown)
+        end = len(shown) if opened is None else opened.start()
+        return "".join((shown[:end], *NUMBERED.findall(numbers), shown[end:]))
 
     def _worked_out_again(self, inner: str, depth: int) -> str:
         """What ``_on_template`` gives; nothing is counted, and no other use has less left that it may cost."""

@@ -271,6 +271,13 @@ def test_work_grows_with_the_page_alone(wikitext: str) -> None:
         "{{ISSN|{{Infobox|}}}}|-",
         "{{ISSN|{{Infobox|}}}}#",
         "{{ISSN|{{Infobox|a=<ref>b</ref>}}}}5 c",
+        '{|\n!colspan=""<ref></ref>\n',
+        "{|\n| a\n| colspan=3<ref>b</ref>\n| c",
+        "|-\n| a || colspan=3{{unknown}}<ref>b</ref>",
+        "{{doi|<b}}>",
+        "a {{ISSN|</b}}> <h2{{doi|<h2}} c='d'>",
+        "a{{#tag:ref|b}} {{doi|&lt}}; {{ISSN|&#9}}1;",
+        "{{doi|__NO}}TOC__ {{ISSN|a__NOTOC}}__",
     ],
 )
 def test_a_page_is_the_same_with_and_without_its_references(wikitext: str) -> None:

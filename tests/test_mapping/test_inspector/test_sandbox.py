@@ -110,6 +110,8 @@ def test_more_rows_than_are_shown_are_cut_and_that_is_said(box: Sandbox, opened:
         "summarize with t as (copy (select 1) to '{release}/x.csv') select 1",
         "from query('with t as (copy (select 1) to ''{release}/x.csv'') select 1')",
         "from query_table('pages')",
+        "from histogram('{page}', page_id)",
+        "from histogram_values('{secret}', page_id)",
         "with t as (insert into pages select * from pages returning *) from t",
         "with t as (update pages set title = '') select 1",
         "with t as (delete from pages) select 1",
@@ -136,6 +138,9 @@ def test_more_rows_than_are_shown_are_cut_and_that_is_said(box: Sandbox, opened:
         "select \"Write_Log\"('x')",
         "select system.main.sleep_ms(20000)",
         "select setseed(0.5)",
+        "select pg_sleep(20)",  # a macro that calls sleep_ms
+        "select '\ud800'",
+        "update extensions",
         "explain select 1",
         "explain analyze select 1",
         "prepare p as select 1",
