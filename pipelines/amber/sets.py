@@ -204,14 +204,14 @@ def _make_sets(work: GroupWork, sets: list[list[tuple[Any, ...]]], known: KnownE
             at = iter(positions.tolist())
             paged = [(entity, next(at)) for entity, there in zip(made.entities, is_there, strict=True) if there]
             outcome = lacking(made._replace(entities=tuple(entity for entity, _ in paged)), "with_page")
-            for entity, position in () if outcome else paged:
-                named = pages.page(int(entity.qid[1:]))
+            for set_entity, position in () if outcome else paged:
+                named = pages.page(int(set_entity.qid[1:]))
                 assert named is not None
-                others = [(page_id, pages.title(page_id)) for page_id in plan.further_pages.get(entity.qid, ())]
+                others = [(page_id, pages.title(page_id)) for page_id in plan.further_pages.get(set_entity.qid, ())]
                 refs = (PageRef(str(page_id), title) for page_id, title in sorted([named, *others]))
-                full = replace(entity, wikipedia=tuple(refs))
+                full = replace(set_entity, wikipedia=tuple(refs))
                 content = msgspec.json.encode(full)
-                work.add("wanted", (position, set_number, int(entity.qid[1:]), number, name, content))
+                work.add("wanted", (position, set_number, int(set_entity.qid[1:]), number, name, content))
         if outcome is not None:
             work.add("outcomes", (number, name, outcome, 0, len(members)))
 
